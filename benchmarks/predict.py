@@ -95,7 +95,7 @@ def _ours(file: str, model: str, folder: str, _: str) -> int:
 
     output = os.path.join(folder, "ours.csv")
     start = _start()
-    scored = score_files(Request([file], output, "csv", model, ReadOptions(), []))
+    scored = score_files(Request([file], output, model, ReadOptions(), []))
     return _print(start, scored.reviews)
 
 

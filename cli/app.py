@@ -32,8 +32,6 @@ COMMANDS = {
 
 
 class Commands(TyperGroup):
-    """The group of all commands."""
-
     def __init__(self, **arguments: Any):
         """Name the commands, for `--help` and for the suggestion after a wrong name."""
         super().__init__(**arguments)

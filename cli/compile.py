@@ -11,9 +11,9 @@ from cli.options import (
     ConfigOption,
     SetOption,
     TargetOption,
-    check_output,
     make_app,
     settings_options,
+    writing,
 )
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ def compile(
 
     settings = load_config(config, overrides or ())
     file = output or Path(f"{settings.name}{SUFFIXES[target]}")
-    check_output(file, creates_folders=True)
     if target == "kubeflow" and file.suffix not in (".yaml", ".yml"):
         raise ConfigError(
             f"--output: {file} must end in .yaml, because Kubeflow Pipelines accepts a "
             "PipelineSpec in YAML only"
         )
-    compile_to(file, settings, target)
+    with writing(file):
+        compile_to(file, settings, target)
     options = settings_options(config, overrides)
     print_line(f"compiled {file}; next: amazon-reviews submit --target {target}{options}")
 

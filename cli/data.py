@@ -65,20 +65,13 @@ def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
 
     gfile = tf.io.gfile
     targets = [f"{base.rstrip('/')}/{name}" for name in FILES]
-    with _input_base(base, "read"):
+    with _writable(base):
         if base.startswith("gs://"):
             from platforms.google_cloud.credentials import find_credentials
 
             find_credentials(_KEY, base)
+        gfile.makedirs(base)
         missing = [target for target in targets if not gfile.exists(target)]
-    if missing:
-        # Before half a gigabyte is downloaded.
-        with _input_base(base, "written"):
-            probe = f"{base.rstrip('/')}/.writable"
-            gfile.makedirs(base)
-            with gfile.GFile(probe, "w") as file:
-                file.write("")
-            gfile.remove(probe)
     for target, name in zip(targets, FILES, strict=True):
         if target not in missing:
             report(f"{target} exists already")
@@ -97,7 +90,7 @@ def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _input_base(base: str, action: str) -> Iterator[None]:
+def _writable(base: str) -> Iterator[None]:
     """Turn any error of a file system into a ConfigError."""
     try:
         yield
@@ -105,39 +98,22 @@ def _input_base(base: str, action: str) -> Iterator[None]:
         raise
     except Exception as error:  # TensorFlow and each cloud have exceptions of their own
         raise ConfigError(
-            f"{_KEY}: {base} cannot be {action}: {_first_line(error)}. Set a folder or "
+            f"{_KEY}: {base} cannot be written: {_first_line(error)}. Set a folder or "
             "gs://BUCKET/FOLDER that this user or service account may write to"
         ) from None
 
 
 def _download(name: str) -> str:
     import kagglehub
-    import requests
-    from kagglehub import exceptions as kaggle
 
     try:
         return str(kagglehub.dataset_download(DATASET, path=name))
-    except (
-        kaggle.KaggleApiHTTPError,
-        kaggle.UnauthenticatedError,
-        kaggle.CredentialError,
-    ) as error:
+    except Exception as error:  # kagglehub, requests and the file system have their own
         raise FetchError(
-            f"Kaggle refused {name}: {_first_line(error)}. If credentials are missing, create an "
-            "API token in the settings of your Kaggle account and write it to "
-            "~/.kaggle/kaggle.json, or set KAGGLE_USERNAME and KAGGLE_KEY"
+            f"{name} could not be downloaded: {_first_line(error)}. Kaggle requires an API token "
+            "in ~/.kaggle/kaggle.json, or KAGGLE_USERNAME and KAGGLE_KEY; an interrupted download "
+            "resumes"
         ) from None
-    except (kaggle.BackendError, kaggle.DataCorruptionError, kaggle.NotFoundError) as error:
-        raise FetchError(
-            f"{name} could not be downloaded: {_first_line(error)}. Repeat the command later"
-        ) from None
-    except requests.exceptions.RequestException as error:
-        raise FetchError(
-            f"{name} could not be downloaded, Kaggle is unreachable ({type(error).__name__}). "
-            "Check network and proxy and repeat the command; the download resumes"
-        ) from None
-    except OSError as error:
-        raise FetchError(f"{name} could not be stored: {error}") from None
 
 
 def _first_line(error: Exception) -> str:

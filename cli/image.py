@@ -19,8 +19,7 @@ from pipeline.code_version import git
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
 
-Pusher = Literal["docker", "buildah"]
-Builder = Literal["docker", "buildah", "cloudbuild"]
+Tool = Literal["docker", "buildah"]
 
 app = make_app("Build and push the image that every step on a cluster runs in.")
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -36,13 +35,13 @@ def build(
         typer.Option(metavar="IMAGE", help="Base image \\[default: that of the Dockerfile]."),
     ] = None,
     tool: Annotated[
-        Builder | None,
+        Tool | None,
         typer.Option(help="Build tool \\[default: docker, or buildah if docker is missing]."),
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
-    """Build the image cluster.image from this checkout; with --tool cloudbuild also push it.
+    """Build the image cluster.image from this checkout.
 
     Exit code 2: a setting is missing or wrong. 1: the build failed.
     """
@@ -50,13 +49,13 @@ def build(
 
     settings = load_config(config, overrides or ())
     arguments = {"VARIANT": "gpu" if gpu else "cpu"} | ({"BASE": base} if base else {})
-    _run(_build_command(_image_name(settings), settings.vertex.project, arguments, tool))
+    _run(_build_command(_image_name(settings), arguments, tool or _find_tool()))
 
 
 @app.command(epilog="Example: amazon-reviews image push --config mine.yaml")
 def push(
     tool: Annotated[
-        Pusher | None, typer.Option(help="Tool that built the image \\[default: as for build].")
+        Tool | None, typer.Option(help="Tool that built the image \\[default: as for build].")
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
@@ -71,30 +70,21 @@ def push(
     _run([tool or _find_tool(), "push", image])
 
 
-def _build_command(
-    image: str, project: str | None, arguments: dict[str, str], tool: Builder | None
-) -> list[str]:
+def _build_command(image: str, arguments: dict[str, str], tool: Tool) -> list[str]:
     """Return the command that builds the image from this checkout."""
     if not all((_CHECKOUT / name).is_file() for name in ("pyproject.toml", "kubeflow/Dockerfile")):
         raise UserError(
             f"{_CHECKOUT} is not a checkout of the repository, and the image is built from one. "
             "Clone the repository, run make install there and repeat this command"
         )
-    tool, folder = tool or _find_tool(), _CHECKOUT / "kubeflow"
     # The commit, with -dirty if files differ from it.
     options = ("--always", "--exclude=*", "--abbrev=40", "--dirty")
     revision = git("describe", *options) or "unknown"
-    if tool == "cloudbuild":
-        values = {"IMAGE": image, **arguments, "REVISION": revision}
-        substitutions = ",".join(f"_{key}={value}" for key, value in values.items())
-        command = ["gcloud", "builds", "submit", f"--config={folder / 'cloudbuild.yaml'}"]
-        command += [f"--project={project}"] if project else []
-        return [*command, f"--substitutions={substitutions}", str(_CHECKOUT)]
     # The time of the commit, in seconds.
     epoch = os.environ.get("SOURCE_DATE_EPOCH") or git("log", "-1", "--format=%ct") or "0"
     # Without --load, a builder that buildx created keeps the image in its own cache.
     command = ["buildah", "bud"] if tool == "buildah" else ["docker", "buildx", "build", "--load"]
-    command += [f"--file={folder / 'Dockerfile'}", f"--tag={image}"]
+    command += [f"--file={_CHECKOUT / 'kubeflow' / 'Dockerfile'}", f"--tag={image}"]
     arguments = {**arguments, "SOURCE_DATE_EPOCH": epoch}
     command += [f"--build-arg={key}={value}" for key, value in arguments.items()]
     # Docker uses the argument for the times in the image's description, not for those of files.
@@ -110,14 +100,12 @@ def _image_name(config: PipelineConfig) -> str:
     return config.cluster.image
 
 
-def _find_tool() -> Pusher:
-    tools: tuple[Pusher, ...] = ("docker", "buildah")
+def _find_tool() -> Tool:
+    tools: tuple[Tool, ...] = ("docker", "buildah")
     for tool in tools:
         if shutil.which(tool):
             return tool
-    raise UserError(
-        "neither docker nor buildah is on PATH: install one, or build with --tool cloudbuild"
-    )
+    raise UserError("neither docker nor buildah is on PATH: install one")
 
 
 def _run(command: Sequence[str]) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import re
+import contextlib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -64,37 +63,10 @@ def settings_options(config: str | None, overrides: Sequence[str] | None) -> str
     return "".join(f" {shlex.quote(word)}" for word in settings_words(config, overrides))
 
 
-def check_output(file: Path, *, creates_folders: bool = False) -> None:
-    """Check that an output file can be created.
-
-    Raises:
-      ConfigError: `file` is a folder or a URL, or this user may not create it.
-    """
-    # `Path` replaces the two slashes of a URL by one.
-    if re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+:", file.parts[0]):
-        raise ConfigError(
-            f"--output: {file.parts[0]}//{'/'.join(file.parts[1:])} is not a local path. "
-            "Write a local file and copy it"
-        )
-    if file.is_dir():
-        raise ConfigError(f"--output: {file} is a folder; name a file")
-    folder = file.absolute().parent
-    while creates_folders and not os.path.lexists(folder):
-        folder = folder.parent
-    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
-        raise ConfigError(
-            f"--output: {file} cannot be written: {folder} is not a folder that this user may "
-            "write to"
-        )
-
-
-def write_output(file: Path, text: str) -> None:
-    """Write a text to an output file.
-
-    Raises:
-      ConfigError: the file cannot be written.
-    """
+@contextlib.contextmanager
+def writing(file: Path) -> Iterator[None]:
+    """Turn an error of the file system into a ConfigError that names the output file."""
     try:
-        file.write_text(text, encoding="utf-8")
+        yield
     except OSError as error:
         raise ConfigError(f"--output: {file} cannot be written: {error.strerror}") from None

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 app = make_app()
 
-_STREAM = "-"
 _FORMATS = ("csv", "jsonl", "parquet")
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -48,8 +47,8 @@ def predict(
             "--input",
             "-i",
             metavar="FILE",
-            help="Files, folders or globs of reviews in any format that a training reads; `-` is "
-            "standard input. May be repeated; further FILES may follow it.",
+            help="Files, folders or globs of reviews in any format that a training reads. May be "
+            "repeated; further FILES may follow it.",
         ),
     ] = None,
     output: Annotated[
@@ -58,12 +57,8 @@ def predict(
             "--output",
             "-o",
             metavar="FILE",
-            help="Predictions for --input: a .csv, .jsonl or .parquet file; `-` is stdout.",
+            help="Predictions for --input: a .csv, .jsonl or .parquet file.",
         ),
-    ] = None,
-    format: Annotated[
-        Literal["csv", "jsonl", "parquet"] | None,
-        typer.Option("--format", help="Format of `--output -` \\[default: csv]."),
     ] = None,
     id: Annotated[
         str | None,
@@ -86,11 +81,11 @@ def predict(
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
-    if inputs or output or format or id:
+    if inputs or output or id:
         if as_json:
             raise InputError("--json applies to single reviews: name a .jsonl file with --output")
         # A shell expands a glob to several words, of which the option takes the first.
-        is_complete = _score([*(inputs or ()), *(texts or ())], output, format, id, settings)
+        is_complete = _score([*(inputs or ()), *(texts or ())], output, id, settings)
     else:
         is_complete = _answer(texts, as_json, settings)
     if not is_complete:
@@ -143,11 +138,7 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
 
 
 def _score(
-    inputs: Sequence[str],
-    output: str | None,
-    format: str | None,
-    id: str | None,
-    config: PipelineConfig,
+    inputs: Sequence[str], output: str | None, id: str | None, config: PipelineConfig
 ) -> bool:
     """Score the reviews of files and print the counts; return whether every line was scored.
 
@@ -155,7 +146,7 @@ def _score(
       InputError: the arguments contradict each other.
       ConfigError: paths.serving cannot be read.
     """
-    target = _check(inputs, output, format)
+    target = _check(inputs, output)
     # TensorFlow logs while it is imported and while it loads a model.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # Beam logs the traceback of an error before it raises the error.
@@ -177,39 +168,28 @@ def _score(
 
         model = last_pushed_model(config)
     options = replace(read_options(config), id=id)
-    request = Request(inputs, target, format or _FORMATS[0], model, options, beam_args(config))
+    request = Request(inputs, target, model, options, beam_args(config))
     start = time.monotonic()
     try:
         with ShownProgress(Console(stderr=True)):
             summary = score_files(request)
     except KeyboardInterrupt:
-        kept = "" if target == _STREAM else "; repeat the command to continue, the work is kept"
-        print(f"interrupted{kept}", file=sys.stderr)
+        print("interrupted; repeat the command to continue, the work is kept", file=sys.stderr)
         raise
-    lines = [_counts(summary, target, time.monotonic() - start)]
-    lines += [f"read as {way}" for way in summary.reading]
-    print("\n".join(lines), file=sys.stderr if target == _STREAM else sys.stdout, flush=True)
+    print(_counts(summary, target, time.monotonic() - start))
+    for way in summary.reading:
+        print(f"read as {way}")
     return not summary.rejected
 
 
-def _check(inputs: Sequence[str], output: str | None, format: str | None) -> str:
-    """Check the arguments; return the output as an absolute path or URL, or `-`."""
+def _check(inputs: Sequence[str], output: str | None) -> str:
+    """Check the arguments; return the output as an absolute path or URL."""
     if not inputs:
-        raise InputError(
-            "--output, --format and --id require --input: files, folders or globs, or - for stdin"
-        )
+        raise InputError("--output and --id require --input: files, folders or globs")
     if output is None:
-        raise InputError("--input requires --output: give a .csv, .jsonl or .parquet file, or -")
-    if _STREAM in inputs and len(inputs) > 1:
-        raise InputError("--input: - is standard input, and cannot be combined with files")
-    if output == _STREAM:
-        return output
-    if format is not None:
-        raise InputError(
-            f"--format applies to `--output -` only; the suffix of {output} determines its format"
-        )
+        raise InputError("--input requires --output: give a .csv, .jsonl or .parquet file")
     if PurePosixPath(output).suffix.lower().lstrip(".") not in _FORMATS:
-        raise InputError(f"--output: {output} must end in .csv, .jsonl or .parquet, or be -")
+        raise InputError(f"--output: {output} must end in .csv, .jsonl or .parquet")
     if "://" in output:
         return output
     path = os.path.abspath(os.path.expanduser(output))
@@ -224,14 +204,11 @@ def _counts(summary: Summary, target: str, seconds: float) -> str:
     line = f"{summary.reviews:,} {noun} scored in {seconds:.1f} s"
     if summary.resumed:
         line += f" (units that were already finished: {summary.resumed})"
-    if target != _STREAM:
-        line += f": {target}"
+    line += f": {target}"
     if rejected:
         reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(summary.rejected.items()))
-        place = "above" if target == _STREAM else f"{target}.rejected.jsonl"
-        line += (
-            f"; {rejected:,} {'line' if rejected == 1 else 'lines'} rejected ({reasons}): {place}"
-        )
+        lines = "line" if rejected == 1 else "lines"
+        line += f"; {rejected:,} {lines} rejected ({reasons}): {target}.rejected.jsonl"
     return line
 
 
@@ -259,7 +236,6 @@ class ShownProgress(logging.Handler):
         self._status.stop()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a record of `core.progress.LOGGER`."""
         values = progress.values(record)
         if values["total"] and values["unit"] == "bytes":
             self._bytes = values["total"]

@@ -11,9 +11,8 @@ import typer
 from cli.options import (
     ConfigOption,
     SetOption,
-    check_output,
     make_app,
-    write_output,
+    writing,
 )
 
 app = make_app()
@@ -43,11 +42,11 @@ def report(
     settings = load_config(config, overrides or ())
     found = find_run(settings, run)
     file = output or Path(f"report-{found.id.replace(':', '')}.html")
-    check_output(file)
     with silent_stderr():
         from components.run_report.page import collect, render
 
         changed = changed_settings(json.dumps(found.settings))
         page = render(collect(found.sources(settings.name, changed)))
-    write_output(file, page)
+    with writing(file):
+        file.write_text(page, encoding="utf-8")
     print_line(str(file))

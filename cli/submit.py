@@ -33,8 +33,8 @@ def submit(
         str | None,
         typer.Option(
             metavar="CRON",
-            help="Run the pipeline repeatedly instead of once, at these times in UTC: minute, "
-            "hour, day of the month, month, day of the week.",
+            help="Kubeflow: run the pipeline repeatedly instead of once, at these times in UTC: "
+            "minute, hour, day of the month, month, day of the week.",
         ),
     ] = None,
     schedules: Annotated[
@@ -66,12 +66,16 @@ def submit(
     )
     if parameter and (schedules or delete_schedule):
         raise ConfigError("--parameter is for a run or a new schedule; remove it")
+    if target != "kubeflow" and (schedule or schedules or delete_schedule):
+        raise ConfigError(
+            "schedules require --target kubeflow; create one on the page of a run of Vertex AI"
+        )
     settings = load_config(config, overrides or ())
     if schedules:
-        submission.show_schedules(settings, target, print_line)
+        submission.show_schedules(settings, print_line)
         return
     if delete_schedule:
-        submission.delete_schedule(settings, target, delete_schedule, print_line)
+        submission.delete_schedule(settings, delete_schedule, print_line)
         return
     parameters = dict(split_pair(text, "--parameter", "epochs=3") for text in parameter or [])
     if schedule:
@@ -81,7 +85,7 @@ def submit(
         package = Path(folder) / f"{settings.name}{SUFFIXES[target]}"
         compile_to(package, settings, target)
         if schedule:
-            submission.create_schedule(settings, target, package, parameters, schedule, print_line)
+            submission.create_schedule(settings, package, parameters, schedule, print_line)
             return
         code = submission.submit(settings, target, package, parameters, wait, print_line)
     raise typer.Exit(code)

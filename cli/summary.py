@@ -60,10 +60,7 @@ def _compared(outcome: dict[str, Any], config: PipelineConfig) -> str:
     if outcome["baseline"]:
         direction = "below" if change < 0 else "above"
         return f": accuracy {abs(change):.4f} {direction} {outcome['baseline']}"
-    reason = f"no other model is served from {config.paths.serving}"
-    if config.push.destination == "none":
-        reason += ", and none was blessed before"
-    return f" (not compared: {reason})"
+    return f" (not compared: no other model is served from {config.paths.serving})"
 
 
 def _show_failure(console: Console, failure: dict[str, Any], log: Path | None) -> int:

@@ -15,7 +15,6 @@ from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tensorflow.core.protobuf import saved_model_pb2
 from tfx import types
-from tfx.components.evaluator import constants
 from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
 from tfx.dsl.components.common.resolver import ResolverStrategy
@@ -24,16 +23,13 @@ from tfx.types import artifact_utils, standard_artifacts
 from tfx.utils import path_utils
 from tfx.version import __version__
 
-from components.properties import BASELINE_PROPERTY, BLESSED_PROPERTY
+from components.properties import BASELINE_PROPERTY
 from components.pusher import ROLLED_BACK, SERVED, ServingFolder
 from components.saved_models import copy_model, identity
 from core.errors import InputError, UserError
-from core.files import without_magic
 from serving.versions import MODEL_FILE, is_complete
 
 MODEL_KEY = "model"
-BLESSING_KEY = "model_blessing"
-CHECK_KEY = "infra_blessing"
 CANDIDATE_KEY = "candidate"
 _VERSION_PROPERTY = artifact_utils.ARTIFACT_TFX_VERSION_CUSTOM_PROPERTY_KEY
 PROBLEM_PROPERTY = "problem"
@@ -124,28 +120,20 @@ class ServedBaseline(ResolverStrategy):
     The strategy copies the model to an artifact in `copies`. An unchanged second run gets the same
     artifact, so the Evaluator is a cache hit.
 
-    If no model is served and models are not pushed, the strategy selects the model that was blessed
-    last and not refused by the serving check.
-
     Args:
       serving: the folder of all versions.
       copies: the folder for the copies of served models.
-      pushes: whether the pipeline has a Pusher.
     """
 
-    def __init__(self, serving: str, copies: str, pushes: bool):
+    def __init__(self, serving: str, copies: str):
         self._serving = serving
         self._copies = copies
-        self._pushes = pushes
 
     def resolve_artifacts(
         self, store: MetadataStore, input_dict: dict[str, list[types.Artifact]]
     ) -> dict[str, list[types.Artifact]]:
-        """See TFX's ResolverStrategy."""
         try:
             found = self._served(input_dict)
-            if found is None and not self._pushes:
-                found = self._last_blessed(input_dict)
         except Exception as error:
             # TFX only logs the exception of a strategy, and evaluates without a baseline.
             logging.exception("The baseline is unknown")
@@ -175,30 +163,6 @@ class ServedBaseline(ResolverStrategy):
         _copy(served, model)
         return model
 
-    def _last_blessed(self, input_dict: dict[str, list[types.Artifact]]) -> types.Artifact | None:
-        """Return the model that was blessed last.
-
-        Raises:
-          InputError: its files are gone.
-        """
-        own = {artifact.id for artifact in input_dict.get(CANDIDATE_KEY, [])}
-        models = {model.id: model for model in input_dict[MODEL_KEY] if model.id not in own}
-        passed = dict(_blessings(input_dict[CHECK_KEY]))
-        blessed = [
-            models[number]
-            for number, is_blessed in _blessings(input_dict[BLESSING_KEY])
-            if is_blessed and number in models and passed.get(number, True)
-        ]
-        if not blessed:
-            return None
-        if not is_complete(path_utils.serving_model_path(blessed[-1].uri)):
-            raise InputError(
-                f"the model that was blessed last, {blessed[-1].uri}, is gone, so no model can be "
-                f"compared with it; restore this folder, or copy a model to {self._serving}/1 to "
-                "compare with that"
-            )
-        return blessed[-1]
-
 
 def _new_model(key: str, value: str) -> types.Artifact:
     """Return a Model with a custom property, which TFX adds to ML Metadata."""
@@ -208,17 +172,6 @@ def _new_model(key: str, value: str) -> types.Artifact:
     model.set_string_custom_property(_VERSION_PROPERTY, __version__)
     model.set_string_custom_property(key, value)
     return model
-
-
-def _blessings(artifacts: list[types.Artifact]) -> list[tuple[int, bool]]:
-    """Return the id of a model and whether it is blessed, for each blessing, the newest last."""
-    return [
-        (
-            artifact.get_int_custom_property(constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY),
-            artifact.get_int_custom_property(BLESSED_PROPERTY) == 1,
-        )
-        for artifact in sorted(artifacts, key=lambda artifact: artifact.id)
-    ]
 
 
 def write_no_model(model: types.Artifact) -> None:
@@ -263,6 +216,6 @@ def _read(model: str) -> None:
     with fileio.open(os.path.join(model, MODEL_FILE), "rb") as file:
         if not saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs:
             raise ValueError(f"{MODEL_FILE} contains no graph")
-    weights = tf.train.load_checkpoint(os.path.join(without_magic(model), "variables", "variables"))
+    weights = tf.train.load_checkpoint(os.path.join(model, "variables", "variables"))
     for name in weights.get_variable_to_shape_map():
         weights.get_tensor(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +12,7 @@ from tfx import types
 from tfx.types import artifact_utils
 
 from core.errors import InputError
-from core.files import damage_named, list_files, without_magic
+from core.files import damage_named, list_files
 from trainer_module.inputs.autotune import without_autotune
 
 _BATCH = 1024
@@ -94,16 +93,3 @@ def read_sample(folder: str, size: int) -> Sample:
 
     examples = [example for *_, example in heapq.nsmallest(size, hashed())]
     return Sample(examples, total)
-
-
-@contextlib.contextmanager
-def uris_without_magic(artifacts: Iterable[types.Artifact]) -> Iterator[None]:
-    """Replace the URIs of artifacts while code of TFX, TFMA or Beam matches patterns below them."""
-    uris = [(artifact, artifact.uri) for artifact in artifacts]
-    try:
-        for artifact, uri in uris:
-            artifact.uri = without_magic(uri)
-        yield
-    finally:
-        for artifact, uri in uris:
-            artifact.uri = uri

@@ -26,7 +26,6 @@ _FILE = Path(preprocessing.__file__).parent / "schema" / "schema.pbtxt"
 
 
 def schema_fingerprint() -> str:
-    """Return a hash of the schema file."""
     return hashlib.sha256(_FILE.read_bytes()).hexdigest()[:16]
 
 

@@ -38,7 +38,7 @@ from tfx_bsl.coders import example_coder
 
 from components import tfrecords
 from components.beam import LocalBeamExecutor
-from components.examples import example_files, read, uris_without_magic
+from components.examples import example_files, read
 from components.schema_gen import read_schema
 from core.files import damage_named
 from preprocessing.reading.files import file_size
@@ -57,12 +57,10 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """See TFX's BaseExecutor."""
         max_examples = exec_properties.get(MAX_EXAMPLES_KEY)
         [examples], [statistics] = input_dict[EXAMPLES_KEY], output_dict[STATISTICS_KEY]
         if max_examples is None:
-            with uris_without_magic([examples, statistics]):
-                super().Do(input_dict, output_dict, exec_properties)
+            super().Do(input_dict, output_dict, exec_properties)
             return
         self._log_startup(input_dict, output_dict, exec_properties)
         options = tfdv.StatsOptions.from_json(exec_properties[STATS_OPTIONS_JSON_KEY])

@@ -35,7 +35,6 @@ class Executor(GenericExecutor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """See TFX's GenericExecutor."""
         super().Do(
             existing_model(input_dict, standard_component_specs.BASE_MODEL_KEY),
             output_dict,

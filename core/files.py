@@ -1,11 +1,10 @@
-"""Files: paths that are never patterns, whatever their characters; file systems without locks."""
+"""Files: lists of them, damaged ones, and file systems without locks."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import fnmatch
-import glob
 import os
 import zlib
 from collections.abc import Iterable, Iterator
@@ -29,22 +28,6 @@ def list_files(folder: str, names: str = "*") -> list[str]:
     except tf.errors.NotFoundError:
         return []
     return [os.path.join(folder, name) for name in sorted(fnmatch.filter(found, names))]
-
-
-def without_magic(folder: str | os.PathLike[str]) -> str:
-    """Return another path of an existing local folder if its own contains `[`, `*` or `?`.
-
-    TensorFlow's loaders of SavedModels and checkpoints, its CheckpointManager, TFMA's writers and
-    readers and Beam's file sinks match patterns that begin with the path of the folder, and would
-    find no file, or the files of other folders. The kernel's path of an open descriptor has no such
-    characters. It is valid until this process ends. Other paths are returned unchanged; the
-    settings refuse remote ones with such characters.
-    """
-    folder = os.fspath(folder)
-    if not glob.has_magic(folder) or not os.path.isdir(folder):
-        return folder
-    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
-    return f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
 @contextlib.contextmanager

@@ -17,7 +17,6 @@ LOGGER.addHandler(logging.NullHandler())
 
 _VALUES = "progress"
 _SECONDS_BETWEEN = 0.25
-_CHECK_EVERY = 1_000
 
 
 def report(unit: str, done: int, total: int | None = None, source: str = "") -> None:
@@ -46,7 +45,6 @@ class Progress:
         self._source = source
         self._done = 0
         self._last = time.monotonic()
-        self._next_check = _CHECK_EVERY
 
     def __enter__(self) -> Progress:
         return self
@@ -54,12 +52,10 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         report(self._unit, self._done, source=self._source)
 
-    def advance(self, count: int = 1) -> None:
+    def advance(self, count: int) -> None:
         """Add `count` finished items."""
         self._done += count
-        if self._done >= self._next_check:
-            self._next_check = self._done + _CHECK_EVERY
-            now = time.monotonic()
-            if now - self._last >= _SECONDS_BETWEEN:
-                self._last = now
-                report(self._unit, self._done, source=self._source)
+        now = time.monotonic()
+        if now - self._last >= _SECONDS_BETWEEN:
+            self._last = now
+            report(self._unit, self._done, source=self._source)

@@ -44,8 +44,7 @@ class Paths(Section):
     root: str = "runs"
     """Folder for artifacts and logs."""
     metadata: str = ""
-    """ML Metadata: an SQLite file, or `mysql://USER@HOST[:PORT]/DATABASE` with the password in
-    `$MYSQL_PASSWORD`."""
+    """ML Metadata, an SQLite file."""
     serving: str = ""
     """Folder for pushed models, with one subfolder a version."""
     checkpoints: str = ""
@@ -69,8 +68,7 @@ class Paths(Section):
     @field_validator("root", "serving", "checkpoints")
     @classmethod
     def _is_no_pattern(cls, path: str) -> str:
-        # A local folder may have such a name, see `core.files.without_magic`.
-        if "://" in path and glob.has_magic(path):
+        if glob.has_magic(path):
             raise ValueError(
                 f"{path} contains [, * or ?, which libraries match as a pattern; choose another "
                 "name"
@@ -154,16 +152,14 @@ class Beam(Section):
     removed = {
         "direct_running_mode": "set beam.args: [--direct_running_mode=...]",
         "direct_num_workers": "set beam.args: [--direct_num_workers=...]",
-        "dataflow": "set vertex.project, vertex.region and paths.root, and Dataflow's own options, "
-        "such as --worker_machine_type, in beam.args",
+        "dataflow": "set Dataflow's own options in beam.args",
     }
 
-    runner: Literal["direct", "dataflow", "flink"] = "direct"
-    """`direct` runs Beam in the process of the component, `dataflow` on Google Cloud Dataflow,
-    `flink` on Apache Flink."""
+    runner: Literal["direct", "flink"] = "direct"
+    """`direct` runs Beam in the process of the component, `flink` on Apache Flink."""
     args: list[str] = []
-    """Further arguments for Beam, such as `--runner=SparkRunner`, `--direct_num_workers=2` or
-    Dataflow's `--max_num_workers=8`; they override those of the runner above."""
+    """Further arguments for Beam, such as `--runner=DataflowRunner`, `--runner=SparkRunner` or
+    `--direct_num_workers=2`; they override those of the runner above."""
     flink: Flink = Flink()
 
 
@@ -227,14 +223,14 @@ class PipelineConfig(Section):
 
 
 def absolute(path: str) -> str:
-    """Return a local path as an absolute one, `~` expanded, and a URL (gs://, mysql://) unchanged.
+    """Return a local path as an absolute one, `~` expanded, and a URL (gs://) unchanged.
 
     Raises:
       ValueError: `path` is a URL that lacks a slash.
     """
     if "://" in path:
         return path
-    scheme = re.match(r"(gs|s3|hdfs|mysql):/?", path)
+    scheme = re.match(r"(gs|s3|hdfs):/?", path)
     if scheme:
         rest = path.removeprefix(scheme[0])
         raise ValueError(f"{path} is not a valid URL; write {scheme[1]}://{rest}")
@@ -248,11 +244,8 @@ def log_folder(config: PipelineConfig) -> str:
 
 
 def recorded_settings(config: PipelineConfig) -> str:
-    """Return the settings as JSON for a record of the run, without the password of MySQL."""
-    settings = config.model_dump()
-    location = config.paths.metadata
-    settings["paths"]["metadata"] = re.sub(r"(?<=://)([^/:@]*):.*@", r"\1@", location)
-    return json.dumps(settings)
+    """Return the settings as JSON for a record of the run."""
+    return json.dumps(config.model_dump())
 
 
 def changed_settings(recorded: str) -> list[str]:

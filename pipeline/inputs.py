@@ -23,7 +23,6 @@ def input_files(config: PipelineConfig) -> tuple[str, dict[str, str]]:
 
 
 def read_options(config: PipelineConfig) -> ReadOptions:
-    """Return the options of the reader."""
     data = config.data
     return ReadOptions(
         format=data.format,

@@ -12,11 +12,7 @@ if TYPE_CHECKING:
     from tfx.dsl.components.base.base_node import BaseNode
 
 _ROOT = Path(__file__).parents[1]
-_SETUP_FILE = _ROOT / "setup.py"
 _NO_IMAGE = "none"
-_SETUP_FILE_IN_IMAGE = "/opt/amazon-reviews/setup.py"
-ON_DATAFLOW = ("ReviewExampleGen", "StatisticsGen", "Transform")
-"""The components that run on Dataflow, StatisticsGen only with the statistics of all Examples."""
 
 
 def beam_args(config: PipelineConfig) -> list[str]:
@@ -30,28 +26,11 @@ def beam_args(config: PipelineConfig) -> list[str]:
     return [*flink, *beam.args]
 
 
-def set_beam_args(config: PipelineConfig, component: BaseNode, *, in_image: bool) -> None:
-    """Set the Beam arguments of a component, if it has a Beam pipeline.
-
-    The component runs in the image of the project, or in this checkout.
-    """
-    if not hasattr(component, "with_beam_pipeline_args"):
-        return
-    dataflow = config.beam.runner == "dataflow" and component.id in ON_DATAFLOW
-    args = [*(_dataflow_args(config, in_image) if dataflow else []), *beam_args(config)]
-    if args:
+def set_beam_args(config: PipelineConfig, component: BaseNode) -> None:
+    """Set the Beam arguments of a component, if it has a Beam pipeline."""
+    args = beam_args(config)
+    if args and hasattr(component, "with_beam_pipeline_args"):
         component.with_beam_pipeline_args(args)
-
-
-def _dataflow_args(config: PipelineConfig, in_image: bool) -> list[str]:
-    return [
-        "--runner=DataflowRunner",
-        f"--project={config.vertex.project}",
-        f"--region={config.vertex.region}",
-        f"--temp_location={config.paths.root.rstrip('/')}/tmp",
-        # Dataflow's workers install this package, and TFX as its dependency, when they start.
-        f"--setup_file={_SETUP_FILE_IN_IMAGE if in_image else _SETUP_FILE}",
-    ]
 
 
 def flink_jars(flink: Flink) -> Path:

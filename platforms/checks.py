@@ -107,12 +107,6 @@ def _problems(config: PipelineConfig, target: Target) -> Iterator[str]:
         yield from _kubeflow(config)
     if target == "vertex":
         yield from _vertex(config)
-    if config.beam.runner == "dataflow":
-        for name in ("project", "region"):
-            if not getattr(config.vertex, name):
-                yield missing(f"vertex.{name}", "beam.runner: dataflow", f"the {name} of its jobs")
-        paths = {**places(config), "data.input_base": data.input_base or "the sample"}
-        yield from _inaccessible(paths, "Dataflow's workers", is_bucket)
 
 
 def is_bucket(path: str) -> bool:

@@ -29,11 +29,9 @@ class Compiled(Platform):
 
     @property
     def name(self) -> str:
-        """See `Platform`."""
         return cluster_name(self._config)
 
     def served_model(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
-        """See `Platform`."""
         # Not a Resolver: Kubeflow Pipelines refuses a pipeline that has one, and Vertex AI
         # implements only the strategies of TFX, which do not know what is served.
         return PushedBaseline(
@@ -42,12 +40,10 @@ class Compiled(Platform):
         ).with_id(node_id)
 
     def parameter(self, name: str, value: Any) -> RuntimeParameter:
-        """See `Platform`."""
         return RuntimeParameter(name=name, ptype=type(value), default=value)
 
     def place(self, component: BaseNode) -> None:
-        """See `Platform`."""
-        set_beam_args(self._config, component, in_image=True)
+        set_beam_args(self._config, component)
         resources = self._config.cluster.resources.get(component.id)
         # A Trainer that starts a training job only follows it: the replicas get the resources.
         if resources is None or (component.id == TRAINER and self._has_peers):

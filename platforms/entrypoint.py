@@ -13,17 +13,15 @@ import json
 import logging
 import os
 import runpy
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from components.properties import TRACKING
 from core import exit_codes
-from core.errors import InputError, cause
+from core.errors import cause
 from platforms.parameters import check_run
 
 _EXECUTOR = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
@@ -52,12 +50,10 @@ def main(arguments: Sequence[str]) -> int:
 
                 check_client()
             check_run(executor_input)
-            check_integers(executor_input, inputs_spec)
-            _log_environment(name, executor_input)
             mended = json.dumps(with_own_inputs(executor_input, inputs_spec))
             spec = step.json_serialized_inputs_spec_args
             options = [_CLASS, name, _INPUT, mended, _SPEC, spec]
-            _run(_EXECUTOR, [*options, *writable_setup_file(beam_args)])
+            _run(_EXECUTOR, [*options, *beam_args])
             write_properties(executor_input)
             outputs = executor_input["outputs"]["artifacts"].values()
             uris = [artifact["uri"] for given in outputs for artifact in given["artifacts"]]
@@ -189,41 +185,6 @@ def _properties(uri: str) -> dict[str, Any]:
     return metadata
 
 
-def check_integers(executor_input: Mapping[str, Any], inputs_spec: Mapping[str, Any]) -> None:
-    """Check that parameters declared as integers are integers, because TFX truncates 2.5 to 2.
-
-    Raises:
-      InputError: a parameter is not an integer.
-    """
-    values = executor_input.get("inputs", {}).get("parameterValues", {})
-    for name, definition in inputs_spec.get("parameters", {}).items():
-        if definition.get("parameterType") == "NUMBER_INTEGER" and name in values:
-            try:
-                TypeAdapter(int).validate_python(values[name])
-            except ValidationError:
-                raise InputError(
-                    f"parameter {name}: must be an integer, not {values[name]!r}"
-                ) from None
-
-
-def writable_setup_file(beam_args: Sequence[str]) -> list[str]:
-    """Return Beam's arguments with `--setup_file` in a copy of its folder if that is read-only.
-
-    Beam builds the package for Dataflow in that folder, and the root file system of a container
-    may be read-only.
-    """
-    changed = []
-    for argument in beam_args:
-        name, _, file = argument.partition("=")
-        folder = os.path.dirname(file)
-        if name == "--setup_file" and os.path.isdir(folder) and not os.access(folder, os.W_OK):
-            copy = os.path.join(tempfile.mkdtemp(prefix="setup-"), "package")
-            shutil.copytree(folder, copy)
-            argument = f"{name}={os.path.join(copy, os.path.basename(file))}"
-        changed.append(argument)
-    return changed
-
-
 def delete_folder_markers(uris: Sequence[str]) -> None:
     """Delete the empty objects under gs:// prefixes whose name ends in a slash.
 
@@ -267,15 +228,6 @@ def _track_failure(executor_input: Mapping[str, Any], failure: str) -> None:
         [output, *_] = executor_input["outputs"]["artifacts"].values()
         run_id = run_of_output(output["artifacts"][0]["uri"])
         track(sent_to, collect(Sources(sent_to.name, run_id, failure=failure)))
-
-
-def _log_environment(executor: str, executor_input: Mapping[str, Any]) -> None:
-    from components.run_report.history import installed_versions
-
-    _LOG.info("%s: %s", executor, installed_versions())
-    strategy = executor_input["inputs"].get("parameterValues", {}).get("strategy")
-    if strategy is not None:
-        _LOG.info("training.strategy %s, TF_CONFIG %s", strategy, os.environ.get("TF_CONFIG", "-"))
 
 
 if __name__ == "__main__":

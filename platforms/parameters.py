@@ -74,8 +74,7 @@ def _of_parameter(message: str) -> str:
 
 def add_check(spec: dict[str, Any], config: PipelineConfig) -> None:
     """Pass all parameters of a run to the first step of a PipelineSpec for Kubeflow."""
-    # The step has no use for a connection to ML Metadata, which may contain a password.
-    settings = config.model_dump_json(exclude_defaults=True, exclude={"paths": {"metadata"}})
+    settings = config.model_dump_json(exclude_defaults=True)
     inputs, definitions = _first_inputs(spec)
     inputs[SETTINGS_KEY] = {"runtimeValue": {"constant": settings}}
     definitions[SETTINGS_KEY] = {"parameterType": "STRING"}

@@ -1,13 +1,11 @@
-"""The submission of a compiled pipeline to a cluster: one run, or a schedule of recurring runs."""
+"""The submission of a compiled pipeline to a cluster: one run, or recurring runs on Kubeflow."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -16,21 +14,12 @@ from typing import Any
 import yaml
 
 from core import exit_codes
-from core.errors import ConfigError, InputError, UserError
+from core.errors import ConfigError, InputError
 from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget, check_endpoint, cluster_name
 from platforms.follow import Report, follow
 from platforms.parameters import check_parameters
 from platforms.targets import check_target
-
-_SUFFIX = r"-\d{8}-\d{6}-[0-9a-f]{4}"
-"""The end of the name of a run or a schedule, after the name of its pipeline."""
-
-
-class Interrupted(UserError):
-    """Ctrl-C during a request whose result is unknown."""
-
-    exit_code = exit_codes.INTERRUPTED
 
 
 @dataclass(frozen=True)
@@ -55,7 +44,7 @@ def read_package(file: Path) -> Package:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A recurring run on Kubeflow, or a schedule on Vertex AI; `cron` has five fields in UTC."""
+    """A recurring run on Kubeflow; `cron` has five fields in UTC."""
 
     id: str
     name: str
@@ -99,8 +88,7 @@ def submit(
       SubmitError: the cluster refused the run or did not respond.
     """
     compiled, values, name = _prepare(config, target, package, parameters)
-    with _result_unknown_if_interrupted(f"{name} was submitted, check the cluster"):
-        run = _client(target).start(config, compiled, values, name)
+    run = _client(target).start(config, compiled, values, name)
     report(f"submitted {run.name}")
     report(run.link)
     if not wait:
@@ -126,55 +114,43 @@ def check_cron(text: str) -> str:
 
 def create_schedule(
     config: PipelineConfig,
-    target: ClusterTarget,
     package: Path,
     parameters: Mapping[str, Any],
     cron: str,
     report: Report,
 ) -> None:
-    """Create a schedule of `package` with times in UTC, and report its name.
+    """Create a schedule of `package` with times in UTC on Kubeflow, and report its name.
 
     Raises: see `submit` and `check_cron`.
     """
     times = check_cron(cron)
-    compiled, values, name = _prepare(config, target, package, parameters)
-    with _result_unknown_if_interrupted(f"{name} was scheduled, see --schedules"):
-        _client(target).create_schedule(config, compiled, values, name, times)
+    compiled, values, name = _prepare(config, "kubeflow", package, parameters)
+    _client("kubeflow").create_schedule(config, compiled, values, name, times)
     report(f"scheduled {name}: {times} (UTC)")
 
 
-def show_schedules(config: PipelineConfig, target: ClusterTarget, report: Report) -> None:
+def show_schedules(config: PipelineConfig, report: Report) -> None:
     """Report the schedules of the pipeline: one line with name, times and state for each."""
-    check_submission(config, target)
-    pipeline = cluster_name(config)
-    found = [
-        each
-        for each in _client(target).find_schedules(config)
-        if re.fullmatch(f"{re.escape(pipeline[:100])}{_SUFFIX}", each.name)
-    ]
+    check_submission(config, "kubeflow")
+    found = _client("kubeflow").find_schedules(config)
     for each in sorted(found, key=lambda schedule: schedule.name):
         report(f"{each.name}  {each.cron}  {each.state}")
     if not found:
-        report(f"no schedules of {pipeline}")
+        report(f"no schedules of {cluster_name(config)}")
 
 
-def delete_schedule(
-    config: PipelineConfig, target: ClusterTarget, name: str, report: Report
-) -> None:
-    """Delete the schedule with a name.
-
-    Runs in progress continue on Vertex AI. On Kubeflow the schedule is only disabled while a run is
-    in progress, which is an error.
+def delete_schedule(config: PipelineConfig, name: str, report: Report) -> None:
+    """Delete the schedule with a name. While one of its runs is in progress, it is only disabled.
 
     Raises:
       InputError: there is no such schedule.
       SubmitError: a run is in progress, or the request failed.
     """
-    check_submission(config, target)
-    client = _client(target)
+    check_submission(config, "kubeflow")
+    client = _client("kubeflow")
     ids = [each.id for each in client.find_schedules(config) if each.name == name]
     if not ids:
-        raise InputError(f"no schedule {name} on {target}; --schedules lists them")
+        raise InputError(f"no schedule {name}; --schedules lists them")
     client.delete_schedules(config, name, ids)
     report(f"deleted {name}")
 
@@ -200,12 +176,3 @@ def _client(target: ClusterTarget) -> Any:
     Each module imports a client library, which takes seconds.
     """
     return import_module(f"platforms.{target}.client")
-
-
-@contextlib.contextmanager
-def _result_unknown_if_interrupted(clause: str) -> Iterator[None]:
-    """Convert Ctrl-C to an error of one line."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; it is unknown whether {clause} before a retry") from None

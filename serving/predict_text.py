@@ -10,7 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from core.errors import UserError
-from core.files import without_magic
 from preprocessing.fast.ngrams import NgramIds, ngram_ids
 
 PREDICT_TEXT, PREDICT_NGRAMS = "predict_text", "predict_ngrams"
@@ -73,7 +72,7 @@ class PredictText:
         self.is_fast = by_ngrams is not None
         self.ngram_settings: NgramSettings = (0, 0, ())
         if self.is_fast:
-            variables = tf.train.load_checkpoint(f"{without_magic(folder)}/variables/variables")
+            variables = tf.train.load_checkpoint(f"{folder}/variables/variables")
             longest, buckets, *openings = variables.get_tensor(_SETTINGS).tolist()
             self.ngram_settings = (longest, buckets, tuple(openings))
             self._compare(_SAMPLE)
@@ -129,7 +128,7 @@ def load_predict_text(folder: str) -> PredictText:
       DamagedModelError: the model cannot be loaded.
     """
     try:
-        return predict_text_of(tf.saved_model.load(without_magic(folder)), folder)
+        return predict_text_of(tf.saved_model.load(folder), folder)
     except Exception as error:  # a damaged file can raise anything
         problem = (str(error).strip().splitlines() or [""])[0]
         raise DamagedModelError(

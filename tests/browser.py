@@ -7,7 +7,7 @@ import pytest
 
 
 @contextlib.contextmanager
-def open_browser(width=1200, height=900):
+def open_browser():
     """Yield a Selenium driver; skip the test on a machine without Chromium and its driver."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not chromium or not driver:
@@ -26,11 +26,13 @@ def open_browser(width=1200, height=900):
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(options=options, service=Service(driver))
     try:
-        # Chromium's window is never narrower than 500 pixels; the emulated screen may be.
-        browser.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
-        )
+        resize(browser)
         yield browser
     finally:
         browser.quit()
+
+
+def resize(browser, width=1200):
+    """Emulate a screen; Chromium's window is never narrower than 500 pixels."""
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)

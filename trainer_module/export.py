@@ -8,7 +8,6 @@ import tensorflow as tf
 import tensorflow_transform as tft
 import tf_keras
 
-from core.files import without_magic
 from preprocessing import features
 from preprocessing.settings import Transform
 
@@ -35,7 +34,7 @@ class ServedModel(tf.Module):
         self.model_variables = model.variables
         self._inputs = lambda: model.input
         self._logit = lambda inputs: model(inputs, training=False)
-        graph = tft.TFTransformOutput(without_magic(transform_graph))
+        graph = tft.TFTransformOutput(transform_graph)
         transform = graph.transform_features_layer()
         self.transform_resources = tf.train.TrackableView.children(transform)
         self._transform = lambda raw: transform(raw)

@@ -94,8 +94,8 @@ class Training(Section):
     tuner_trials: PositiveInt | None = None
     """Trials of a Tuner before the Trainer; None: no Tuner."""
     profile_steps: tuple[PositiveInt, PositiveInt] | None = Field(default=None, strict=False)
-    """First and last step that the TensorFlow profiler records, counted from the start of the
-    process; None: off."""
+    """First and last call of the compiled train function that Keras's TensorBoard profiles, counted
+    from the start of the process; None: off."""
     shuffle_buffer: PositiveInt = 100_000
     """Examples in the shuffle buffer of a training."""
     cache_input: bool = False

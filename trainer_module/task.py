@@ -1,8 +1,7 @@
 """The command line of a training, which Kubernetes, Vertex AI and the local cluster run.
 
-`python -m trainer_module.task JOB [--output FOLDER --set training.epochs=1 ...]`. With TF_CONFIG
-this process is a task of that cluster. Without TF_CONFIG it starts a local cluster if the settings
-require one.
+`python -m trainer_module.task JOB`. With TF_CONFIG this process is a task of that cluster. Without
+TF_CONFIG it starts a local cluster if the settings require one.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from pydantic import ValidationError
 
 from core import events, exit_codes
 from core.errors import cause
-from core.overrides import OPTION, apply_overrides
 from core.settings import first_problem
 from trainer_module.cluster import exits, local, resources
 from trainer_module.cluster.tf_config import Cluster, set_tf_config
@@ -47,17 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         set_tf_config(os.environ)
         cluster = Cluster.from_environ(os.environ)
-        job = read_job(options.job, options.set)
-        if options.output:
-            names = {"serving_model_dir": "model", "model_run_dir": "run"}
-            names["checkpoint_dir"] = "checkpoints"
-            outputs = {key: os.path.join(options.output, name) for key, name in names.items()}
-            job = job.model_copy(update=outputs)
-        elif options.set:
-            raise ValueError(
-                f"--set: the model of these settings would replace {job.serving_model_dir}; add "
-                "--output FOLDER for another model"
-            )
+        job = read_job(options.job)
         if cluster is None and resources.has_peers(job.training):
             local.run(job)
         else:
@@ -85,8 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def read_job(path: str, overrides: Sequence[str] = ()) -> TrainingJob:
-    """Read a job from a JSON file, local or gs://, and apply overrides like `training.epochs=1`."""
+def read_job(path: str) -> TrainingJob:
+    """Read a job from a JSON file, local or gs://."""
     try:
         values = json.loads(_read(path))
     except OSError as error:
@@ -95,7 +83,6 @@ def read_job(path: str, overrides: Sequence[str] = ()) -> TrainingJob:
         raise ValueError(f"{path}: not JSON: {error}") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path}: contains a {type(values).__name__}, a training job is a mapping")
-    apply_overrides(values, overrides)
     try:
         return TrainingJob.model_validate(values)
     except ValidationError as error:
@@ -108,19 +95,6 @@ def _parser() -> argparse.ArgumentParser:
         description="Trains a model; if TF_CONFIG is set, as a task of that cluster.",
     )
     parser.add_argument("job", metavar="JOB", help="JSON file of the training, local or gs://")
-    parser.add_argument(
-        OPTION,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="another value for a key of the job, such as training.epochs=1; may be repeated; "
-        "requires --output",
-    )
-    parser.add_argument(
-        "--output",
-        metavar="FOLDER",
-        help="folder for the model, its logs and its checkpoints, in place of those in JOB",
-    )
     return parser
 
 

@@ -114,7 +114,8 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
         ]
         if chief:
             logs = os.path.join(job.model_run_dir, "logs")
-            callbacks.append(TensorBoard(logs, training, first_step))
+            profiled = training.profile_steps or 0
+            callbacks.append(TensorBoard(logs, write_graph=False, profile_batch=profiled))
         plan = Plan(inputs, training, state, first_step, cluster.workers if cluster else 1)
         LOOPS[training.loop](model, plan, callbacks)
     checkpoints.restore_best()

@@ -62,7 +62,6 @@ class TrialTuner(keras_tuner.Tuner):
 
 
 def tuner_fn(fn_args: Any) -> Any:
-    """Return the TunerFnResult for TFX's FnArgs."""
     # Only TFX calls this function; the rest of the package does not depend on TFX.
     from tfx.components.tuner.component import TunerFnResult
 

@@ -16,7 +16,6 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
-from core.files import without_magic
 from preprocessing import features
 from trainer_module.settings import TrainingJob
 
@@ -62,7 +61,6 @@ def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
-    """Write `origin` to the SavedModel of `job`."""
     file = os.path.join(job.serving_model_dir, ORIGIN_FILE)
     tf.io.gfile.makedirs(os.path.dirname(file))
     with tf.io.gfile.GFile(file, "w") as stream:
@@ -92,7 +90,7 @@ def warm_start(
             job.base_model,
         )
         return False
-    base = tf.saved_model.load(without_magic(job.base_model))
+    base = tf.saved_model.load(job.base_model)
     for variable, value in zip(plain.variables, base.model_variables, strict=True):
         variable.assign(value)
     spread(plain, model)
@@ -103,7 +101,7 @@ def warm_start(
 def _vocabulary_hash(job: TrainingJob) -> str:
     import tensorflow_transform as tft
 
-    graph = tft.TFTransformOutput(without_magic(job.transform_graph))
+    graph = tft.TFTransformOutput(job.transform_graph)
     file = graph.vocabulary_file_by_name(features.VOCABULARY)
     with tf.io.gfile.GFile(file, "rb") as stream:
         return hashlib.sha256(stream.read()).hexdigest()

@@ -21,12 +21,10 @@ from preprocessing.features import CLASSES, THRESHOLD
 BUCKETS = 10_000
 """Buckets of a prediction, those of TFMA's AUC: two ten-thousandths, then one each, then 1."""
 _CURVE_POINTS = 200
-_CONFIDENCE, _Z = 0.95, 1.96
+_CONFIDENCE = 0.95
 
 
 class Interval(NamedTuple):
-    """A 95 % confidence interval."""
-
     low: float
     high: float
 
@@ -103,7 +101,6 @@ class Counts:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Counts:
-        """Return the counts that `to_json` stored."""
         labels, buckets, reviews = stored["histogram"]
         histogram = csr_matrix((reviews, (labels, buckets)), (2, BUCKETS), np.int64)
         return cls(histogram, np.array(stored["confusion"], np.int64), stored["total"])
@@ -116,7 +113,6 @@ class Counts:
 
     @property
     def examples(self) -> int:
-        """Number of reviews."""
         return int(self.confusion.sum())
 
     def curve(self) -> Iterator[Point]:
@@ -157,7 +153,6 @@ class Metric:
       tfma: its class in TFMA's configuration.
       fraction: counts -> (part, whole), for a metric that is a fraction of reviews.
       function: counts -> value, for any other metric; NaN where it is not defined.
-      spread: (value, counts) -> confidence interval of such a value.
       minimum: the key of the section `evaluation` with the minimum that blesses a model.
       max_drop: the key with the maximum drop below the baseline.
       remedy: what to do if the minimum is not reached.
@@ -168,7 +163,6 @@ class Metric:
     tfma: str
     fraction: Callable[[Counts], tuple[int, int]] | None = None
     function: Callable[[Counts], float] = lambda _: math.nan
-    spread: Callable[[float, Counts], Interval] | None = None
     minimum: str = ""
     max_drop: str = ""
     remedy: str = ""
@@ -178,13 +172,10 @@ class Metric:
         return ratio(*self.fraction(counts)) if self.fraction else float(self.function(counts))
 
     def interval(self, counts: Counts) -> Interval | None:
-        """Return the 95 % confidence interval of the value; None if none is known."""
-        value = self.value(counts)
-        if math.isnan(value):
+        """Return the 95 % confidence interval of a fraction; None for any other metric."""
+        if self.fraction is None or math.isnan(self.value(counts)):
             return None
-        if self.fraction:
-            return wilson(*self.fraction(counts))
-        return self.spread(value, counts) if self.spread else None
+        return wilson(*self.fraction(counts))
 
 
 def ratio(part: float, whole: float) -> float:
@@ -204,38 +195,6 @@ def constant_answer(counts: Counts) -> str:
     most = int(labels[1] >= labels[0])
     share = ratio(labels[most], counts.examples)
     return f"always answering {CLASSES[most]} would give {share:.4f}"
-
-
-def auc_interval(auc: float, counts: Counts) -> Interval:
-    """Return the 95 % confidence interval of an AUC.
-
-    Hanley and McNeil, "The Meaning and Use of the Area under a Receiver Operating Characteristic
-    (ROC) Curve" (1982).
-    """
-    negative, positive = counts.confusion.sum(axis=1).tolist()
-    both_positive, both_negative = auc / (2 - auc), 2 * auc**2 / (1 + auc)
-    variance = (
-        auc * (1 - auc)
-        + (positive - 1) * (both_positive - auc**2)
-        + (negative - 1) * (both_negative - auc**2)
-    ) / (positive * negative)
-    half = _Z * math.sqrt(max(0.0, variance))
-    return Interval(max(0.0, auc - half), min(1.0, auc + half))
-
-
-def difference_interval(
-    value: float, interval: Interval, other: float, other_interval: Interval
-) -> Interval:
-    """Return the 95 % confidence interval of `value` minus `other`, from their own intervals.
-
-    Newcombe, "Interval estimation for the difference between independent proportions" (1998),
-    method 10. Two models that classify the same Examples make many mistakes in common, so their
-    difference varies less, and the interval is wider than necessary.
-    """
-    difference = value - other
-    below = math.hypot(value - interval.low, other_interval.high - other)
-    above = math.hypot(interval.high - value, other - other_interval.low)
-    return Interval(difference - below, difference + above)
 
 
 def _auc(counts: Counts) -> float:
@@ -276,7 +235,7 @@ ACCURACY = Metric(
     minimum="min_accuracy",
     max_drop="max_accuracy_drop",
 )
-AUC = Metric("auc", "AUC", "AUC", function=_auc, spread=auc_interval)
+AUC = Metric("auc", "AUC", "AUC", function=_auc)
 METRICS = (
     Metric("example_count", "", "ExampleCount", function=lambda counts: counts.examples),
     ACCURACY,

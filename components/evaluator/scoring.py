@@ -31,7 +31,6 @@ from components.evaluator.metrics import Counts
 from components.examples import batches, read
 from components.tfrecords import cores
 from core.errors import InputError
-from core.files import without_magic
 from core.progress import Progress
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
@@ -218,7 +217,7 @@ class _Model:
 
     def __init__(self, folder: str):
         self._folder = folder
-        self._loaded = tf.saved_model.load(without_magic(folder))
+        self._loaded = tf.saved_model.load(folder)
         self._signatures = self._loaded.signatures
         transform = self._signatures.get("transform_features")
         self.features = transform.structured_outputs if transform else {}
@@ -228,7 +227,6 @@ class _Model:
             self.ngrams = self._by_ngrams.ngram_settings if self._by_ngrams.is_fast else None
 
     def check(self, examples: Sequence[bytes], texts: Sequence[bytes]) -> None:
-        """See `Models.check`."""
         if self.ngrams is None:
             return
         found = self.score(examples, {self.ngrams: ngram_ids(texts, *self.ngrams)})

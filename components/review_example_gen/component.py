@@ -53,15 +53,12 @@ class InputProcessor(input_processor.FileBasedInputProcessor):
 
 
 class Driver(driver.FileBasedDriver):
-    """TFX's driver with our InputProcessor."""
-
     def get_input_processor(
         self,
         splits: Iterable[example_gen_pb2.Input.Split],
         range_config: range_config_pb2.RangeConfig | None = None,
         input_base_uri: str | None = None,
     ) -> InputProcessor:
-        """See TFX's Driver."""
         assert input_base_uri
         return InputProcessor(input_base_uri, splits, range_config)
 

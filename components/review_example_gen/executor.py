@@ -121,7 +121,6 @@ class Executor(LocalBeamExecutor):
 
 
 def _source_files(exec_properties: dict[str, Any]) -> list[SourceFile]:
-    """Return the input files."""
     input_config = example_gen_pb2.Input()
     proto_utils.json_to_proto(
         exec_properties[standard_component_specs.INPUT_CONFIG_KEY], input_config

@@ -32,5 +32,4 @@ class Options(Section):
 
 
 def input_folder(input_base: str) -> str:
-    """Return the folder or gs:// prefix of the input."""
     return os.path.dirname(sample_data.__file__) if input_base == SAMPLE else input_base

@@ -15,20 +15,17 @@ from matplotlib.figure import Figure
 
 from components.evaluator.metrics import Point, Tenth
 from components.run_report.evaluation import Evaluation
-from components.run_report.history import Step
 from preprocessing.features import CLASSES
 
 # Placeholders in matplotlib's output -> the variables of the page's style sheet, so that a chart
 # follows the light and the dark theme.
-_TEXT, _MUTED, _FIRST, _SECOND, _THIRD = "#010101", "#020202", "#030303", "#040404", "#050505"
+_TEXT, _MUTED, _FIRST, _SECOND = "#010101", "#020202", "#030303", "#040404"
 _VARIABLES = {
     _TEXT: "var(--text)",
     _MUTED: "var(--muted)",
     _FIRST: "var(--first)",
     _SECOND: "var(--second)",
-    _THIRD: "var(--third)",
 }
-_STATE_COLOURS = {"done": _FIRST, "cached": _SECOND}
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 _STYLE: Any = {
@@ -53,21 +50,14 @@ _STYLE: Any = {
 
 
 @matplotlib.rc_context(_STYLE)
-def draw(
-    training: Mapping[str, Any],
-    evaluation: Evaluation | None,
-    lengths: Mapping[str, int],
-    steps: Sequence[Step],
-) -> dict[str, str]:
+def draw(training: Mapping[str, Any], evaluation: Evaluation | None) -> dict[str, str]:
     """Return the charts of a report as SVG elements; empty where the figures are missing.
 
     Args:
       training: the content of training.json.
       evaluation: the figures of the Evaluator.
-      lengths: range of words -> the test reviews of that length.
-      steps: the components of the run.
     """
-    found = dict.fromkeys(("training", "lengths", "timeline"), "")
+    found = {"training": ""}
     if training.get("curve") and training.get("epoch_metrics"):
         found["training"] = _training(training["curve"], training["epoch_metrics"])
     if evaluation:
@@ -75,10 +65,6 @@ def draw(
         found["precision_recall"] = _precision_recall(evaluation.curve)
         found["calibration"] = _calibration(evaluation.tenths)
         found["scores"] = _scores(evaluation.tenths)
-    if lengths:
-        found["lengths"] = _lengths(lengths)
-    if steps:
-        found["timeline"] = _timeline(steps)
     return found
 
 
@@ -132,46 +118,14 @@ def _scores(tenths: Sequence[Tenth]) -> str:
     return _svg(figure, "Number of reviews by predicted probability")
 
 
-def _lengths(reviews: Mapping[str, int]) -> str:
-    figure, axes = _axes("words", "test reviews", 5.6, 3)
-    bars = axes.bar(list(reviews), list(reviews.values()), color=_FIRST)
-    axes.bar_label(bars, [f"{count:,}" for count in reviews.values()])
-    return _svg(figure, "Number of reviews by length")
-
-
-def _timeline(steps: Sequence[Step]) -> str:
-    height = 0.32 * len(steps) + 0.9
-    figure, axes = _axes("seconds since the start of the run", "", 9, height)
-    bars = axes.barh(
-        range(len(steps)),
-        [step.seconds for step in steps],
-        left=[step.started for step in steps],
-        color=[_STATE_COLOURS.get(step.state, _THIRD) for step in steps],
-    )
-    labels = [
-        f"{step.seconds:.1f} s" + ("" if step.state == "done" else f", {step.state}")
-        for step in steps
-    ]
-    axes.bar_label(bars, labels, padding=3)
-    axes.set_yticks(range(len(steps)), [step.name for step in steps])
-    axes.invert_yaxis()
-    axes.margins(x=0.15)
-    return _svg(figure, "Seconds of each component")
-
-
-def _axes(x: str, y: str, width: float = 4.2, height: float = 3.6) -> tuple[Figure, Axes]:
+def _axes(x: str, y: str) -> tuple[Figure, Axes]:
     """Return a figure with one panel, whose axes have these labels."""
-    figure = _figure(width, height)
+    # Not pyplot, which keeps global state.
+    figure = Figure(figsize=(4.2, 3.6), layout="constrained")
+    FigureCanvasSVG(figure)
     axes = figure.subplots()
     axes.set(xlabel=x, ylabel=y)
     return figure, axes
-
-
-def _figure(width: float, height: float) -> Figure:
-    # Not pyplot, which keeps global state.
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasSVG(figure)
-    return figure
 
 
 def _svg(figure: Figure, label: str) -> str:

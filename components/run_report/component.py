@@ -51,7 +51,6 @@ class Executor(base_executor.BaseExecutor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """See TFX's BaseExecutor."""
         [report], [metrics], [classified] = (output_dict[key] for key in RunReportSpec.OUTPUTS)
         content = collect(self._sources(input_dict, exec_properties, report.uri))
         on_cluster = not exec_properties.get("metadata")
@@ -144,8 +143,6 @@ def _destination(pushed: list[types.Artifact]) -> str:
 
 
 class RunReportSpec(types.ComponentSpec):
-    """The interface of RunReport."""
-
     PARAMETERS = {
         "name": ExecutionParameter(type=str),
         "settings": ExecutionParameter(type=str),

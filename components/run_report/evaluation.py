@@ -16,7 +16,6 @@ from components.evaluator.metrics import (
     Point,
     Tenth,
     constant_answer,
-    difference_interval,
 )
 from preprocessing.features import THRESHOLD, UNDECIDED
 
@@ -29,19 +28,15 @@ class Figure(NamedTuple):
       value: its value on the test split.
       interval: None if none is known.
       baseline: the value of the baseline; None without a baseline.
-      difference: the interval of the value minus that of the baseline; None if none is known.
     """
 
     name: str
     value: float
     interval: Interval | None = None
     baseline: float | None = None
-    difference: Interval | None = None
 
 
 class SliceAccuracy(NamedTuple):
-    """The accuracy on a slice of the test split."""
-
     feature: str
     value: str
     examples: int
@@ -106,14 +101,8 @@ def read_evaluation(uri: str) -> Evaluation:
 
 
 def _figure(metric: Metric, own: Counts, base: Counts | None) -> Figure:
-    value, interval = metric.value(own), metric.interval(own)
-    if base is None:
-        return Figure(metric.title, value, interval)
-    other, other_interval = metric.value(base), metric.interval(base)
-    difference = None
-    if interval and other_interval:
-        difference = difference_interval(value, interval, other, other_interval)
-    return Figure(metric.title, value, interval, other, difference)
+    baseline = metric.value(base) if base is not None else None
+    return Figure(metric.title, metric.value(own), metric.interval(own), baseline)
 
 
 def _slice_accuracy(feature: str, value: str, counts: Counts) -> SliceAccuracy:

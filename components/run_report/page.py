@@ -24,14 +24,12 @@ from components.run_report.input_data import (
     read_balance,
     read_input,
 )
-from components.run_report.mistakes import Explanations, Mistake, explain
+from components.run_report.mistakes import Mistake, explain
 from core.errors import cause
 from core.settings import flat_settings
-from preprocessing.features import CLASSES, LENGTH_BUCKET, THRESHOLD, UNDECIDED
+from preprocessing.features import CLASSES, THRESHOLD, UNDECIDED
 from trainer_module.settings import SUMMARY_FILE
 
-_SUM_MODEL = "ngram_linear"
-"""The model whose logit is a sum over n-grams."""
 _T = TypeVar("_T")
 _VERDICTS = {
     "failed": ("bad", "The run failed. {0.failure}"),
@@ -50,21 +48,19 @@ class Content(NamedTuple):
     Attributes:
       sources: the run.
       input, balance: the input.
-      lengths: range of words -> the test reviews of that length.
       anomalies: a line for each anomaly; None if the data was not validated.
       training: the content of training.json.
-      evaluation, explanations, check: the candidate.
+      evaluation, mistakes, check: the candidate.
       problems: a line for each part that cannot be read.
     """
 
     sources: Sources
     input: InputData | None
     balance: list[Balance]
-    lengths: Mapping[str, int]
     anomalies: list[str] | None
     training: Mapping[str, Any]
     evaluation: Evaluation | None
-    explanations: Explanations | None
+    mistakes: list[Mistake]
     check: Mapping[str, Any] | None
     problems: list[str]
 
@@ -77,11 +73,11 @@ def collect(sources: Sources) -> Content:
     """
     problems: list[str] = []
 
-    def read(what: str, function: Callable[..., _T], *given: Any, **named: Any) -> _T | None:
+    def read(what: str, function: Callable[..., _T], *given: Any) -> _T | None:
         if any(argument is None for argument in given):
             return None
         try:
-            return function(*given, **named)
+            return function(*given)
         except Exception as error:
             # A damaged artifact raises the errors of many libraries.
             logging.warning("The report has no %s: %s", what, error)
@@ -89,26 +85,15 @@ def collect(sources: Sources) -> Content:
             return None
 
     uri = sources.uris.get
-    training = read("training figures", read_json, uri("model_run"), name=SUMMARY_FILE) or {}
-    explanations = read(
-        "mistakes",
-        explain,
-        *map(uri, ("evaluation", "examples", "model")),
-        with_ngrams=training.get("model") == _SUM_MODEL,
-    )
-    evaluation = read("evaluation", read_evaluation, uri("evaluation"))
-    slices = evaluation.slices if evaluation else []
-    lengths = {each.value: each.examples for each in slices if each.feature == LENGTH_BUCKET}
     return Content(
         sources=sources,
         input=read("input", read_input, uri("rejected")),
         balance=read("class balance", read_balance, uri("statistics")) or [],
-        lengths=lengths,
         anomalies=read("anomalies", read_all_anomalies, uri("anomalies")),
-        training=training,
-        evaluation=evaluation,
-        explanations=explanations,
-        check=read("serving check", read_json, uri("check"), name=CHECK_FILE),
+        training=read("training figures", read_json, uri("model_run"), SUMMARY_FILE) or {},
+        evaluation=read("evaluation", read_evaluation, uri("evaluation")),
+        mistakes=read("mistakes", explain, uri("evaluation"), uri("model")) or [],
+        check=read("serving check", read_json, uri("check"), CHECK_FILE),
         problems=problems,
     )
 
@@ -137,7 +122,7 @@ def render(content: Content) -> str:
         and time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(sources.started)),
         seconds=sum(step.seconds for step in sources.steps),
         settings=flat_settings(sources.settings),
-        charts=draw(content.training, content.evaluation, content.lengths, sources.steps),
+        charts=draw(content.training, content.evaluation),
     )
 
 

@@ -134,8 +134,6 @@ class _RefusedError(Exception):
 
 
 class _Client:
-    """A connection to the server."""
-
     def __init__(self, url: str):
         self._connection = http.client.HTTPConnection(urlsplit(url).netloc)
 

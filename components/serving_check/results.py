@@ -117,7 +117,6 @@ def _row(cause: str, **values: Any) -> dict[str, Any]:
 
 
 def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[Result]:
-    """Yield the measurements that were made."""
     for name, unit, key, subject in _MEASUREMENTS:
         value = getattr(answers, name)
         limit = getattr(thresholds, key) if key else None

@@ -49,7 +49,6 @@ from components.beam import LocalBeamExecutor, read_results, units_of, write_res
 from components.examples import split_files
 from components.schema_gen import read_schema
 from components.transform import stages
-from core.files import without_magic
 from trainer_module.inputs import stored
 
 _FILE_PREFIX = "transformed_examples"
@@ -67,7 +66,6 @@ class Executor(LocalBeamExecutor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """See TFX's BaseExecutor."""
         self._log_startup(input_dict, output_dict, exec_properties)
         examples, schema = input_dict[EXAMPLES_KEY], read_schema(input_dict[SCHEMA_KEY])
         [graph] = output_dict[TRANSFORM_GRAPH_KEY]
@@ -112,7 +110,6 @@ class Executor(LocalBeamExecutor):
         graph: str,
         scratch: str,
     ) -> None:
-        """Write the transform graph to the folder `graph`."""
         metadata = dataset_metadata.DatasetMetadata(schema)
         metadata_io.write_metadata(
             metadata, os.path.join(graph, tft.TFTransformOutput.RAW_METADATA_DIR)
@@ -127,7 +124,7 @@ class Executor(LocalBeamExecutor):
         config = _source(schema).Project(columns).TensorAdapterConfig()
         with (
             self._make_beam_pipeline() as pipeline,
-            tft_beam.Context(temp_dir=without_magic(scratch), use_deep_copy_optimization=True),
+            tft_beam.Context(temp_dir=scratch, use_deep_copy_optimization=True),
         ):
             batches = (
                 pipeline

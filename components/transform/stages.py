@@ -19,7 +19,6 @@ from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 from components.beam import OverlappingDoFn
 from components.examples import batches, read
 from components.tfrecords import ID_LEVEL, ShardWriter, cores
-from core.files import without_magic
 from core.progress import Progress
 from trainer_module.inputs import stored
 
@@ -72,10 +71,9 @@ class TransformFiles(OverlappingDoFn):
         self._config, self._counted = config, counted
 
     def setup(self) -> None:
-        self._layer = tft.TFTransformOutput(without_magic(self._graph)).transform_features_layer()
+        self._layer = tft.TFTransformOutput(self._graph).transform_features_layer()
 
     def result(self, element: tuple[str, int, list[str]]) -> Done:
-        """See `OverlappingDoFn`."""
         split, number, files = element
         transformed = batches(files, _BATCH).map(self._transform, cores(), deterministic=True)
         converter = TensorsToRecordBatchConverter(transformed.element_spec)

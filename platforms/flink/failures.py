@@ -17,9 +17,6 @@ _PYTHON_ERROR = re.compile(
 _JAVA_ERROR = re.compile(
     r"^(?:Caused by: )?[a-z][\w.$]*\.\w+(?:Exception|Error): (.*)$", re.MULTILINE
 )
-_UNREADABLE_JOB = re.compile(r"Failed to deserialize (?:JobGraph|ExecutionPlan)\b")
-"""The answer of a cluster to a job of another minor version of Flink."""
-
 _FAILED_STATE = re.compile(r"^Pipeline \S+ failed in state \w+: (?:[\w.$]+(?:Exception|Error): )?")
 
 
@@ -44,11 +41,6 @@ def cause(message: str) -> UserError | None:
     if python:
         return FlinkError("{}: {}".format(*python[-1]))
     return None
-
-
-def of_versions(message: str) -> bool:
-    """Return whether a job failed because its job server is of another Flink than the cluster."""
-    return bool(_UNREADABLE_JOB.search(message))
 
 
 def java_cause(message: str) -> str:

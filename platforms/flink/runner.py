@@ -128,8 +128,6 @@ class FlinkRunner(portable_runner.PortableRunner):
 
 
 class FlinkResult(runner.PipelineResult):
-    """A submitted job."""
-
     def __init__(
         self,
         result: portable_runner.PipelineResult,
@@ -144,7 +142,6 @@ class FlinkResult(runner.PipelineResult):
         self._server, self._master, self._cleanup = server, master, cleanup
 
     def metrics(self) -> Any:
-        """See PipelineResult."""
         return self._result.metrics()
 
     def cancel(self) -> None:
@@ -198,7 +195,6 @@ class FlinkResult(runner.PipelineResult):
         return (f": {error}" if error else "") + self._log()
 
     def _log(self) -> str:
-        """Return where the logs are."""
         logs = f"the logs of the TaskManagers of {self._master}"
         return f"; see {self._server.log if self._server else logs}"
 
@@ -208,11 +204,6 @@ class FlinkResult(runner.PipelineResult):
             self.cancel()
             return FlinkError(f"the Flink job server ended before the job{self._hint()}")
         message = str(error)
-        if failures.of_versions(message):
-            return FlinkError(
-                f"the Flink cluster {self._master} cannot read the job, because the job server is "
-                f"for another version of Flink: {failures.java_cause(message)}"
-            )
         return failures.cause(message) or FlinkError(
             f"the Flink job failed: {failures.java_cause(message)}{self._log()}"
         )

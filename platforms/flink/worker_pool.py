@@ -75,7 +75,6 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
     def StopWorker(
         self, stop_worker_request: beam_fn_api_pb2.StopWorkerRequest, unused_context: object
     ) -> beam_fn_api_pb2.StopWorkerResponse:
-        """End a worker."""
         self._end(stop_worker_request.worker_id)
         return beam_fn_api_pb2.StopWorkerResponse()
 

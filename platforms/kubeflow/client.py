@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from requests.adapters import HTTPAdapter
-from urllib3 import Retry
 from urllib3 import exceptions as urllib3_exceptions
 
 from core.errors import ConfigError
@@ -38,8 +36,6 @@ from platforms.submission import Package, Schedule
 
 CONNECT_AND_READ_SECONDS = (5.0, 60.0)
 HEALTH_SECONDS = (5.0, 10.0)
-BACKOFF_SECONDS = 1.0
-"""Factor of the pauses between the requests for the server's health."""
 
 UI_VARIABLE = "KF_PIPELINES_UI_ENDPOINT"
 TOKEN_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
@@ -58,25 +54,11 @@ class Refused(SubmitError):
 
 
 class Api:
-    """The REST API at `kubeflow.endpoint`."""
-
     def __init__(self, config: PipelineConfig):
         self.endpoint = (config.kubeflow.endpoint or "").rstrip("/")
         self._session = requests.Session()
         # The endpoint is often a port-forward on loopback, and no proxy reaches that.
         self._session.trust_env = False
-        # No other request is retried here: a POST must not be repeated.
-        retry = Retry(
-            total=None,
-            connect=0,
-            read=0,
-            status=3,
-            status_forcelist=range(500, 600),
-            backoff_factor=BACKOFF_SECONDS,
-            raise_on_status=False,
-            respect_retry_after_header=False,
-        )
-        self._session.mount(f"{self.endpoint}/{_HEALTH}", HTTPAdapter(max_retries=retry))
 
     def __call__(
         self,
@@ -123,14 +105,11 @@ class Api:
 
 @dataclass(frozen=True)
 class KubeflowRun(Run):
-    """A run on Kubeflow Pipelines."""
-
     api: Api
     run_id: str
     namespace: str
 
     def status(self) -> Status:
-        """See `platforms.follow.Run`."""
         run = self.api("GET", f"{_API}/runs/{self.run_id}")
         details = run.get("run_details") or {}
         tasks = tuple(
@@ -141,7 +120,6 @@ class KubeflowRun(Run):
         return Status("CANCELED" if cancelled else run.get("state") or "", tasks, _message(run))
 
     def last_errors(self) -> list[str]:
-        """See `platforms.follow.Run`."""
         return last_errors(self.namespace, self.run_id)
 
     def _is_cancelled(self, run: dict[str, Any]) -> bool:
@@ -203,7 +181,6 @@ def create_schedule(
 
 
 def find_schedules(config: PipelineConfig) -> list[Schedule]:
-    """Return the recurring runs of the experiment."""
     api, experiment_id = connect(config)
     with _readable_errors(config):
         return [

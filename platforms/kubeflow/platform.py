@@ -22,12 +22,10 @@ class Kubeflow(Compiled):
 
     @property
     def input_base(self) -> RuntimeParameter:
-        """See `Platform`."""
         # The path of the sample on this machine differs from the one in the image.
         return self.parameter("input_base", self._config.data.input_base or SAMPLE)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
-        """See `Platform`."""
         if not self._has_peers:
             return super().trainer(custom_config, **arguments)
         return KubernetesTrainer(
@@ -36,7 +34,6 @@ class Kubeflow(Compiled):
 
 
 def job_settings(config: PipelineConfig) -> KubernetesJobSettings:
-    """Return the settings of a training on several machines."""
     kubeflow = config.kubeflow
     resources = config.cluster.resources.get(TRAINER)
     volume = kubeflow.volume

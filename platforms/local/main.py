@@ -9,7 +9,6 @@ import argparse
 import dataclasses
 import os
 import sys
-from logging import LogRecord
 
 from absl import logging
 
@@ -33,8 +32,6 @@ def main() -> int:
     # TensorFlow would reserve all memory of the GPUs, which the processes of a training need.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     logging.set_verbosity(logging.INFO)
-    # TFX logs the connection to ML Metadata, including the password.
-    logging.get_absl_logger().addFilter(has_no_password)
     sender = events.start_sending()
     try:
         reads_only = check_engine("local")
@@ -62,11 +59,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", metavar="FILE", help="settings [default: $PIPELINE_CONFIG]")
     parser.add_argument(OPTION, metavar="KEY=VALUE", action="append", default=[])
     return parser
-
-
-def has_no_password(record: LogRecord) -> bool:
-    """Return False for the records of TFX's log that contain the connection to ML Metadata."""
-    return not str(record.msg).startswith(("Using deployment config", "Using connection config"))
 
 
 def _run(config: PipelineConfig, sender: events.Sender) -> None:

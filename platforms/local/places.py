@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 from core.errors import ConfigError
-from core.metadata import mysql_url
 from pipeline.config import PipelineConfig, log_folder
 
 
@@ -21,7 +20,7 @@ def check_places(config: PipelineConfig) -> None:
     _check_folder("paths.root", log_folder(config))
     _check_folder("paths.serving", paths.serving)
     _check_folder("paths.checkpoints", paths.checkpoints)
-    _check_database("paths.metadata", paths.metadata)
+    _check_database(paths.metadata)
 
 
 def make_folder(key: str, folder: str) -> None:
@@ -50,10 +49,12 @@ def _check_folder(key: str, folder: str) -> None:
         raise ConfigError(f"{key}: {folder} cannot be written: no permission for {existing}")
 
 
-def _check_database(key: str, file: str) -> None:
+def _check_database(file: str) -> None:
+    key = "paths.metadata"
     if "://" in file:
-        mysql_url(file)
-        return
+        raise ConfigError(
+            f"{key}: {file.partition('://')[0]}://… is not supported; set a file path"
+        )
     # SQLite writes a journal beside its file.
     _check_folder(key, os.path.dirname(file))
     if os.path.isdir(file):

@@ -10,7 +10,7 @@ from tfx.dsl.components.base.base_node import BaseNode
 from tfx.dsl.components.common.resolver import Resolver
 from tfx.types import BaseChannel, Channel, standard_artifacts
 
-from components.baseline import CANDIDATE_KEY, CHECK_KEY, ServedBaseline
+from components.baseline import CANDIDATE_KEY, ServedBaseline
 from core.metadata import connection_config
 from pipeline.inputs import input_files
 from pipeline.platform import Platform
@@ -23,43 +23,32 @@ class Local(Platform):
 
     @property
     def metadata(self) -> ConnectionConfig:
-        """See `Platform`."""
-        location = self._config.paths.metadata
-        if "://" not in location:
-            make_folder("paths.metadata", os.path.dirname(location))
-        return connection_config(location)
+        file = self._config.paths.metadata
+        make_folder("paths.metadata", os.path.dirname(file))
+        return connection_config(file)
 
     @property
     def history(self) -> str:
-        """See `Platform`."""
         return self._config.paths.metadata
 
     @property
     def input_base(self) -> str:
-        """See `Platform`."""
         return input_files(self._config)[0]
 
     def parameter(self, name: str, value: Any) -> Any:
-        """See `Platform`."""
         return value
 
     def served_model(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
-        """See `Platform`."""
-        channels = {CHECK_KEY: Channel(type=standard_artifacts.InfraBlessing)}
-        if candidate:
-            channels[CANDIDATE_KEY] = candidate
+        channels = {CANDIDATE_KEY: candidate} if candidate else {}
         return Resolver(
             strategy_class=ServedBaseline,
             config={
                 "serving": self._config.paths.serving,
                 "copies": os.path.join(self._config.paths.root, "served"),
-                "pushes": self._config.push.destination != "none",
             },
             model=Channel(type=standard_artifacts.Model),
-            model_blessing=Channel(type=standard_artifacts.ModelBlessing),
             **channels,
         ).with_id(node_id)
 
     def place(self, component: BaseNode) -> None:
-        """See `Platform`."""
-        set_beam_args(self._config, component, in_image=False)
+        set_beam_args(self._config, component)

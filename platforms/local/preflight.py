@@ -53,7 +53,7 @@ def _check_same_pipeline(config: PipelineConfig) -> None:
     Without `--config` the sample runs, also in the folder of a user's own runs.
     """
     paths = config.paths
-    if "://" not in paths.metadata and not os.path.exists(paths.metadata):
+    if not os.path.exists(paths.metadata):
         return
     before = last_settings(open_store(paths.metadata), paths.serving)
     if not before:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -24,7 +23,6 @@ from core.metadata import connection_config
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.pipeline import tracking_of
 from platforms.local import unchanged
-from platforms.local.locks import waiting_lock
 from platforms.local.outcome import Outcome, run_outcome
 from serving.versions import versions
 
@@ -47,8 +45,7 @@ class Runner(LocalDagRunner):
             os.environ[TRACKING] = json.dumps(tracking)
 
     def run_with_ir(self, pipeline: pipeline_pb2.Pipeline, **options: Any) -> None:
-        """See TFX's LocalDagRunner."""
-        with _first_connection(self._paths.metadata), self._metadata() as handle:
+        with self._metadata() as handle:
             mark_replaced(handle, self._paths.serving)
         recorded = {
             history.SETTINGS: recorded_settings(self._config),
@@ -94,17 +91,6 @@ class Runner(LocalDagRunner):
 
     def _metadata(self) -> metadata.Metadata:
         return metadata.Metadata(connection_config(self._paths.metadata))
-
-
-def _first_connection(location: str) -> contextlib.AbstractContextManager[None]:
-    """Return a lock for the first connection to an SQLite file that may be new.
-
-    Two processes that create ML Metadata's tables at the same time fail: "There are a subset of
-    tables".
-    """
-    if "://" in location:
-        return contextlib.nullcontext()
-    return waiting_lock(f"{location}.lock")
 
 
 def mark_replaced(handle: metadata.Metadata, serving: str) -> None:

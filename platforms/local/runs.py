@@ -8,7 +8,7 @@ from typing import Any
 
 from components.run_report.history import UNFINISHED, Run, read_runs, result_of
 from core.errors import InputError
-from core.metadata import open_store, without_password
+from core.metadata import open_store
 from core.settings import flat_settings
 from pipeline.config import PipelineConfig
 
@@ -26,8 +26,7 @@ def find_runs(config: PipelineConfig) -> list[Run]:
     runs = all_runs(config)
     if not runs:
         raise InputError(
-            f"paths.metadata: no run in {without_password(config.paths.metadata)}; "
-            "`amazon-reviews run` starts one"
+            f"paths.metadata: no run in {config.paths.metadata}; `amazon-reviews run` starts one"
         )
     return runs
 
@@ -79,6 +78,6 @@ def all_runs(config: PipelineConfig) -> list[Run]:
     """Return all runs in `paths.metadata`, the newest first."""
     location = config.paths.metadata
     # Opening a file that is missing would create it.
-    if "://" not in location and not os.path.exists(location):
+    if not os.path.exists(location):
         return []
     return read_runs(open_store(location))

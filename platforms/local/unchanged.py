@@ -26,10 +26,10 @@ def fingerprint(config: PipelineConfig) -> str | None:
 
     Returns:
       None if a run with these settings must never be skipped, if an input file cannot be read, or
-      if a folder is in a bucket or a database, which this module cannot list.
+      if a folder is in a bucket, which this module cannot list.
     """
     paths = config.paths
-    folders = (paths.root, paths.metadata, paths.serving, config.data.input_base or "")
+    folders = (paths.root, paths.serving, config.data.input_base or "")
     # A warm start continues from the model that the last run pushed.
     if not config.cache or config.training.warm_start or any("://" in each for each in folders):
         return None

@@ -109,7 +109,6 @@ def run(client: Any, parent: str, job: CustomJob, limits: JobLimits) -> None:
 
 
 def _create_or_find(client: Any, parent: str, job: CustomJob, limits: JobLimits) -> str:
-    """Return the resource name of the CustomJob to follow."""
     options = {"retry": None, "timeout": vertex_api.REQUEST_SECONDS}
     for attempt in range(1, _ATTEMPTS + 1):
         found = _find(client, parent, job.labels[LABEL], limits.poll_seconds)

@@ -122,7 +122,6 @@ def host_names(job_set: str, replicated_job: str, count: int) -> list[str]:
 
 
 def pod_index(pod: dict[str, Any]) -> str:
-    """Return the index of a pod in its Job."""
     return str(pod["metadata"].get("annotations", {}).get(INDEX_ANNOTATION, ""))
 
 
@@ -132,7 +131,6 @@ def _job(
     job_file: str,
     settings: KubernetesJobSettings,
 ) -> dict[str, Any]:
-    """Return the replicated job of a group of replicas."""
     template = pod_template(CONTAINER, job_file, settings, group.gpus)
     [container] = template["spec"]["containers"]
     if sum(map(len, cluster.values())) > 1:

@@ -80,8 +80,6 @@ def printed_line(lines: Iterable[str]) -> str:
 
 
 class _PodLog(threading.Thread):
-    """A thread that copies the log of a pod."""
-
     def __init__(self, client: JobClient, pod: Pod):
         super().__init__(name=f"log of {pod.replica}", daemon=True)
         self.lines: deque[str] = deque(maxlen=LINES_KEPT)

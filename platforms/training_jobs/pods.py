@@ -41,7 +41,6 @@ class Pod(NamedTuple):
 
     @classmethod
     def read(cls, pod: dict[str, Any], replica: str, container: str) -> Pod:
-        """Read a Pod of the Kubernetes API; `container` is the name of the one that trains."""
         metadata, status = pod["metadata"], pod.get("status", {})
         containers = status.get("containerStatuses") or []
         states = [each.get("state", {}) for each in containers if each["name"] == container]

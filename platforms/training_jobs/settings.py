@@ -56,5 +56,4 @@ class CustomJobSettings(Section):
 
     @property
     def parent(self) -> str:
-        """The location of the CustomJob."""
         return f"projects/{self.project}/locations/{self.region}"

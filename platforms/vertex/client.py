@@ -1,4 +1,4 @@
-"""Runs and schedules on Vertex AI Pipelines, by the generated clients of its API.
+"""Runs on Vertex AI Pipelines, by the generated client of its API.
 
 `google.cloud.aiplatform` itself is not used: its import takes 15 s, and it creates missing buckets.
 The import of its generated clients, `aiplatform_v1`, takes 1.5 s.
@@ -16,7 +16,6 @@ from google.auth.exceptions import RefreshError, TransportError
 from google.auth.transport.requests import Request
 from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.services.pipeline_service import PipelineServiceClient
-from google.cloud.aiplatform_v1.services.schedule_service import ScheduleServiceClient
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
@@ -24,13 +23,12 @@ from platforms.follow import NoResponse, Run, Status, Task, one_line, possibly_s
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import REQUEST_SECONDS, TRANSIENT, errors_in_one_line
 from platforms.google_cloud.credentials import LOGIN, find_credentials
-from platforms.submission import Package, Schedule
+from platforms.submission import Package
 
 RETRY_SECONDS = 30.0
 """Seconds for which a submission is repeated. The request contains the id of the run, so a repeated
 request creates no second run."""
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-_ONCE: dict[str, Any] = {"retry": None, "timeout": REQUEST_SECONDS}
 
 
 def check_credentials(config: PipelineConfig) -> None:
@@ -55,15 +53,14 @@ def check_credentials(config: PipelineConfig) -> None:
 
 @dataclass(frozen=True)
 class VertexRun(Run):
-    """A run on Vertex AI Pipelines."""
-
     client: PipelineServiceClient
     resource: str
 
     def status(self) -> Status:
-        """See `platforms.follow.Run`."""
         with errors_in_one_line("read the run"):
-            job = self.client.get_pipeline_job(name=self.resource, **_ONCE)
+            job = self.client.get_pipeline_job(
+                name=self.resource, retry=None, timeout=REQUEST_SECONDS
+            )
         state = types.PipelineState(job.state).name.removeprefix("PIPELINE_STATE_")
         details = job.job_detail.task_details
         return Status(state, tuple(_task(detail) for detail in details), job.error.message)
@@ -76,12 +73,13 @@ def start(config: PipelineConfig, package: Package, values: dict[str, Any], name
       InputError: no permission, or Vertex AI refused the run.
       SubmitError: Vertex AI does not respond.
     """
-    vertex, parent = config.vertex, _parent(config)
+    vertex = config.vertex
+    parent = f"projects/{vertex.project}/locations/{vertex.region}"
     link = (
         f"https://console.cloud.google.com/vertex-ai/locations/{vertex.region}/pipelines/runs/"
         f"{name}?project={vertex.project}"
     )
-    client = _connect(config, PipelineServiceClient)
+    client = vertex_api.connect(PipelineServiceClient, vertex.region or "")
     job = _pipeline_job(config, package, values, name)
     attempts: list[Exception] = []
     retry = Retry(
@@ -102,65 +100,6 @@ def start(config: PipelineConfig, package: Package, values: dict[str, Any], name
     except NoResponse as error:
         raise possibly_submitted(error, name, link) from None
     return VertexRun(name, link, link, client, f"{parent}/pipelineJobs/{name}")
-
-
-def create_schedule(
-    config: PipelineConfig, package: Package, values: dict[str, Any], name: str, cron: str
-) -> None:
-    """Create a schedule; see `platforms.submission.create_schedule`."""
-    parent = _parent(config)
-    schedule = types.Schedule(
-        display_name=name,
-        cron=cron,
-        max_concurrent_run_count=1,
-        # A run that is late starts when the one before has ended.
-        allow_queueing=True,
-        create_pipeline_job_request={
-            "parent": parent,
-            "pipeline_job": _pipeline_job(config, package, values, name),
-        },
-    )
-    page = "https://console.cloud.google.com/vertex-ai/pipelines/schedules"
-    try:
-        # A second attempt would create a second schedule, so there is none.
-        with errors_in_one_line("create the schedule"):
-            _connect(config, ScheduleServiceClient).create_schedule(
-                parent=parent, schedule=schedule, **_ONCE
-            )
-    except NoResponse as error:
-        link = f"{page}?project={config.vertex.project}"
-        raise possibly_submitted(error, name, link) from None
-
-
-def find_schedules(config: PipelineConfig) -> list[Schedule]:
-    """Return the schedules of the project and region."""
-    with errors_in_one_line("list the schedules"):
-        client = _connect(config, ScheduleServiceClient)
-        return [
-            Schedule(
-                id=each.name,
-                name=each.display_name,
-                cron=each.cron,
-                state=types.Schedule.State(each.state).name.lower(),
-            )
-            for each in client.list_schedules(parent=_parent(config), **_ONCE)
-        ]
-
-
-def delete_schedules(config: PipelineConfig, name: str, ids: list[str]) -> None:
-    """Delete schedules. Their runs in progress continue."""
-    with errors_in_one_line(f"delete {name}"):
-        client = _connect(config, ScheduleServiceClient)
-        for each in ids:
-            client.delete_schedule(name=each, **_ONCE)
-
-
-def _connect(config: PipelineConfig, service: Any) -> Any:
-    return vertex_api.connect(service, config.vertex.region or "")
-
-
-def _parent(config: PipelineConfig) -> str:
-    return f"projects/{config.vertex.project}/locations/{config.vertex.region}"
 
 
 def _pipeline_job(

@@ -32,11 +32,9 @@ class Vertex(Compiled):
 
     @property
     def input_base(self) -> RuntimeParameter:
-        """See `Platform`."""
         return self.parameter("input_base", input_files(self._config)[0])
 
     def served_model(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
-        """See `Platform`."""
         if self._config.push.destination == "filesystem":
             return super().served_model(node_id, candidate)
         # The candidate is not yet blessed when Vertex AI resolves the baseline, unless every step
@@ -48,7 +46,6 @@ class Vertex(Compiled):
         ).with_id(node_id)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
-        """See `Platform`."""
         if not self._has_peers:
             return super().trainer(custom_config, **arguments)
         return CustomJobTrainer(
@@ -58,7 +55,6 @@ class Vertex(Compiled):
     def pusher(
         self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
     ) -> BaseComponent:
-        """See `Platform`."""
         if self._config.push.destination == "filesystem":
             return super().pusher(model, model_blessing, infra_blessing)
         pusher = VertexPusher(
@@ -86,7 +82,6 @@ def custom_job_settings(config: PipelineConfig) -> CustomJobSettings:
 
 
 def endpoint_settings(config: PipelineConfig) -> EndpointSettings:
-    """Return the endpoint that `push.destination: vertex` deploys to."""
     vertex = config.vertex
     return EndpointSettings(
         project=vertex.project or "",

@@ -2,7 +2,8 @@
 
 A bz2 file is a sequence of blocks of at most 900 kB of content, each with its own checksum. A block
 starts with a mark of 48 bits, at any bit of the file, and does not depend on the blocks before it.
-So a block can be found by its mark, and damage loses only the blocks that contain it.
+So a block can be found by its mark, and damage loses only the blocks that contain it. About once in
+10^14 bits the content of a block looks like a mark, and the block counts as damaged.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _READ = 1 << 22
 _TAIL = 1 << 9  # bytes before a mark that are searched for the end of the previous stream
 _LONGEST = 1 << 21  # bytes; every compressed block is shorter
 _ERRORS = (OSError, EOFError, ValueError)
-DAMAGED, TRUNCATED = "damaged", "truncated"
+DAMAGED, TRUNCATED = "damaged", "damaged or truncated"
 
 
 class Content(NamedTuple):
@@ -63,11 +64,6 @@ class _Span(NamedTuple):
         bits = int.from_bytes(self.data, "big") >> (-self.until & 7)
         return bits & ((1 << (self.until - self.at)) - 1)
 
-    def joined(self, following: _Span) -> _Span:
-        shared = len(self.data) - ((following.at >> 3) - (self.at >> 3))
-        data = self.data + following.data[shared:]
-        return _Span(self.at, following.until, data, following.last)
-
 
 def read_blocks(
     raw: BinaryIO, start: int, pool: ThreadPoolExecutor, ahead: int
@@ -80,26 +76,17 @@ def read_blocks(
       pool: the threads that decompress the blocks.
       ahead: how many blocks are decompressed before the caller requests them.
     """
-    waiting: deque[tuple[_Span, Future[list[Content | Damage]]]] = deque()
+    waiting: deque[Future[list[Content | Damage]]] = deque()
     spans = _spans(raw, start)
     try:
         while True:
             while len(waiting) <= ahead and (span := next(spans, None)):
-                waiting.append((span, pool.submit(_read_span, span)))
+                waiting.append(pool.submit(_read_span, span))
             if not waiting:
                 return
-            span, future = waiting.popleft()
-            found = future.result()
-            if isinstance(found[-1], Damage) and waiting:
-                # About once in 10^14 bits, the content of a block looks like a mark, and cuts an
-                # intact block in two.
-                together = _read_span(span.joined(waiting[0][0]))
-                if not any(isinstance(part, Damage) for part in together):
-                    waiting.popleft()[1].cancel()
-                    found = together
-            yield from found
+            yield from waiting.popleft().result()
     finally:
-        for _, future in waiting:
+        for future in waiting:
             future.cancel()
 
 
@@ -158,7 +145,8 @@ def _read_span(span: _Span) -> list[Content | Damage]:
         content = _decompress(value >> (bits - end), end)
         if content is not None:
             return [Content(span.at, content), *(_check_end(span, end) if end < bits else [])]
-    return _salvage(span, value, bits)
+    end = (span.until + 7) >> 3
+    return [Damage(span.at, end, end - (span.at >> 3), TRUNCATED if span.last else DAMAGED)]
 
 
 def _ends(span: _Span) -> Iterator[int]:
@@ -224,29 +212,3 @@ def _check_streams(span: _Span, data: bytes) -> list[Content | Damage]:
             return [Damage(span.at, start + size, size, TRUNCATED)]
         data, start, size = data[fed:], start + fed, size - fed
     return []
-
-
-def _salvage(span: _Span, value: int, bits: int) -> list[Content | Damage]:
-    """Return the readable content of a damaged span, and its damage.
-
-    The span is decompressed byte by byte until the decoder fails. Only whole blocks count, because
-    the decoder returns content before it has verified the checksum.
-    """
-    data = _HEADER + (value >> (bits & 7)).to_bytes(bits >> 3, "big")
-    decoder = bz2.BZ2Decompressor()
-    parts: list[bytes] = []
-    end = (span.until + 7) >> 3
-    position, why = end, TRUNCATED if span.last else DAMAGED
-    for fed in range(len(data)):
-        try:
-            given = [decoder.decompress(data[fed : fed + 1])]
-            while given[-1]:
-                given.append(decoder.decompress(b""))
-            parts += given
-        except _ERRORS:
-            position, why = min((span.at >> 3) + fed + 1 - len(_HEADER), end), DAMAGED
-            break
-    content = b"".join(parts)
-    if not content:
-        return [Damage(span.at, position, end - (span.at >> 3), why)]
-    return [Content(span.at, content), Damage(span.at, position, end - position, why)]

@@ -58,13 +58,6 @@ def ngram_ids(
     return NgramIds(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def words(text: bytes) -> list[bytes]:
-    """Return the words of a text in UTF-8, in the form in which they are hashed."""
-    [lowered] = _lowered([text])
-    starts, ends = _words(data := b" " + lowered + b" ")
-    return [data[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-
-
 def length_buckets(
     row_lengths: np.ndarray, longest: int, openings: Sequence[int] = ()
 ) -> np.ndarray:

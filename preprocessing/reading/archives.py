@@ -1,19 +1,19 @@
-"""Decompress bz2, gzip and zstd as a stream that returns all content before any damage.
+"""Decompress bz2, gzip and zstd as a stream that returns the content before any damage.
 
 Beam's own decompression chooses by the name of the file, and accepts a truncated file silently.
 This module chooses by the first bytes of the file, and raises `CorruptArchive`. The readers of the
 standard library do not suffice: `bz2.BZ2File` ignores garbage behind the first member, and both it
-and `gzip.GzipFile` lose the content of the read that finds the damage.
+and `gzip.GzipFile` lose the content of the read that finds the damage. Here that is a few kilobytes
+of the archive, which count as lost.
 """
 
 from __future__ import annotations
 
 import bz2
-import contextlib
 import io
 import sys
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from core.errors import InputError
@@ -35,8 +35,7 @@ class CorruptArchive(Exception):
 
     Attributes:
         path: the compressed file.
-        position: the number of bytes of the compressed file that were read before the damage was
-            detected.
+        position: the bytes of the compressed file whose content was read before the damage.
         why: what is wrong there, such as "truncated".
     """
 
@@ -99,7 +98,7 @@ def _codec(path: str, kind: str) -> _Codec:
 class DecompressedStream(io.RawIOBase):
     """The content of an archive. `read(n)` returns n bytes, or fewer at the end.
 
-    Reading raises `CorruptArchive` after all content before the damage has been read.
+    Reading raises `CorruptArchive` after the content before the damage has been read.
     """
 
     def __init__(self, path: str, raw: BinaryIO, kind: str) -> None:
@@ -135,7 +134,6 @@ class DecompressedStream(io.RawIOBase):
 
 def _decompress(path: str, raw: BinaryIO, codec: _Codec) -> Iterator[bytes]:
     position = 0  # of the next byte in the compressed file
-    start = given = 0  # the start of the current member; the bytes of its content yielded so far
     decoder, data = None, b""
     while data := data or raw.read(_STEP):
         if decoder is None:
@@ -144,39 +142,14 @@ def _decompress(path: str, raw: BinaryIO, codec: _Codec) -> Iterator[bytes]:
             data = member
             if not data:
                 continue
-            decoder, start, given = codec.new_decoder(), position, 0
+            decoder = codec.new_decoder()
         try:
             content = decoder.decompress(data)
         except codec.errors:
-            damaged = yield from _salvage(raw, codec, start, position, given)
-            raise CorruptArchive(path, damaged, "damaged") from None
-        given += len(content)
+            raise CorruptArchive(path, position, "damaged") from None
         yield content
         unused = decoder.unused_data if decoder.eof else b""
         position += len(data) - len(unused)
         data, decoder = unused, None if decoder.eof else decoder
     if decoder is not None:
         raise CorruptArchive(path, position, "truncated")
-
-
-def _salvage(
-    raw: BinaryIO, codec: _Codec, start: int, failed: int, given: int
-) -> Generator[bytes, None, int]:
-    """Decompress a damaged member again, to recover the content directly before the damage.
-
-    A decoder that fails discards the content of its last step. So the member is decompressed again
-    from the position `start`, and byte by byte from `failed`, the start of the last step. The first
-    `given` bytes of its content have been yielded before, and are skipped.
-
-    Returns:
-        The position of the first damaged byte.
-    """
-    raw.seek(start)
-    decoder = codec.new_decoder()
-    with contextlib.suppress(*codec.errors):
-        while data := raw.read(min(_STEP, failed - start) if start < failed else 1):
-            start += len(data)
-            content = decoder.decompress(data)
-            yield content[given:]
-            given = max(0, given - len(content))
-    return start

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -34,24 +34,12 @@ def refuse_copies(
 ) -> None:
     """Raise InputError if two files of a group have the same reviews.
 
-    The first reviews of each file are compared as sets, without labels: once without the titles,
-    which one of the files may lack, and once with them, because a column of one file may contain
-    both. Files of different groups are not compared: ReviewExampleGen rejects each review that is
-    also in the files of a held-out split.
+    The first reviews of each file are compared as sets, without labels. Files of different groups
+    are not compared: ReviewExampleGen rejects each review that is also in the files of a held-out
+    split.
     """
     # A task may not wait for another task of its pool. The reader of a whole file starts none.
-    texts = list(pool.map(partial(_first_texts, pool=pool), files, layouts))
-    _refuse(
-        files,
-        [
-            _start(map(_body, found) if _has_titles(layout) else found)
-            for found, layout in zip(texts, layouts, strict=True)
-        ],
-    )
-    _refuse(files, [_start(found) for found in texts])
-
-
-def _refuse(files: Sequence[SourceFile], starts: Sequence[_Start]) -> None:
+    starts = list(pool.map(partial(_start, pool=pool), files, layouts))
     seen: dict[tuple[str, tuple[int, bool]], int] = {}  # group and review -> the first file
     for number, (file, start) in enumerate(zip(files, starts, strict=True)):
         holders = Counter(seen.setdefault((file.group, review), number) for review in start)
@@ -66,21 +54,9 @@ def _refuse(files: Sequence[SourceFile], starts: Sequence[_Start]) -> None:
                 )
 
 
-def _first_texts(file: SourceFile, layout: Layout, pool: ThreadPoolExecutor) -> list[bytes]:
+def _start(file: SourceFile, layout: Layout, pool: ThreadPoolExecutor) -> _Start:
     whole = Piece(file.path, replace(layout, labels="optional"), 0, 0, None, False, file.size)
     texts = (text for batch in read_batches(whole, pool) for text in batch.texts)
-    return list(islice(texts, _REVIEWS))
-
-
-def _has_titles(layout: Layout) -> bool:
-    return layout.columns is None or layout.columns.title is not None
-
-
-def _body(text: bytes) -> bytes:
-    return text.partition(b": ")[2] or text
-
-
-def _start(reviews: Iterable[bytes]) -> _Start:
-    words = [b" ".join(review.split()) for review in reviews]
+    words = [b" ".join(text.split()) for text in islice(texts, _REVIEWS)]
     found = frozenset((hash(review), len(review) >= _MIN_BYTES) for review in words)
     return found if len(found) >= _VARIED * len(words) else frozenset()

@@ -91,7 +91,7 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
     """Find the files under the folder or `gs://` prefix `base` that match `pattern`, sorted.
 
     All code that reads, checks or fingerprints an input lists its files with this function.
-    See `globs.compile_glob` for the pattern, which is relative to `base`. `base` is not a pattern,
+    See `globs.matches` for the pattern, which is relative to `base`. `base` is not a pattern,
     whatever characters it contains. With the pattern `*`, `**` or `**/*`, files that are not data
     are left out: files that are hidden (`.name`, `_SUCCESS`) or in a hidden folder, README, LICENSE
     and the like, Markdown and checksums. With any other pattern every match counts.
@@ -148,10 +148,9 @@ def match_files(base: str, pattern: str, data_only: bool = False) -> list[Source
     """
     folder = base.rstrip("/") or "/"
     pattern = relative_path(folder, pattern)
-    matches = globs.compile_glob(pattern).fullmatch
 
     def is_wanted(relative: str) -> bool:
-        return matches(relative) is not None and (globs.is_data(relative) or not data_only)
+        return globs.matches(relative, pattern) and (globs.is_data(relative) or not data_only)
 
     if FileSystems.get_scheme(folder) is None:
         try:
@@ -223,7 +222,7 @@ def open_bytes(path: str) -> BinaryIO:
     Raises:
         InputError: the file cannot be opened, see `open_raw` and `compression`.
         CorruptArchive: the file has the name of an archive and is empty. Reading the stream raises
-            it too, after all content before the damage.
+            it too, after the content before the damage.
     """
     raw = open_raw(path)
     try:

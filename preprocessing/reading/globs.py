@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 
 EVERYTHING = "**"
 """The glob of all files of a folder and its subfolders."""
@@ -13,8 +14,6 @@ _NOT_DATA = re.compile(
     r"|.*\.(md|rst|crc|md5|sha256)",
     re.IGNORECASE,
 )
-# A `]` directly after `[` or `[!` is a character of the set, and does not end the set.
-_SET = re.compile(r"\[(!?)(\][^\]/]*|[^\]/]+)\]")
 
 
 def is_data(relative: str) -> bool:
@@ -32,44 +31,18 @@ def is_literal(glob: str) -> bool:
     return not any(character in glob for character in _SPECIAL)
 
 
-def compile_glob(glob: str) -> re.Pattern[str]:
-    """Compile a glob into a pattern for `fullmatch` on a relative path with `/` in it.
+def matches(relative: str, glob: str) -> bool:
+    """Return whether a relative path with `/` in it matches a glob.
 
-    `?` matches one character, and `*` any number of characters within a folder. `[abc]` and
-    `[!abc]` match one character; a `[` without a `]` matches itself. `**` matches any number of
-    characters across folders, and `**/` any number of folders, including none.
+    The names of the path are matched one by one, see `fnmatch`. A name `**` in the glob matches any
+    number of folders, including none, and at the end of the glob every file below them.
     """
-    parts, at = [], 0
-    while at < len(glob):
-        starts_name = at == 0 or glob[at - 1] == "/"
-        if starts_name and glob.startswith("**/", at):
-            parts.append("(?:.*/)?")
-            at += 3
-        elif glob.startswith("**", at):
-            parts.append(".*")
-            at += 2
-        elif glob[at] == "*":
-            parts.append("[^/]*")
-            at += 1
-        elif glob[at] == "?":
-            parts.append("[^/]")
-            at += 1
-        elif found := _SET.match(glob, at):
-            parts.append(_one_of(found[2], negated=bool(found[1])))
-            at = found.end()
-        else:
-            parts.append(re.escape(glob[at]))
-            at += 1
-    return re.compile("".join(parts), re.DOTALL)
+    return _match(relative.split("/"), glob.split("/"))
 
 
-def _one_of(characters: str, negated: bool) -> str:
-    choices = ""
-    for first, last, single in re.findall(r"(.)-(.)|(.)", characters, re.DOTALL):
-        if single:
-            choices += re.escape(single)
-        elif first <= last:
-            choices += f"{re.escape(first)}-{re.escape(last)}"
-    if negated:
-        return f"[^/{choices}]"
-    return f"(?!/)[{choices}]" if choices else "(?!)"
+def _match(names: list[str], parts: list[str]) -> bool:
+    if not (names and parts):
+        return not (names or parts)
+    if parts[0] == "**":
+        return parts == ["**"] or _match(names, parts[1:]) or _match(names[1:], parts)
+    return fnmatchcase(names[0], parts[0]) and _match(names[1:], parts[1:])

@@ -19,7 +19,7 @@ from preprocessing.reading.columns import Layout, NoReviews
 from preprocessing.reading.copies import refuse_copies
 from preprocessing.reading.detect import Inspection, inspect
 from preprocessing.reading.files import SourceFile
-from preprocessing.reading.globs import compile_glob
+from preprocessing.reading.globs import matches
 from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, STARS, WORDS
 from preprocessing.reading.records import ReadOptions, printable
 
@@ -48,7 +48,7 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
                 read = {other.path for other in found}
                 how = _leave_out(file, files, read, options.labels == "optional")
                 raise InputError(f"{item}{how}") from item
-        layouts = _with_common_titles(_with_scale(found, options))
+        layouts = _with_scale(found, options)
         if options.labels == "required":
             _refuse_settings_without_effect(found, layouts, options)
             refuse_copies(files, layouts, pool)
@@ -85,8 +85,7 @@ def _leave_out(
     beginning = "".join(letters[0] for letters in same)
     ends = [".".join(["*", *names[0].split(".")[number:]]) for number in (-1, -2)]
     for glob in (f"**/{name}" for name in (names[0], *ends, f"{beginning}*")):
-        matches = compile_glob(glob).fullmatch
-        if [path for path in of_group if matches(path)] == wanted:
+        if [path for path in of_group if matches(path, glob)] == wanted:
             split = "train" if file.group == "all" else file.group
             return f"{first}leave it out: set data.splits={{{split}: '{glob}'}}"
     return f"{first}move it out of the folder"
@@ -228,24 +227,6 @@ def _shown(labels: Sequence[str]) -> str:
 
 def _counts_from_one(layout: Layout) -> bool:
     return layout.format == "fasttext" or (layout.format == "csv" and layout.header is None)
-
-
-def _with_common_titles(layouts: list[Layout]) -> list[Layout]:
-    """Set the title column of JSON lines files without one to that of the other files.
-
-    The title is an optional key, which the head of a file may lack.
-    """
-    titles = {
-        (names.label, names.text): names.title
-        for layout in layouts
-        if layout.format == "jsonl" and (names := layout.columns) and names.title
-    }
-    return [
-        replace(layout, columns=names._replace(title=titles.get((names.label, names.text))))
-        if layout.format == "jsonl" and (names := layout.columns) and not names.title
-        else layout
-        for layout in layouts
-    ]
 
 
 def describe(layouts: Iterable[Layout]) -> list[str]:

@@ -83,7 +83,6 @@ class Batch:
 
     @property
     def lines(self) -> int:
-        """The number of lines."""
         return len(self.texts) + len(self.rejected) + len(self.neutrals)
 
     @property
@@ -101,7 +100,6 @@ class Batch:
         return [row[number] for row in self.further if len(row) > number]
 
     def add(self, record: Record) -> None:
-        """Append one line."""
         if isinstance(record, Review):
             self.positions.append(record.position)
             self.texts.append(record.text.encode())

@@ -7,7 +7,7 @@ import io
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,15 +40,12 @@ def rejected_path(output: str) -> str:
     return f"{output}.rejected.jsonl"
 
 
-def publish(
-    units: Sequence[Unit], folder: str, names: Mapping[str, str], output: str, has_id: bool
-) -> Counter[str]:
+def publish(units: Sequence[Unit], folder: str, output: str, has_id: bool) -> Counter[str]:
     """Write the output and the rejected file; each file appears only when it is complete.
 
     Args:
       units: all units, which are finished.
       folder: the work folder.
-      names: path of an input file -> its name in the output, where that differs.
       output: path or URL; its suffix is the format.
       has_id: whether the output has the column `id`.
 
@@ -60,7 +57,7 @@ def publish(
     scores, rejected = f"{folder}/output.{format}", f"{folder}/rejected.jsonl"
     reasons: Counter[str] = Counter()
     with work.create(scores) as target, work.create(rejected) as lines:
-        batches = _batches(units, folder, names, lines, reasons)
+        batches = _batches(units, folder, lines, reasons)
         _write(format, schema, _tables(schema, batches), target)
         for file in (target, lines) if work.is_local(output) else ():
             file.flush()
@@ -93,11 +90,7 @@ def _tables(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa
 
 
 def _batches(
-    units: Iterable[Unit],
-    folder: str,
-    names: Mapping[str, str],
-    rejected: Any,
-    reasons: Counter[str],
+    units: Iterable[Unit], folder: str, rejected: Any, reasons: Counter[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the reviews; write the rejected lines and count their reasons."""
     finished = work.finished(folder)
@@ -113,7 +106,7 @@ def _batches(
                 )
                 lines[path] += len(batch)
                 # The bytes of a name need not be UTF-8.
-                name = os.fsencode(names.get(path, path)).decode("utf-8", "backslashreplace")
+                name = os.fsencode(path).decode("utf-8", "backslashreplace")
                 if label.null_count:
                     rows = map(pa.Array.to_pylist, (position, reason, detail))
                     for line in zip(*rows, strict=True):

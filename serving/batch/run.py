@@ -12,15 +12,10 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
-import tempfile
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib import metadata
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 import apache_beam as beam
 import tensorflow as tf
@@ -42,17 +37,13 @@ from preprocessing.reading.records import ReadOptions
 from serving.batch import output, stage, work
 from serving.batch.work import Unit, in_units
 
-STANDARD_STREAM = "-"
-_SECONDS_BETWEEN_REPORTS = 1.0
-
 
 class Request(NamedTuple):
     """A request to score the reviews of files.
 
     Attributes:
-      inputs: see `find_inputs`; or `-` alone, for standard input.
-      output: a path or URL, or `-` for standard output.
-      format: format of standard output, one of `output.FORMATS`.
+      inputs: see `find_inputs`.
+      output: a path or URL; its suffix is one of `output.FORMATS`.
       model_folder: a pushed model.
       options: the options of the readers; labels are always optional.
       beam_args: the arguments of the Beam pipeline.
@@ -60,7 +51,6 @@ class Request(NamedTuple):
 
     inputs: Sequence[str]
     output: str
-    format: str
     model_folder: str
     options: ReadOptions
     beam_args: Sequence[str]
@@ -93,38 +83,18 @@ def score_files(request: Request) -> Summary:
       UserError: the Beam pipeline failed. Finished units stay in the work folder.
     """
     options = replace(request.options, labels="optional")
-    with tempfile.TemporaryDirectory(prefix="reviews-") as scratch:
-        target = request.output
-        if target == STANDARD_STREAM:
-            target = f"{scratch}/output.{request.format}"
-        if STANDARD_STREAM in request.inputs:
-            files = [spool_standard_input(scratch)]
-            names = {files[0].path: STANDARD_STREAM}
-        else:
-            files, names = find_inputs(request.inputs), {}
-            _refuse_to_replace(files, target)
-        layouts = decide_layouts(files, options)
-        pairs = zip(files, layouts, strict=True)
-        units = in_units(piece for file, layout in pairs for piece in cut_file(file.path, layout))
-        folder = work.work_folder(target)
-        with work.locked(folder):
-            resumed = _score(request, files, units, folder)
-            rejected = output.publish(units, folder, names, target, options.id is not None)
-            lines = sum(work.finished(folder).values())
-            work.remove(folder)
-        if target != request.output:
-            _copy(output.rejected_path(target), sys.stderr)
-            _copy(target, sys.stdout)
+    files = find_inputs(request.inputs)
+    _refuse_to_replace(files, request.output)
+    layouts = decide_layouts(files, options)
+    pairs = zip(files, layouts, strict=True)
+    units = in_units(piece for file, layout in pairs for piece in cut_file(file.path, layout))
+    folder = work.work_folder(request.output)
+    with work.locked(folder):
+        resumed = _score(request, files, units, folder)
+        rejected = output.publish(units, folder, request.output, options.id is not None)
+        lines = sum(work.finished(folder).values())
+        work.remove(folder)
     return Summary(lines - rejected.total(), dict(rejected), resumed, describe(layouts))
-
-
-def _copy(path: str, stream: TextIO) -> None:
-    """Copy a file to a standard stream, if the file exists."""
-    if os.path.exists(path):
-        stream.flush()
-        with open(path, "rb") as source:
-            shutil.copyfileobj(source, stream.buffer)
-        stream.buffer.flush()
 
 
 def find_inputs(words: Iterable[str]) -> list[SourceFile]:
@@ -142,16 +112,6 @@ def find_inputs(words: Iterable[str]) -> list[SourceFile]:
         for file in _files(word if "://" in word else os.path.abspath(os.path.expanduser(word))):
             found.setdefault(file.path, file)
     return list(found.values())
-
-
-def spool_standard_input(folder: str) -> SourceFile:
-    """Copy standard input to a file in `folder`, because readers inspect and cut files."""
-    # Text without labels is recognised by the name of its file.
-    path = os.path.join(folder, "standard-input.txt")
-    with open(path, "wb") as target:
-        if sys.stdin is not None:
-            shutil.copyfileobj(sys.stdin.buffer, target)
-    return SourceFile(path, os.path.getsize(path), 0.0)
 
 
 def _files(word: str) -> Sequence[SourceFile]:
@@ -206,27 +166,28 @@ def _score(request: Request, files: list[SourceFile], units: list[Unit], folder:
     work.start_or_resume(folder, units, depends_on)
     before = work.finished(folder)
     progress.report(stage.BYTES, 0, sum(unit.bytes for unit in units))
-    with _reporting_finished_units(units, folder):
-        try:
-            with make_pipeline(request.beam_args) as pipeline:
-                _ = (
-                    pipeline
-                    | "Units" >> beam.Create([unit for unit in units if unit.number not in before])
-                    | "Spread" >> beam.Reshuffle()
-                    | "ScoreUnit" >> beam.ParDo(stage.ScoreUnit(request.model_folder, folder))
-                )
-        except UserError:
-            raise
-        except Exception as error:  # every runner has exceptions of its own
-            last = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-            if last.startswith(KeyboardInterrupt.__name__):
-                # The runner in this process turns Ctrl-C into an error with this text.
-                raise KeyboardInterrupt from None
-            is_kept = request.output != STANDARD_STREAM
-            kept = f" (the finished units are kept in {folder})" if is_kept else ""
-            raise UserError(
-                f"scoring failed: {last}. Remove the cause and repeat the command{kept}"
-            ) from error
+    for number, lines in before.items():
+        progress.report(stage.REVIEWS, lines, source=str(number))
+        progress.report(stage.BYTES, units[number].bytes, source=str(number))
+    try:
+        with make_pipeline(request.beam_args) as pipeline:
+            _ = (
+                pipeline
+                | "Units" >> beam.Create([unit for unit in units if unit.number not in before])
+                | "Spread" >> beam.Reshuffle()
+                | "ScoreUnit" >> beam.ParDo(stage.ScoreUnit(request.model_folder, folder))
+            )
+    except UserError:
+        raise
+    except Exception as error:  # every runner has exceptions of its own
+        last = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        if last.startswith(KeyboardInterrupt.__name__):
+            # The runner in this process turns Ctrl-C into an error with this text.
+            raise KeyboardInterrupt from None
+        raise UserError(
+            f"scoring failed: {last}. Remove the cause and repeat the command (the finished "
+            f"units are kept in {folder})"
+        ) from error
     return len(before)
 
 
@@ -234,31 +195,3 @@ def _model_fingerprint(folder: str) -> str:
     """Return the folder of a model, with the size and time of its graph."""
     status = tf.io.gfile.stat(f"{folder}/saved_model.pb")
     return f"{folder},bytes:{status.length},modified:{status.mtime_nsec}"
-
-
-@contextmanager
-def _reporting_finished_units(units: list[Unit], folder: str) -> Iterator[None]:
-    """Report the units that any machine finishes, as they appear in the work folder."""
-    ended = threading.Event()
-    reported: set[int] = set()
-
-    def report() -> None:
-        for number, lines in work.finished(folder).items():
-            if number not in reported:
-                progress.report(stage.REVIEWS, lines, source=str(number))
-                progress.report(stage.BYTES, units[number].bytes, source=str(number))
-                reported.add(number)
-
-    def watch() -> None:
-        while not ended.wait(_SECONDS_BETWEEN_REPORTS):
-            report()
-
-    report()
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-    report()

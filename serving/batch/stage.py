@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.utils.shared import Shared
 
+from core import progress
 from core.progress import Progress
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import Batch
@@ -82,6 +83,8 @@ class ScoreUnit(beam.DoFn):
                     size.advance(sum(map(len, batch.texts)) + _LINE_OVERHEAD * batch.lines)
             while waiting:
                 _write(stream, *waiting.popleft())
+        # The size so far is an estimate by the lines, the total one by the pieces.
+        progress.report(BYTES, unit.bytes, source=str(unit.number))
         work.finish(path, self._work_folder, unit.number, lines)
         yield from ()
 

@@ -139,7 +139,6 @@ def clear(folder: str) -> None:
 
 
 def remove(folder: str) -> None:
-    """Delete the work folder."""
     clear(folder)
     if is_local(folder):
         shutil.rmtree(folder, ignore_errors=True)

@@ -96,8 +96,6 @@ class PredictRequest(BaseModel):
 
 
 class ExplainRequest(BaseModel):
-    """The body of a request to `/explain`."""
-
     text: Annotated[str, Field(max_length=MAX_CHARACTERS), AfterValidator(_not_blank)]
 
 

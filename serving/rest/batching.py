@@ -71,7 +71,6 @@ class Batcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread after the requests that are queued."""
         self._arrivals.put(None)
         self._thread.join()
 

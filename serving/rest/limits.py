@@ -55,8 +55,6 @@ class Limits:
 
 
 class Bodies:
-    """Reads the bodies of the requests of one server."""
-
     def __init__(self, limits: Limits):
         self._limits = limits
         self._held = 0

@@ -12,8 +12,6 @@ _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 class Metrics:
-    """The metrics of one server."""
-
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         own: Any = {"namespace": "amazon_reviews", "registry": self._registry}

@@ -12,7 +12,6 @@ import tensorflow as tf
 from google.protobuf.json_format import MessageToDict
 
 from core.errors import cause
-from core.files import without_magic
 from preprocessing import features
 from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, Outputs, PredictText
 
@@ -122,14 +121,12 @@ def _broken(problem: str) -> Iterator[None]:
 
 
 def _load(folder: str) -> tuple[Any, dict[str, Any]]:
-    """Return a session with the model, and its `SignatureDef`s."""
     config = tf.compat.v1.ConfigProto(
         inter_op_parallelism_threads=_IN_THE_CALLER, intra_op_parallelism_threads=1
     )
     session = tf.compat.v1.Session(graph=tf.Graph(), config=config)
     with session.graph.as_default():
-        path = without_magic(folder)
-        graph = tf.compat.v1.saved_model.loader.load(session, ["serve"], path)
+        graph = tf.compat.v1.saved_model.loader.load(session, ["serve"], folder)
     return session, dict(graph.signature_def)
 
 

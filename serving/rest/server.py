@@ -83,7 +83,6 @@ class _Server(uvicorn.Server):
 
 
 def uvicorn_config(versions: ServedVersions, metrics: Metrics, limits: Limits) -> uvicorn.Config:
-    """Return the configuration of a server."""
     return uvicorn.Config(
         create_app(versions, metrics, limits),
         http=limited_protocol(limits),

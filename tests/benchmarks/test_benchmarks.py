@@ -2,7 +2,6 @@
 
 import bz2
 import dataclasses
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import sample_data
-from benchmarks import peer_results, reference_table, usage, whole, whole_files
-from benchmarks.peer_results import Result, by_peer, read, table, write
+from benchmarks import reference_table, usage, whole
+from benchmarks.peer_results import Result, by_peer, table
 from benchmarks.strategies import Row, scaling_efficiency, setups
 
 SAMPLE = Path(sample_data.__file__).parent / "reviews.ft.txt"
@@ -77,13 +76,6 @@ def test_a_folder_without_reviews_is_refused(tmp_path, script, monkeypatch, caps
     assert "no train.ft.txt.bz2, and not without .bz2" in capsys.readouterr().err
 
 
-def test_the_error_of_a_failed_part_contains_the_path_of_its_log(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(SystemExit, match=r"no_such_module failed with exit code 1; log: "):
-        usage.figures_of("benchmarks.no_such_module", log=tmp_path / "log")
-    assert "No module named" in (tmp_path / "benchmark-failed.log").read_text()
-
-
 def cells(drawn):
     """Return title -> cell, of each row of a table."""
     titles = [str(column.header) for column in drawn.columns]
@@ -114,18 +106,6 @@ def test_peers_are_compared_by_the_reviews_that_they_trained_on():
     assert (reference["train, s"], reference["accuracy"]) == ("~800.0", "")
 
 
-def test_the_chart_has_every_complete_peer(tmp_path, monkeypatch, capsys):
-    figures, chart = tmp_path / "peers.json", tmp_path / "peers.svg"
-    write([FASTTEXT, NGRAM_LINEAR, REFERENCE], 10_000, figures)
-    assert [peer.name for peer in read(figures)] == ["fasttext", "ngram_linear", "reference"]
-    monkeypatch.setattr("sys.argv", ["peer_results", str(figures), str(chart)])
-    peer_results.main()
-    left_out = "left out, because its training was not complete: reference\n"
-    assert capsys.readouterr().out == left_out
-    labels = re.findall(r">([^<>]*)</text>", chart.read_text())
-    assert {"ngram_linear: 0.9550, 8.0 MB", "fasttext: 0.9510, 400.0 MB"} <= set(labels)
-
-
 def row(name, gpus, seconds, batch=512):
     [setup] = [setup for setup in setups(gpus) if setup.name == name]
     figures = {"examples": 10_000, "seconds_per_epoch": [9.0, seconds]}
@@ -139,24 +119,3 @@ def test_the_efficiency_of_a_strategy_is_for_each_gpu_and_for_the_same_batch():
     one, four = row("one_device", 4, 4.0), row("mirrored", 4, 1.25)
     assert scaling_efficiency(four, [one, four]) == pytest.approx(0.8)
     assert scaling_efficiency(row("mirrored", 4, 1.25, batch=2048), [one]) is None
-
-
-def test_the_generated_reviews_differ_and_have_the_words_of_their_class(tmp_path):
-    given = tmp_path / "train.ft.txt"
-    given.write_text(
-        "".join(
-            f"__label__{label} Title {n} {kind}: It is really {kind} {n}. I say {kind} {n}!\n"
-            for n in range(50)
-            for label, kind in ((1, "bad"), (2, "good"))
-        )
-    )
-    lines = list(whole_files.recombined(given, 200, set(), seed=1))
-    assert len(set(lines)) == 200
-    for line in lines:
-        kind, other = ("bad", "good") if line.startswith(b"__label__1 ") else ("good", "bad")
-        assert kind.encode() in line and other.encode() not in line
-    whole_files.write_archive(lines, tmp_path / "all.bz2")
-    assert bz2.decompress((tmp_path / "all.bz2").read_bytes()) == b"".join(lines)
-    given.write_text("__label__1 Bad: It is bad.\n__label__2 Good: It is good.\n")
-    with pytest.raises(ValueError, match="too few sentences for 5000 different reviews"):
-        list(whole_files.recombined(given, 5000, set(), seed=1))

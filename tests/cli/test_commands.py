@@ -64,16 +64,12 @@ CLUSTER = (
 def test_an_output_that_cannot_be_written_is_2_and_one_line(tmp_path):
     file = tmp_path / "file"
     file.touch()
-    for output, problem in (
-        (tmp_path, f"{tmp_path} is a folder; name a file"),
-        (file / "x.yaml", f"{file / 'x.yaml'} cannot be written: "),
-    ):
-        words = ["compile", "--target", "kubeflow", *CLUSTER, "--output", str(output)]
-        done, _, loaded = run_command(*words)
-        assert done.returncode == 2
-        [line] = done.stderr.splitlines()
-        assert line.startswith(f"--output: {problem}")
-        assert "tensorflow" not in loaded
+    done, _, _ = run_command(
+        "compile", "--target", "kubeflow", *CLUSTER, "--output", f"{file}/x.yaml"
+    )
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"--output: {file}/x.yaml cannot be written: ")
     assert list(tmp_path.iterdir()) == [file]
 
 

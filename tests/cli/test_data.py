@@ -46,7 +46,7 @@ def test_missing_files_are_downloaded_into_the_folder(tmp_path, downloads):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (requests.exceptions.ConnectionError("refused"), "Kaggle is unreachable"),
+        (requests.exceptions.ConnectionError("refused"), "could not be downloaded: refused"),
         (exceptions.UnauthenticatedError(), "KAGGLE_USERNAME and KAGGLE_KEY"),
         (exceptions.DataCorruptionError("hash"), "could not be downloaded: hash"),
         (OSError(28, "No space left on device"), "No space left on device"),
@@ -96,7 +96,7 @@ def no_credentials(scopes=None):
     ("base", "message"),
     [
         ("gs://bucket/reviews", "gs://bucket/reviews requires Google Cloud credentials"),
-        ("nowhere://bucket", "nowhere://bucket cannot be read"),
+        ("nowhere://bucket", "nowhere://bucket cannot be written"),
         ("{file}/reviews", "reviews cannot be written"),
     ],
 )
@@ -113,15 +113,3 @@ def test_an_unwritable_destination_is_exit_code_2_before_any_download(
     assert line.startswith("data.input_base: ") and message in line
     assert downloads == []
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_an_output_file_is_not_a_url(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    output = "--output=gs://bucket/file.yaml"
-    words = ["compile", "--target", "kubeflow", output]
-    code, _, error = command(monkeypatch, capsys, "gs://bucket", *words)
-    assert code == 2
-    assert error == (
-        "--output: gs://bucket/file.yaml is not a local path. Write a local file and copy it\n"
-    )
-    assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,5 @@
 """The container image: its build commands, its Dockerfile and the package in it."""
 
-import json
 import os
 import re
 import shutil
@@ -10,7 +9,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from cli.app import app
@@ -81,27 +79,6 @@ def test_buildah_builds_without_docker(machine, monkeypatch):
     assert {"--build-arg=SOURCE_DATE_EPOCH=1700000000", "--timestamp=1700000000"} < set(arguments)
     result, (program, *arguments) = call("push")
     assert (Path(program).name, arguments) == ("buildah", ["push", IMAGE])
-
-
-def test_cloud_build_gets_the_substitutions_of_its_steps(machine, monkeypatch):
-    monkeypatch.setenv("PIPELINE_SET", f"cluster.image={IMAGE},vertex.project=my-project")
-    result, (_, *arguments) = machine("gcloud")("build", "--tool", "cloudbuild", "--gpu")
-    assert result.exit_code == 0
-    file = ROOT / "kubeflow" / "cloudbuild.yaml"
-    assert arguments[:5] == [
-        *("builds", "submit", f"--config={file}", "--project=my-project"),
-        arguments[4],
-    ]
-    given = dict(
-        each.split("=", 1) for each in arguments[4].removeprefix("--substitutions=").split(",")
-    )
-    assert (given["_IMAGE"], given["_VARIANT"]) == (IMAGE, "gpu")
-
-    build = yaml.safe_load(file.read_text())
-    known = {"_IMAGE", *build["substitutions"]}
-    assert set(given) <= known
-    assert set(re.findall(r"\$\{(\w+)\}", json.dumps(build["steps"]))) == known
-    assert build["substitutions"]["_BASE"] == dockerfile_argument("BASE")
 
 
 def test_an_image_requires_a_name(machine, monkeypatch):

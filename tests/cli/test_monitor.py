@@ -5,13 +5,11 @@ import json
 import logging
 
 import pytest
-from absl import logging as absl_logging
 from rich.console import Console
 
 from cli.monitor import Watched
 from core.events import receive
 from platforms.local import events
-from platforms.local.main import has_no_password
 
 
 def watched(*received):
@@ -86,16 +84,3 @@ def test_text_that_looks_like_markup_is_shown_unchanged():
 def test_a_line_that_a_kill_cut_short_is_dropped():
     pipe = io.StringIO(json.dumps(RUNNING) + '\n{"event": "fin')
     assert list(receive(pipe)) == [RUNNING]
-
-
-def test_the_connection_to_ml_metadata_is_not_logged(caplog):
-    log = absl_logging.get_absl_logger()
-    log.addFilter(has_no_password)
-    try:
-        with caplog.at_level("INFO", logger=log.name):
-            absl_logging.info("Using connection config:\n %s", "password: secret")
-            absl_logging.info("Component %s is running.", "Trainer")
-    finally:
-        log.removeFilter(has_no_password)
-    assert "secret" not in caplog.text
-    assert "Component Trainer is running." in caplog.text

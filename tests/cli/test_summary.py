@@ -120,7 +120,7 @@ def test_the_last_line_and_the_exit_code(destination, blessed, refused, code, la
         ("", 0.0, "filesystem", "blessed (not compared: no other model is served from /s)"),
         (
             *("", 0.0, "none"),
-            "blessed (not compared: no other model is served from /s, and none was blessed before)",
+            "blessed (not compared: no other model is served from /s)",
         ),
     ],
 )

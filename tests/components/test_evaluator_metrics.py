@@ -324,17 +324,3 @@ def test_the_interval_of_a_fraction_is_wilsons():
     # Newcombe, "Two-sided confidence intervals for the single proportion" (1998): 81 of 263.
     low, high = metrics.wilson(81, 263)
     assert (low, high) == (pytest.approx(0.2553, abs=1e-4), pytest.approx(0.3662, abs=1e-4))
-
-
-def test_the_interval_of_a_difference_is_newcombes():
-    # The first example of his paper: 56 of 70 and 48 of 80.
-    mine, others = metrics.wilson(56, 70), metrics.wilson(48, 80)
-    low, high = metrics.difference_interval(56 / 70, mine, 48 / 80, others)
-    assert (low, high) == (pytest.approx(0.0524, abs=1e-4), pytest.approx(0.3339, abs=1e-4))
-
-
-def test_the_interval_of_an_auc_is_that_of_hanley_and_mcneil():
-    # The example of their paper: an AUC of 0.893, 51 positive and 58 negative cases, SE 0.0317.
-    low, high = metrics.auc_interval(0.893, counts([(0, 0.1)] * 58 + [(1, 0.9)] * 51))
-    assert (high - low) / 2 / 1.96 == pytest.approx(0.0317, abs=2e-3)
-    assert metrics.auc_interval(1.0, counts([(0, 0.1), (1, 0.9)])) == (1.0, 1.0)

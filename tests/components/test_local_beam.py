@@ -17,7 +17,6 @@ from components.review_example_gen.executor import Executor
 from core.local_beam import make_pipeline
 from pipeline.config import PipelineConfig
 from pipeline.pipeline import create_pipeline
-from platforms.beam import ON_DATAFLOW
 from platforms.local.platform import Local
 
 pytestmark = pytest.mark.slow
@@ -66,13 +65,9 @@ def test_an_executor_gives_beam_its_arguments():
 
 
 def test_every_beam_component_of_the_pipeline_is_ours_and_gets_the_settings(tmp_path):
-    beam_settings = {
-        "args": [*arguments_of("multi_threading"), "--direct_num_workers=3"],
-        "runner": "dataflow",
-    }
-    vertex = {"project": "p", "region": "r"}
+    args = [*arguments_of("multi_threading"), "--direct_num_workers=3"]
     config = PipelineConfig.model_validate(
-        {"paths": {"root": str(tmp_path)}, "beam": beam_settings, "vertex": vertex}
+        {"paths": {"root": str(tmp_path)}, "beam": {"args": args}}
     )
     components = create_pipeline(config, Local(config)).components
     specs = {component.id: component.executor_spec for component in components}
@@ -80,8 +75,4 @@ def test_every_beam_component_of_the_pipeline_is_ours_and_gets_the_settings(tmp_
     assert len(on_beam) >= 4
     assert all(issubclass(spec.executor_class, LocalBeamExecutor) for spec in on_beam.values())
     given = {name: spec.beam_pipeline_args for name, spec in on_beam.items()}
-    # The arguments of the settings come last, and override the others.
-    common = beam_settings["args"]
-    assert {name: args[-3:] for name, args in given.items()} == dict.fromkeys(given, common)
-    on_dataflow = {name for name, args in given.items() if "--runner=DataflowRunner" in args}
-    assert on_dataflow == set(ON_DATAFLOW)
+    assert given == dict.fromkeys(given, args)

@@ -34,10 +34,8 @@ def Judge(
 
 
 @component
-def Check(
-    model: InputArtifact[Model], blessing: OutputArtifact[InfraBlessing], refuses: Parameter[int]
-):
-    blessing.set_int_custom_property("blessed", 1 - refuses)
+def Check(model: InputArtifact[Model], blessing: OutputArtifact[InfraBlessing]):
+    blessing.set_int_custom_property("blessed", 1)
     blessing.set_int_custom_property("current_model_id", model.id)
 
 
@@ -59,28 +57,22 @@ class Runs:
             self.models[identity(str(folder / name / "Format-Serving"))] = name
         self.store = folder / "mlmd.sqlite"
 
-    def run(self, name, *, pushes=True, refuses=False):
+    def run(self, name, *, pushes=True):
         """Run the pipeline; return the name of the candidate's baseline, or None."""
-        model = self.baseline(name, pushes=pushes, refuses=refuses)
+        model = self.baseline(name, pushes=pushes)
         inputs = existing_model({"model": [model]} if model else {}, "model")
         if not inputs:
             return None
         return self.models[identity(path_utils.serving_model_path(model.uri))]
 
-    def baseline(self, name, *, pushes=True, refuses=False):
+    def baseline(self, name, *, pushes=True):
         """Run the pipeline; return the artifact of the candidate's baseline, or None."""
         self.settings += 1
         candidate = Importer(str(self.folder / name), Model, reimport=False).with_id("Candidate")
         baseline = Resolver(
             strategy_class=ServedBaseline,
-            config={
-                "serving": str(self.serving),
-                "copies": str(self.folder / "copies"),
-                "pushes": pushes,
-            },
+            config={"serving": str(self.serving), "copies": str(self.folder / "copies")},
             model=Channel(type=Model),
-            model_blessing=Channel(type=ModelBlessing),
-            infra_blessing=Channel(type=InfraBlessing),
             candidate=candidate.outputs["result"],
         ).with_id("Baseline")
         compare = Compare(
@@ -88,7 +80,7 @@ class Runs:
         ).with_id(f"Compare{self.settings}")
         judge = Judge(model=candidate.outputs["result"], settings=self.settings)
         judge.add_upstream_node(compare)
-        check = Check(model=candidate.outputs["result"], refuses=int(refuses))
+        check = Check(model=candidate.outputs["result"])
         check.add_upstream_node(judge)
         pusher = VersionPusher(
             candidate.outputs["result"],
@@ -203,25 +195,6 @@ def test_a_serving_folder_that_cannot_be_read_is_an_error(runs):
     runs.serving.touch()
     with pytest.raises(InputError, match=f"paths.serving: .*{runs.serving} cannot be .* Not a"):
         runs.run("a", pushes=False)
-
-
-def test_without_pushes_the_baseline_is_the_model_that_was_blessed_last(runs):
-    for name, baseline in (("a", None), ("b", "a"), ("a", "b"), ("c", "a")):
-        assert runs.run(name, pushes=False) == baseline
-    shutil.rmtree(runs.folder / "c")
-    with pytest.raises(InputError, match=f"blessed last, {runs.folder}/c, is gone") as error:
-        runs.run("a", pushes=False)
-    # The remedy of the message.
-    shutil.copytree(runs.folder / "b" / "Format-Serving", runs.serving / "1")
-    assert f"copy a model to {runs.serving}/1" in str(error.value)
-    assert runs.run("a", pushes=False) == "b"
-
-
-def test_a_model_that_the_serving_check_refused_is_no_baseline(runs):
-    assert runs.run("a", refuses=True, pushes=False) is None
-    assert runs.run("b", pushes=False) is None
-    assert runs.run("c", refuses=True, pushes=False) == "b"
-    assert runs.run("a", pushes=False) == "b"
 
 
 def test_the_pushed_version_is_the_newest_whatever_the_clock_says(runs):

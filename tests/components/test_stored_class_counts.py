@@ -10,11 +10,10 @@ import tensorflow as tf
 import sample_data
 from tests.components.test_fast_path import SETTINGS, read_examples
 from tests.components.test_fast_path import transform as transformed
-from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import run_task
 from trainer_module.settings import TrainingJob
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 
 BUCKETS = SETTINGS["ngram_buckets"]
 REVIEWS = 3000
@@ -71,11 +70,11 @@ def expected(artifacts, tmp_path_factory):
 @pytest.mark.parametrize(
     "training",
     [
-        exhaustive({"strategy": "one_device"}),
-        exhaustive({"strategy": "mirrored", "devices": 2}),
-        exhaustive({"strategy": "central_storage", "devices": 2}),
+        {"strategy": "one_device"},
+        {"strategy": "mirrored", "devices": 2},
+        {"strategy": "central_storage", "devices": 2},
         {"strategy": "multi_worker_mirrored", "workers": 2},
-        exhaustive({"strategy": "parameter_server", "workers": 2, "parameter_servers": 2}),
+        {"strategy": "parameter_server", "workers": 2, "parameter_servers": 2},
     ],
     ids=lambda training: training["strategy"],
 )

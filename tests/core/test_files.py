@@ -1,13 +1,12 @@
 """Paths whose names contain the characters of patterns."""
 
 import gzip
-import os
 
 import pytest
 import tensorflow as tf
 
 from core.errors import InputError
-from core.files import damage_named, list_files, without_magic
+from core.files import damage_named, list_files
 from tests import examples
 
 
@@ -20,20 +19,6 @@ def test_only_the_names_of_files_are_patterns(tmp_path):
     assert list_files(folder) == [f"{folder}/{name}" for name in ("a1", "a2", "b")]
     assert list_files(folder, "a*") == [f"{folder}/a1", f"{folder}/a2"]
     assert list_files(f"{folder}/missing") == []
-
-
-def test_libraries_that_match_patterns_find_the_folder_and_no_other(tmp_path):
-    for folder in ("x[1]", "x1"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / folder).touch()
-    path = without_magic(str(tmp_path / "x[1]"))
-    assert os.path.samefile(path, tmp_path / "x[1]")
-    assert tf.io.gfile.glob(f"{path}/*") == [f"{path}/x[1]"]
-
-
-def test_other_paths_stay_as_they_are(tmp_path):
-    for path in (str(tmp_path), "gs://bucket/folder", str(tmp_path / "missing[1]")):
-        assert without_magic(path) == path
 
 
 def test_the_damaged_file_is_named(tmp_path):

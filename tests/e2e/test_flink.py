@@ -23,7 +23,7 @@ DUPLICATES = 40
 def settings(tmp_path_factory):
     """Return the settings of both runs: several files to divide, and a small training.
 
-    The test file also has reviews of a train file, and the model reads words and n-grams.
+    The test file also has reviews of a train file.
     """
     folder = tmp_path_factory.mktemp("reviews")
     texts = [render(seed=number, count=REVIEWS_PER_FILE) for number in range(FILES)]
@@ -31,7 +31,7 @@ def settings(tmp_path_factory):
     for number, text in enumerate(texts):
         (folder / f"part-{number}.ft.txt").write_text(text)
     return {
-        "training": {"epochs": 1, "batch_size_per_replica": 128, "model": "wide_and_deep"},
+        "training": {"epochs": 1, "batch_size_per_replica": 128},
         "evaluation": {"min_accuracy": 0.5, "min_class_recall": 0.0},
         "serving_check": {"min_golden": 0.0},
         # All Examples, through Beam.

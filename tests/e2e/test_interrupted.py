@@ -75,7 +75,7 @@ def test_ctrl_c_ends_a_run_at_any_moment(tmp_path, moment, expected):
     assert all(text in printed for text in expected)
 
 
-MANY = "training.epochs=80"
+MANY = "training.epochs=40"
 
 
 def resumed(workspace):

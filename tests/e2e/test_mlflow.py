@@ -29,7 +29,7 @@ SECRET = "open-sesame-17"
 
 
 class Load:
-    """Requests to `amazon-reviews serve`, one after the other, until the end."""
+    """Requests to `amazon-reviews serve`, twenty a second, until the end."""
 
     def __init__(self, workspace):
         self.answers, self.failed = [], []
@@ -50,7 +50,7 @@ class Load:
         body = json.dumps(
             {"signature_name": "predict_text", "instances": ["Great phone, I use it every day."]}
         ).encode()
-        while not self._ended.is_set():
+        while not self._ended.wait(0.05):
             try:
                 with urllib.request.urlopen(self._url, body) as answer:
                     [prediction] = json.loads(answer.read())["predictions"]
@@ -153,10 +153,13 @@ def test_a_run_that_is_not_blessed_says_why(mlflow_server, tracked):
     assert "0.999" in tags["mlflow.note.content"]
 
 
-def test_a_server_that_does_not_respond_costs_one_warning_and_gets_run_and_trials_later(
+def test_a_killed_run_and_one_without_an_answer_are_sent_later_with_their_trials(
     mlflow_server, tracked
 ):
     known = len(mlflow_server.runs())
+    tracked.run_and_kill(
+        lambda: list(tracked.root.glob("checkpoints/**/*.index")), "training.epochs=80"
+    )
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()  # It accepts connections and answers none.
@@ -169,23 +172,14 @@ def test_a_server_that_does_not_respond_costs_one_warning_and_gets_run_and_trial
     assert uri in warning
     sent = tracked.command("runs", "--send")
     assert sent.returncode == 0, sent.stderr
-    assert [line[:5] for line in sent.stdout.splitlines()] == ["sent "]
+    assert [line[:5] for line in sent.stdout.splitlines()] == ["sent "] * 2
+    [killed] = mlflow_server.runs("attributes.status = 'KILLED'")
+    assert values(killed["data"]["tags"])["result"] == "unfinished"
     parent = mlflow_server.runs("tags.result = 'blessed'")[0]["info"]["run_id"]
     children = mlflow_server.runs(f"tags.mlflow.parentRunId = '{parent}'")
     assert len(children) == 2
     assert all("val_loss" in values(each["data"]["metrics"]) for each in children)
-    assert len(mlflow_server.runs()) == known + 3
-    assert tracked.command("runs", "--send").stdout == ""
-
-
-def test_a_killed_run_is_sent_later(mlflow_server, tracked):
-    tracked.run_and_kill(
-        lambda: list(tracked.root.glob("checkpoints/**/*.index")), "training.epochs=80"
-    )
-    assert tracked.command("runs", "--send").stdout.count("sent ") == 1
-    killed = mlflow_server.runs()[0]
-    assert killed["info"]["status"] == "KILLED"
-    assert values(killed["data"]["tags"])["result"] == "unfinished"
+    assert len(mlflow_server.runs()) == known + 4
     assert tracked.command("runs", "--send").stdout == ""
 
 

@@ -20,8 +20,7 @@ def _short_pauses(monkeypatch):
 
 @pytest.fixture
 def kubeflow(monkeypatch, tmp_path):
-    """A submission without pauses between retries, on a machine that knows no cluster."""
-    monkeypatch.setattr(kubeflow_client, "BACKOFF_SECONDS", 0.01)
+    """A submission on a machine that knows no cluster."""
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kube.yaml"))
     for name in (kubeflow_client.TOKEN_VARIABLE, kubeflow_client.UI_VARIABLE):
         monkeypatch.delenv(name, raising=False)

@@ -84,8 +84,6 @@ def test_a_cluster_requires_more_than_the_preset_sample(target):
             "kubeflow.training_pod={tolerations: {key: a}}",
             "kubeflow.training_pod.tolerations: must be a list, not {'key': 'a'}",
         ),
-        ("kubeflow", "beam.runner=dataflow", "vertex.project: not set"),
-        ("kubeflow", "beam.runner=dataflow,vertex.project=p", "vertex.region: not"),
     ],
 )
 def test_the_error_names_the_unsuitable_setting(target, more, line):
@@ -100,7 +98,6 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
     [
         ("data.splits={train: a}", "data.input_base: not set, and data.splits requires it"),
         ("push.destination=vertex", "push.destination: vertex requires --target vert"),
-        ("beam.runner=dataflow,vertex={project: p, region: r}", "paths.root: "),
     ],
 )
 def test_settings_for_clusters_are_refused_on_this_machine(more, line):

@@ -46,8 +46,7 @@ def sample(request):
     ],
 )
 def test_every_preset_compiles_for_every_target(preset, target):
-    dataflow = "vertex={project: my-project, region: europe-west4}"
-    found = compiled(target, preset, dataflow)
+    found = compiled(target, preset)
     # Unknown fields are refused by the parser.
     spec = json_format.ParseDict(found.spec, pipeline_spec_pb2.PipelineSpec())
     assert spec.schema_version == "2.1.0"
@@ -238,11 +237,6 @@ def test_vertex_can_deploy_to_an_endpoint():
         "machine_type": "n1-standard-8",
     }
     assert "platforms.vertex.pusher.Executor" in found.container("Pusher")["args"]
-
-
-def test_dataflow_gets_the_package_of_the_image():
-    found = compiled("vertex", more="beam.runner=dataflow")
-    assert "--setup_file=/opt/amazon-reviews/setup.py" in found.container("Transform")["args"]
 
 
 def test_the_tfx_command_compiles(tmp_path):

@@ -2,10 +2,8 @@
 
 import importlib.util
 import json
-import os
 import runpy
 import sys
-from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import Mock
 
@@ -21,11 +19,9 @@ from components.run_report.tracking import Tracking
 from core.errors import InputError
 from platforms import entrypoint
 from platforms.entrypoint import (
-    check_integers,
     delete_folder_markers,
     main,
     with_own_inputs,
-    writable_setup_file,
     write_properties,
 )
 from platforms.parameters import SETTINGS_KEY
@@ -178,17 +174,6 @@ def test_only_declared_types_replace_that_of_an_input():
     assert mended["inputs"]["artifacts"]["anomalies"]["artifacts"][0]["type"] == given["type"]
 
 
-@pytest.mark.parametrize("value", [2.5, "2.5", "many", None, [2]])
-def test_an_integer_parameter_is_an_integer(value):
-    declared = {"epochs": {"parameterType": "NUMBER_INTEGER"}, "rate": {"parameterType": "NUMBER"}}
-    spec = {"parameters": declared}
-    for whole in (2, 2.0, "2"):
-        check_integers({"inputs": {"parameterValues": {"epochs": whole, "rate": 0.5}}}, spec)
-    check_integers({}, spec)
-    with pytest.raises(InputError, match=r"parameter epochs: must be an integer, not "):
-        check_integers({"inputs": {"parameterValues": {"epochs": value}}}, spec)
-
-
 def test_a_later_step_gets_the_properties_that_its_launcher_drops(tmp_path):
     def properties(uri, **more):
         given = {"inputs": {"artifacts": artifacts(examples={"uri": uri, **more})}}
@@ -255,20 +240,6 @@ def test_the_folder_markers_that_a_step_leaves_are_deleted(bucket, monkeypatch, 
 
     assert run_main(monkeypatch, step, "gs://bucket/run") == 0
     assert set(bucket) == {"run/checked/checked.json", "run/anomalies/"}
-
-
-def test_a_read_only_package_for_dataflow_is_copied(tmp_path, monkeypatch):
-    (tmp_path / "package" / "core").mkdir(parents=True)
-    setup = tmp_path / "package" / "setup.py"
-    setup.write_text("setup()")
-    arguments = ["--runner=DataflowRunner", f"--setup_file={setup}", "--setup_file=/none/setup.py"]
-    assert writable_setup_file(arguments) == arguments
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    runner, copied, missing = writable_setup_file(arguments)
-    assert [runner, missing] == [arguments[0], arguments[2]]
-    copy = Path(copied.removeprefix("--setup_file="))
-    assert copy != setup and copy.name == "setup.py" and copy.read_text() == "setup()"
-    assert (copy.parent / "core").is_dir()
 
 
 def test_the_driver_constructs_our_class_and_keeps_its_error(monkeypatch, capsys):

@@ -180,13 +180,13 @@ def make_job(prepared, folder, *, train="train-*.gz", base_model=None, **trainin
     )
 
 
-def run_task(job, folder, *words, environ=None, timeout=400):
+def run_task(job, folder, environ=None, timeout=400):
     """Run `python -m trainer_module.task` on the job; return (exit code, output)."""
     folder.mkdir(exist_ok=True, parents=True)
     file = folder / "job.json"
     file.write_text(job.model_dump_json())
     done = subprocess.run(
-        [sys.executable, "-m", "trainer_module.task", str(file), *words],
+        [sys.executable, "-m", "trainer_module.task", str(file)],
         env=environ,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -8,7 +8,14 @@ import psutil
 import pytest
 
 from tests.exhaustive import exhaustive
-from tests.trainer_module.conftest import learned_negation, make_job, run_task, start_task
+from tests.trainer_module.conftest import (
+    check_evaluation,
+    learned_negation,
+    make_job,
+    run_task,
+    start_task,
+    summary,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +51,7 @@ def test_a_kill_ends_the_job_with_one_line_and_the_next_run_resumes(
     prepared, tmp_path, strategy, kind, index
 ):
     job = make_job(
-        prepared, tmp_path, strategy=strategy, epochs=40, checkpoint_steps=20, **CLUSTERS[strategy]
+        prepared, tmp_path, strategy=strategy, epochs=20, checkpoint_steps=20, **CLUSTERS[strategy]
     )
     process = start_task(job, tmp_path)
     # In the middle of the second epoch of 16 or 17 steps.
@@ -65,9 +72,8 @@ def test_a_kill_ends_the_job_with_one_line_and_the_next_run_resumes(
 
 
 def test_a_worker_under_parameter_servers_is_restarted(prepared, tmp_path):
-    job = make_job(
-        prepared, tmp_path, strategy="parameter_server", epochs=25, **CLUSTERS["parameter_server"]
-    )
+    shape = {"workers": 2, "parameter_servers": 2, "steps_per_execution": 3}
+    job = make_job(prepared, tmp_path, strategy="parameter_server", epochs=20, **shape)
     process = start_task(job, tmp_path)
     wait_for((tmp_path / "checkpoints" / "checkpoint").exists, process, tmp_path)
     task_of(process, "worker", 0).send_signal(signal.SIGKILL)
@@ -76,6 +82,10 @@ def test_a_worker_under_parameter_servers_is_restarted(prepared, tmp_path):
     assert code == 0, log
     assert "worker 0 was killed (SIGKILL); restarting it" in log
     assert learned_negation(tmp_path)
+    check_evaluation(tmp_path)
+    figures = summary(tmp_path)
+    assert (figures["processes"], figures["steps_per_epoch"]) == (5, 16)
+    assert not (tmp_path / "checkpoints").exists()
 
 
 def test_a_full_disk_while_checkpointing_is_one_line(prepared, tmp_path):

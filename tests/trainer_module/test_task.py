@@ -59,39 +59,34 @@ def error_line(capsys):
     return line
 
 
-def test_settings_of_the_command_line_come_first(file, training):
-    settings = ["training.epochs=1", "base_model=/models/1", "transform.ngrams=3"]
-    settings += ["training.hyperparameters={size: 2}", "training.hyperparameters.rate=0.5"]
-    assert (
-        task.main([file, "--output", "o", *(word for each in settings for word in ("--set", each))])
-        == 0
-    )
+@pytest.fixture
+def file_with(tmp_path):
+    """A function from settings of the training to the file of a job."""
+
+    def write(**training):
+        file = tmp_path / "job.json"
+        file.write_text(json.dumps({**JOB, "training": training}))
+        return str(file)
+
+    return write
+
+
+def test_it_trains_the_job_of_the_file(file, training):
+    assert task.main([file]) == 0
     [job] = training.jobs
-    assert (job.training.epochs, job.base_model, job.transform.ngrams) == (1, "/models/1", 3)
-    assert job.training.hyperparameters == {"size": 2, "rate": 0.5}
-    assert job.training.profile_steps == (2, 4)
-    assert (job.serving_model_dir, job.model_run_dir) == ("o/model", "o/run")
-    assert job.checkpoint_dir == "o/checkpoints"
-
-
-def test_other_settings_do_not_replace_the_model_of_the_job(file, training, capsys):
-    assert task.main([file, "--set", "training.epochs=1"]) == 2
-    assert training.jobs == []
-    assert error_line(capsys).startswith("--set: the model of these settings would replace model;")
+    assert (job.training.epochs, job.training.profile_steps) == (5, (2, 4))
 
 
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("training.epoch=1", r"training.epoch: unknown key, did you mean epochs\?"),
-        ("name=a", "name: unknown key"),
-        ("training.epochs=0", "training.epochs: .* greater than or equal to 1, not 0"),
-        ("training.workers=2", "training: .*2 workers need .*multi_worker_mirrored or"),
-        ("training.epochs", "--set: 'training.epochs' is not KEY=VALUE, write .* training.epochs="),
+        ({"epoch": 1}, r"training.epoch: unknown key, did you mean epochs\?"),
+        ({"epochs": 0}, "training.epochs: .* greater than or equal to 1, not 0"),
+        ({"workers": 2}, "training: .*2 workers need .*multi_worker_mirrored or"),
     ],
 )
-def test_a_wrong_setting_is_one_line_and_exit_code_2(file, training, capsys, setting, message):
-    assert task.main([file, "--set", setting]) == 2
+def test_a_wrong_setting_is_one_line_and_exit_code_2(file_with, training, capsys, setting, message):
+    assert task.main([file_with(**setting)]) == 2
     assert training.jobs == []
     assert re.search(message, error_line(capsys))
 
@@ -252,20 +247,19 @@ def test_the_parent_receives_the_relevant_line(file, training, monkeypatch, mess
     assert received == [expected]
 
 
-def test_without_a_cluster_it_starts_one_of_its_own(file, training, monkeypatch):
+def test_without_a_cluster_it_starts_one_of_its_own(file_with, training, monkeypatch):
     started = []
     monkeypatch.setattr(local, "run", started.append)
-    assert task.main([file, "--output", "o", "--set", "training.strategy=parameter_server"]) == 0
+    assert task.main([file_with(strategy="parameter_server")]) == 0
     assert training.jobs == []
     assert started[0].training.strategy == "parameter_server"
 
 
-def test_in_a_cluster_it_trains_in_its_own_process(file, training, monkeypatch):
+def test_in_a_cluster_it_trains_in_its_own_process(file_with, training, monkeypatch):
     monkeypatch.setattr(local, "run", lambda job: pytest.fail("started another cluster"))
     cluster = Cluster({"worker": ["a:1", "b:1"]}, "worker", 1)
     monkeypatch.setenv("TF_CONFIG", cluster.to_json())
-    words = ["--set", "training.strategy=multi_worker_mirrored", "--set", "training.workers=2"]
-    assert task.main([file, "--output", "o", *words]) == 0
+    assert task.main([file_with(strategy="multi_worker_mirrored", workers=2)]) == 0
     assert len(training.jobs) == 1
 
 

@@ -30,7 +30,7 @@ TESTED_ELSEWHERE = {
     "warm_start": "pipeline/test_nodes.py",
     "tuner_trials": "trainer_module/test_tuner.py",
     "early_stopping": "trainer_module/loop/test_resume.py",
-    "profile_steps": "trainer_module/loop/test_callbacks.py",
+    "profile_steps": "trainer_module/test_combinations.py",
 }
 
 

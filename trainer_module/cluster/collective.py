@@ -44,7 +44,6 @@ class Collective:
 
     @property
     def needed(self) -> bool:
-        """Whether there are other processes."""
         return self.processes > 1
 
     def sum(self, here: tf.Tensor) -> tf.Tensor:

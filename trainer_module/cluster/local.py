@@ -96,8 +96,6 @@ def run(job: TrainingJob, command: Sequence[str] = ()) -> None:
 
 
 class _LocalCluster:
-    """The processes of a training."""
-
     def __init__(self, training: Training, command: Sequence[str]):
         self._command = command
         self._resources = {each.task.name: each for each in allocate(count_processes(training))}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import re
-from collections import Counter
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     NonNegativeInt,
     ValidationError,
@@ -32,20 +28,10 @@ INDEX_VARIABLE = "POD_INDEX"
 _EXAMPLE = (
     '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}}'
 )
-_ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
-_MAX_PORT = 65535
 _MAX_CHARACTERS = 200
 
 
-def _host_and_port(address: str) -> str:
-    found = _ADDRESS.fullmatch(address)
-    if not found or not 1 <= int(found[1]) <= _MAX_PORT:
-        raise ValueError("must be host:port")
-    return address
-
-
 _TaskType = Literal["chief", "worker", "ps"]
-_Address = Annotated[str, AfterValidator(_host_and_port)]
 
 
 class _Task(BaseModel):
@@ -56,9 +42,7 @@ class _Task(BaseModel):
 
 
 class _TfConfig(BaseModel):
-    """The parts of TF_CONFIG that are read."""
-
-    cluster: dict[_TaskType, list[_Address]]
+    cluster: dict[_TaskType, list[str]]
     task: _Task | None = None
 
     @field_validator("task", mode="before")
@@ -109,7 +93,6 @@ class Cluster:
             raise _error(f"task {_short(cluster.name)} is not in the cluster, which has {known}")
         if cluster.processes == 1 and PS not in spec:
             return None
-        _check_tasks(spec)
         return cluster
 
     def to_json(self) -> str:
@@ -183,23 +166,7 @@ def task_of(counts: Mapping[str, int], number: int | str) -> tuple[str, int]:
     return tasks[int(number)]
 
 
-def _check_tasks(spec: Mapping[str, list[str]]) -> None:
-    """Check that addresses are not repeated, and that there are the tasks that others need."""
-    (address, count), *_ = Counter(itertools.chain(*spec.values())).most_common(1)
-    if count > 1:
-        raise _error(f"{count} tasks have the same address {_short(address)}")
-    chiefs = len(spec.get(CHIEF, []))
-    if chiefs > 1:
-        raise _error(
-            f"{chiefs} chiefs; a cluster has at most one; if it has none, worker 0 is the chief"
-        )
-    if PS in spec and not (chiefs and WORKER in spec):
-        missing = WORKER if chiefs else CHIEF
-        raise _error(f"ps tasks but no {missing}; ps tasks need a chief and at least one worker")
-
-
 def _short(text: str) -> str:
-    """Return a text in one short line."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_CHARACTERS else line[:_MAX_CHARACTERS] + "..."
 

@@ -129,7 +129,6 @@ class BatchSpec:
         return window_batches(self.batch_size, self.replicas)
 
     def batches(self, examples: int) -> int:
-        """Return the number of batches of `examples` Examples."""
         return math.ceil(examples / self.batch_size)
 
     def parse(self, serialized: tf.Tensor) -> tuple[Any, ...]:
@@ -230,7 +229,6 @@ class _Passes:
         )
 
     def _filled(self, batches: tf.data.Dataset, empty: int) -> tf.data.Dataset:
-        """Add empty batches."""
         if not empty:
             return batches
         nothing: Any = tf.zeros([0], tf.string)

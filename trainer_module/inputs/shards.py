@@ -38,7 +38,6 @@ class Shard:
 
     @property
     def examples(self) -> int:
-        """The number of Examples in the shard."""
         return sum(self.counts)
 
 

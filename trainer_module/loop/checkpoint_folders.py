@@ -32,7 +32,6 @@ from trainer_module.loop.checkpoints import (
     READ_ERRORS,
     CheckpointError,
     latest_checkpoint,
-    readable,
     remove_folder,
     unreadable,
 )
@@ -176,7 +175,7 @@ def _steps_done(other: str, folder: str) -> int:
         latest = None
         try:
             latest = latest_checkpoint(other)
-            return int(tf.train.load_variable(readable(latest), _STEPS)) if latest else 0
+            return int(tf.train.load_variable(latest, _STEPS)) if latest else 0
         except (CheckpointError, *READ_ERRORS) as error:
             # A running training may have removed the checkpoint at this moment.
             if _is_running(other, folder) or not tf.io.gfile.exists(os.path.join(other, LIST_FILE)):

@@ -19,7 +19,6 @@ import tf_keras
 from absl import logging
 
 from core.errors import cause
-from core.files import without_magic
 from trainer_module.loop.callbacks import StepCallback
 from trainer_module.loop.preemption import EXIT_CODE, PreemptionSync
 
@@ -64,11 +63,9 @@ class State(tf.train.experimental.PythonState):
     settings: dict[str, Any] = field(default_factory=dict)
 
     def serialize(self) -> str:
-        """Return the fields as JSON."""
         return json.dumps(asdict(self))
 
     def deserialize(self, string_value: bytes) -> None:
-        """Set the fields from JSON."""
         for name, value in json.loads(string_value).items():
             setattr(self, name, value)
 
@@ -82,7 +79,6 @@ def latest_checkpoint(folder: str) -> str | None:
     """
     listed = os.path.join(folder, LIST_FILE)
     try:
-        # Not tf.train.latest_checkpoint, which matches the path as a pattern.
         state = tf.train.get_checkpoint_state(folder)
     except ValueError as error:
         raise unreadable(listed, error) from error
@@ -91,12 +87,6 @@ def latest_checkpoint(folder: str) -> str | None:
     if tf.io.gfile.exists(listed):
         raise unreadable(listed, FileNotFoundError("no checkpoint in this list exists"))
     return None
-
-
-def readable(path: str) -> str:
-    """Return the path by which TensorFlow can read the checkpoint at `path`."""
-    folder, name = os.path.split(path)
-    return os.path.join(without_magic(folder), name)
 
 
 def unreadable(path: str, error: Exception) -> CheckpointError:
@@ -140,11 +130,8 @@ class Checkpoints:
         )
         try:
             if not chief:
-                # `without_magic` requires the folder; that of the chief exists already.
                 tf.io.gfile.makedirs(self._mine)
-            self._manager = tf.train.CheckpointManager(
-                self._checkpoint, without_magic(self._mine), max_to_keep=2
-            )
+            self._manager = tf.train.CheckpointManager(self._checkpoint, self._mine, max_to_keep=2)
         except tf.errors.OpError as error:
             raise self._unwritable("its scratch folder", error) from error
         except ValueError as error:
@@ -164,9 +151,9 @@ class Checkpoints:
         if latest is not None:
             # The settings first: the restored objects of another model do not match.
             try:
-                tf.train.Checkpoint(state=self.state).restore(readable(latest)).expect_partial()
+                tf.train.Checkpoint(state=self.state).restore(latest).expect_partial()
                 self._check_settings(latest, settings)
-                restored = self._checkpoint.restore(readable(latest))
+                restored = self._checkpoint.restore(latest)
                 restored.assert_existing_objects_matched()
             except (AssertionError, *READ_ERRORS) as error:
                 raise unreadable(latest, error) from error
@@ -203,7 +190,7 @@ class Checkpoints:
             return
         path = os.path.join(self._folder, self._best_name())
         try:
-            self._weights().read(readable(path)).expect_partial()
+            self._weights().read(path).expect_partial()
         except READ_ERRORS as error:
             raise unreadable(path, error) from error
         logging.info("The best weights are those of epoch %d", self.state.best_epoch + 1)

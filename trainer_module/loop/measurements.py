@@ -66,7 +66,6 @@ class Measurements(StepCallback):
             self._trains = False
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures of the whole training for training.json."""
         seconds, steps = sum(self._seconds_per_epoch), self._so_far["steps"]
         return {
             "seconds_per_epoch": [round(epoch, 3) for epoch in self._seconds_per_epoch],

@@ -42,7 +42,6 @@ class CoordinatorSteps:
         self.reset()
 
     def reset(self) -> None:
-        """Set the sums to zero."""
         self._totals: dict[str, Any] = {}
         self._last = dict.fromkeys(NAMES, 0.0)
         self._done = 0

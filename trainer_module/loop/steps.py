@@ -48,14 +48,12 @@ class Trainable(tf_keras.Model):
         self._running = lambda: running
 
     def compile(self, *arguments: Any, **options: Any) -> None:
-        """See Keras."""
         super().compile(*arguments, **options)
         # The optimizer creates this variable when it is first read, which must not be in a step.
         self.random.step = self.optimizer.iterations
 
     @property
     def metrics(self) -> list[tf_keras.metrics.Metric]:
-        """See Keras."""
         return list(self._running())
 
     # AutoGraph excludes TensorFlow's own `keras`, but not the package `tf_keras`. It would convert
@@ -81,12 +79,10 @@ class Trainable(tf_keras.Model):
 
     @tf.autograph.experimental.do_not_convert
     def train_step(self, data: Any) -> dict[str, tf.Tensor]:
-        """See Keras."""
         return step_means(self.train_sums(data))
 
     @tf.autograph.experimental.do_not_convert
     def test_step(self, data: Any) -> dict[str, tf.Tensor]:
-        """See Keras."""
         return step_means(self.test_sums(data))
 
     def _sums(
@@ -130,7 +126,6 @@ class StepRandom:
         self._drawn = 0
 
     def dropout(self, inputs: tf.Tensor, rate: float, noise_shape: Any = None) -> tf.Tensor:
-        """See `tf.nn.dropout`."""
         self._drawn += 1
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         seed = tf.stack([tf.cast(self.step, tf.int32), tf.cast(replica, tf.int32)])

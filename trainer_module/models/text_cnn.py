@@ -29,7 +29,6 @@ class Hyperparameters(Section):
 
     @property
     def sizes(self) -> list[int]:
-        """The kernel sizes as numbers."""
         return [int(size) for size in self.kernel_sizes.split(",")]
 
 

@@ -32,7 +32,6 @@ _USUAL_LENGTH = len(b"__label__2 ")
 
 
 def first_labels(lines: bytes) -> list[bytes]:
-    """Return the labels at the start of lines."""
     return _FIRST_LABELS.findall(lines)
 
 

@@ -11,7 +11,7 @@ from components.evaluator.settings import Evaluation as EvaluationSettings
 from components.run_report.evaluation import Evaluation, Figure, SliceAccuracy
 from components.run_report.history import Sources, Step
 from components.run_report.input_data import Balance
-from components.run_report.mistakes import Explanations, Mistake
+from components.run_report.mistakes import Mistake
 from serving.explain import Part
 from tests.examples import example, write
 from tests.serving.models import push
@@ -107,7 +107,7 @@ EVALUATION = Evaluation(
     examples=1000,
     constant_answer="always answering positive would give 0.5000",
     metrics=[
-        Figure("accuracy", 0.9, Interval(0.88, 0.92), 0.85, Interval(0.0212, 0.0788)),
+        Figure("accuracy", 0.9, Interval(0.88, 0.92), 0.85),
         Figure("recall", 0.8),
     ],
     slices=[
@@ -144,18 +144,13 @@ def with_every_part(content, size=1):
             # Only the first hundred words of a review have an effect.
             *([Part(" "), Part("more", 1.0)] * (98 if size > 1 else 0)),
         ],
-        ngrams=[("not fine", 1.25), ("dull", -0.5)],
     )
     return content._replace(
         balance=[Balance("train", 0.4, 0.6)],
-        lengths={"1-19": 50, "20-49": 950},
         anomalies=["train: label: Unexpected values"],
         evaluation=EVALUATION,
         check=CHECK,
-        explanations=Explanations(
-            mistakes=[mistake] * 20,
-            ngrams=[(f"worst {word}", -3.5), ("dull", -1.0), ("fine", 1.0), ("best", 3.25)],
-        ),
+        mistakes=[mistake] * 20,
     )
 
 

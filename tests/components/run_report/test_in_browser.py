@@ -3,7 +3,7 @@
 import pytest
 
 from components.run_report.page import collect, render
-from tests.browser import open_browser
+from tests.browser import open_browser, resize
 from tests.components.run_report.artifacts import HOSTILE, with_every_part, write_run
 from tests.waiting import wait
 
@@ -25,6 +25,21 @@ def whole(content, tmp_path_factory):
     file = tmp_path_factory.mktemp("whole") / "report.html"
     file.write_text(render(with_every_part(content, size=300)))
     return file
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with open_browser() as found:
+        yield found
+
+
+@pytest.fixture
+def browser(chromium):
+    """Chromium on a large screen, in the light theme."""
+    resize(chromium)
+    styles(chromium, "", "light")
+    chromium.get_log("browser")
+    return chromium
 
 
 def styles(browser, media, theme):
@@ -52,76 +67,76 @@ def contrast(one, other):
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def test_light_and_dark_themes_are_readable(whole):
-    with open_browser() as browser:
-        browser.get(whole.as_uri())
-        pages = {theme: styles(browser, "screen", theme) for theme in ("light", "dark")}
-        assert pages["light"][0] == [255, 255, 255]
-        assert max(pages["dark"][0]) < 64
-        for theme, (background, colour) in pages.items():
-            styles(browser, "screen", theme)
-            assert contrast(background, colour) > 7
-            for selector in (".muted", ".missed", ".passed", "figcaption"):
-                element = browser.find_element("css selector", selector)
-                shown = channels(element.value_of_css_property("color"))
-                assert contrast(background, shown) >= 4.5, (theme, selector)
+def test_light_and_dark_themes_are_readable(browser, whole):
+    browser.get(whole.as_uri())
+    pages = {theme: styles(browser, "screen", theme) for theme in ("light", "dark")}
+    assert pages["light"][0] == [255, 255, 255]
+    assert max(pages["dark"][0]) < 64
+    for theme, (background, colour) in pages.items():
+        styles(browser, "screen", theme)
+        assert contrast(background, colour) > 7
+        for selector in (".muted", ".missed", ".passed", "figcaption"):
+            element = browser.find_element("css selector", selector)
+            shown = channels(element.value_of_css_property("color"))
+            assert contrast(background, shown) >= 4.5, (theme, selector)
 
 
-def test_on_paper_all_of_it_is_visible_in_the_light_theme(whole):
-    with open_browser(PAPER_WIDTH) as browser:
-        browser.get(whole.as_uri())
-        assert styles(browser, "print", "dark") == styles(browser, "print", "light")
-        assert styles(browser, "print", "dark")[0] == [255, 255, 255]
-        hidden = browser.execute_script(
-            "return [...document.querySelectorAll('main *')].filter("
-            "  (one) => one.scrollWidth > one.clientWidth + 1 && one.clientWidth"
-            "    && getComputedStyle(one).overflowX !== 'visible')"
-            ".map((one) => one.outerHTML.slice(0, 200))"
-        )
-        assert hidden == []
-        assert content_fits(browser)
-        settings = browser.find_element("css selector", "#settings ~ details table")
-        assert "training.model" in settings.text
-        pdf = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
-        assert len(pdf["data"]) > 10_000
+def test_on_paper_all_of_it_is_visible_in_the_light_theme(browser, whole):
+    resize(browser, PAPER_WIDTH)
+    browser.get(whole.as_uri())
+    assert styles(browser, "print", "dark") == styles(browser, "print", "light")
+    assert styles(browser, "print", "dark")[0] == [255, 255, 255]
+    hidden = browser.execute_script(
+        "return [...document.querySelectorAll('main *')].filter("
+        "  (one) => one.scrollWidth > one.clientWidth + 1 && one.clientWidth"
+        "    && getComputedStyle(one).overflowX !== 'visible')"
+        ".map((one) => one.outerHTML.slice(0, 200))"
+    )
+    assert hidden == []
+    assert content_fits(browser)
+    settings = browser.find_element("css selector", "#settings ~ details table")
+    assert "training.model" in settings.text
+    pdf = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
+    assert len(pdf["data"]) > 10_000
 
 
 @pytest.mark.parametrize("width", [390, 1200])
-def test_the_page_on_a_phone_and_on_a_screen(whole, width):
-    with open_browser(width) as browser:
-        browser.get(whole.as_uri())
-        assert content_fits(browser), "the page scrolls sideways"
-        assert len(browser.find_elements("css selector", "svg[role=img][aria-label]")) == 9
+def test_the_page_on_a_phone_and_on_a_screen(browser, whole, width):
+    resize(browser, width)
+    browser.get(whole.as_uri())
+    assert content_fits(browser), "the page scrolls sideways"
+    assert len(browser.find_elements("css selector", "svg[role=img][aria-label]")) == 7
 
 
-def test_by_keyboard_wide_tables_are_scrolled_and_the_settings_are_closed(whole):
-    with open_browser(width=360) as browser:
-        from selenium.webdriver import ActionChains, Keys
+def test_by_keyboard_wide_tables_are_scrolled_and_the_settings_are_closed(browser, whole):
+    from selenium.webdriver import ActionChains, Keys
 
-        def press(key):
-            ActionChains(browser).send_keys(key).perform()
+    resize(browser, 360)
 
-        browser.get(whole.as_uri())
-        reachable = [
-            one
-            for one in browser.find_elements("css selector", "a, summary, .scroll")
-            if one.tag_name in ("a", "summary")
-            or one.get_property("scrollWidth") > one.get_property("clientWidth")
-        ]
-        assert len(reachable) > 3
-        for one in reachable:
-            press(Keys.TAB)
-            assert browser.switch_to.active_element == one
-            if one.tag_name == "summary":
-                details = browser.find_element("css selector", "details")
-                for is_open in (False, True):
-                    press(Keys.ENTER)
-                    assert details.get_property("open") is is_open
-            elif one.tag_name != "a":
-                press(Keys.ARROW_RIGHT)
-                wait(lambda: one.get_property("scrollLeft") > 0)  # noqa: B023
+    def press(key):
+        ActionChains(browser).send_keys(key).perform()
+
+    browser.get(whole.as_uri())
+    reachable = [
+        one
+        for one in browser.find_elements("css selector", "a, summary, .scroll")
+        if one.tag_name in ("a", "summary")
+        or one.get_property("scrollWidth") > one.get_property("clientWidth")
+    ]
+    assert len(reachable) > 3
+    for one in reachable:
         press(Keys.TAB)
-        assert browser.switch_to.active_element.tag_name == "body"
+        assert browser.switch_to.active_element == one
+        if one.tag_name == "summary":
+            details = browser.find_element("css selector", "details")
+            for is_open in (False, True):
+                press(Keys.ENTER)
+                assert details.get_property("open") is is_open
+        elif one.tag_name != "a":
+            press(Keys.ARROW_RIGHT)
+            wait(lambda: one.get_property("scrollLeft") > 0)  # noqa: B023
+    press(Keys.TAB)
+    assert browser.switch_to.active_element.tag_name == "body"
 
 
 def content_fits(browser):
@@ -130,15 +145,14 @@ def content_fits(browser):
     return content <= window
 
 
-def test_hostile_text_is_inert_and_nothing_is_loaded(content, tmp_path):
+def test_hostile_text_is_inert_and_nothing_is_loaded(browser, content, tmp_path):
     file = tmp_path / "report.html"
     file.write_text(render(content))
-    with open_browser() as browser:
-        browser.get(file.as_uri())
-        assert browser.title == "amazon_reviews 2026-11-22T10:00:00.000001"
-        assert browser.get_log("browser") == []
-        requests = browser.execute_script("return performance.getEntriesByType('resource').length")
-        assert requests == 0
-        text = browser.find_element("css selector", "main").text
-        assert HOSTILE in text
-        assert "auto: one device" in text
+    browser.get(file.as_uri())
+    assert browser.title == "amazon_reviews 2026-11-22T10:00:00.000001"
+    assert browser.get_log("browser") == []
+    requests = browser.execute_script("return performance.getEntriesByType('resource').length")
+    assert requests == 0
+    text = browser.find_element("css selector", "main").text
+    assert HOSTILE in text
+    assert "auto: one device" in text

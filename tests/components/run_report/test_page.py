@@ -32,8 +32,7 @@ def content(small):
 @pytest.fixture(scope="module")
 def without_charts(content):
     """The content without the parts that have charts, which take seconds to draw."""
-    sources = dataclasses.replace(content.sources, steps=())
-    return content._replace(sources=sources, training={}, evaluation=None, lengths={})
+    return content._replace(training={}, evaluation=None)
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +53,8 @@ def text_of(markup):
 
 def test_the_verdict_is_first_and_the_sections_follow_in_order(page, sections):
     assert list(sections) == [
-        *("key", "mistakes", "ngrams", "check", "evaluation"),
-        *("training", "input", "timeline", "settings"),
+        *("key", "mistakes", "check", "evaluation"),
+        *("training", "input", "components", "settings"),
     ]
     assert re.findall('<a href="#(.*?)">', page) == list(sections)
     head = text_of(page[page.index("<header>") : page.index("<section")])
@@ -71,7 +70,7 @@ def test_the_verdict_is_first_and_the_sections_follow_in_order(page, sections):
             "key",
             [
                 "The accuracy to compare with: always answering positive would give 0.5000.",
-                "accuracy 0.9000 0.8800 – 0.9200 0.8500 +0.0500 +0.0212 – +0.0788",
+                "accuracy 0.9000 0.8800 – 0.9200 0.8500 +0.0500",
                 "trained on, 16 reviews of a.csv, b.csv. It also answers a text in another",
                 "of the 40 test reviews from 0.3 to 0.7, 60 % are answered correctly.",
             ],
@@ -96,7 +95,6 @@ def test_the_verdict_is_first_and_the_sections_follow_in_order(page, sections):
                 "bad_label 2 a.csv:7 no label <b>9</b> a.csv:9 no label",
                 "duplicate_across_splits 1",
                 "train 40.0 % 60.0 %",
-                "Words per review in the test split.",
                 "train: label: Unexpected values",
             ],
         ),
@@ -125,18 +123,11 @@ def test_the_verdict_is_first_and_the_sections_follow_in_order(page, sections):
                 "negative 450 50 positive 40 460",
             ],
         ),
-        ("ngrams", ["worst a<&'\" -3.50", "dull -1.00", "best +3.25", "fine +1.00"]),
         (
             "mistakes",
-            [
-                "labelled negative, answered positive with probability 0.987 fine a<&'\" dull",
-                "N-grams: not fine +1.25, dull -0.50",
-            ],
+            ["labelled negative, answered positive with probability 0.987 fine a<&'\" dull"],
         ),
-        (
-            "timeline",
-            ["ReviewExampleGen cached 0.1", "Trainer done 3.5", "0.1 s, cached", "seconds since"],
-        ),
+        ("components", ["ReviewExampleGen cached 0.1", "Trainer done 3.5"]),
         (
             "settings",
             [

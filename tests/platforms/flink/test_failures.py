@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import InputError
-from platforms.flink.failures import FlinkError, cause, java_cause, java_error, of_versions
+from platforms.flink.failures import FlinkError, cause, java_cause, java_error
 
 OF_A_WORKER = """\
 java.util.concurrent.ExecutionException: java.lang.RuntimeException: Error received from SDK \
@@ -47,13 +47,6 @@ def test_an_error_of_java_alone_is_its_innermost_cause(message, line):
 
 def test_the_last_line_of_a_traceback_is_its_error():
     assert java_cause("Traceback (most recent call last):\n  File x\nOSError: no") == "OSError: no"
-
-
-@pytest.mark.parametrize("graph", ["JobGraph", "ExecutionPlan"])
-def test_a_job_that_a_cluster_cannot_read_is_of_another_version(graph):
-    message = f"[org.apache.flink.a.RestHandlerException: Failed to deserialize {graph}.\n\tat a"
-    assert of_versions(message)
-    assert not of_versions(f"java.io.IOException: no {graph}")
 
 
 def test_the_last_error_of_java_in_a_log():

@@ -120,12 +120,9 @@ def test_the_loss_of_the_job_server_of_a_run(start, tmp_path):
     assert code == 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    ("sent", "last_line"),
-    [
-        pytest.param(signal.SIGINT, "KeyboardInterrupt:", marks=pytest.mark.exhaustive),
-        (signal.SIGKILL, ""),
-    ],
+    ("sent", "last_line"), [(signal.SIGINT, "KeyboardInterrupt:"), (signal.SIGKILL, "")]
 )
 def test_a_process_that_ends_cancels_its_job_on_a_cluster(
     start, cluster, tmp_path, sent, last_line

@@ -1,14 +1,12 @@
 """The progress of a Flink job, and the limit of the time without it; jobs that are cancelled."""
 
 import json
-import logging
 import socket
 import threading
 import time
 
 import pytest
 
-from core import progress
 from platforms.flink import rest
 from platforms.flink.progress import Watch
 
@@ -56,20 +54,13 @@ def test_a_job_without_any_progress_is_stalled(flink, change):
     assert watch.stalled() is (change == "nothing")
 
 
-def test_the_progress_has_the_finished_tasks_and_the_address_of_the_page_of_flink(flink):
-    received = []
-    handler = logging.Handler()
-    handler.emit = lambda record: received.append(progress.values(record))
-    progress.LOGGER.addHandler(handler)
-    try:
-        watch = Watch(NAME, lambda: ADDRESS, timeout=1000)
-        assert not watch.stalled()
-        flink.tasks["finished"] += 1
-        assert not watch.stalled()
-    finally:
-        progress.LOGGER.removeHandler(handler)
+def test_the_progress_has_the_finished_tasks_and_the_address_of_the_page_of_flink(flink, reported):
+    watch = Watch(NAME, lambda: ADDRESS, timeout=1000)
+    assert not watch.stalled()
+    flink.tasks["finished"] += 1
+    assert not watch.stalled()
     unit = f"tasks at http://{ADDRESS}"
-    assert received == [{"unit": unit, "done": done, "total": 9, "source": ""} for done in (2, 3)]
+    assert reported == [{"unit": unit, "done": done, "total": 9, "source": ""} for done in (2, 3)]
     # The metrics of the tasks are not requested each time.
     assert flink.paths == ["/jobs/overview", f"/jobs/{NAME}", "/jobs/overview"]
 

@@ -1,4 +1,4 @@
-"""One run at a time on a local root: the holder of the lock, and its release at every end."""
+"""One run at a time on a local root, and the release of the lock at every end."""
 
 import errno
 import fcntl
@@ -30,36 +30,36 @@ def environ(root):
 def holder(tmp_path):
     """A process that holds the root `tmp_path`."""
     process = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], cwd=Path.cwd())
-    wait(lambda: len(read(tmp_path / ".lock").splitlines()) == 3)
+    wait(lambda: is_locked(tmp_path))
     yield process
     process.kill()
     process.wait()
 
 
-def read(file):
-    return file.read_text() if file.exists() else ""
+def is_locked(root):
+    try:
+        os.close(locks.lock_root(str(root)))
+    except locks.ConfigError:
+        return True
+    return False
 
 
 @pytest.mark.parametrize("command", [[COMMAND, "run"], [sys.executable, LOCAL_RUNNER]])
-def test_a_second_run_on_a_root_is_2_and_names_the_process_of_the_first(tmp_path, holder, command):
+def test_a_second_run_on_a_root_is_2(tmp_path, holder, command):
     done = subprocess.run(
         command, env=environ(tmp_path), capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stdout == ""
     line = done.stderr.splitlines()[-1]
-    assert line.startswith(f"paths.root: {tmp_path} is in use by process {holder.pid} (-c ")
+    assert line.startswith(f"paths.root: {tmp_path} is in use by another run")
     assert not (tmp_path / "logs").exists()
 
 
 def test_a_killed_run_leaves_the_root_free(tmp_path, holder):
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    (tmp_path / ".lock").write_text("a longer text than that of the next holder\n" * 100)
-    lock = locks.lock_root(str(tmp_path))
-    pid, _, _ = read(tmp_path / ".lock").splitlines()
-    assert pid == str(os.getpid())
-    os.close(lock)
+    assert not is_locked(tmp_path)
 
 
 def test_a_process_that_inherits_the_lock_keeps_it(tmp_path):
@@ -78,18 +78,9 @@ def test_a_process_that_inherits_the_lock_keeps_it(tmp_path):
     )
     assert child.stdout.readline() == f"{lock}\n"
     os.close(lock)
-    with pytest.raises(locks.ConfigError, match=f"in use by process {os.getpid()} "):
-        locks.lock_root(str(tmp_path))
+    assert is_locked(tmp_path)
     child.communicate("\n")
-    os.close(locks.lock_root(str(tmp_path)))
-
-
-def test_a_holder_on_another_machine_is_named_with_it(tmp_path, holder):
-    with (tmp_path / ".lock").open("r+") as file:
-        file.write("12\nelsewhere\namazon-reviews run\n")
-        file.truncate()
-    with pytest.raises(locks.ConfigError, match=r"process 12 on elsewhere \(amazon-reviews run\)"):
-        locks.lock_root(str(tmp_path))
+    assert not is_locked(tmp_path)
 
 
 def test_a_file_system_without_locks_is_a_warning(tmp_path, monkeypatch, capsys):
@@ -100,8 +91,6 @@ def test_a_file_system_without_locks_is_a_warning(tmp_path, monkeypatch, capsys)
     assert locks.lock_root(str(tmp_path)) is None
     [line] = capsys.readouterr().err.splitlines()
     assert f"{tmp_path} cannot be locked (No locks available); do not start a" in line
-    with locks.waiting_lock(str(tmp_path / "other")):
-        pass
 
 
 def test_a_bucket_is_not_locked():

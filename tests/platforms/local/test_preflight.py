@@ -5,7 +5,6 @@ import pytest
 from google.auth.exceptions import DefaultCredentialsError
 
 from core.errors import ConfigError, InputError
-from core.metadata import connection_config
 from pipeline.config import PipelineConfig, load_config
 from platforms.local.preflight import check
 from tests.platforms.local.store import Metadata
@@ -106,27 +105,3 @@ def test_the_files_are_checked_with_the_settings_of_the_run(tmp_path):
 def test_presets_name_their_files_exactly(preset):
     patterns = load_config(preset, environ={}).data.splits
     assert patterns == {"train": "train.ft.txt.bz2", "test": "test.ft.txt.bz2"}
-
-
-def test_mysql_takes_its_password_from_the_environment(monkeypatch):
-    monkeypatch.setenv("MYSQL_PASSWORD", "secret")
-    mysql = connection_config("mysql://me@db.example.com:3307/reviews").mysql
-    assert (mysql.host, mysql.port, mysql.user) == ("db.example.com", 3307, "me")
-    assert (mysql.database, mysql.password) == ("reviews", "secret")
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "postgres://me:secret@db/x",
-        "mysql://db/x",
-        "mysql://me@db",
-        "mysql://me:secret@db:port/x",
-        "mysql://me:secret@db:65536/x",
-        "mysql://me:secret@[::1/x",
-    ],
-)
-def test_other_databases_are_refused_without_repeating_a_password(url):
-    with pytest.raises(ConfigError, match=r"mysql://USER@HOST") as raised:
-        connection_config(url)
-    assert "secret" not in str(raised.value)

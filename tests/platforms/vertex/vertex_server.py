@@ -28,7 +28,7 @@ class VertexServer(grpc.GenericRpcHandler):
     Attributes:
       address: host:port.
       requests: (method, message) of each received request.
-      jobs, pipeline_jobs, schedules, models, endpoints: resource name -> message.
+      jobs, pipeline_jobs, models, endpoints: resource name -> message.
       states: the states of a run, one for each request of the state; the last one is repeated.
       on_create: called with each new CustomJob.
       on_cancel: called with a CustomJob that is to be cancelled.
@@ -38,7 +38,7 @@ class VertexServer(grpc.GenericRpcHandler):
     def __init__(self):
         self.requests = []
         self.jobs, self.models, self.endpoints = {}, {}, {}
-        self.pipeline_jobs, self.schedules = {}, {}
+        self.pipeline_jobs = {}
         self.states = [{"state": types.PipelineState.PIPELINE_STATE_SUCCEEDED}]
         self.on_create = lambda job: None
         self.on_cancel = lambda job: self.end_job(job, STATES.JOB_STATE_CANCELLED)
@@ -117,23 +117,6 @@ class VertexServer(grpc.GenericRpcHandler):
         job = self._get(self.pipeline_jobs, request.name)
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         return types.PipelineJob(job, **state)
-
-    def CreateSchedule(self, request):
-        name = f"{self._parent(request)}/schedules/{self._next()}"
-        state = types.Schedule.State.ACTIVE
-        self.schedules[name] = types.Schedule(request.schedule, name=name, state=state)
-        return self.schedules[name]
-
-    def ListSchedules(self, request):
-        """Return pages of one."""
-        self._parent(request)
-        start, found = int(request.page_token or 0), list(self.schedules.values())
-        more = str(start + 1) if start + 1 < len(found) else ""
-        return types.ListSchedulesResponse(schedules=found[start : start + 1], next_page_token=more)
-
-    def DeleteSchedule(self, request):
-        del self.schedules[self._get(self.schedules, request.name).name]
-        return operations_pb2.Operation(done=True)
 
     def UploadModel(self, request):
         assert re.fullmatch("[a-z_][a-z0-9_-]{0,62}", request.model_id)

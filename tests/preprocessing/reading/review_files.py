@@ -26,7 +26,6 @@ COMPRESS = {
 ZERO_ONE = {"0": 0, "1": 1}
 ONE_TWO = {"1": 0, "2": 1}
 STARS = {"1": 0, "2": 0, "3": None, "4": 1, "5": 1}
-POLARITY = ReadOptions(label_map=ONE_TWO)
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=40)
 ROW = st.tuples(st.sampled_from([0, 1]), TEXT, TEXT)
 ROWS = st.lists(ROW, max_size=8)

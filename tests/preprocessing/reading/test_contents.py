@@ -5,7 +5,6 @@ import gzip
 import io
 import lzma
 import pickle
-import sqlite3
 import tarfile
 import zipfile
 
@@ -45,21 +44,12 @@ def zipped(*members):
     return out.getvalue()
 
 
-def sqlite():
-    with sqlite3.connect(":memory:") as database:
-        database.execute("create table reviews (label, text)")
-        return database.serialize() if hasattr(database, "serialize") else b"SQLite format 3\0"
-
-
 ENDS = ("", "-le", "-be")
 CONTENTS = {
     "a tar archive": [tar(), tar(tarfile.GNU_FORMAT), tar_without_magic()],
     "a zip archive": [zipped("train.ft.txt"), zipped()],
     "an Excel workbook": [zipped("[Content_Types].xml")],
-    "an old Excel or Word document": [b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"],
     "an xz archive": [lzma.compress(REVIEWS)],
-    "an SQLite database": [sqlite()],
-    "a PDF document": [b"%PDF-1.7\n"],
     "an HTML page": [
         b"\n<!DOCTYPE html>\n<html>",
         b"<html lang='en'>",
@@ -96,7 +86,7 @@ def test_content_that_is_not_reviews_is_refused(folder, kind, suffix, format):
         one_line(error, f"{path} {'contains' if suffix else 'is'} {kind}: ")
 
 
-@pytest.mark.parametrize("start", [b"ARROW1 cable works", b"<html> code in the box", b"%PDF"])
+@pytest.mark.parametrize("start", [b"ARROW1 cable works", b"<html> code in the box"])
 def test_a_review_may_begin_like_other_content(folder, start):
     path = write(folder, "reviews.ft.txt", b"__label__2 fine\n".join([start + b"\n", b""]))
     assert detect_format(path, ReadOptions(format="fasttext")).format == "fasttext"

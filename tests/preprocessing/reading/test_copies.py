@@ -79,22 +79,12 @@ def test_two_names_of_one_file_are_refused(tmp_path, link):
         decide(tmp_path)
 
 
-def test_copies_in_another_order_and_with_other_titles_are_refused(tmp_path):
+def test_copies_in_another_order_are_refused(tmp_path):
     reviews = rows(80)
     write(tmp_path, "a.csv", content("csv", reviews))
-    for seed, changed in enumerate([reviews, [(r, f"{b[:3]}…", b) for r, _, b in reviews]]):
-        random.Random(seed).shuffle(changed)
-        write(tmp_path, "b.csv", content("csv", changed))
-        with pytest.raises(InputError, match=r"\(54 of the first 54 are equal\)"):
-            decide(tmp_path)
-
-
-def test_a_copy_whose_column_has_title_and_body_is_refused(tmp_path):
-    reviews = rows(60)
-    write(tmp_path, "a.ft.txt", content("fasttext", reviews))
-    joined = [("label", "text"), *((1 + r // 4, f"{t}: {b}") for r, t, b in reviews)]
-    write(tmp_path, "b.csv", csv_text(joined).encode())
-    with pytest.raises(InputError, match="contain the same reviews"):
+    random.Random(0).shuffle(reviews)
+    write(tmp_path, "b.csv", content("csv", reviews))
+    with pytest.raises(InputError, match=r"\(54 of the first 54 are equal\)"):
         decide(tmp_path)
 
 

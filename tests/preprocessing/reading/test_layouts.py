@@ -264,13 +264,6 @@ def test_a_file_without_reviews_is_named_with_a_glob_that_leaves_it_out(
     )
 
 
-def test_a_title_that_only_the_head_of_another_file_has_is_read(tmp_path):
-    write(tmp_path, "a.jsonl", '{"rating": 5, "text": "a"}\n')
-    write(tmp_path, "b.jsonl", '{"rating": 1, "title": "t", "text": "b"}\n')
-    layouts = decide_layouts(find_sources(str(tmp_path), {"all": "*"}), ReadOptions())
-    assert [layout.columns and layout.columns.title for layout in layouts] == ["title", "title"]
-
-
 @pytest.mark.parametrize(
     "first", [{"rating": 5, "text": "a"}, {"rating": 5}, {"text": "a"}, {"other": {}}]
 )

@@ -179,7 +179,7 @@ def test_damage_in_gzip_ends_the_reading_and_is_counted(folder, head, options):
         item for batch in found for item in batch.rejected if item.reason == "corrupt_archive"
     )
     assert "damaged at byte" in damage.detail
-    assert len(archive) * 0.4 < sum(batch.lost for batch in found) <= len(archive) * 0.5
+    assert len(archive) * 0.4 < sum(batch.lost for batch in found) < len(archive) * 0.6
 
 
 # ---- sizes

@@ -30,7 +30,7 @@ def score(model, tmp_path):
 
     def do(*inputs, output="scores.csv", **changes):
         request = Request(
-            [str(word) for word in inputs], str(tmp_path / output), "csv", model, ReadOptions(), []
+            [str(word) for word in inputs], str(tmp_path / output), model, ReadOptions(), []
         )
         return score_files(request._replace(**changes))
 

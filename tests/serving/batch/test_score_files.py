@@ -12,7 +12,7 @@ import pytest
 from core.errors import InputError, UserError
 from preprocessing.reading.records import ReadOptions
 from serving.batch import run, work
-from serving.batch.run import Request, find_inputs, score_files
+from serving.batch.run import find_inputs
 from serving.predict_text import PredictText
 from tests.preprocessing.reading.review_files import COMPRESS, csv_text, parquet_bytes, write
 from tests.serving.batch.outputs import FILES, SUFFIXES, TEXTS, rows, wanted
@@ -53,15 +53,6 @@ def test_a_column_of_ids_goes_through(score, tmp_path, small_units):
         assert found == ["a,\u00e9", ""] * 3 + [""], suffix
     with pytest.raises(InputError, match=r"1\.csv has no column 'sku' \(--id\): its columns"):
         score(files[0], options=ReadOptions(id="sku"))
-
-
-def test_standard_output_has_the_same_rows(model, tmp_path, capfdbinary):
-    path = write(tmp_path, "in.txt", FILES["plain"])
-    score_files(Request([path], "-", "parquet", model, ReadOptions(), []))
-    printed = tmp_path / "printed.parquet"
-    printed.write_bytes(capfdbinary.readouterr().out)
-    assert rows(printed) == wanted(path)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.txt", printed.name]
 
 
 @pytest.mark.parametrize("word", ["*.txt", "../x[1]/*.txt", "{folder}/n*", "~/x[1]/n*"])
@@ -171,11 +162,6 @@ def test_the_manifest_is_deleted_before_what_it_describes(tmp_path, monkeypatch)
     monkeypatch.setattr(work, "delete_file", deleted.append)
     work.clear(str(tmp_path))
     assert deleted == [f"{tmp_path}/{name}" for name in names[:0:-1]]
-
-
-def test_a_closed_standard_input_is_empty(tmp_path, monkeypatch):
-    monkeypatch.setattr("sys.stdin", None)
-    assert run.spool_standard_input(str(tmp_path)).size == 0
 
 
 def test_an_output_that_another_process_is_writing(score, tmp_path):

@@ -5,7 +5,6 @@ import http.client
 import json
 import socket
 import threading
-import time
 from dataclasses import dataclass
 
 import uvicorn
@@ -15,6 +14,7 @@ from serving.rest.metrics import Metrics
 from serving.rest.server import uvicorn_config
 from serving.rest.settings import Server, open_socket
 from serving.rest.versions import ServedVersions
+from tests.waiting import wait
 
 MODEL = "/v1/models/amazon_reviews"
 PREDICT = f"{MODEL}:predict"
@@ -88,18 +88,10 @@ def running(folder, **limits):
     server = uvicorn.Server(uvicorn_config(versions, metrics, limits))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
-    wait_until(lambda: server.started)
+    wait(lambda: server.started)
     try:
         yield Running(versions, listener.getsockname()[1], server)
     finally:
         server.should_exit = True
         thread.join(60)
         assert not thread.is_alive()
-
-
-def wait_until(condition, seconds=120):
-    """Wait for an event; the deadline only ends a test that hangs."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

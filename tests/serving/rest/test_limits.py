@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from serving.rest import limits
 from serving.rest.batching import INLINE_BYTES
 from serving.rest.model import LoadedModel
-from tests.serving.rest.running import PREDICT, running, wait_until
+from tests.serving.rest.running import PREDICT, running
+from tests.waiting import wait
 
 LONG = "good " * INLINE_BYTES  # too long for a call in the event loop
 CLIENTS, REQUESTS = 16, 15
@@ -162,7 +163,7 @@ def test_a_request_is_answered_that_arrives_after_the_end_has_begun(serving):
         connection.sendall(request)
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         server.end()
-        wait_until(lambda: not server.accepts())
+        wait(lambda: not server.accepts())
         connection.sendall(request)
         answer = answer_of(connection)
     assert answer.startswith(b"HTTP/1.1 200")
@@ -230,7 +231,7 @@ def test_a_full_queue_gets_429_with_retry_after_and_accepted_requests_are_answer
 ):
     with running(serving, queue=2) as server, ThreadPoolExecutor(1) as pool:
         accepted = pool.submit(server.predict, LONG, "bad")
-        wait_until(lambda: metric(server, "amazon_reviews_queue") == {2.0})
+        wait(lambda: metric(server, "amazon_reviews_queue") == {2.0})
         for refused in (server.predict("good"), server.post("/explain", {"text": "good"})):
             assert refused.status == 429
             assert refused.headers["retry-after"] == "1"
@@ -289,7 +290,7 @@ def test_large_bodies_count_until_they_are_answered(serving, monkeypatch, blocke
         first.sendall(b" " * 30_000)
         assert first.recv(65536).startswith(b"HTTP/1.1 400 ")
         accepted = pool.submit(server.predict, LONG)
-        wait_until(lambda: metric(server, "amazon_reviews_queue") == {1.0})
+        wait(lambda: metric(server, "amazon_reviews_queue") == {1.0})
         assert server.predict(LONG).status == 429
         blocked.set()
         assert accepted.result().status == 200

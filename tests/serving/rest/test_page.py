@@ -9,7 +9,8 @@ from preprocessing.features import UNDECIDED
 from serving.rest.api import MAX_CHARACTERS
 from tests.browser import open_browser
 from tests.serving.rest.models import push
-from tests.serving.rest.running import running, wait_until
+from tests.serving.rest.running import running
+from tests.waiting import wait
 
 # The machine of the second stack always has Chromium.
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
@@ -83,12 +84,12 @@ def test_a_review_is_answered_while_it_is_typed(page):
     # The text field has the focus, so that a user can type at once.
     assert page.focused() == "reviews"
     page.press("a bad phone")
-    wait_until(lambda: page.text("summary") == "Negative: probability 90.0 %")
+    wait(lambda: page.text("summary") == "Negative: probability 90.0 %")
     assert [one.get_property("optimum") for one in page.all("meter")] == [0]  # it is red
     page.press(", good case")
-    wait_until(lambda: page.text("summary") == "Positive: probability 90.0 %")
+    wait(lambda: page.text("summary") == "Positive: probability 90.0 %")
     assert [one.get_property("optimum") for one in page.all("meter")] == [0.5]
-    wait_until(lambda: page.all("#answers table"))
+    wait(lambda: page.all("#answers table"))
     [word] = page.all("#answers tbody tr")
     assert word.text == "good more positive (+4.39)"
     assert [mark.text for mark in page.all(".review .positive")] == ["good"]
@@ -101,19 +102,19 @@ def test_everything_works_by_keyboard(page):
     page.press(page.keys.TAB)
     assert page.focused() == "example"
     page.press(page.keys.ENTER)
-    wait_until(lambda: "2 reviews: " in page.text("summary"))
+    wait(lambda: "2 reviews: " in page.text("summary"))
     assert len(page.all("#answers > li")) == 2
     page.press(page.keys.TAB)
     assert page.focused() == "clear"
     page.press(page.keys.SPACE)
-    wait_until(lambda: not page.all("#answers > li"))
+    wait(lambda: not page.all("#answers > li"))
     assert page.focused() == "reviews"
     assert page.text("summary") == ""
 
 
 def test_a_screen_reader_finds_names_and_changes(page):
     page.press("good")
-    wait_until(lambda: page.all("#answers table"))
+    wait(lambda: page.all("#answers table"))
     [field] = page.all("textarea")
     assert field.accessible_name == "Reviews, one on each line"
     assert [button.accessible_name for button in page.all("button")] == [
@@ -138,7 +139,7 @@ def fill(page, text):
 
 def test_a_hostile_review_is_only_text(page):
     fill(page, "\n".join(HOSTILE))
-    wait_until(lambda: len(page.all("#answers table")) == len(HOSTILE))
+    wait(lambda: len(page.all("#answers table")) == len(HOSTILE))
     shown = [one.get_property("textContent") for one in page.all(".review")]
     assert shown == HOSTILE
     assert page.all("#answers img, #answers script, #answers h1, #answers a") == []
@@ -147,7 +148,7 @@ def test_a_hostile_review_is_only_text(page):
 
 def test_the_words_of_a_long_review_are_not_shown_but_those_of_the_others_are(page):
     fill(page, f"{'x' * MAX_CHARACTERS} good\ngood")
-    wait_until(lambda: page.all("#answers table"))
+    wait(lambda: page.all("#answers table"))
     long, short = page.all("#answers > li")
     assert "The words of such a long review are not shown." in long.text
     assert "good more positive (+4.39)" in short.text
@@ -156,9 +157,9 @@ def test_the_words_of_a_long_review_are_not_shown_but_those_of_the_others_are(pa
 
 def test_an_error_replaces_the_answers_of_an_earlier_text(page):
     fill(page, "good")
-    wait_until(lambda: page.all("#answers table"))
+    wait(lambda: page.all("#answers table"))
     fill(page, "good\n" * 60)
-    wait_until(lambda: page.text("problem"))
+    wait(lambda: page.text("problem"))
     assert (page.text("summary"), page.all("#answers > li")) == ("", [])
     assert page.text("problem") == "No answer: The request has 60 reviews, limit 50"
     # Chromium itself logs every answer that is not 2xx.
@@ -170,10 +171,10 @@ def test_what_the_model_cannot_judge_and_a_server_that_has_ended(browser, tmp_pa
     with running(tmp_path / "serving") as server:
         page = Page(browser, server)
         page.press("bad phone")
-        wait_until(lambda: page.text("summary") == "Negative: probability 55.0 %, undecided")
-        wait_until(lambda: "the model may not know these words" in page.text("answers"))
+        wait(lambda: page.text("summary") == "Negative: probability 55.0 %, undecided")
+        wait(lambda: "the model may not know these words" in page.text("answers"))
     page.press(" again")
-    wait_until(lambda: page.text("problem") == "No answer: the server does not answer")
+    wait(lambda: page.text("problem") == "No answer: the server does not answer")
     assert (page.text("summary"), page.all("#answers > li")) == ("", [])
 
 

@@ -19,7 +19,8 @@ from core.errors import ConfigError
 from serving.rest.settings import Server, open_socket
 from tests.loaded import run_command
 from tests.serving.rest.models import push
-from tests.serving.rest.running import PREDICT, Running, wait_until
+from tests.serving.rest.running import PREDICT, Running
+from tests.waiting import wait
 
 pytestmark = pytest.mark.slow
 
@@ -117,7 +118,7 @@ def test_a_sigterm_at_the_first_moment_is_not_lost(root):
 def test_a_new_version_is_logged_and_ctrl_c_is_130(server, root):
     process, address, _ = server
     push(root / "serving", 2)
-    wait_until(lambda: address.get("/healthz").json["version"] == "2")
+    wait(lambda: address.get("/healthz").json["version"] == "2")
     process.send_signal(signal.SIGINT)
     error = process.communicate(timeout=60)[1]
     assert process.returncode == 130
@@ -134,7 +135,7 @@ def test_only_this_machine_reaches_it(address):
 
 
 def test_predict_uses_a_running_server_and_loads_no_large_library(address, root):
-    wait_until(lambda: address.is_well())
+    wait(lambda: address.is_well())
     settings = f"paths.root={root},server.port={address.port}"
     done, out, loaded = run_command("predict", "good", "bad thing", PIPELINE_SET=settings)
     assert (out, done.stderr) == ("positive\t0.900\tgood\nnegative\t0.100\tbad thing\n", "")

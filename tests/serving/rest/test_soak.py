@@ -22,8 +22,8 @@ from tests.serving.rest.running import MODEL, PREDICT, Running
 
 pytestmark = pytest.mark.slow
 
-REQUESTS = int(os.environ.get("SOAK_REQUESTS", 2_500))
-PARTS, CLIENTS, ON_A_CONNECTION = 4, 32, 20
+REQUESTS = int(os.environ.get("SOAK_REQUESTS", 1_300))
+PARTS, CLIENTS, ON_A_CONNECTION = 4, 16, 20
 MOST_GROWTH = 48 << 20  # bytes between the first quarter of the requests and the last one
 
 

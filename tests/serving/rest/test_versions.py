@@ -16,7 +16,8 @@ from serving.rest.model import BrokenModelError, LoadedModel
 from serving.rest.versions import ServedVersions
 from serving.versions import is_complete, versions
 from tests.serving.rest.models import push, push_broken
-from tests.serving.rest.running import MODEL, running, wait_until
+from tests.serving.rest.running import MODEL, running
+from tests.waiting import wait
 
 PUSHES = 8
 
@@ -59,7 +60,7 @@ def test_pushes_under_load_fail_no_request_and_mix_no_versions(folder):
             client.start()
         for version in range(2, PUSHES + 2):
             push(folder, version, probability(version))
-            wait_until(lambda: server.versions.current.version == version)  # noqa: B023
+            wait(lambda: server.versions.current.version == version)  # noqa: B023
         stop.set()
         for client in clients:
             client.join(60)
@@ -86,7 +87,7 @@ def test_a_broken_version_is_rejected_and_the_previous_one_still_answers(folder,
     with running(folder, poll_seconds=0.05) as server:
         push_broken(folder, 2)
         push(folder, 3, names=["serving_default"])
-        wait_until(lambda: states(server) == {1: "AVAILABLE", 2: "END", 3: "END"})
+        wait(lambda: states(server) == {1: "AVAILABLE", 2: "END", 3: "END"})
         assert server.predict("good").headers["x-model-version"] == "1"
         [three, two] = server.get(MODEL).json["model_version_status"][:2]
         assert two["status"]["error_message"].startswith("cannot be loaded: ")
@@ -96,7 +97,7 @@ def test_a_broken_version_is_rejected_and_the_previous_one_still_answers(folder,
         time.sleep(0.3)
         assert caplog.text.count(f"{folder}/2 is rejected: it cannot be loaded") == 1
         push(folder, 4)
-        wait_until(lambda: states(server).get(4) == "AVAILABLE")
+        wait(lambda: states(server).get(4) == "AVAILABLE")
         assert states(server)[1] == "END"
 
 
@@ -107,9 +108,9 @@ def test_a_version_that_is_copied_file_by_file_answers_when_it_is_complete(folde
     with running(folder, poll_seconds=0.05) as server:
         (tmp_path / "elsewhere" / "2" / "variables").rename(late)
         shutil.copytree(tmp_path / "elsewhere" / "2", folder / "2")
-        wait_until(lambda: states(server) == {1: "AVAILABLE", 2: "END"})
+        wait(lambda: states(server) == {1: "AVAILABLE", 2: "END"})
         shutil.copytree(late, variables)
-        wait_until(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
+        wait(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
 
 
 def test_after_the_newest_is_deleted_the_previous_one_answers(folder):
@@ -117,9 +118,9 @@ def test_after_the_newest_is_deleted_the_previous_one_answers(folder):
     with running(folder, poll_seconds=0.05) as server:
         assert server.predict("good").headers["x-model-version"] == "2"
         shutil.rmtree(folder / "2")
-        wait_until(lambda: states(server) == {2: "END", 1: "AVAILABLE"})
+        wait(lambda: states(server) == {2: "END", 1: "AVAILABLE"})
         push(folder, 2)
-        wait_until(lambda: states(server) == {2: "AVAILABLE", 1: "END"})
+        wait(lambda: states(server) == {2: "AVAILABLE", 1: "END"})
         shutil.rmtree(folder)
         time.sleep(0.2)
         assert server.predict("good").status == 200
@@ -133,9 +134,9 @@ def test_no_error_ends_the_search_for_newer_versions(folder, monkeypatch, caplog
     with running(folder, poll_seconds=0.05) as server:
         with monkeypatch.context() as broken:
             broken.setattr(served, "versions", fail)
-            wait_until(lambda: str(error) in caplog.text)
+            wait(lambda: str(error) in caplog.text)
         push(folder, 2)
-        wait_until(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
+        wait(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
 
 
 def test_a_bucket_that_cannot_be_read_is_an_oserror(monkeypatch):

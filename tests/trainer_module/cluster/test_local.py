@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from core import progress
 from tests.trainer_module.scripted_cluster import FOREVER, REPOSITORY, SERVE, failure
 from trainer_module import task
 from trainer_module.cluster import local
@@ -55,24 +53,13 @@ def test_the_command_and_the_output_of_each_process_are_logged(scripted, caplog)
         assert f"[{name}] err \\udcff of {name}" in lines
 
 
-def test_progress_of_the_chief_alone_is_reported(scripted):
-    reports = []
-
-    class Listener(logging.Handler):
-        def emit(self, record):
-            reports.append(progress.values(record))
-
-    listener = Listener()
-    progress.LOGGER.addHandler(listener)
-    try:
-        scripted.run(
-            "attach()\n"
-            "from core.progress import report\n"
-            "report('steps', 5 if me == 'worker 0' else 7, 10, me)\n"
-        )
-    finally:
-        progress.LOGGER.removeHandler(listener)
-    assert reports == [{"unit": "steps", "done": 5, "total": 10, "source": "worker 0"}]
+def test_progress_of_the_chief_alone_is_reported(scripted, reported):
+    scripted.run(
+        "attach()\n"
+        "from core.progress import report\n"
+        "report('steps', 5 if me == 'worker 0' else 7, 10, me)\n"
+    )
+    assert reported == [{"unit": "steps", "done": 5, "total": 10, "source": "worker 0"}]
 
 
 def opened_to_children(folder):

@@ -226,20 +226,6 @@ class TestSaveRegularly:
         assert saved_before_the_wait == [saved], "another process may still need this one"
 
 
-def test_a_folder_whose_name_is_a_pattern_keeps_two_checkpoints_and_is_restored(tmp_path):
-    folder = tmp_path / "x[1]"
-    (tmp_path / "x1").mkdir()
-    folder.mkdir()
-    checkpoints = Checkpoints(str(folder), make_model(3.0), chief=True, name="chief")
-    for step in (1, 2, 3):
-        checkpoints.save(step)
-    indices = [name for name in names(folder) if name.endswith("index")]
-    assert indices == ["ckpt-2.index", "ckpt-3.index"]
-    model = make_model(0.0)
-    assert Checkpoints(str(folder), model, chief=True, name="chief").restore(SETTINGS) == 3
-    assert weight(model) == 3.0
-
-
 def test_the_checkpoint_of_other_settings_is_refused(make, folder):
     _, checkpoints = make(1.0)
     checkpoints.restore(SETTINGS)
