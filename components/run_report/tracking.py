@@ -49,7 +49,7 @@ model with the `identity` of the model, so that a model is registered once."""
 PLATFORM, COMMIT = "platform", "mlflow.source.git.commit"
 """Tags of a run: `local`, `kubeflow` or `vertex`, and the commit of its code."""
 _ENVIRONMENT = {
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",

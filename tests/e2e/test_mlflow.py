@@ -168,7 +168,9 @@ def test_a_killed_run_and_one_without_an_answer_are_sent_later_with_their_trials
         done = tracked.run(f"{away},push.destination=none")
         assert done.returncode == 0, done.stdout
     [log] = sorted((tracked.root / "logs").glob("*.log"))[-1:]
-    [warning] = [line for line in log.read_text().splitlines() if "was not sent" in line]
+    [warning] = [
+        line for line in log.read_text().splitlines() if re.search("was not sent|Retrying", line)
+    ]
     assert uri in warning
     sent = tracked.command("runs", "--send")
     assert sent.returncode == 0, sent.stderr
