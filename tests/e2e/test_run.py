@@ -31,7 +31,6 @@ def test_a_run_pushes_a_model_and_prints_its_path(finished):
     assert f"The model is blessed, and was pushed to {pushed}." in page
     assert "predict_ngrams" in page, "the serving check calls each signature"
     assert "evaluation difference" in page, "and compares its answers with the evaluation"
-    assert "N-grams with the largest weights" in page
     assert "Not available" not in page
     assert len(page.encode()) < 5_000_000
 
@@ -145,10 +144,9 @@ def test_a_model_worse_than_the_served_one_is_not_pushed(finished):
     assert "evaluation.max_accuracy_drop allows 0.01" in page
     row = re.search(r'<tr><th scope="row">accuracy</th>(.*?)</tr>', page, re.DOTALL)
     numbers = [float(number) for number in re.findall(r"[+-]?\d\.\d{4}", row[1])]
-    value, low, high, baseline, difference, lowest, highest = numbers
+    value, low, high, baseline, difference = numbers
     assert low < value < high < baseline
     assert difference == pytest.approx(value - baseline, abs=2e-4)
-    assert lowest < difference < highest < 0
     ran = {name for name, state in workspace.states(done.stdout).items() if state == "done"}
     assert ran == {"Transform", "Trainer", "Evaluator", "ServingCheck", "Pusher"} | ALWAYS
     assert len(workspace.pushed()) == 1
