@@ -14,6 +14,7 @@ import typer
 
 from cli.options import ConfigOption, SetOption, make_app
 from core.errors import ConfigError, UserError
+from pipeline.code_version import git
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
@@ -78,9 +79,9 @@ def _build_command(image: str, arguments: dict[str, str], tool: Tool) -> list[st
         )
     # The commit, with -dirty if files differ from it.
     options = ("--always", "--exclude=*", "--abbrev=40", "--dirty")
-    revision = _git("describe", *options) or "unknown"
+    revision = git("describe", *options) or "unknown"
     # The time of the commit, in seconds.
-    epoch = os.environ.get("SOURCE_DATE_EPOCH") or _git("log", "-1", "--format=%ct") or "0"
+    epoch = os.environ.get("SOURCE_DATE_EPOCH") or git("log", "-1", "--format=%ct") or "0"
     # Without --load, a builder that buildx created keeps the image in its own cache.
     command = ["buildah", "bud"] if tool == "buildah" else ["docker", "buildx", "build", "--load"]
     command += [f"--file={_CHECKOUT / 'kubeflow' / 'Dockerfile'}", f"--tag={image}"]
@@ -97,15 +98,6 @@ def _image_name(config: PipelineConfig) -> str:
             "cluster.image: not set; set the name of the image, HOST/PROJECT/amazon-reviews:TAG"
         )
     return config.cluster.image
-
-
-def _git(*words: str) -> str:
-    """Return the output of git in this checkout; empty if git fails."""
-    try:
-        done = subprocess.run(["git", "-C", _CHECKOUT, *words], capture_output=True, text=True)
-    except OSError:
-        return ""
-    return done.stdout.strip()
 
 
 def _find_tool() -> Tool:

@@ -24,15 +24,18 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
 
     settings = load_config(config, overrides or ())
     with silent_stderr():
-        from platforms.models import pushed_models
+        from components.evaluator.metrics import wilson
+        from platforms.models import list_models
 
-        found = pushed_models(settings)
+        found = list_models(settings)
     table = Table(*_COLUMNS, box=None, pad_edge=False)
-    for model in found:
+    for model, run, alias in found:
+        accuracy = interval = "–"
+        if run and run.outcome:
+            share, tested = run.outcome["accuracy"], run.outcome["lines"]["examples_test"]
+            accuracy = f"{share:.4f}"
+            interval = "{:.4f} to {:.4f}".format(*wilson(round(share * tested), tested))
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(model.pushed))
-        accuracy = "–" if model.accuracy is None else f"{model.accuracy:.4f}"
-        interval = "–" if model.interval is None else "{:.4f} to {:.4f}".format(*model.interval)
-        table.add_row(
-            model.version, day, accuracy, interval, model.run or "–", model.alias, model.state
-        )
+        name = run.id if run else "–"
+        table.add_row(model.name, day, accuracy, interval, name, alias, model.state)
     print_table(table)

@@ -34,6 +34,5 @@ def rollback(
     with silent_stderr():
         from platforms.models import roll_back
 
-        lines = roll_back(settings, version)
-    for line in lines:
-        print_line(line)
+        for line in roll_back(settings, version):
+            print_line(line)

@@ -36,16 +36,21 @@ def runs(
     """
     if context.invoked_subcommand:
         return
-    if send:
-        _send(config, overrides)
-        return
     from rich.table import Table
 
-    from cli.console import print_table
+    from cli.console import print_line, print_table, silent_stderr
     from pipeline.config import load_config
     from platforms.local.runs import find_runs
 
-    found = find_runs(load_config(config, overrides or ()))
+    settings = load_config(config, overrides or ())
+    if send:
+        with silent_stderr():
+            from platforms.models import send_unsent
+
+            for line in send_unsent(settings):
+                print_line(line)
+        return
+    found = find_runs(settings)
     if as_json:
         print(json.dumps([_values(run) for run in found], indent=1))
         return
@@ -103,28 +108,6 @@ def compare(
     for key, *values in changed:
         table.add_row(key, *("–" if value is None else str(value) for value in values))
     print_table(table)
-
-
-def _send(config: str | None, overrides: list[str] | None) -> None:
-    from cli.console import print_line, silent_stderr
-    from core.errors import ConfigError, cause
-    from pipeline.config import load_config
-
-    settings = load_config(config, overrides or ())
-    if settings.tracking.mlflow is None:
-        raise ConfigError("tracking.mlflow: not set; set the URI of a tracking server")
-    with silent_stderr():
-        from components.run_report import tracking
-        from pipeline.pipeline import tracking_of
-        from platforms.local.runs import killed_runs
-
-        target = tracking_of(settings, "local")
-        assert target is not None
-        try:
-            for run_id in tracking.send_unsent(target, killed_runs(settings)):
-                print_line(f"sent {run_id} to {target.uri}")
-        except Exception as error:  # MLflow raises the errors of many libraries.
-            raise ConfigError(f"tracking.mlflow: {cause(error)}") from None
 
 
 def _values(run: Run) -> dict[str, Any]:

@@ -6,7 +6,6 @@ of an earlier run. The component `PushedBaseline` is for orchestrators without o
 `@component` reads the annotations, which `from __future__ import annotations` would make strings.
 """
 
-import hashlib
 import os
 from collections.abc import Mapping
 
@@ -25,9 +24,10 @@ from tfx.utils import path_utils
 from tfx.version import __version__
 
 from components.properties import BASELINE_PROPERTY
+from components.pusher import ROLLED_BACK, SERVED, ServingFolder
 from components.saved_models import copy_model, identity
 from core.errors import InputError, UserError
-from serving.versions import MODEL_FILE, is_complete, versions
+from serving.versions import MODEL_FILE, is_complete
 
 MODEL_KEY = "model"
 CANDIDATE_KEY = "candidate"
@@ -39,10 +39,11 @@ _NO_MODEL = "NO_MODEL"
 
 
 def served_model(folder: str, candidate: types.Artifact | None) -> str | None:
-    """Return the newest complete version that is not the candidate; None if there is none.
+    """Return the version that is served and is not the candidate; None if there is none.
 
-    In an unchanged second run the candidate is the newest version itself. Compared with itself it
-    would pass any threshold.
+    In an unchanged second run the candidate is the served version itself. Compared with itself it
+    would pass any threshold. Then it is compared with the newest other version, unless that was
+    rolled back.
 
     Raises:
       InputError: the candidate was deleted.
@@ -57,7 +58,10 @@ def served_model(folder: str, candidate: types.Artifact | None) -> str | None:
                 "with --set cache=false to train it again"
             )
         own = identity(model)
-    return next((path for path in versions(folder) if identity(path) != own), None)
+    models = ServingFolder(folder).pushed_models()
+    models.sort(key=lambda model: model.state != SERVED)
+    others = (m for m in models if m.content != own and m.state != ROLLED_BACK)
+    return next((os.path.join(folder, model.name) for model in others), None)
 
 
 def _copy(served: str, artifact: types.Artifact) -> None:
@@ -149,8 +153,7 @@ class ServedBaseline(ResolverStrategy):
         if served is None:
             return None
         # Somebody may have replaced the model without a change of its version.
-        digest = hashlib.sha256(identity(served)).hexdigest()[:12]
-        uri = os.path.join(self._copies, f"{os.path.basename(served)}-{digest}")
+        uri = os.path.join(self._copies, f"{os.path.basename(served)}-{identity(served)}")
         # The artifact of an earlier run.
         model = next((model for model in input_dict[MODEL_KEY] if model.uri == uri), None)
         if model is None:

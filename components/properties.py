@@ -14,8 +14,9 @@ READING_PROPERTY = "reading"
 """The property of RejectedLines with the format, columns and scale of the files, in a few lines."""
 PUSHED_DESTINATION = "pushed_destination"
 """The property of TFX's `PushedModel` with the folder of the pushed model."""
-PUSHED_VERSION = "pushed_version"
-"""The property of TFX's `PushedModel` with the name of the version at the destination."""
+TRACKING = "AMAZON_REVIEWS_TRACKING"
+"""The environment variable with the tracking server of a run, as JSON. A platform sets it for the
+processes of a run. It is no property of a component, because it does not affect any output."""
 REPORT_NODE = "RunReport"
 """Id of the node that writes the report of a run."""
 RUN_PARAMETERS = {

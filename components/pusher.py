@@ -1,14 +1,12 @@
 """VersionPusher: copies a blessed model to a new version, which is newer than all others.
 
 A rollback pushes a copy of an earlier version. All servers load the newest version, so a rollback
-works for each of them as any push does. A file in the copy names the version that it is a copy of,
-and the version that it replaces.
+works for each of them as any push does.
 """
 
 from __future__ import annotations
 
 import abc
-import json
 import os
 from typing import Any, NamedTuple
 
@@ -27,26 +25,139 @@ from components.saved_models import copy_model, identity
 from core.errors import InputError
 from serving.versions import next_version, versions
 
-_ROLLBACK = "assets.extra/rollback.json"
-"""A file of a version. SavedModels have such a folder for files that TensorFlow does not read."""
+SERVED, ROLLED_BACK = "served", "rolled back"
+"""States of a pushed model."""
+_ROLLBACK = "assets.extra/rollback.txt"
+"""A file of each version that a rollback pushed. SavedModels have such a folder for files that
+TensorFlow does not read."""
 
 
-class Version(NamedTuple):
-    """A version in a serving folder.
+class PushedModel(NamedTuple):
+    """A model at a destination.
 
     Attributes:
-      path: its folder.
-      original: the name of the version that it is a copy of, after a rollback; else its own name.
-      replaced: the name of the version that was rolled back, after a rollback; else empty.
+      name: the number of its version in a folder, or its id on Vertex AI.
+      pushed: seconds since 1970.
+      content: the `identity` of the model.
+      state: SERVED, ROLLED_BACK or empty.
     """
 
-    path: str
-    original: str
-    replaced: str = ""
+    name: str
+    pushed: float
+    content: str
+    state: str = ""
 
-    @property
-    def name(self) -> str:
-        return os.path.basename(self.path)
+
+class Destination(abc.ABC):
+    """Pushed models, one of which is served.
+
+    Attributes:
+      place: the name of the destination in messages.
+    """
+
+    place: str
+
+    @abc.abstractmethod
+    def pushed_models(self) -> list[PushedModel]:
+        """Return the pushed models, the newest first."""
+
+    def served(self) -> PushedModel | None:
+        """Return the model that is served."""
+        return next((model for model in self.pushed_models() if model.state == SERVED), None)
+
+    def roll_back(self, name: str | None = None) -> PushedModel:
+        """Serve an earlier model again; return it.
+
+        Args:
+          name: the model; None: the one that was pushed before the served one. Models that were
+            rolled back are chosen last.
+
+        Raises:
+          InputError: there is no such model, or it is served.
+        """
+        models = self.pushed_models()
+        states = [model.state for model in models]
+        earlier = models[states.index(SERVED) + 1 :] if SERVED in states else []
+        earlier.sort(key=lambda model: model.state == ROLLED_BACK)
+        found = [model for model in models if model.name == name] if name else earlier
+        if not found:
+            problem = f"no version {name}" if name else "no model was pushed before the served one"
+        elif found[0].state == SERVED:
+            problem = f"version {name} is served already"
+        else:
+            self._serve_again(found[0])
+            return found[0]
+        raise InputError(f"{self.place}: {problem}; `amazon-reviews models` lists the versions")
+
+    def check_not_rolled_back(self, content: str) -> None:
+        """Raise InputError if the model with this `identity` was rolled back."""
+        for model in self.pushed_models():
+            if (model.content, model.state) == (content, ROLLED_BACK):
+                name = model.name
+                raise InputError(
+                    f"the model is version {name} in {self.place}, which was rolled back, so it is "
+                    f"not pushed again; `amazon-reviews rollback {name}` serves it again"
+                )
+
+    @abc.abstractmethod
+    def _serve_again(self, model: PushedModel) -> None:
+        """Serve an earlier model; the one that it replaces is rolled back."""
+
+
+class ServingFolder(Destination):
+    """The versions in a folder. The newest version is the served one."""
+
+    def __init__(self, serving: str):
+        self.place = serving
+
+    def push(self, model: str) -> str:
+        """Copy a model to a new version, unless it is the newest one; return the version's folder.
+
+        Raises:
+          InputError: the model was rolled back.
+        """
+        newest = next(versions(self.place), None)
+        # A retry of a push whose end was not recorded pushes no second copy.
+        if newest and identity(newest) == identity(model):
+            return newest
+        self.check_not_rolled_back(identity(model))
+        return self._copy(model)
+
+    def pushed_models(self) -> list[PushedModel]:
+        """See `Destination`."""
+        models: dict[str, PushedModel] = {}
+        undone: set[str] = set()
+        served = ""
+        for path in reversed(list(versions(self.place))):
+            replaced, served = served, identity(path)
+            if fileio.exists(os.path.join(path, _ROLLBACK)):
+                undone.add(replaced)
+            else:  # A run that returns to earlier settings pushes an earlier model again.
+                models.pop(served, None)
+            undone.discard(served)
+            name = os.path.basename(path)
+            models.setdefault(served, PushedModel(name, int(name), served))
+        states = {**dict.fromkeys(undone, ROLLED_BACK), served: SERVED}
+        found = [model._replace(state=states.get(model.content, "")) for model in models.values()]
+        return found[::-1]
+
+    def _serve_again(self, model: PushedModel) -> None:
+        self._copy(os.path.join(self.place, model.name), rolls_back=True)
+
+    def _copy(self, model: str, *, rolls_back: bool = False) -> str:
+        """Copy a model to a new version; return its folder."""
+        fileio.makedirs(self.place)
+        while True:
+            version = f"{self.place.rstrip('/')}/{next_version(self.place)}"
+            try:
+                tf.io.gfile.mkdir(version)
+            except tf.errors.AlreadyExistsError:  # Another run has just pushed a model.
+                continue
+            if rolls_back:
+                text = f"a copy of version {os.path.basename(model)}\n"
+                io_utils.write_string_file(os.path.join(version, _ROLLBACK), text)
+            copy_model(model, version)
+            return version
 
 
 class BlessedExecutor(tfx_executor.Executor, abc.ABC):
@@ -111,13 +222,8 @@ class Executor(BlessedExecutor):
         proto_utils.json_to_proto(
             exec_properties[standard_component_specs.PUSH_DESTINATION_KEY], destination
         )
-        serving = destination.filesystem.base_directory
         model = self.GetModelPath(input_dict)
-        version = next(versions(serving), None)
-        # A retry of a push whose end was not recorded pushes no second copy.
-        if version is None or identity(version) != identity(model):
-            _check_not_rolled_back(model, serving)
-            version = _push(model, serving)
+        version = ServingFolder(destination.filesystem.base_directory).push(model)
         io_utils.copy_dir(model, uri)
         return version, os.path.basename(version)
 
@@ -151,111 +257,3 @@ class VersionPusher(Pusher):
             infra_blessing=infra_blessing,
             push_destination=pusher_pb2.PushDestination(filesystem=folder),
         )
-
-
-def pushed_versions(serving: str) -> list[Version]:
-    """Return the complete versions, the newest first, which is the served one."""
-    found = []
-    for path in versions(serving):
-        file = os.path.join(path, _ROLLBACK)
-        record: dict[str, str] = {}
-        if fileio.exists(file):
-            with fileio.open(file) as stream:
-                record = json.loads(stream.read())
-        found.append(Version(path, **{"original": os.path.basename(path), **record}))
-    return found
-
-
-def rolled_back(found: list[Version]) -> set[str]:
-    """Return the names of the versions that were rolled back and are not served again since."""
-    names: set[str] = set()
-    for version in reversed(found):
-        names.discard(version.original)
-        if version.replaced:
-            names.add(version.replaced)
-    return names
-
-
-def roll_back(serving: str, name: str | None = None) -> tuple[Version, str]:
-    """Serve an earlier version again, by a push of a copy.
-
-    Args:
-      serving: the folder of all versions.
-      name: the version; None: the one that was pushed before the served one.
-
-    Returns:
-      The version, and the folder of its copy.
-
-    Raises:
-      InputError: there is no such version, or it is served.
-    """
-    found = pushed_versions(serving)
-    pushed = [version for version in found if not version.replaced]
-    served = found[0].original if found else ""
-    names = [version.name for version in pushed]
-    name = version_to_serve(names, rolled_back(found), served, name, serving)
-    [chosen] = [version for version in pushed if version.name == name]
-    return chosen, _push(chosen.path, serving, {"original": name, "replaced": served})
-
-
-def version_to_serve(
-    pushed: list[str], undone: set[str], served: str | None, name: str | None, place: str
-) -> str:
-    """Return the name of the version that a rollback serves.
-
-    Args:
-      pushed: the names of the pushed versions, the newest first.
-      undone: those of them that were rolled back, which are chosen last.
-      served: the one that is served.
-      name: the one that the user names; None: the one that was pushed before the served one.
-      place: the place of the versions, for the message.
-
-    Raises:
-      InputError: there is no such version, or it is served.
-    """
-    earlier = pushed[pushed.index(served) + 1 :] if served in pushed else []
-    name = name or min(earlier, key=undone.__contains__, default=None)
-    if not pushed:
-        raise InputError(f"{place}: no pushed model; `amazon-reviews run` pushes one")
-    if name is None:
-        problem = f"no model was pushed before version {served}, which is served"
-    elif name == served:
-        problem = f"version {name} is served already"
-    elif name not in pushed:
-        problem = f"no version {name}"
-    else:
-        return name
-    raise InputError(f"{place}: {problem}; `amazon-reviews models` lists the versions")
-
-
-def rolled_back_error(model: str, name: str) -> InputError:
-    """Return the error of a push of a model that was rolled back."""
-    return InputError(
-        f"the model is {model}, which was rolled back, so it is not pushed again; "
-        f"`amazon-reviews rollback {name}` serves it again"
-    )
-
-
-def _check_not_rolled_back(model: str, serving: str) -> None:
-    found = pushed_versions(serving)
-    undone, own = rolled_back(found), identity(model)
-    for version in found:
-        if version.name in undone and identity(version.path) == own:
-            raise rolled_back_error(f"version {version.name} in {serving}", version.name)
-
-
-def _push(model: str, serving: str, rollback: dict[str, str] | None = None) -> str:
-    """Copy the model to a new version; return its folder."""
-    fileio.makedirs(serving)
-    while True:
-        version = f"{serving.rstrip('/')}/{next_version(serving)}"
-        try:
-            tf.io.gfile.mkdir(version)
-        except tf.errors.AlreadyExistsError:  # Another run has just pushed a model.
-            continue
-        if rollback:
-            fileio.makedirs(os.path.join(version, os.path.dirname(_ROLLBACK)))
-            with fileio.open(os.path.join(version, _ROLLBACK), "w") as file:
-                file.write(json.dumps(rollback))
-        copy_model(model, version)
-        return version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 from tfx.dsl.io import fileio
@@ -12,18 +13,18 @@ from serving.versions import MODEL_FILE
 _FINGERPRINT = "fingerprint.pb"
 
 
-def identity(model: str) -> bytes:
-    """Return the same bytes for each copy of a SavedModel, and others for every other model."""
+def identity(model: str) -> str:
+    """Return 16 hex digits, the same for each copy of a SavedModel, others for another model."""
     paths = [os.path.join(model, _FINGERPRINT)]
     if not fileio.exists(paths[0]):  # A TensorFlow older than 2.12 saved the model.
         # The index contains the checksums of all weights.
         index = os.path.join(model, "variables", "variables.index")
         paths = [os.path.join(model, MODEL_FILE), *([index] if fileio.exists(index) else [])]
-    content = b""
+    digest = hashlib.sha256()
     for path in paths:
         with fileio.open(path, "rb") as file:
-            content += file.read()
-    return content
+            digest.update(file.read())
+    return digest.hexdigest()[:16]
 
 
 def copy_model(source: str, target: str) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-import shutil
 import subprocess
 from collections.abc import Iterable
 from functools import lru_cache
@@ -50,12 +49,13 @@ _LIBRARIES = (
 """The libraries whose upgrade may change any output."""
 
 
-def commit() -> str:
-    """Return the Git commit of this checkout; empty if the code is an installed package."""
-    command = ["git", "-C", str(_ROOT), "rev-parse", "HEAD"]
-    if not (_ROOT / ".git").exists() or not shutil.which("git"):
+def git(*words: str) -> str:
+    """Return the output of git in this checkout; empty if there is no git or no checkout."""
+    command = ["git", f"--git-dir={_ROOT / '.git'}", *words]
+    try:
+        return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True).stdout.strip()
+    except OSError:
         return ""
-    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
 def add_code(node: BaseNode) -> None:

@@ -7,7 +7,6 @@ single keys. Every invalid setting raises a `ConfigError`, whose message is one 
 from __future__ import annotations
 
 import glob
-import importlib.util
 import json
 import os
 import re
@@ -182,16 +181,12 @@ class Tracking(Section):
 
     # Not a validator of the field, whose message would contain the password.
     @model_validator(mode="after")
-    def _is_usable(self) -> Tracking:
+    def _has_no_password(self) -> Tracking:
         if self.mlflow and urlsplit(self.mlflow).password is not None:
             # The settings are part of reports, of ML Metadata and of the compiled pipeline.
             raise ValueError(
                 "mlflow: the URI contains a password; set MLFLOW_TRACKING_USERNAME and "
                 "MLFLOW_TRACKING_PASSWORD instead"
-            )
-        if self.mlflow and importlib.util.find_spec("mlflow") is None:
-            raise ValueError(
-                "mlflow: MLflow is not installed; run pip install 'amazon-reviews[mlflow]'"
             )
         return self
 

@@ -19,12 +19,12 @@ from components.properties import RUN_PARAMETERS
 from components.review_example_gen.component import ReviewExampleGen
 from components.review_example_gen.inputs import Options
 from components.run_report.component import RunReport
-from components.run_report.tracking import Tracking
+from components.run_report.tracking import COMMIT, PLATFORM, Tracking, check_client
 from components.schema_gen import SchemaGen, schema_fingerprint
 from components.serving_check.component import ServingCheck
 from components.statistics_gen import SampledStatisticsGen
 from components.transform.component import ReviewTransform
-from pipeline.code_version import add_code, commit, fingerprint
+from pipeline.code_version import add_code, fingerprint, git
 from pipeline.config import PipelineConfig, changed_settings, recorded_settings
 from pipeline.inputs import input_files, read_options
 from pipeline.nodes import BASELINE, PUSHER, TUNER, WARM_START, node_ids
@@ -123,11 +123,13 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
 
 
 def tracking_of(config: PipelineConfig, platform: str) -> Tracking | None:
-    """Return the tracking of a run on `platform`, which is one of `local`, `kubeflow`, `vertex`."""
+    """Return the tracking of a run on `local`, `kubeflow` or `vertex`; see `check_client`."""
     if config.tracking.mlflow is None:
         return None
+    check_client()
     unsent = os.path.join(config.paths.root, "unsent")
-    return Tracking(config.tracking.mlflow, unsent, config.name, commit(), platform)
+    tags = {PLATFORM: platform, COMMIT: git("rev-parse", "HEAD")}
+    return Tracking(config.tracking.mlflow, unsent, config.name, tags)
 
 
 def _run_parameters(config: PipelineConfig, platform: Platform) -> dict[str, RuntimeParameter]:

@@ -13,7 +13,7 @@ from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
 from tfx.orchestration.pipeline import Pipeline
 
 from components.artifacts import SYSTEM_TYPES
-from components.run_report import tracking
+from components.properties import TRACKING
 from pipeline.cluster_settings import Volume
 from pipeline.config import PipelineConfig
 from pipeline.nodes import REPORT
@@ -24,7 +24,8 @@ from platforms.targets import make_platform
 
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
 _NEVER_CACHED = {
-    "vertex": ("LatestBlessedModel", "WarmStartModel"),
+    # The Pusher compares with what is served, which a rollback changes.
+    "vertex": ("LatestBlessedModel", "WarmStartModel", "Pusher"),
     # Kubeflow compares only parameters and input artifacts. It runs neither the driver of an
     # ExampleGen, which fingerprints the input files, nor a Resolver, which finds the last model.
     "kubeflow": ("ReviewExampleGen", "LatestBlessedModel", "WarmStartModel"),
@@ -73,9 +74,10 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
                 tasks[name]["cachingOptions"] = {}
         if tracked := tracking_of(self._settings, self._target):
             tasks[REPORT]["cachingOptions"] = {}
-            variable = {"name": tracking.VARIABLE, "value": tracked.to_json()}
+            variable = {"name": TRACKING, "value": json.dumps(tracked)}
             for executor in spec["deploymentSpec"]["executors"].values():
-                executor["container"]["env"] = [variable]
+                if "container" in executor:
+                    executor["container"]["env"] = [variable]
         _add_defaults(spec, pipeline)
         _add_example_gen_driver(spec)
         _use_system_types(spec)

@@ -19,6 +19,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from components.properties import TRACKING
 from core import exit_codes
 from core.errors import cause
 from platforms.parameters import check_run
@@ -44,6 +45,10 @@ def main(arguments: Sequence[str]) -> int:
     executor_input = with_own_outputs(json.loads(step.json_serialized_invocation_args))
     try:
         if step.executor_class_path:
+            if TRACKING in os.environ:
+                from components.run_report.tracking import check_client
+
+                check_client()
             check_run(executor_input)
             mended = json.dumps(with_own_inputs(executor_input, inputs_spec))
             spec = step.json_serialized_inputs_spec_args

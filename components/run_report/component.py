@@ -19,12 +19,7 @@ from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 
 from components.artifacts import Classification, KeyFigures, RejectedLines, Report
-from components.properties import (
-    BASELINE_PROPERTY,
-    PUSHED_DESTINATION,
-    PUSHED_VERSION,
-    RUN_PARAMETERS,
-)
+from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, RUN_PARAMETERS
 from components.run_report.evaluation import Evaluation
 from components.run_report.history import Sources, installed_versions, read_runs
 from components.run_report.page import collect, render
@@ -79,7 +74,6 @@ class Executor(base_executor.BaseExecutor):
     ) -> Sources:
         run_id = (self._context.pipeline_run_id if self._context else None) or run_of_output(report)
         [blessing] = input_dict["blessing"]
-        pushed = input_dict.get("pushed_model", [])
         settings, changed = _settings(exec_properties)
         sources = Sources(
             name=exec_properties["name"],
@@ -90,8 +84,7 @@ class Executor(base_executor.BaseExecutor):
             # A file, because Kubeflow Pipelines may drop the properties of an artifact.
             blessed=fileio.exists(os.path.join(blessing.uri, constants.BLESSED_FILE_NAME)),
             baseline=str(blessing.get_string_custom_property(BASELINE_PROPERTY)),
-            pushed_to=_destination(pushed),
-            pushed_version=pushed[0].get_string_custom_property(PUSHED_VERSION) if pushed else "",
+            pushed_to=_destination(input_dict.get("pushed_model", [])),
             uris={key: input_dict[key][0].uri for key in _INPUTS if input_dict.get(key)},
         )
         location = exec_properties.get("metadata")

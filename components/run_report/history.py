@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
-from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, PUSHED_VERSION, REPORT_NODE
+from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, REPORT_NODE
 
 SETTINGS, VERSIONS, OUTCOME = "settings", "versions", "outcome"
 """Custom properties of the context: the settings, the versions of libraries and the outcome, each
@@ -84,8 +84,7 @@ class Sources:
       failure: the error of a failed run in one line; empty if no component failed.
       blessed: whether the Evaluator blessed the model; None if it did not decide.
       baseline: the name of the model that the candidate was compared with; empty if there was none.
-      pushed_to, pushed_version: the folder or the endpoint of the pushed model, and the name of its
-        version there; empty if no model was pushed.
+      pushed_to: the folder or the endpoint of the pushed model; empty if no model was pushed.
     """
 
     name: str
@@ -100,7 +99,6 @@ class Sources:
     blessed: bool | None = None
     baseline: str = ""
     pushed_to: str = ""
-    pushed_version: str = ""
 
 
 @dataclass(frozen=True)
@@ -153,7 +151,6 @@ class Run:
             blessed=_int(blessing, "blessed") == 1 if blessing else None,
             baseline=_text(blessing, BASELINE_PROPERTY) if blessing else "",
             pushed_to=destination(pushed),
-            pushed_version=_text(pushed, PUSHED_VERSION) if pushed else "",
         )
 
 

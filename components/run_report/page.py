@@ -90,10 +90,10 @@ def collect(sources: Sources) -> Content:
         input=read("input", read_input, uri("rejected")),
         balance=read("class balance", read_balance, uri("statistics")) or [],
         anomalies=read("anomalies", read_all_anomalies, uri("anomalies")),
-        training=read("training figures", _read_json, uri("model_run"), SUMMARY_FILE) or {},
+        training=read("training figures", read_json, uri("model_run"), SUMMARY_FILE) or {},
         evaluation=read("evaluation", read_evaluation, uri("evaluation")),
         mistakes=read("mistakes", explain, uri("evaluation"), uri("model")) or [],
-        check=read("serving check", _read_json, uri("check"), CHECK_FILE),
+        check=read("serving check", read_json, uri("check"), CHECK_FILE),
         problems=problems,
     )
 
@@ -163,7 +163,7 @@ def result(content: Content) -> str:
     return result_of(source.failure, source.blessed, refused, source.pushed_to)
 
 
-def _read_json(folder: str, name: str) -> dict[str, Any]:
+def read_json(folder: str, name: str) -> Any:
+    """Return the content of a JSON file."""
     with fileio.open(os.path.join(folder, name)) as file:
-        content: dict[str, Any] = json.loads(file.read())
-    return content
+        return json.loads(file.read())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import importlib.util
 import json
 import math
 import os
@@ -17,19 +18,18 @@ import platform
 import re
 import tempfile
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from absl import logging
 from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
+from components.properties import TRACKING
 from components.run_report.history import Sources, Step
-from components.run_report.page import Content, collect, render, result
-from core.errors import cause
+from components.run_report.page import Content, collect, read_json, render, result
+from components.saved_models import identity
+from core.errors import ConfigError, ServerError, cause
 from core.settings import flat_settings
 from serving import mlflow_model
 from trainer_module.inputs import stored
@@ -43,42 +43,50 @@ SECONDS = 45.0
 """The longest time that a run waits for MLflow."""
 CHAMPION = "champion"
 """The alias of the served version of the registered model."""
-RUN_TAG, PUSHED_TAG = "pipeline_run_id", "pushed_version"
+RUN_TAG, MODEL_TAG = "pipeline_run_id", "content"
 """The tag of a run with the id of the pipeline's run, and the tag of a version of the registered
-model with the name of the pushed version."""
+model with the `identity` of the model, so that a model is registered once."""
+PLATFORM, COMMIT = "platform", "mlflow.source.git.commit"
+"""Tags of a run: `local`, `kubeflow` or `vertex`, and the commit of its code."""
 _ENVIRONMENT = {
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
 _EXAMPLES = ["Great phone, I use it every day.", "It broke after a week."]
-VARIABLE = "AMAZON_REVIEWS_TRACKING"
-"""The environment variable with the `Tracking` of a run, as JSON. A platform sets it for the
-processes of a run. It is no property of a component, because it does not affect any output."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Tracking:
+class Tracking(NamedTuple):
     """The tracking server of a run.
 
     Attributes:
       uri: see `tracking.mlflow` of the settings.
       unsent: the folder for the runs that could not be sent.
       name: the name of the pipeline, of its experiment and of the registered model.
-      commit: the commit of the code; empty if the code does not run from a checkout.
-      platform: `local`, `kubeflow` or `vertex`.
+      tags: the platform and the commit of the run.
     """
 
     uri: str
     unsent: str
     name: str
-    commit: str
-    platform: str
+    tags: dict[str, str]
 
-    def to_json(self) -> str:
-        """Return the value of `VARIABLE`."""
-        return json.dumps(dataclasses.asdict(self))
+
+def check_client() -> None:
+    """Raise ConfigError if MLflow's client is not installed."""
+    if importlib.util.find_spec("mlflow") is None:
+        raise ConfigError(
+            "tracking.mlflow: MLflow is not installed; run pip install 'amazon-reviews[mlflow]', "
+            "or build the image by `amazon-reviews image build`"
+        )
+
+
+def from_environment() -> Tracking | None:
+    """Return the tracking of the run of this process; None without one."""
+    value = os.environ.get(TRACKING)
+    return Tracking(*json.loads(value)) if value else None
 
 
 def run_of_output(uri: str) -> str:
@@ -87,30 +95,41 @@ def run_of_output(uri: str) -> str:
     TFX does not know the id there. Kubeflow Pipelines writes ROOT/PIPELINE/RUN/TASK/…/OUTPUT, where
     RUN is a UUID, and Vertex AI Pipelines writes ROOT/PROJECT/RUN/TASK/OUTPUT.
     """
-    parts = uri.rstrip("/").split("/")
-    return next(
-        (part for part in parts if re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-\w{12}", part)),
-        parts[-3],
-    )
+    found = re.search(r"/([0-9a-f]{8}(-[0-9a-f]{4}){3}-\w{12})/", uri)
+    return found[1] if found else uri.rstrip("/").split("/")[-3]
 
 
-def from_environment() -> Tracking | None:
-    """Return the tracking of the run of this process; None without one."""
-    value = os.environ.get(VARIABLE)
-    return Tracking(**json.loads(value)) if value else None
+@contextlib.contextmanager
+def connected(uri: str) -> Iterator[MlflowClient]:
+    """Yield a client with short timeouts, unless the environment sets others.
+
+    Raises:
+      ServerError: MLflow does not respond, or refuses a request.
+    """
+    os.environ.update({**_ENVIRONMENT, **os.environ})
+    try:
+        import mlflow
+
+        mlflow.set_tracking_uri(uri)
+        yield mlflow.MlflowClient()
+    except Exception as error:  # MLflow raises the errors of many libraries.
+        raise ServerError(f"tracking.mlflow: {uri}: {cause(error)}") from None
 
 
 def track(tracking: Tracking, content: Content) -> None:
     """Send a run, or log one warning and keep the run for `send_unsent`."""
-    problem = f"no response within {SECONDS:g} s"
+    problem = f"tracking.mlflow: {tracking.uri}: no response within {SECONDS:g} s"
+    tags = {**tracking.tags, **_tags(content)}
 
     def attempt() -> None:
         nonlocal problem
         try:
-            send(tracking, content)
+            with connected(tracking.uri) as client:
+                if pushed := send(client, content, tags):
+                    move_champion(client, tracking.name, pushed)
             problem = ""
-        except Exception as error:  # MLflow raises the errors of many libraries.
-            problem = cause(error)
+        except ServerError as error:
+            problem = str(error)
 
     # A daemon, because Python waits for the threads of its own pools before it exits.
     thread = threading.Thread(target=attempt, daemon=True)
@@ -121,153 +140,126 @@ def track(tracking: Tracking, content: Content) -> None:
     run_id = content.sources.run_id
     remedy = "`amazon-reviews runs --send` sends it"
     try:
-        fileio.makedirs(tracking.unsent)
-        with fileio.open(os.path.join(tracking.unsent, f"{run_id}.json"), "w") as file:
-            file.write(json.dumps(dataclasses.asdict(content.sources)))
+        unsent = json.dumps({"sources": dataclasses.asdict(content.sources), "tags": tags})
+        io_utils.write_string_file(os.path.join(tracking.unsent, f"{run_id}.json"), unsent)
     except Exception as error:  # A folder that cannot be written must not fail the run.
         remedy = f"{tracking.unsent} cannot be written: {cause(error)}"
-    logging.warning(
-        "tracking.mlflow: the run %s was not sent to %s: %s; %s",
-        run_id,
-        tracking.uri,
-        problem,
-        remedy,
-    )
+    logging.warning("%s; the run %s was not sent; %s", problem, run_id, remedy)
 
 
-def send_unsent(tracking: Tracking, killed: Sequence[Sources]) -> Iterator[str]:
+def send_unsent(client: MlflowClient, unsent: str, killed: Sequence[Sources]) -> Iterator[str]:
     """Send the runs that were not sent; yield the id of each one that is now in MLflow.
 
-    Args:
-      tracking: the tracking server.
-      killed: the runs that did not reach their end, and may have been sent since.
-
-    Raises:
-      Exception: MLflow does not respond, or refuses a request.
+    The runs `killed` are runs on this machine without an end. They may have been sent since.
     """
-    for name in sorted(fileio.listdir(tracking.unsent)) if fileio.exists(tracking.unsent) else ():
-        file = os.path.join(tracking.unsent, name)
-        with fileio.open(file) as stream:
-            values = json.loads(stream.read())
-        steps = [Step(*step) for step in values.pop("steps")]
-        send(tracking, collect(Sources(**values, steps=steps)))
+    for file in sorted(fileio.glob(os.path.join(unsent, "*.json"))):
+        kept = json.loads(io_utils.read_string_file(file))
+        kept["sources"]["steps"] = [Step(*step) for step in kept["sources"]["steps"]]
+        source = Sources(**kept["sources"])
+        send(client, collect(source), kept["tags"])
         fileio.remove(file)
-        yield values["run_id"]
-    if not killed:
-        return
-    client = connect(tracking.uri)
-    experiment = _experiment(client, tracking.name)
+        yield source.run_id
     for source in killed:
-        if not _find(client, experiment, source.run_id):
-            send(tracking, collect(source))
+        if not _find(source):
+            content = collect(source)
+            send(client, content, {PLATFORM: "local", **_tags(content)})
             yield source.run_id
 
 
-def connect(uri: str) -> MlflowClient:
-    """Return a client with short timeouts, unless the environment sets others."""
-    for name, value in _ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
-    from mlflow import MlflowClient
+def send(client: MlflowClient, content: Content, tags: Mapping[str, str]) -> str:
+    """Send a run; return the `identity` of the model that it pushed, empty without one.
 
-    return MlflowClient(uri)
-
-
-def send(tracking: Tracking, content: Content) -> None:
-    """Send a run. A second call completes what an interrupted one has sent, and repeats nothing."""
-    client = connect(tracking.uri)
+    A second call completes what an interrupted one has sent, and repeats nothing.
+    """
     source = content.sources
-    experiment = _experiment(client, source.name)
-    run = _run(client, experiment, source)
-    run_id, started = run.info.run_id, run.info.start_time
-    _log(client, run, flat_settings(source.settings), _metrics(content), _tags(tracking, content))
+    info = _log(client, source, tags, flat_settings(source.settings), _metrics(content))
+    run_id = info.run_id
     client.log_inputs(run_id, _datasets(source))
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "report.html").write_text(render(content), encoding="utf-8")
+        io_utils.write_string_file(os.path.join(folder, "report.html"), render(content))
         for name in ("evaluation", "model_run"):
             if uri := source.uris.get(name):
                 io_utils.copy_dir(uri, os.path.join(folder, name))
         client.log_artifacts(run_id, folder)
-    for number, trial in enumerate(_trials(source)):
-        child = _run(client, experiment, source, f"-trial-{number}", {"mlflow.parentRunId": run_id})
-        score = trial.pop("score", None)
-        _log(client, child, trial, [] if score is None else [("val_loss", score, 0)])
-        client.set_terminated(child.info.run_id)
-    if source.pushed_to:
-        _register(client, run, source)
-    ended = started + round(1e3 * sum(step.seconds for step in source.steps))
+    trials = source.uris.get("trials")
+    for number, trial in enumerate(read_json(trials, "tuner_results.json") if trials else ()):
+        score = ("val_loss", trial.pop("score", math.nan), 0)
+        parent = {"mlflow.parentRunId": run_id}
+        child = _log(client, source, parent, trial, [score], f"-trial-{number}")
+        client.set_terminated(child.run_id)
+    pushed = _register(client, run_id, source) if source.pushed_to else ""
+    ended = info.start_time + round(1e3 * sum(step.seconds for step in source.steps))
     status = {"failed": "FAILED", "unfinished": "KILLED"}.get(result(content), "FINISHED")
     client.set_terminated(run_id, status, ended)
+    return pushed
 
 
-def move_champion(client: MlflowClient, name: str, pushed: str) -> str | None:
-    """Move the alias to the version of a pushed model; return that version, None without one."""
-    version = _version(client, name, pushed)
-    if version is not None:
-        client.set_registered_model_alias(name, CHAMPION, version)
-    return version
+def registered(client: MlflowClient, name: str) -> dict[str, ModelVersion]:
+    """Return `identity` of a model -> its version of the registered model."""
+    found = client.search_model_versions(f"name = '{name}'")
+    return {version.tags.get(MODEL_TAG, ""): version for version in found}
 
 
-def champion(client: MlflowClient, name: str) -> ModelVersion | None:
-    """Return the version of the registered model that has the alias."""
-    from mlflow.exceptions import MlflowException
-
-    try:
-        return client.get_model_version_by_alias(name, CHAMPION)
-    except MlflowException as error:
-        # The first one is the error for a missing model, the second one for a missing alias.
-        if error.error_code in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
-            return None
-        raise
+def champion(client: MlflowClient, name: str) -> str:
+    """Return the `identity` of the model with the alias; empty without one."""
+    models = client.search_registered_models(f"name = '{name}'")
+    version = models[0].aliases.get(CHAMPION) if models else None
+    found = registered(client, name).items()
+    return next((content for content, each in found if each.version == version), "")
 
 
-def _experiment(client: MlflowClient, name: str) -> str:
-    """Return the id of the experiment of a pipeline, which is created unless it exists."""
-    found = client.get_experiment_by_name(name)
-    return str(found.experiment_id if found else client.create_experiment(name))
+def move_champion(client: MlflowClient, name: str, served: str) -> str:
+    """Move the alias to the version of the served model; return a name of that version.
+
+    Without such a version, remove the alias from the model that is served no more.
+    """
+    versions = registered(client, name)
+    if served in versions:
+        client.set_registered_model_alias(name, CHAMPION, versions[served].version)
+        return f"version {versions[served].version}"
+    if versions:
+        client.delete_registered_model_alias(name, CHAMPION)
+    return "no version"
 
 
-def _find(client: MlflowClient, experiment: str, name: str) -> mlflow.entities.Run | None:
-    """Return the run whose `RUN_TAG` is `name`."""
-    return next(iter(client.search_runs([experiment], f"tags.{RUN_TAG} = '{name}'")), None)
+def _find(source: Sources, suffix: str = "") -> list[mlflow.entities.Run]:
+    """Return the run in MLflow, or a child of it, in a list; an empty one if it does not exist."""
+    import mlflow
 
-
-def _run(
-    client: MlflowClient,
-    experiment: str,
-    source: Sources,
-    suffix: str = "",
-    tags: Mapping[str, str] = MappingProxyType({}),
-) -> mlflow.entities.Run:
-    """Return the run in MLflow, or a child of it; it is created unless it exists."""
-    name = source.run_id + suffix
-    if found := _find(client, experiment, name):
-        return found
-    started = round(1e3 * (source.started or time.time()))
-    return client.create_run(experiment, started, {RUN_TAG: name, **tags}, name)
+    condition = f"tags.{RUN_TAG} = '{source.run_id}{suffix}'"
+    found: list[mlflow.entities.Run] = mlflow.search_runs(
+        experiment_names=[source.name], filter_string=condition, output_format="list"
+    )
+    return found
 
 
 def _log(
     client: MlflowClient,
-    run: mlflow.entities.Run,
+    source: Sources,
+    tags: Mapping[str, str],
     params: Mapping[str, Any],
     metrics: Iterable[tuple[str, float, int]],
-    tags: Mapping[str, str] = MappingProxyType({}),
-) -> None:
-    """Log parameters, metrics (name, value, step) and tags, without NaN and empty tags."""
+    suffix: str = "",
+) -> mlflow.entities.RunInfo:
+    """Log a run, or a child of it, without metrics (name, value, step) that are NaN."""
+    import mlflow
     from mlflow.entities import Metric, Param, RunTag
 
-    # MLflow ignores a metric that it has with the same step and time.
-    logged = [
-        Metric(name, float(value), run.info.start_time, step)
-        for name, value, step in metrics
-        if math.isfinite(value)
-    ]
+    if found := _find(source, suffix):
+        info = found[0].info
+    else:
+        experiment = mlflow.set_experiment(source.name).experiment_id
+        started = round(1e3 * source.started) if source.started else None
+        name = source.run_id + suffix
+        info = client.create_run(experiment, started, {RUN_TAG: name}, name).info
     client.log_batch(
-        run.info.run_id,
-        logged,
+        info.run_id,
+        # MLflow ignores a metric that it has with the same step and time.
+        [Metric(name, y, info.start_time, x) for name, y, x in metrics if math.isfinite(y)],
         [Param(name, str(value)) for name, value in params.items()],
         [RunTag(name, value) for name, value in tags.items() if value],
     )
+    return info
 
 
 def _metrics(content: Content) -> Iterator[tuple[str, float, int]]:
@@ -297,84 +289,56 @@ def _datasets(source: Sources) -> list[Any]:
     for folder in sorted(fileio.glob(os.path.join(source.uris["examples"], "Split-*"))):
         split = os.path.basename(folder).removeprefix("Split-")
         digest = stored.content_digest([os.path.join(folder, "*")])
-        where = json.dumps({"uri": folder})
-        short = hashlib.sha256(digest.encode()).hexdigest()[:32]
-        dataset = Dataset(f"{source.name}/{split}", short, "tfrecord", where)
+        # MLflow's limit is 36 characters.
+        digest = hashlib.sha256(digest.encode()).hexdigest()[:32]
+        name, where = f"{source.name}/{split}", json.dumps({"uri": folder})
+        dataset = Dataset(name, digest, "tfrecord", where)
         found.append(DatasetInput(dataset, [InputTag("mlflow.data.context", split)]))
     return found
 
 
-def _trials(source: Sources) -> list[dict[str, Any]]:
-    """Return the parameters of each trial of the Tuner, and its `score`, the validation loss."""
-    if "trials" not in source.uris:
-        return []
-    with fileio.open(os.path.join(source.uris["trials"], "tuner_results.json")) as file:
-        trials: list[dict[str, Any]] = json.loads(file.read())
-    return trials
+def _register(client: MlflowClient, run_id: str, source: Sources) -> str:
+    """Make the pushed model a version of the registered model, unless it is one already.
 
-
-def _register(client: MlflowClient, run: mlflow.entities.Run, source: Sources) -> None:
-    """Make the pushed model a version of the registered model, and move the alias to it.
-
-    The alias stays at the model of a later run, because a run may be sent late.
+    The version has a signature and an example.
     """
-    from mlflow.exceptions import MlflowException
-
-    version = _version(client, source.name, source.pushed_version)
-    if version is None:
-        with tempfile.TemporaryDirectory() as folder:
-            _save_model(source, folder)
-            client.log_artifacts(run.info.run_id, os.path.join(folder, "model"), "model")
-        with contextlib.suppress(MlflowException):  # It exists.
-            client.create_registered_model(source.name)
-        tags = {PUSHED_TAG: source.pushed_version}
-        model = f"runs:/{run.info.run_id}/model"
-        version = client.create_model_version(source.name, model, run.info.run_id, tags).version
-    now = champion(client, source.name)
-    served = client.get_run(now.run_id) if now and now.run_id else run
-    if served.info.start_time <= run.info.start_time:
-        client.set_registered_model_alias(source.name, CHAMPION, version)
-
-
-def _version(client: MlflowClient, name: str, pushed: str) -> str | None:
-    found = client.search_model_versions(f"name = '{name}' and tags.{PUSHED_TAG} = '{pushed}'")
-    return str(found[0].version) if found else None
-
-
-def _save_model(source: Sources, folder: str) -> None:
-    """Write the model in MLflow's format, with its signature and an example."""
+    model = path_utils.serving_model_path(source.uris["model"])
+    content = identity(model)
+    if content in registered(client, source.name):
+        return content
+    import mlflow
     import pandas as pd
     import tensorflow as tf
-    from mlflow import pyfunc
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, Schema
 
-    saved_model = os.path.join(folder, "saved_model")
-    io_utils.copy_dir(path_utils.serving_model_dir(source.uris["model"]), saved_model)
     inputs: Any = [ColSpec("string", "text")]
     outputs: Any = [ColSpec("float", "probability"), ColSpec("long", "label")]
-    pyfunc.save_model(
-        os.path.join(folder, "model"),
-        loader_module=mlflow_model.__name__.rpartition(".")[2],
-        code_paths=[str(mlflow_model.__file__)],
-        data_path=saved_model,
-        signature=ModelSignature(Schema(inputs), Schema(outputs)),
-        input_example=pd.DataFrame({"text": _EXAMPLES}),
-        pip_requirements=[f"tensorflow=={tf.__version__}", "pandas"],
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        saved_model, saved = (os.path.join(folder, name) for name in ("saved_model", "model"))
+        io_utils.copy_dir(model, saved_model)
+        mlflow.pyfunc.save_model(
+            saved,
+            loader_module="mlflow_model",
+            code_paths=[str(mlflow_model.__file__)],
+            data_path=saved_model,
+            signature=ModelSignature(Schema(inputs), Schema(outputs)),
+            input_example=pd.DataFrame({"text": _EXAMPLES}),
+            pip_requirements=[f"tensorflow=={tf.__version__}", "pandas"],
+        )
+        client.log_artifacts(run_id, saved, "model")
+    tags = {MODEL_TAG: content, "pushed_to": source.pushed_to}
+    mlflow.register_model(f"runs:/{run_id}/model", source.name, None, tags=tags)
+    return content
 
 
-def _tags(tracking: Tracking, content: Content) -> dict[str, str]:
+def _tags(content: Content) -> dict[str, str]:
     source = content.sources
     checks = content.evaluation.checks if content.evaluation else []
     failed = [check.sentence for check in checks if not check.passed]
     return {
         "result": result(content),
-        "platform": tracking.platform,
         "host": platform.node(),
-        "mlflow.source.name": source.name,
-        "mlflow.source.type": "JOB",
-        "mlflow.source.git.commit": tracking.commit,
         "mlflow.note.content": source.failure or "\n".join(failed),
         **{f"version.{name}": version for name, version in source.versions.items()},
     }

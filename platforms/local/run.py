@@ -15,9 +15,10 @@ from tfx.orchestration import metadata
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.proto.orchestration import pipeline_pb2
 
+from components.properties import TRACKING
 from components.run_report import history
 from components.run_report.page import collect
-from components.run_report.tracking import VARIABLE, from_environment, track
+from components.run_report.tracking import from_environment, track
 from core.metadata import connection_config
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.pipeline import tracking_of
@@ -41,7 +42,7 @@ class Runner(LocalDagRunner):
         self.run_id: str | None = None
         self._fingerprint = unchanged.fingerprint(config)
         if tracking := tracking_of(config, "local"):
-            os.environ[VARIABLE] = tracking.to_json()
+            os.environ[TRACKING] = json.dumps(tracking)
 
     def run_with_ir(self, pipeline: pipeline_pb2.Pipeline, **options: Any) -> None:
         with self._metadata() as handle:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from components.run_report.history import UNFINISHED, Run, Sources, read_runs, result_of
+from components.run_report.history import UNFINISHED, Run, read_runs, result_of
 from core.errors import InputError
 from core.metadata import open_store
 from core.settings import flat_settings
@@ -23,7 +23,7 @@ def find_runs(config: PipelineConfig) -> list[Run]:
       InputError: there is no run.
       ConfigError: ML Metadata cannot be opened.
     """
-    runs = _read(config)
+    runs = all_runs(config)
     if not runs:
         raise InputError(
             f"paths.metadata: no run in {config.paths.metadata}; `amazon-reviews run` starts one"
@@ -56,18 +56,6 @@ def result(run: Run) -> str:
     return UNKNOWN if found == UNFINISHED and not run.settings else found
 
 
-def killed_runs(config: PipelineConfig) -> list[Sources]:
-    """Return the runs for `config.tracking.mlflow` that did not reach their end, the newest first.
-
-    A run in progress is one of them.
-    """
-    return [
-        run.sources(config.name)
-        for run in _read(config)
-        if result(run) == UNFINISHED and setting(run, "tracking.mlflow") == config.tracking.mlflow
-    ]
-
-
 def setting(run: Run, key: str) -> Any:
     """Return the value of `section.key` in the settings of a run; None if it is unknown."""
     return flat_settings(run.settings).get(key)
@@ -86,7 +74,8 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tup
     return [(key, one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)]
 
 
-def _read(config: PipelineConfig) -> list[Run]:
+def all_runs(config: PipelineConfig) -> list[Run]:
+    """Return all runs in `paths.metadata`, the newest first."""
     location = config.paths.metadata
     # Opening a file that is missing would create it.
     if not os.path.exists(location):

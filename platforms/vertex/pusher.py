@@ -27,7 +27,7 @@ from tfx.dsl.components.base import executor_spec
 from tfx.types import BaseChannel, standard_component_specs
 from tfx.utils import io_utils, json_utils
 
-from components.pusher import BlessedExecutor, rolled_back_error, version_to_serve
+from components.pusher import ROLLED_BACK, SERVED, BlessedExecutor, Destination, PushedModel
 from components.saved_models import identity
 from core.settings import Section
 from platforms.google_cloud import api as vertex_api
@@ -40,8 +40,8 @@ ATTEMPTS = 3
 _VERSION = "1"
 """Name of the model's folder; TensorFlow Serving requires a number."""
 _LABELS = {"managed_by": "amazon-reviews"}
-_CONTENT, _ROLLED_BACK = "content", "rolled_back"
-"""Labels of a model: a digest of its content, and `true` after a rollback to another model."""
+_ROLLED_BACK = "rolled_back"
+"""Label of a model: `true` after a rollback to another model, until the model is served again."""
 _OPERATION_HOURS = 2.0
 """Timeout of an operation in hours; Vertex AI itself ends a deployment after that time."""
 _REST_PORT, _GRPC_PORT = 8080, 8500
@@ -98,14 +98,13 @@ class Executor(BlessedExecutor):
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 endpoint = Endpoint(settings)
-                # The same id in every attempt of a push, of at most 63 characters.
-                model_id = f"{settings.name[:46]}-{_digest(uri)}"
+                model = self.GetModelPath(input_dict)
+                endpoint.check_not_rolled_back(identity(model))
+                io_utils.copy_dir(model, os.path.join(uri, _VERSION))
+                # The same id in every push of the model, of at most 63 characters.
+                model_id = f"{settings.name[:46]}-{identity(model)}"
                 if not endpoint.has_uploaded(model_id):
-                    model = self.GetModelPath(input_dict)
-                    content = hashlib.sha256(identity(model)).hexdigest()[:16]
-                    endpoint.check_not_rolled_back(content)
-                    io_utils.copy_dir(model, os.path.join(uri, _VERSION))
-                    endpoint.upload(model_id, uri, content)
+                    endpoint.upload(model_id, uri)
                 return endpoint.serve(model_id), model_id
             except RuntimeError as error:
                 if attempt == ATTEMPTS:
@@ -135,59 +134,18 @@ class VertexPusher(Pusher):
         )
 
 
-class Endpoint:
+class Endpoint(Destination):
     """The endpoint, and the models that were pushed to it.
 
     All methods raise the errors of `Executor.push`.
     """
 
     def __init__(self, settings: EndpointSettings):
+        self.place = f"the endpoint {settings.name}"
         self._settings = settings
         self._models = vertex_api.connect(ModelServiceClient, settings.region)
         self._endpoints = vertex_api.connect(EndpointServiceClient, settings.region)
         self._own = {"parent": settings.parent, "filter": f'display_name="{settings.name}"'}
-
-    def pushed_models(self) -> list[tuple[str, float, str]]:
-        """Return the id, the seconds since 1970 and the state of the models, the newest first."""
-        models, served = self._pushed(), self._served()
-        return [
-            (
-                model_id,
-                model.create_time.timestamp(),
-                "served" if model_id == served else "rolled back" * (_ROLLED_BACK in model.labels),
-            )
-            for model_id, model in models.items()
-        ]
-
-    def roll_back(self, model_id: str | None) -> str:
-        """Serve an earlier model again; return its id.
-
-        Args:
-          model_id: the model; None: the one that was pushed before the served one.
-
-        Raises:
-          InputError: there is no such model, or it is served.
-        """
-        models, served = self._pushed(), self._served()
-        undone = {each for each, model in models.items() if _ROLLED_BACK in model.labels}
-        place = f"the endpoint {self.name}"
-        chosen = version_to_serve(list(models), undone, served, model_id, place)
-        self.serve(chosen)
-        for each, labels in ((chosen, {}), (served, {_ROLLED_BACK: "true"})):
-            if each in models:
-                model = models[each]
-                kept = {key: value for key, value in model.labels.items() if key != _ROLLED_BACK}
-                model.labels = {**kept, **labels}
-                mask = FieldMask(paths=["labels"])
-                with errors_in_one_line("label the model"):
-                    self._models.update_model(model=model, update_mask=mask, **retrying())
-        return chosen
-
-    def check_not_rolled_back(self, content: str) -> None:
-        """Raise InputError if a model with this digest of its content was rolled back."""
-        for model_id, model in self._pushed().items():
-            if model.labels.get(_CONTENT) == content and _ROLLED_BACK in model.labels:
-                raise rolled_back_error(f"{model_id} of the endpoint {self.name}", model_id)
 
     def has_uploaded(self, model_id: str) -> bool:
         """Return whether the model exists, after the end of an earlier attempt's upload."""
@@ -199,7 +157,7 @@ class Endpoint:
                 return False
         return True
 
-    def upload(self, model_id: str, artifact_uri: str, content: str) -> None:
+    def upload(self, model_id: str, artifact_uri: str) -> None:
         """Upload the model with its serving container; return when the upload has ended.
 
         The folder `artifact_uri` has the model in a subfolder whose name is a number.
@@ -210,20 +168,20 @@ class Endpoint:
             args=[
                 f"--port={_GRPC_PORT}",
                 f"--rest_api_port={_REST_PORT}",
-                f"--model_name={self.name}",
+                f"--model_name={self._settings.name}",
                 # Vertex AI replaces the variable by the folder with its copy of the model.
                 "--model_base_path=$(AIP_STORAGE_URI)",
                 f"--file_system_poll_wait_seconds={_SERVER_POLL_SECONDS}",
             ],
             ports=[vertex_types.Port(container_port=_REST_PORT)],
-            predict_route=f"/v1/models/{self.name}:predict",
-            health_route=f"/v1/models/{self.name}",
+            predict_route=f"/v1/models/{self._settings.name}:predict",
+            health_route=f"/v1/models/{self._settings.name}",
         )
         model = vertex_types.Model(
-            display_name=self.name,
+            display_name=self._settings.name,
             artifact_uri=artifact_uri,
             container_spec=container,
-            labels={**_LABELS, _CONTENT: content},
+            labels=_LABELS,
         )
         request = {"parent": self._settings.parent, "model": model, "model_id": model_id}
         with errors_in_one_line("upload the model"):
@@ -260,30 +218,42 @@ class Endpoint:
                     self._run(self._endpoints, "undeploy_model", request)
         return name
 
-    @property
-    def name(self) -> str:
-        """The display name of the endpoint and of its models."""
-        return self._settings.name
+    def pushed_models(self) -> list[PushedModel]:
+        """See `Destination`."""
+        with errors_in_one_line("list the models"):
+            found = list(self._models.list_models(request=self._own, **retrying()))
+            name = self._find()
+            endpoint = vertex_types.Endpoint()
+            if name:
+                endpoint = self._endpoints.get_endpoint(name=name, **retrying())
+        found.sort(key=lambda model: model.create_time, reverse=True)
+        served = {
+            _model_of(deployed)
+            for deployed in endpoint.deployed_models
+            if endpoint.traffic_split.get(deployed.id)
+        }
+        pushed = []
+        for model in found:
+            model_id = model.name.rpartition("/")[2]
+            undone = model.labels.get(_ROLLED_BACK) == "true"
+            state = SERVED if model_id in served else ROLLED_BACK * undone
+            created, content = model.create_time.timestamp(), model_id.rpartition("-")[2]
+            pushed.append(PushedModel(model_id, created, content, state))
+        return pushed
+
+    def _serve_again(self, model: PushedModel) -> None:
+        replaced = self.served()
+        self.serve(model.name)
+        for each, is_rolled_back in ((model, "false"), (replaced, "true")):
+            if each:
+                with errors_in_one_line("label the model"):
+                    labelled = self._models.get_model(name=self._resource(each.name), **retrying())
+                    labelled.labels[_ROLLED_BACK] = is_rolled_back
+                    mask = FieldMask(paths=["labels"])
+                    self._models.update_model(model=labelled, update_mask=mask, **retrying())
 
     def _resource(self, model_id: str) -> str:
         return f"{self._settings.parent}/models/{model_id}"
-
-    def _pushed(self) -> dict[str, vertex_types.Model]:
-        """Return id -> model of the pushed models, the newest first."""
-        with errors_in_one_line("list the models"):
-            found = list(self._models.list_models(request=self._own, **retrying()))
-        found.sort(key=lambda model: model.create_time, reverse=True)
-        return {model.name.rpartition("/")[2]: model for model in found}
-
-    def _served(self) -> str | None:
-        """Return the id of the model with the traffic."""
-        with errors_in_one_line("read the endpoint"):
-            name = self._find()
-            if name is None:
-                return None
-            endpoint = self._endpoints.get_endpoint(name=name, **retrying())
-        models = {each.id: _model_of(each) for each in endpoint.deployed_models}
-        return next((models[each] for each in models if endpoint.traffic_split.get(each)), None)
 
     def _find(self) -> str | None:
         found = self._endpoints.list_endpoints(request=self._own, **retrying())
@@ -292,9 +262,9 @@ class Endpoint:
 
     def _create(self) -> str:
         # The same id in each attempt, so that a retry creates no second endpoint.
-        endpoint_id = f"amazon-reviews-{_digest(self.name)}"
+        endpoint_id = f"amazon-reviews-{_digest(self._settings.name)}"
         parent = self._settings.parent
-        endpoint = vertex_types.Endpoint(display_name=self.name, labels=_LABELS)
+        endpoint = vertex_types.Endpoint(display_name=self._settings.name, labels=_LABELS)
         request = {"parent": parent, "endpoint": endpoint, "endpoint_id": endpoint_id}
         with contextlib.suppress(exceptions.AlreadyExists):
             self._run(self._endpoints, "create_endpoint", request)
@@ -305,7 +275,7 @@ class Endpoint:
         # Without a traffic split: `serve` moves the traffic when the model is deployed.
         deployed = vertex_types.DeployedModel(
             model=self._resource(model_id),
-            display_name=self.name,
+            display_name=self._settings.name,
             dedicated_resources=vertex_types.DedicatedResources(
                 machine_spec=machine, min_replica_count=1, max_replica_count=1
             ),
@@ -315,7 +285,7 @@ class Endpoint:
 
     def _run(self, client: Any, method: str, request: dict[str, Any]) -> None:
         """Start a google.longrunning.Operation and wait for its end, up to some minutes."""
-        logging.info("%s of %s on Vertex AI", method, self.name)
+        logging.info("%s of %s on Vertex AI", method, self._settings.name)
         started = getattr(client, method)(
             request=request, retry=None, timeout=vertex_api.REQUEST_SECONDS
         )

@@ -10,7 +10,7 @@ from tfx.proto import pusher_pb2
 from tfx.types import standard_artifacts
 from tfx.utils import proto_utils
 
-from components.pusher import Executor, pushed_versions, roll_back, rolled_back
+from components.pusher import ROLLED_BACK, Executor, ServingFolder
 from components.saved_models import identity
 from core.errors import InputError
 from serving.versions import versions
@@ -128,30 +128,43 @@ def test_without_a_blessing_nothing_is_pushed(pushes, lacks):
 
 
 def test_a_rollback_can_be_undone_and_repeated(pushes):
-    serving = str(pushes.serving)
+    folder = ServingFolder(str(pushes.serving))
     a, b = (pushes.push(name).get_string_custom_property("pushed_version") for name in "ab")
 
     def back(name=None):
         """Roll back; return the versions that are served and rolled back now."""
-        chosen, _ = roll_back(serving, name)
-        found = pushed_versions(serving)
-        assert (found[0].original, identity(found[0].path)) == (chosen.name, identity(chosen.path))
-        return chosen.name, rolled_back(found)
+        chosen = folder.roll_back(name)
+        assert folder.served().name == chosen.name
+        assert identity(next(versions(folder.place))) == chosen.content
+        found = folder.pushed_models()
+        return chosen.name, {model.name for model in found if model.state == ROLLED_BACK}
 
     assert back() == (a, {b})
-    with pytest.raises(InputError, match=f"no model was pushed before version {a}, which"):
+    with pytest.raises(InputError, match="no model was pushed before the served one"):
         back()
     with pytest.raises(InputError, match=f"the model is version {b} .* was rolled back"):
         pushes.push("b")
     pushes.push("a")
     assert pushes.served() == ("a", 3)
     assert back(b) == (b, {a})
+    with pytest.raises(InputError, match=f"version {b} is served already"):
+        back(b)
     assert back() == (a, {b})
     c = pushes.push("c").get_string_custom_property("pushed_version")
     assert back() == (a, {b, c})
-    # A copy is no version of its own.
+    # A copy is no version of its own, unless somebody deletes the original.
+    copy = next(versions(folder.place))
     with pytest.raises(InputError, match="no version"):
-        back(pushed_versions(serving)[0].name)
+        back(Path(copy).name)
+    shutil.rmtree(pushes.serving / a)
+    assert folder.served().content == identity(copy)
+
+
+def test_a_run_that_returns_to_earlier_settings_pushes_no_second_model(pushes):
+    _, b, again = (pushes.push(name).get_string_custom_property("pushed_version") for name in "aba")
+    models = ServingFolder(str(pushes.serving)).pushed_models()
+    assert [(model.name, model.state) for model in models] == [(again, "served"), (b, "")]
+    assert ServingFolder(str(pushes.serving)).roll_back().name == b
 
 
 def test_the_identity_of_a_model_without_a_fingerprint(tmp_path):

@@ -17,7 +17,7 @@ from tfx.types.standard_artifacts import InfraBlessing, Model, ModelBlessing
 from tfx.utils import path_utils
 
 from components.baseline import ServedBaseline, existing_model
-from components.pusher import VersionPusher
+from components.pusher import ServingFolder, VersionPusher
 from components.saved_models import identity
 from core.errors import InputError
 from tests.serving.models import push
@@ -134,6 +134,15 @@ def test_the_baseline_is_the_newest_version_in_the_serving_folder(runs):
     (b,) = [v for v in runs.serving.iterdir() if runs.models[identity(str(v))] == "b"]
     shutil.copytree(b, runs.serving / str(int(runs.newest().name) + 5))
     assert runs.run("c", pushes=False) == "b"
+
+
+def test_after_a_rollback_the_baseline_is_what_is_served(runs):
+    runs.run("a")
+    runs.run("b")
+    ServingFolder(str(runs.serving)).roll_back()
+    # An unchanged run is not compared with the model that was rolled back.
+    assert runs.run("a") is None
+    assert runs.run("c") == "a"
 
 
 def test_an_unchanged_run_has_the_same_baseline_and_pushes_nothing(runs):

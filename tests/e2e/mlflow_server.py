@@ -66,9 +66,11 @@ class Server:
         return self.call("runs/search", **body).get("runs", [])
 
     def champion(self):
-        """Return the pushed version with the alias."""
+        """Return the name of the pushed version with the alias, and the number of versions."""
         alias = f"registered-models/alias?name={NAME}&alias=champion"
-        return values(self.call(alias)["model_version"]["tags"])["pushed_version"]
+        tags = values(self.call(alias)["model_version"]["tags"])
+        found = self.call(f"model-versions/search?filter=name%3D%27{NAME}%27")
+        return tags["pushed_to"].rpartition("/")[2], len(found["model_versions"])
 
     def artifacts(self, run, path=""):
         listed = self.call(f"artifacts/list?run_id={run['info']['run_id']}&path={path}")

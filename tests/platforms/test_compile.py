@@ -118,13 +118,17 @@ def test_kubeflow_gets_only_steps_that_it_can_run():
 
 @pytest.mark.parametrize(("pushes", "resolver"), [("filesystem", False), ("none", True)])
 def test_vertex_resolves_the_baseline_itself_if_nothing_is_pushed(pushes, resolver):
-    found = compiled("vertex", more=f"push.destination={pushes}")
+    tracked = "tracking.mlflow=http://mlflow:5000"
+    found = compiled("vertex", more=f"push.destination={pushes},{tracked}")
+    [variable] = found.executors["Trainer_executor"]["container"]["env"]
+    assert "http://mlflow:5000" in variable["value"]
     baseline = found.tasks["Evaluator"]["inputs"]["artifacts"]["baseline_model"]
     producer = baseline["taskOutputArtifact"]["producerTask"]
     assert ("resolver" in found.executors[f"{producer}_executor"]) == resolver
     if not resolver:
         assert found.constant("LatestBlessedModel", "serving_dir") == "gs://bucket/serving"
         assert not found.tasks["LatestBlessedModel"]["cachingOptions"]
+        assert not found.tasks["Pusher"]["cachingOptions"]
 
 
 def test_a_volume_is_mounted_by_every_step():

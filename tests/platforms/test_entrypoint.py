@@ -1,5 +1,6 @@
 """The container's command: corrected inputs, properties, exit codes, folder markers."""
 
+import importlib.util
 import json
 import runpy
 import sys
@@ -11,8 +12,10 @@ from google.cloud import storage
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx.components.example_gen import input_processor
 
+from components.properties import TRACKING
 from components.review_example_gen.component import InputProcessor
 from components.review_example_gen.inputs import Options
+from components.run_report.tracking import Tracking
 from core.errors import InputError
 from platforms import entrypoint
 from platforms.entrypoint import (
@@ -135,6 +138,15 @@ def test_the_exit_code_is_that_of_the_step(monkeypatch, capsys, log, end, code):
         "some.Executor: no review is left\n" if isinstance(end, InputError) else ""
     )
     assert ("RuntimeError: the disk is full" in log.text) == isinstance(end, RuntimeError)
+
+
+def test_an_image_without_mlflow_is_one_line_at_the_first_step(monkeypatch, capsys, tmp_path):
+    tracked = json.dumps(Tracking("http://mlflow:5000", str(tmp_path), "reviews", {}))
+    monkeypatch.setenv(TRACKING, tracked)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    assert run_main(monkeypatch, lambda: None) == 2
+    assert "some.Executor: tracking.mlflow: MLflow is not installed" in capsys.readouterr().err
 
 
 def test_tfx_gets_the_corrected_input_and_the_beam_arguments(monkeypatch):

@@ -28,7 +28,7 @@ SETTINGS = EndpointSettings(
 ENDPOINT_FIELDS = ("CreateEndpoint", "DeployModel", "UpdateEndpoint", "UndeployModel")
 
 
-def push(folder, blessed=True, checked=True, content=b"graph"):
+def push(folder, blessed=True, checked=True, content=None):
     """Run the Pusher's step as TFX does; return the PushedModel."""
     model, blessing, checked_blessing, pushed = (
         kind()
@@ -44,7 +44,7 @@ def push(folder, blessed=True, checked=True, content=b"graph"):
     checked_blessing.set_int_custom_property("blessed", int(checked))
     saved = folder / "model" / "Format-Serving"
     saved.mkdir(parents=True, exist_ok=True)
-    (saved / "saved_model.pb").write_bytes(content)
+    (saved / "saved_model.pb").write_text(content or folder.name)
     pusher.Executor().Do(
         {"model": [model], "model_blessing": [blessing], "infra_blessing": [checked_blessing]},
         {"pushed_model": [pushed]},
@@ -72,7 +72,7 @@ def test_the_first_push_creates_an_endpoint_that_serves_the_model(vertex, tmp_pa
     pushed = push(tmp_path)
     [model] = vertex.models.values()
     assert model.artifact_uri == str(tmp_path / "pushed")
-    assert (tmp_path / "pushed" / "1" / "saved_model.pb").read_bytes() == b"graph"
+    assert (tmp_path / "pushed" / "1" / "saved_model.pb").read_text() == tmp_path.name
     assert as_json(model.container_spec) == {
         "imageUri": "registry/serving:2.21.0",
         "command": ["/usr/bin/tensorflow_model_server"],
@@ -129,7 +129,9 @@ def test_the_same_push_again_changes_nothing(vertex, tmp_path):
     del vertex.requests[:]
     push(tmp_path)
     received = {name for name, _ in vertex.requests}
-    assert received <= {"ListOperations", "GetModel", "ListEndpoints", "GetEndpoint"}
+    assert received <= {
+        *("ListModels", "GetModel", "ListEndpoints", "GetEndpoint", "ListOperations")
+    }
 
 
 @pytest.mark.parametrize("done", [False, True])
@@ -194,22 +196,26 @@ def test_a_refusal_by_vertex_is_one_line(vertex, tmp_path, method, code, message
 
 
 def states():
-    return [state for _, _, state in Endpoint(SETTINGS).pushed_models()]
+    return [model.state for model in Endpoint(SETTINGS).pushed_models()]
 
 
 def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_again(vertex, tmp_path):
-    push(tmp_path / "good", content=b"good")
+    push(tmp_path / "good")
     [(good, _)] = served(vertex)
-    push(tmp_path / "bad", content=b"bad")
+    push(tmp_path / "bad")
     [(bad, _)] = served(vertex)
-    assert Endpoint(SETTINGS).roll_back(None) == good
+    assert Endpoint(SETTINGS).roll_back().name == good
     assert served(vertex) == [(good, 100)]
     assert states() == ["rolled back", "served"]
     with pytest.raises(InputError, match=f"{bad} .* was rolled back"):
-        push(tmp_path / "again", content=b"bad")
-    push(tmp_path / "third", content=b"third")
-    assert Endpoint(SETTINGS).roll_back(None) == good
-    assert Endpoint(SETTINGS).roll_back(bad) == bad
+        push(tmp_path / "again", content="bad")
+    # The same model is no second one.
+    again = push(tmp_path / "unchanged", content="good")
+    assert again.get_string_custom_property("pushed_version") == good
+    assert len(vertex.models) == 2
+    push(tmp_path / "third")
+    assert Endpoint(SETTINGS).roll_back().name == good
+    Endpoint(SETTINGS).roll_back(bad)
     assert served(vertex) == [(bad, 100)]
     assert states() == ["rolled back", "served", "rolled back"]
     with pytest.raises(InputError, match="the endpoint amazon-reviews: no version no-such-model"):
