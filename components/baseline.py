@@ -1,7 +1,8 @@
-"""The baseline of a candidate: the model that `paths.serving` serves.
+"""The baseline of a candidate: the model that the destination of the push serves.
 
 TFX's local engine selects it by the Resolver strategy `ServedBaseline`, which reuses the artifact
-of an earlier run. The component `PushedBaseline` is for orchestrators without our strategies.
+of an earlier run. The component `PushedBaseline` is for orchestrators without our strategies; that
+of an endpoint is in `platforms.vertex.baseline`.
 
 `@component` reads the annotations, which `from __future__ import annotations` would make strings.
 """
@@ -24,7 +25,7 @@ from tfx.utils import path_utils
 from tfx.version import __version__
 
 from components.properties import BASELINE_PROPERTY
-from components.pusher import ROLLED_BACK, SERVED, ServingFolder
+from components.pusher import ROLLED_BACK, SERVED, Destination, PushedModel, ServingFolder
 from components.saved_models import copy_model, identity
 from core.errors import InputError, UserError
 from serving.versions import MODEL_FILE, is_complete
@@ -38,8 +39,8 @@ _NO_MODEL = "NO_MODEL"
 """The file in an artifact in place of a model, if there is no baseline."""
 
 
-def served_model(folder: str, candidate: types.Artifact | None) -> str | None:
-    """Return the version that is served and is not the candidate; None if there is none.
+def served_model(destination: Destination, candidate: types.Artifact | None) -> PushedModel | None:
+    """Return the model that is served and is not the candidate; None if there is none.
 
     In an unchanged second run the candidate is the served version itself. Compared with itself it
     would pass any threshold. Then it is compared with the newest other version, unless that was
@@ -58,10 +59,9 @@ def served_model(folder: str, candidate: types.Artifact | None) -> str | None:
                 "with --set cache=false to train it again"
             )
         own = identity(model)
-    models = ServingFolder(folder).pushed_models()
+    models = destination.pushed_models()
     models.sort(key=lambda model: model.state != SERVED)
-    others = (m for m in models if m.content != own and m.state != ROLLED_BACK)
-    return next((os.path.join(folder, model.name) for model in others), None)
+    return next((m for m in models if m.content != own and m.state != ROLLED_BACK), None)
 
 
 def _copy(served: str, artifact: types.Artifact) -> None:
@@ -81,9 +81,23 @@ def _copy(served: str, artifact: types.Artifact) -> None:
     copy_model(served, path_utils.serving_model_dir(artifact.uri))
 
 
-def _name(served: str) -> str:
+def provide_baseline(
+    destination: Destination, model: types.Artifact, candidate: types.Artifact | None
+) -> None:
+    """Copy the baseline to an artifact, or record that there is none; see `served_model`."""
+    served = served_model(destination, candidate)
+    if served is None:
+        logging.info("No other model is served: the evaluation has no baseline")
+        write_no_model(model)
+        return
+    logging.info("Baseline: %s", destination.folder(served.name))
+    _copy(destination.folder(served.name), model)
+    model.set_string_custom_property(BASELINE_PROPERTY, _name(served))
+
+
+def _name(served: PushedModel) -> str:
     """Return the name of a served model in the result of a run."""
-    return f"version {os.path.basename(served)}"
+    return f"version {served.name}"
 
 
 @component
@@ -104,14 +118,7 @@ def PushedBaseline(
     Raises:
       InputError: the served model is damaged.
     """
-    served = served_model(serving_dir, candidate)
-    if served is None:
-        logging.info("No other model is served: the evaluation has no baseline")
-        write_no_model(model)
-        return
-    logging.info("Baseline: %s", served)
-    _copy(served, model)
-    model.set_string_custom_property(BASELINE_PROPERTY, _name(served))
+    provide_baseline(ServingFolder(serving_dir), model, candidate)
 
 
 class ServedBaseline(ResolverStrategy):
@@ -149,18 +156,19 @@ class ServedBaseline(ResolverStrategy):
 
     def _served(self, input_dict: dict[str, list[types.Artifact]]) -> types.Artifact | None:
         candidate = next(iter(input_dict.get(CANDIDATE_KEY, [])), None)
-        served = served_model(self._serving, candidate)
+        destination = ServingFolder(self._serving)
+        served = served_model(destination, candidate)
         if served is None:
             return None
         # Somebody may have replaced the model without a change of its version.
-        uri = os.path.join(self._copies, f"{os.path.basename(served)}-{identity(served)}")
+        uri = os.path.join(self._copies, f"{served.name}-{served.content}")
         # The artifact of an earlier run.
         model = next((model for model in input_dict[MODEL_KEY] if model.uri == uri), None)
         if model is None:
             model = _new_model(BASELINE_PROPERTY, _name(served))
             model.uri = uri
         # Each run copies the model again, because somebody may have deleted a part of the copy.
-        _copy(served, model)
+        _copy(destination.folder(served.name), model)
         return model
 
 

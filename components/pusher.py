@@ -61,6 +61,10 @@ class Destination(abc.ABC):
     def pushed_models(self) -> list[PushedModel]:
         """Return the pushed models, the newest first."""
 
+    @abc.abstractmethod
+    def folder(self, name: str) -> str:
+        """Return the folder of a pushed model, a SavedModel."""
+
     def served(self) -> PushedModel | None:
         """Return the model that is served."""
         return next((model for model in self.pushed_models() if model.state == SERVED), None)
@@ -141,8 +145,12 @@ class ServingFolder(Destination):
         found = [model._replace(state=states.get(model.content, "")) for model in models.values()]
         return found[::-1]
 
+    def folder(self, name: str) -> str:
+        """See `Destination`."""
+        return os.path.join(self.place, name)
+
     def _serve_again(self, model: PushedModel) -> None:
-        self._copy(os.path.join(self.place, model.name), rolls_back=True)
+        self._copy(self.folder(model.name), rolls_back=True)
 
     def _copy(self, model: str, *, rolls_back: bool = False) -> str:
         """Copy a model to a new version; return its folder."""

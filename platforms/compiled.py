@@ -34,10 +34,8 @@ class Compiled(Platform):
     def served_model(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
         # Not a Resolver: Kubeflow Pipelines refuses a pipeline that has one, and Vertex AI
         # implements only the strategies of TFX, which do not know what is served.
-        return PushedBaseline(
-            serving_dir=self._config.paths.serving,
-            candidate=candidate,
-        ).with_id(node_id)
+        serving = self._config.paths.serving
+        return PushedBaseline(serving_dir=serving, candidate=candidate).with_id(node_id)
 
     def parameter(self, name: str, value: Any) -> RuntimeParameter:
         return RuntimeParameter(name=name, ptype=type(value), default=value)

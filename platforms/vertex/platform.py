@@ -6,12 +6,8 @@ from typing import Any
 
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
-from tfx.dsl.components.common.resolver import Resolver
-from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
-    LatestBlessedModelStrategy,
-)
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.types import BaseChannel, Channel, standard_artifacts
+from tfx.types import BaseChannel
 
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
@@ -20,6 +16,7 @@ from platforms.checks import cluster_name
 from platforms.compiled import Compiled
 from platforms.training_jobs.executor import CustomJobTrainer
 from platforms.training_jobs.settings import CustomJobSettings
+from platforms.vertex.baseline import DeployedBaseline
 from platforms.vertex.pusher import EndpointSettings, VertexPusher
 
 _DEFAULT_GPU = "NVIDIA_TESLA_T4"
@@ -35,15 +32,10 @@ class Vertex(Compiled):
         return self.parameter("input_base", input_files(self._config)[0])
 
     def served_model(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
-        if self._config.push.destination == "filesystem":
+        if self._config.push.destination != "vertex":
             return super().served_model(node_id, candidate)
-        # The candidate is not yet blessed when Vertex AI resolves the baseline, unless every step
-        # of the run is a cache hit.
-        return Resolver(
-            strategy_class=LatestBlessedModelStrategy,
-            model=Channel(type=standard_artifacts.Model),
-            model_blessing=Channel(type=standard_artifacts.ModelBlessing),
-        ).with_id(node_id)
+        endpoint = endpoint_settings(self._config).model_dump_json()
+        return DeployedBaseline(endpoint=endpoint, candidate=candidate).with_id(node_id)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         if not self._has_peers:

@@ -241,6 +241,12 @@ class Endpoint(Destination):
             pushed.append(PushedModel(model_id, created, content, state))
         return pushed
 
+    def folder(self, name: str) -> str:
+        """See `Destination`."""
+        with errors_in_one_line("look for the model"):
+            model = self._models.get_model(name=self._resource(name), **retrying())
+        return os.path.join(model.artifact_uri, _VERSION)
+
     def _serve_again(self, model: PushedModel) -> None:
         replaced = self.served()
         self.serve(model.name)

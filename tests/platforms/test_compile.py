@@ -116,19 +116,20 @@ def test_kubeflow_gets_only_steps_that_it_can_run():
     assert uncached == {"ReviewExampleGen", "LatestBlessedModel", "WarmStartModel"}
 
 
-@pytest.mark.parametrize(("pushes", "resolver"), [("filesystem", False), ("none", True)])
-def test_vertex_resolves_the_baseline_itself_if_nothing_is_pushed(pushes, resolver):
-    tracked = "tracking.mlflow=http://mlflow:5000"
-    found = compiled("vertex", more=f"push.destination={pushes},{tracked}")
+@pytest.mark.parametrize("pushes", ["filesystem", "none", "vertex"])
+def test_vertex_compares_with_what_is_served(pushes):
+    more = "tracking.mlflow=http://mlflow:5000,vertex.serving_image=registry/serving:1"
+    found = compiled("vertex", more=f"push.destination={pushes},{more}")
     [variable] = found.executors["Trainer_executor"]["container"]["env"]
     assert "http://mlflow:5000" in variable["value"]
     baseline = found.tasks["Evaluator"]["inputs"]["artifacts"]["baseline_model"]
     producer = baseline["taskOutputArtifact"]["producerTask"]
-    assert ("resolver" in found.executors[f"{producer}_executor"]) == resolver
-    if not resolver:
-        assert found.constant("LatestBlessedModel", "serving_dir") == "gs://bucket/serving"
-        assert not found.tasks["LatestBlessedModel"]["cachingOptions"]
-        assert not found.tasks["Pusher"]["cachingOptions"]
+    assert producer == "LatestBlessedModel" and not found.tasks[producer]["cachingOptions"]
+    if pushes == "vertex":
+        assert '"image":"registry/serving:1"' in found.constant(producer, "endpoint")
+    else:
+        assert found.constant(producer, "serving_dir") == "gs://bucket/serving"
+    assert pushes == "none" or not found.tasks["Pusher"]["cachingOptions"]
 
 
 def test_a_volume_is_mounted_by_every_step():

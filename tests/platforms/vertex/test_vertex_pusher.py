@@ -1,16 +1,20 @@
 """A push to an endpoint of Vertex AI: the container, the traffic, the previous model, kills."""
 
 import json
+import shutil
 import time
 from unittest.mock import Mock
 
 import grpc
 import pytest
+import tensorflow as tf
 from tfx.types import standard_artifacts
 
+from components.baseline import existing_model
 from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
 from platforms.vertex import pusher
+from platforms.vertex.baseline import DeployedBaseline
 from platforms.vertex.pusher import ENDPOINT_KEY, Endpoint, EndpointSettings
 from tests.platforms.vertex.vertex_server import as_json, serving
 from tests.waiting import in_background, wait
@@ -44,7 +48,8 @@ def push(folder, blessed=True, checked=True, content=None):
     checked_blessing.set_int_custom_property("blessed", int(checked))
     saved = folder / "model" / "Format-Serving"
     saved.mkdir(parents=True, exist_ok=True)
-    (saved / "saved_model.pb").write_text(content or folder.name)
+    if not (saved / "saved_model.pb").exists():
+        (saved / "saved_model.pb").write_text(content or folder.name)
     pusher.Executor().Do(
         {"model": [model], "model_blessing": [blessing], "infra_blessing": [checked_blessing]},
         {"pushed_model": [pushed]},
@@ -220,3 +225,29 @@ def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_agai
     assert states() == ["rolled back", "served", "rolled back"]
     with pytest.raises(InputError, match="the endpoint amazon-reviews: no version no-such-model"):
         Endpoint(SETTINGS).roll_back("no-such-model")
+
+
+def test_the_baseline_is_the_model_that_the_endpoint_serves(vertex, tmp_path):
+    def baseline(candidate):
+        model, own = standard_artifacts.Model(), standard_artifacts.Model()
+        model.uri = str(tmp_path / "baseline" / candidate)
+        own.uri = str(tmp_path / candidate / "model")
+        DeployedBaseline.test_call(endpoint=SETTINGS.model_dump_json(), model=model, candidate=own)
+        if not existing_model({"baseline_model": [model]}, "baseline_model"):
+            return None
+        copied = tf.saved_model.load(model.uri + "/Format-Serving")
+        return copied.value.numpy()
+
+    for value, name in enumerate(("first", "second", "third")):
+        saved = tf.Module()
+        saved.value = tf.Variable(value)
+        tf.saved_model.save(saved, str(tmp_path / name / "model" / "Format-Serving"))
+    assert baseline("first") is None
+    push(tmp_path / "first")
+    push(tmp_path / "second")
+    assert baseline("third") == 1
+    # An unchanged run is compared with the model before it.
+    assert baseline("second") == 0
+    Endpoint(SETTINGS).roll_back()
+    shutil.rmtree(tmp_path / "baseline")
+    assert baseline("third") == 0
