@@ -1,13 +1,11 @@
 """The fixtures of all test folders."""
 
-import hashlib
 import logging
 import os
 import re
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,6 @@ from hypothesis import HealthCheck, settings
 from core import progress
 
 _ROOT = Path(__file__).parents[1]
-_START = time.monotonic()
 
 # The commands set this too: otherwise TensorFlow imports Keras 3, for a quarter of its time.
 os.environ |= {"KERAS_BACKEND": "tensorflow", "TF_USE_LEGACY_KERAS": "1"}
@@ -35,9 +32,6 @@ def pytest_addoption(parser):
     parser.addoption(
         "--exhaustive", action="store_true", help="run the tests that are marked exhaustive too"
     )
-    parser.addoption(
-        "--minutes", type=float, help="begin no exhaustive test later; each commit begins others"
-    )
 
 
 def pytest_collection_modifyitems(config, items):
@@ -49,24 +43,6 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-    if config.getoption("--minutes"):
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=_ROOT, capture_output=True).stdout
-        items.sort(key=lambda item: _place(item, commit))
-
-
-def _place(item, commit):
-    """Return where a test comes: exhaustive ones last, in an order that depends on the commit."""
-    if not item.get_closest_marker("exhaustive"):
-        return b""
-    group = item.get_closest_marker("xdist_group")
-    return hashlib.sha256(commit + (group.args[0] if group else item.nodeid).encode()).digest()
-
-
-def pytest_runtest_setup(item):
-    minutes = item.config.getoption("--minutes")
-    is_late = minutes and time.monotonic() > _START + 60 * minutes
-    if is_late and item.get_closest_marker("exhaustive"):
-        pytest.skip(f"the time for exhaustive tests is over, --minutes={minutes:g}")
 
 
 def pytest_ignore_collect(collection_path, config):
