@@ -143,7 +143,7 @@ def test_a_run_killed_in_transform_and_then_without_the_cache_in_the_trainer(tmp
 
 
 def test_a_terminal_lists_every_component_from_the_first_moment(tmp_path):
-    folder = tmp_path / "runs [bold] :smile: [/]"
+    folder = tmp_path / "runs :smile:"
     workspace = Workspace(folder, {})
     pid, terminal = pty.fork()
     if pid == 0:

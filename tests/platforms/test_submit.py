@@ -1,8 +1,6 @@
 """Checks before a submission, and following a run, on either cluster."""
 
 import itertools
-import os
-import re
 import signal
 import time
 from unittest.mock import Mock
@@ -13,7 +11,6 @@ import yaml
 from google.auth.exceptions import DefaultCredentialsError
 
 from cli import submit as command
-from core import exit_codes
 from core.errors import ConfigError, UserError
 from platforms import follow
 from platforms.vertex.client import check_credentials
@@ -99,19 +96,3 @@ def test_ctrl_c_while_waiting_leaves_the_run_alone(kubeflow):
 
     assert kubeflow(wait=True, report=report) == 130
     assert lines[-1].startswith("interrupted; the run continues, see or stop it at http://127")
-
-
-def test_ctrl_c_while_submitting_reports_that_the_result_is_unknown(kubeflow):
-    answer = kubeflow.server.answer
-
-    def interrupt(request):
-        if request.method == "POST" and request.path.endswith("/runs"):
-            os.kill(os.getpid(), signal.SIGINT)
-        return answer(request)
-
-    kubeflow.server.answer = interrupt
-    message = r"^interrupted; .* amazon-reviews-20\S+ was submitted, check the cluster before a r"
-    with pytest.raises(UserError, match=message) as caught:
-        kubeflow(wait=True)
-    assert caught.value.exit_code == exit_codes.INTERRUPTED
-    assert re.fullmatch("[^\n]+", str(caught.value))
