@@ -110,8 +110,9 @@ def test_a_failure_is_one_line_and_exit_code_1(machine, tools, arguments, messag
 def test_an_installed_package_reports_that_it_requires_a_checkout(tmp_path):
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tmp_path / package)
+    program = [sys.executable, "-c", "from cli.command import main; main()"]
     done = subprocess.run(
-        [sys.executable, "-c", "from cli.command import main; main()", "image", "build"],
+        [*program, "image", "build", "--tool", "docker"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(tmp_path), "PIPELINE_SET": f"cluster.image={IMAGE}"},
         capture_output=True,
