@@ -90,8 +90,9 @@ def provide_baseline(
         logging.info("No other model is served: the evaluation has no baseline")
         write_no_model(model)
         return
-    logging.info("Baseline: %s", destination.folder(served.name))
-    _copy(destination.folder(served.name), model)
+    folder = destination.folder(served.name)
+    logging.info("Baseline: %s", folder)
+    _copy(folder, model)
     model.set_string_custom_property(BASELINE_PROPERTY, _name(served))
 
 
