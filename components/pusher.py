@@ -120,11 +120,11 @@ class ServingFolder(Destination):
         Raises:
           InputError: the model was rolled back.
         """
-        newest = next(versions(self.place), None)
+        newest, content = next(versions(self.place), None), identity(model)
         # A retry of a push whose end was not recorded pushes no second copy.
-        if newest and identity(newest) == identity(model):
+        if newest and identity(newest) == content:
             return newest
-        self.check_not_rolled_back(identity(model))
+        self.check_not_rolled_back(content)
         return self._copy(model)
 
     def pushed_models(self) -> list[PushedModel]:

@@ -99,10 +99,11 @@ class Executor(BlessedExecutor):
             try:
                 endpoint = Endpoint(settings)
                 model = self.GetModelPath(input_dict)
-                endpoint.check_not_rolled_back(identity(model))
+                content = identity(model)
+                endpoint.check_not_rolled_back(content)
                 io_utils.copy_dir(model, os.path.join(uri, _VERSION))
                 # The same id in every push of the model, of at most 63 characters.
-                model_id = f"{settings.name[:46]}-{identity(model)}"
+                model_id = f"{settings.name[:46]}-{content}"
                 if not endpoint.has_uploaded(model_id):
                     endpoint.upload(model_id, uri)
                 return endpoint.serve(model_id), model_id
