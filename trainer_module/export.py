@@ -13,7 +13,6 @@ from preprocessing.settings import Transform
 
 
 def _signature(**dtypes: tf.DType) -> Any:
-    """Return a decorator for functions of tensors with one axis."""
     specs = [tf.TensorSpec([None], dtype, name=name) for name, dtype in dtypes.items()]
     return tf.function(autograph=False, input_signature=specs)
 

@@ -167,10 +167,7 @@ class Training(Section):
         return name, f"auto: no TPU, no TF_CONFIG, {gpus} GPUs, training.devices {devices}"
 
     def with_values(self, values: Mapping[str, Any]) -> Training:
-        """Return these settings with a Tuner's `learning_rate` and hyperparameters.
-
-        A value that is set here remains.
-        """
+        """Return these settings with a Tuner's values for what is not set here."""
         hyperparameters = {**values, **self.hyperparameters}
         rate = hyperparameters.pop("learning_rate", None)
         update = {"learning_rate": self.learning_rate or rate, "hyperparameters": hyperparameters}
@@ -181,15 +178,13 @@ class TrainingJob(Section):
     """One training, independent of the platform; `task.py` reads it as JSON.
 
     Attributes:
-      train_files, eval_files: patterns of transformed TFRecord files, such as FOLDER/*. Only the
-        name of the file is a pattern; `[`, `*` and `?` in FOLDER are ordinary characters.
+      train_files, eval_files: patterns of transformed TFRecord files, such as FOLDER/*; only the
+        name of the file is a pattern.
       transform_graph: folder of the Transform output (TFT's `TFTransformOutput`).
       serving_model_dir: folder for the SavedModel.
       model_run_dir: folder for TensorBoard logs.
       checkpoint_dir: folder for checkpoints; an interrupted training continues from it.
       base_model: SavedModel with the first weights (warm start); None: new weights.
-      training: the `training` section of the settings.
-      transform: the `transform` section.
     """
 
     train_files: list[str]

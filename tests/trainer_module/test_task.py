@@ -95,11 +95,11 @@ def test_a_wrong_setting_is_one_line_and_exit_code_2(file_with, training, capsys
     ("content", "message"),
     [
         (None, "cannot be read: .*No such file"),
-        ("{", "not JSON: "),
-        pytest.param("[" * 100_000, "not JSON: ", id="brackets"),
-        ("[]", "contains a list, a training job is a mapping"),
+        ("{", "Invalid JSON: "),
+        pytest.param("[" * 100_000, "Invalid JSON: ", id="brackets"),
+        ("[]", "Input should be an object"),
         ("{}", r"train_files: Field required"),
-        (b"\xff", "not JSON: "),
+        (b"\xff", "Invalid JSON: "),
     ],
 )
 def test_a_wrong_file_is_one_line_and_exit_code_2(tmp_path, training, capsys, content, message):
@@ -152,7 +152,6 @@ GONE, FAILED = 138, 1
     [
         (tensorflow_error("UnavailableError", "Connection reset by peer"), WORKERS, GONE),
         (tensorflow_error("UnavailableError", "Connection reset by peer"), SERVERS, GONE),
-        (tensorflow_error("AbortedError", "connected with a new incarnation"), WORKERS, GONE),
         (tensorflow_error("FailedPreconditionError", RESTARTED), WORKERS, GONE),
         (tensorflow_error("InternalError", f"no step\n{REMOTE}"), WORKERS, GONE),
         (
@@ -164,8 +163,6 @@ GONE, FAILED = 138, 1
         # A worker beside parameter servers reports its errors and continues.
         (tensorflow_error("InvalidArgumentError", f"no step\n{REMOTE}"), SERVERS, FAILED),
         (tensorflow_error("InvalidArgumentError", "no step"), WORKERS, FAILED),
-        (tensorflow_error("NotFoundError", "/data/train-0.gz"), WORKERS, FAILED),
-        (tensorflow_error("ResourceExhaustedError", "no room"), WORKERS, FAILED),
         (tensorflow_error("UnavailableError", "the bucket"), None, FAILED),
         (RuntimeError("Unavailable"), WORKERS, FAILED),
     ],
@@ -210,13 +207,6 @@ def test_any_other_error_is_a_traceback_and_an_event(file, training, monkeypatch
     assert "Traceback (most recent call last)" in caplog.text and error in caplog.text
 
 
-IN_USER_CODE = """in user code:
-
-    File "training.py", line 1398, in train_function  *
-        return step_function(self, iterator)
-
-    NotFoundError: /data/train-0.gz; No such file or directory
-"""
 IN_A_GRAPH = """Graph execution error:
 
 Detected at node div_no_nan defined at (most recent call last):
@@ -230,10 +220,8 @@ Additional GRPC error information from remote target /job:worker/task:0:
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        (IN_USER_CODE, "NotFoundError: /data/train-0.gz; No such file or directory"),
         (IN_A_GRAPH, "RuntimeError: Collective ops is aborted by: Socket closed"),
         ("no room\non the disk", "RuntimeError: no room"),
-        ("", "RuntimeError"),
     ],
 )
 def test_the_parent_receives_the_relevant_line(file, training, monkeypatch, message, expected):

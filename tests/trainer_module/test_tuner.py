@@ -103,7 +103,7 @@ def test_only_the_failure_of_every_trial_is_an_error(
     records, tmp_path, jobs, monkeypatch, successes
 ):
     fit = tuner.fit
-    numbers = iter(range(6))
+    numbers = iter(range(4))
 
     def fails_later(job, cluster):
         if next(numbers) >= successes:
@@ -111,7 +111,7 @@ def test_only_the_failure_of_every_trial_is_an_error(
         return fit(job, cluster)
 
     monkeypatch.setattr(tuner, "fit", fails_later)
-    found = tuner.tuner_fn(fn_args(records, tmp_path, tuner_trials=6))
+    found = tuner.tuner_fn(fn_args(records, tmp_path, tuner_trials=4))
     if successes:
         found.tuner.search(**found.fit_kwargs)
         assert found.tuner.get_best_hyperparameters()
@@ -122,7 +122,7 @@ def test_only_the_failure_of_every_trial_is_an_error(
         ):
             found.tuner.search(**found.fit_kwargs)
     assert len(jobs) == successes
-    assert next(numbers) == successes + 3, "three failures in a row end the search"
+    assert list(numbers) == [], "a trial is missing"
 
 
 def test_nothing_to_try_is_an_error(records, tmp_path):

@@ -45,10 +45,8 @@ class Reader:
     """Passes over a shard as blocks of serialized Examples, string [BLOCK] or shorter.
 
     Args:
-      shard: the part of a split to read.
       shuffle_buffer: 0: read in order; otherwise each pass reads the files in another order, and
         shuffles with a buffer of about this many Examples.
-      seed: seed of the shuffling.
       cache: keep the Examples of the first pass in memory. Later passes read no file, and have the
         first pass's order of files.
     """
@@ -74,9 +72,8 @@ class Reader:
     def whole(self, number: Any) -> tf.data.Dataset:
         """Return pass `number`, a scalar int64 tensor or an int."""
         seeds = self.seeds(number)
-        if self._cached is not None:
-            return self._shuffled(self._cached, seeds)
-        return self._shuffled(self._read(seeds[0], 0 * self._blocks), seeds)
+        blocks = self._read(seeds[0], 0 * self._blocks) if self._cached is None else self._cached
+        return self._shuffled(blocks, seeds)
 
     def rest(self, number: int, examples: int) -> tf.data.Dataset:
         """Return pass `number` without its first `examples` Examples; call this eagerly.

@@ -23,15 +23,10 @@ number of Examples], float32 [2]."""
 
 
 class Trainable(tf_keras.Model):
-    """A functional model with a loss, for which Keras's `fit` and `evaluate` execute our steps.
+    """The functional model `net` with a loss, for which Keras's `fit` executes our steps.
 
     Its metrics are means over all steps and replicas. Under parameter servers it has none, because
-    there the coordinator adds up the results of the steps.
-
-    Args:
-      net: the functional model whose layers this one has.
-      loss: the loss of each Example.
-      seed: determines the random numbers of the layers, such as dropout, in each step.
+    there the coordinator adds up the results of the steps. The seed determines dropout.
     """
 
     def __init__(self, net: tf_keras.Model, loss: Loss, seed: int = 0):
