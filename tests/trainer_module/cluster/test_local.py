@@ -1,13 +1,10 @@
 """Local clusters: the environment, the logs, failures, signals, and the end of all processes."""
 
-import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -60,25 +57,6 @@ def test_progress_of_the_chief_alone_is_reported(scripted, reported):
         "report('steps', 5 if me == 'worker 0' else 7, 10, me)\n"
     )
     assert reported == [{"unit": "steps", "done": 5, "total": 10, "source": "worker 0"}]
-
-
-def opened_to_children(folder):
-    """Return the open pipes, sockets, and files in the folder of the children."""
-    opened = set()
-    for link in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):  # the descriptor that listed the folder is closed by now
-            opened.add(os.readlink(link))
-    return {target for target in opened if target.startswith(("pipe:", "socket:", str(folder)))}
-
-
-def test_nothing_is_left_open(scripted, tmp_path):
-    opened, threads = opened_to_children(tmp_path), set(threading.enumerate())
-    for _ in range(3):
-        scripted.run("")
-    # Threads and files of earlier tests may still appear and disappear.
-    ours = {thread for thread in threading.enumerate() if thread not in threads}
-    scripted.wait(lambda: not any(thread.is_alive() for thread in ours))
-    assert opened_to_children(tmp_path) <= opened
 
 
 # The end of the training.

@@ -36,33 +36,28 @@ def test_one_process_alone_is_no_cluster(value):
     assert read(value) is None
 
 
-def test_worker_0_is_the_chief_of_a_cluster_without_one():
-    first, second = read(config("worker", 0, worker=2)), read(config("worker", 1, worker=2))
-    assert first.chief and not second.chief
-    assert (first.name, second.name) == ("worker 0", "worker 1")
-    assert second.spec == {"worker": ["worker0.jobs:2222", "worker1.jobs:2222"]}
-    assert second.workers == second.processes == 2
-    assert not second.has_parameter_servers and not second.serves
-
-
-def test_a_chief_is_a_worker_too_without_parameter_servers():
-    chief, worker = read(config("chief", 0, chief=1, worker=2)), config("worker", 0, worker=2)
-    worker["cluster"]["chief"] = ["chief:1"]
-    worker = read(worker)
-    assert chief.chief and not worker.chief
-    assert chief.name == "chief"
-    assert chief.workers == chief.processes == worker.workers == 3
-    assert not chief.serves and not worker.serves
-
-
-def test_workers_beside_parameter_servers_serve_the_chief():
-    counts = {"chief": 1, "worker": 2, "ps": 3}
-    chief, worker, ps = (read(config(kind, 0, **counts)) for kind in ("chief", "worker", "ps"))
-    assert [task.serves for task in (chief, worker, ps)] == [False, True, True]
-    assert [task.chief for task in (chief, worker, ps)] == [True, False, False]
-    assert chief.has_parameter_servers and worker.has_parameter_servers
-    assert (chief.workers, chief.processes) == (2, 6)
-    assert ps.name == "ps 0"
+@pytest.mark.parametrize(
+    ("kind", "index", "counts", "chief", "serves", "workers", "name"),
+    [
+        # Without a chief, worker 0 is the chief.
+        ("worker", 0, {"worker": 2}, True, False, 2, "worker 0"),
+        ("worker", 1, {"worker": 2}, False, False, 2, "worker 1"),
+        # Without parameter servers, the chief is a worker too.
+        ("chief", 0, {"chief": 1, "worker": 2}, True, False, 3, "chief"),
+        ("worker", 0, {"chief": 1, "worker": 2}, False, False, 3, "worker 0"),
+        # With parameter servers, the workers serve the chief.
+        ("chief", 0, {"chief": 1, "worker": 2, "ps": 3}, True, False, 2, "chief"),
+        ("worker", 0, {"chief": 1, "worker": 2, "ps": 3}, False, True, 2, "worker 0"),
+        ("ps", 0, {"chief": 1, "worker": 2, "ps": 3}, False, True, 2, "ps 0"),
+    ],
+)
+def test_the_role_of_a_task_follows_from_the_cluster(
+    kind, index, counts, chief, serves, workers, name
+):
+    task = read(config(kind, index, **counts))
+    assert (task.chief, task.serves, task.workers, task.name) == (chief, serves, workers, name)
+    assert task.processes == sum(counts.values())
+    assert task.has_parameter_servers == ("ps" in counts)
 
 
 def test_an_index_may_be_text_addresses_ipv6_and_other_keys_are_left_alone():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.trainer_module.conftest import make_job, summary
+from tests.trainer_module.conftest import make_job
 from trainer_module import training
 from trainer_module.cluster import resources
 from trainer_module.loop import callbacks
@@ -32,8 +32,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    for module in (callbacks, training):
-        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(callbacks, "time", clock)
     monkeypatch.setattr(callbacks.os, "sched_getaffinity", lambda process: set(range(CPUS)))
     return clock
 
@@ -123,61 +122,6 @@ def test_the_curve_of_a_short_training_has_a_point_for_each_call():
     points = []
     record(TrainingCurve(0, 8, points), 1, 8, at_once=4)
     assert [(point["step"], point["steps"]) for point in points] == [(4, 4), (8, 4)]
-
-
-@pytest.mark.slow
-def test_training_json_has_the_settings_and_durations_of_a_training(
-    records, tmp_path, clock, monkeypatch
-):
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-
-    class SlowInputs(training.Inputs):
-        def __init__(self, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            clock.now += 7.0
-
-    class SlowSteps(training.StopOnNonFiniteLoss):
-        """A callback that is called before `Measurements`."""
-
-        def on_train_batch_end(self, batch, logs=None):
-            super().on_train_batch_end(batch, logs)
-            clock.now += 2.0
-
-        def on_test_batch_end(self, batch, logs=None):
-            clock.now += 30.0
-
-    monkeypatch.setattr(training, "Inputs", SlowInputs)
-    monkeypatch.setattr(training, "StopOnNonFiniteLoss", SlowSteps)
-    trained = training.fit(make_job(records, tmp_path, epochs=2), None)
-    figures = summary(tmp_path)
-    assert figures.pop("peak_rss_bytes") > 2**20
-    assert [point["step"] for point in figures.pop("curve")] == list(range(1, 9))
-    epochs = figures.pop("epoch_metrics")
-    assert len(epochs) == 2
-    assert epochs[-1] == trained.metrics
-    assert figures == {
-        "model": "ngram_linear",
-        "strategy": "OneDeviceStrategy",
-        "strategy_reason": "as set",
-        "processes": 1,
-        "devices": ["CPU:0"],
-        "replicas": 1,
-        "batch_size_per_replica": 16,
-        "examples": 64,
-        "epochs": 2,
-        "steps_per_epoch": 4,
-        "steps": 8,
-        "prepare_seconds": 7.0,
-        "seconds_per_epoch": [8.0, 8.0],
-        "seconds": 23.0,
-        "step_seconds": 2.0,
-        "examples_per_second": 8.0,
-        "cpu_utilisation": CPU_SECONDS_A_SECOND / CPUS,
-        "cpus": CPUS,
-        "parameter_server_bytes": [],
-        **trained.metrics,
-    }
-    assert trained.metrics.keys() == {"loss", "accuracy", "val_loss", "val_accuracy"}
 
 
 @pytest.mark.slow
