@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from core.errors import InputError
 from preprocessing import features
-from preprocessing.reading.records import ReadOptions
+from preprocessing.reading.records import ReadOptions, printable
 
 
 class NoReviews(InputError):
@@ -100,14 +100,11 @@ STAR_COLUMNS = {label for label, _, _ in _CONVENTIONS} - {_LABEL}
 _MAX_SHOWN = 30
 
 
-def find_columns(
-    path: str, present: Sequence[str], options: ReadOptions, separated: str = ""
-) -> Columns:
+def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Columns:
     """Return the columns to read: those set in `options`, others by their names in known datasets.
 
     Names are compared without regard to case. The label may be missing if `options.labels` is
-    optional, and further columns may always be missing. `separated` describes the separator of the
-    columns, for messages.
+    optional, and further columns may always be missing.
 
     Raises:
         NoReviews: a column that `options` names is not among `present`; or `options` does not name
@@ -115,7 +112,9 @@ def find_columns(
     """
     optional = options.labels == "optional"
     chosen = {part: name for part, name in options.columns.items() if name}
-    columns_are = f"its columns{separated} are {_shown(present)}"
+    more = f" and {len(present) - _MAX_SHOWN} more" if len(present) > _MAX_SHOWN else ""
+    shown = ", ".join(printable(name)[:60] for name in present[:_MAX_SHOWN]) or "none"
+    columns_are = f"its columns are {shown}{more}"
     if optional and chosen.get(_LABEL) not in present:
         chosen.pop(_LABEL, None)
     wanted = {f"data.columns.{part}": name for part, name in chosen.items()}
@@ -168,9 +167,3 @@ def unused_columns(present: Sequence[str], columns: Columns) -> tuple[str, ...]:
     known = {name for convention in _CONVENTIONS for name in convention}
     read = {*columns[:3], *columns.further}
     return tuple(name for name in present if name.lower() in known and name not in read)
-
-
-def _shown(present: Sequence[str]) -> str:
-    shown = ", ".join(name[:60] for name in present[:_MAX_SHOWN]) or "none"
-    more = f" and {len(present) - _MAX_SHOWN} more" if len(present) > _MAX_SHOWN else ""
-    return f"{shown}{more}"

@@ -6,13 +6,12 @@ data, one file may contain only the labels 1 and 2, and only another file shows 
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import takewhile
+from pathlib import PurePath
 
 from core.errors import InputError
 from preprocessing.reading.columns import Layout, NoReviews
@@ -29,7 +28,6 @@ _MAX_LINES = 4
 _FORMATS = {"fasttext": "fastText", "csv": "CSV", "jsonl": "JSON lines", "parquet": "Parquet"}
 _MAX_LABELS = 5
 _MAX_CHARACTERS = 30
-_MAX_RANGE = 20
 
 
 def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[Layout]:
@@ -45,8 +43,7 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
         found = [item for item in inspections if isinstance(item, Inspection)]
         for file, item in zip(files, inspections, strict=True):
             if isinstance(item, NoReviews):
-                read = {other.path for other in found}
-                how = _leave_out(file, files, read, options.labels == "optional")
+                how = _leave_out(file, files, {other.path for other in found}, options)
                 raise InputError(f"{item}{how}") from item
         layouts = _with_scale(found, options)
         if options.labels == "required":
@@ -63,7 +60,7 @@ def _inspect(file: SourceFile, options: ReadOptions) -> Inspection | NoReviews:
 
 
 def _leave_out(
-    file: SourceFile, files: Sequence[SourceFile], read: set[str], optional: bool
+    file: SourceFile, files: Sequence[SourceFile], read: set[str], options: ReadOptions
 ) -> str:
     """Return how to leave out a file that is no reviews; empty if no file is reviews.
 
@@ -71,24 +68,19 @@ def _leave_out(
       file: the file.
       files: all files of the input.
       read: the paths of the files that are reviews.
-      optional: whether labels are optional, as in batch scoring, which has no `data.splits`.
+      options: without required labels, as in batch scoring, there is no `data.splits`.
     """
     of_group = [other.path for other in files if other.group == file.group]
     wanted = [path for path in of_group if path in read]
     if not wanted:
         return ""
-    first = "; if it contains no reviews, "
-    if optional:
-        return f"{first}name only the other files in --input"
-    names = [os.path.basename(path) for path in wanted]
-    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
-    beginning = "".join(letters[0] for letters in same)
-    ends = [".".join(["*", *names[0].split(".")[number:]]) for number in (-1, -2)]
-    for glob in (f"**/{name}" for name in (names[0], *ends, f"{beginning}*")):
-        if [path for path in of_group if matches(path, glob)] == wanted:
-            split = "train" if file.group == "all" else file.group
-            return f"{first}leave it out: set data.splits={{{split}: '{glob}'}}"
-    return f"{first}move it out of the folder"
+    split = "train" if file.group == "all" else file.group
+    how = "; if it contains no reviews, leave it out: "
+    name = PurePath(wanted[0])
+    for glob in (f"**/{name.name}", f"**/*{name.suffix}"):
+        if options.labels == "required" and wanted == [p for p in of_group if matches(p, glob)]:
+            return f"{how}set data.splits={{{split}: '{glob}'}}"
+    return f"{how}move it to another folder"
 
 
 def detect_format(path: str, options: ReadOptions) -> Layout:
@@ -145,10 +137,10 @@ def _find_scale(found: Sequence[Inspection]) -> str:
     """Return the scale that fits all inspected labels.
 
     A -1 means -1 to 1. A 0 means 0 and 1, or 0 to 4 if a file also has a 4. Without a 0, a 4 or 5
-    means stars. So does a 3, unless there is a 2, which means 1 and 2 without a 3. If all numbers
-    are 1, several scales fit, with opposite meanings. fastText and CSV files without a header are
-    an exception: they come from one family of datasets, whose labels are 1 and 2. Without any
-    number the labels are words, at least one of which must be known.
+    means stars. So does a 3, unless there is a 2. A 2 means 1 and 2, unless a column of another
+    file has stars. If all numbers are 1, several scales fit, with opposite meanings. fastText and
+    CSV files without a header are an exception: they come from one family of datasets, whose labels
+    are 1 and 2. Without any number the labels are words, at least one of which must be known.
     """
     with_labels = [item for item in found if item.labels]
     seen = {label for item in with_labels for label in item.labels or ()}
@@ -164,65 +156,40 @@ def _find_scale(found: Sequence[Inspection]) -> str:
         return "0 and 1"
     if least == 0 and most == 4 and any({"0", "4"} <= (item.labels or set()) for item in found):
         return "0 to 4"
-    if least < 1 or (most == 3 and 2 in numbers):
-        raise InputError(_unknown_labels(with_labels))
-    if most > 2:
+    if least >= 1 and most > 2 and not (most == 3 and 2 in numbers):
         return STARS
-    stars = [item for item in found if item.layout.label_scale == STARS and item.labels is None]
-    if stars:
-        column = stars[0].layout.columns
-        raise InputError(
-            f"{_first(with_labels, most)} has no label above {most}, and {stars[0].path} has "
-            f"stars in its column {column.label if column else 'label'}: 2 is positive if the "
-            "labels are 1 and 2, and negative if they are 1 to 5; read the files in two runs, or "
-            "set data.labels={1: 0, 2: 0, 3: null, 4: 1, 5: 1}"
-        )
-    if most == 2 or all(_counts_from_one(item.layout) for item in with_labels):
+    stars = next((item.path for item in found if item.labels is None), None)
+    counts_from_one = most == 2 or all(_counts_from_one(item.layout) for item in with_labels)
+    if least >= 1 and most <= 2 and counts_from_one and not stars:
         return "1 and 2"
-    raise InputError(
-        f"{_first(with_labels, 1)}: every inspected label is 1, which is positive beside 0 and "
-        "negative beside 2: set data.labels={0: 0, 1: 1} or data.labels={1: 0, 2: 1}"
-    )
+    raise InputError(_unknown_labels(with_labels, stars))
 
 
-def _first(found: Sequence[Inspection], label: object) -> str:
-    """Return the path of the first file that has a label."""
-    return next(item.path for item in found if str(label) in (item.labels or ()))
-
-
-def _unknown_labels(found: Sequence[Inspection]) -> str:
-    """Return the message for labels without a certain meaning, with a mapping to set.
-
-    The mapping of numbers is by their order; words have none.
-    """
+def _unknown_labels(found: Sequence[Inspection], stars: str | None = None) -> str:
+    """Return the message for labels without a certain meaning, beside those of a file of stars."""
     labels = sorted({label for item in found for label in item.labels or ()})
-    numbers = sorted(int(label) for label in labels if re.fullmatch("-?[0-9]{1,3}", label))
-    if numbers:
-        labels = [str(number) for number in numbers]
-        least, most = numbers[0], numbers[-1]
-        middle = (least + most) / 2
-        every = range(least, most + 1) if most - least <= _MAX_RANGE else numbers
-        meanings = [f"{n}: {'null' if n == middle else int(n > middle)}" for n in every]
-        how = f", such as {{{', '.join(meanings)}}}"
-    else:
-        meanings = [f"'{printable(label)[:_MAX_CHARACTERS]}': ?" for label in labels[:_MAX_LABELS]]
-        how = f"={{{', '.join(meanings)}}}"
-    paths = dict.fromkeys((_first(found, labels[0]), _first(found, labels[-1])))
-    remedies = [f"set data.labels{how} (0 negative, 1 positive, null left out)"]
-    if len(paths) > 1:
-        remedies.append("read the files in two runs")
-    if any(item.layout.columns for item in found):
-        remedies.append("set data.columns.label to the column of the labels")
+    labels = sorted((n for n in labels if re.fullmatch("-?[0-9]{1,3}", n)), key=int) or labels
+    with_these = [
+        next(item.path for item in found if item.labels and label in item.labels)
+        for label in (labels[0], labels[-1])
+    ]
+    meanings = ", ".join(f"{_short(label)}: ?" for label in labels[:_MAX_LABELS])
+    columns = any(item.layout.columns for item in found)
     return (
-        f"{' and '.join(paths)} {'has' if len(paths) == 1 else 'have'} the labels "
-        f"{_shown(labels)}, whose meaning is not certain: {', or '.join(remedies)}"
+        f"{' and '.join(dict.fromkeys(with_these))}: the meaning of the labels {_shown(labels)} is "
+        f"not certain{f' beside the stars of {stars}' if stars else ''}: set "
+        f"data.labels={{{meanings}}}, where 0 is negative, 1 is positive and null is left out"
+        + (", or data.columns.label to the column of the labels" if columns else "")
     )
 
 
 def _shown(labels: Sequence[str]) -> str:
     more = f" and {len(labels) - _MAX_LABELS} more" if len(labels) > _MAX_LABELS else ""
-    names = (printable(label)[:_MAX_CHARACTERS] for label in labels[:_MAX_LABELS])
-    return (", ".join(names) or "none") + more
+    return (", ".join(map(_short, labels[:_MAX_LABELS])) or "none") + more
+
+
+def _short(label: str) -> str:
+    return printable(label)[:_MAX_CHARACTERS]
 
 
 def _counts_from_one(layout: Layout) -> bool:

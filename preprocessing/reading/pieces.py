@@ -50,13 +50,10 @@ def cut_file(path: str, layout: Layout) -> list[Piece]:
       InputError: the file cannot be opened.
     """
     size = file_size(path)
-    try:
-        with open_raw(path) as raw:
-            packed = compression(path, raw.read(MAGIC_BYTES))
-    except CorruptArchive:
-        return [Piece(path, layout, 0, 0, None, False, size)]
+    with open_raw(path) as raw:
+        packed = compression(path, raw.read(MAGIC_BYTES))
     factor = 2.0 if layout.format == "parquet" else _UNPACKED[packed]
-    if layout.format not in LINE_FORMATS or packed not in (None, "bz2"):
+    if layout.format not in LINE_FORMATS or packed not in (None, "bz2") or not size:
         return [Piece(path, layout, 0, 0, None, False, int(size * factor))]
     count = max(1, round(size / (_BZ2_BYTES if packed else _PLAIN_BYTES)))
     edges = [size * index // count for index in range(count + 1)]

@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from preprocessing.reading.archives import CorruptArchive, DecompressedStream
+from preprocessing.reading.archives import DecompressedStream
 from preprocessing.reading.files import file_size, open_bytes
 from preprocessing.reading.formats import csv, fasttext, jsonl, parquet
 from preprocessing.reading.lines import Lost, split_lines
 from preprocessing.reading.pieces import Piece, decompress
-from preprocessing.reading.records import CORRUPT_ARCHIVE, Batch, in_batches, rejected
+from preprocessing.reading.records import Batch, in_batches
 
 _LINE_PARSERS = {
     "fasttext": fasttext.make_parser,
@@ -58,12 +58,7 @@ def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
 
 def _read_stream(piece: Piece) -> Iterator[Batch]:
     """Yield the batches of a CSV or Parquet file, which is read as a whole."""
-    try:
-        stream = open_bytes(piece.path)
-    except CorruptArchive as damage:
-        yield Batch(rejected=[rejected(1, CORRUPT_ARCHIVE, damage.detail)])
-        return
-    with stream:
+    with open_bytes(piece.path) as stream:
         yield from in_batches(
             _STREAM_READERS[piece.layout.format](piece.path, stream, piece.layout)
         )

@@ -161,15 +161,15 @@ def rejected(position: int, reason: str, value: object) -> Rejected:
 
 
 def text_problem(text: str) -> str | None:
-    """Return the character that a text in an Example must not have; None if there is none."""
+    """Return a text from its first NUL or lone surrogate on; None if it has none of them."""
     if "\0" in text:
-        return "a NUL character"
+        return text[text.index("\0") :]
     if text.isascii():
         return None
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        return f"the lone surrogate U+{ord(text[error.start]):04X}"
+        return text[error.start :]
     return None
 
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, takewhile
-from typing import BinaryIO
 
-from preprocessing.fast import bz2_blocks
-from preprocessing.reading.archives import MAGIC_BYTES, CorruptArchive, compression
-from preprocessing.reading.columns import Dialect
-from preprocessing.reading.files import open_raw
+from preprocessing.reading.archives import MAGIC_BYTES, compression
+from preprocessing.reading.columns import Dialect, Layout
+from preprocessing.reading.files import file_size, open_raw
 from preprocessing.reading.formats.csv import sampled_records
+from preprocessing.reading.lines import Lines, split_lines
+from preprocessing.reading.pieces import Piece, decompress
 
 _PLACES = 8
 _BYTES = 1 << 16
 _BZ2_PLACES = 3
 _LAST_BZ2_BYTES = 1 << 20
-"""Bytes at the end of a bz2 file that are searched. They contain the start of the last block."""
+"""Bytes at the end of a bz2 file that are read. They contain the start of the last block."""
 
 
 def samples(path: str) -> Iterator[bytes]:
@@ -26,43 +25,22 @@ def samples(path: str) -> Iterator[bytes]:
 
     A gzip or zstd file yields nothing, because it can only be read from its start.
     """
-    try:
-        with open_raw(path) as raw:
-            packed = compression(path, raw.read(MAGIC_BYTES))
-            size = raw.seek(0, os.SEEK_END)
-            if packed is None:
-                pieces = _plain(raw, size)
-            elif packed == "bz2":
-                pieces = _bz2(raw, size)
-            else:
-                return
-            for piece in pieces:
-                start, end = piece.find(b"\n") + 1, piece.rfind(b"\n") + 1
-                yield piece[start:end]
-    except CorruptArchive:
+    with open_raw(path) as raw:
+        packed = compression(path, raw.read(MAGIC_BYTES))
+    if packed not in (None, "bz2"):
         return
-
-
-def _plain(raw: BinaryIO, size: int) -> Iterator[bytes]:
-    for place in range(1, _PLACES + 1):
-        start = max(0, size * place // _PLACES - _BYTES)
-        raw.seek(start)
-        # The file's last line may end without a line break.
-        yield raw.read(_BYTES) + (b"\n" if place == _PLACES else b"")
-
-
-def _bz2(raw: BinaryIO, size: int) -> Iterator[bytes]:
+    size, places = file_size(path), _BZ2_PLACES if packed else _PLACES
     with ThreadPoolExecutor(1) as pool:
-        for place in range(1, _BZ2_PLACES + 1):
-            is_last = place == _BZ2_PLACES
-            start = size - _LAST_BZ2_BYTES if is_last else size * place // _BZ2_PLACES
-            blocks = bz2_blocks.read_blocks(raw, max(0, start), pool, 0)
-            found = [
-                block.data
-                for block in islice(blocks, None if is_last else 1)
-                if isinstance(block, bz2_blocks.Content)
-            ]
-            yield b"".join(found) + (b"\n" if is_last else b"")
+        for place in range(1, places + 1):
+            is_last = place == places
+            start, end = size * place // places - _BYTES, size * place // places
+            if packed:
+                start, end = size - _LAST_BZ2_BYTES if is_last else end, size
+            piece = Piece(path, Layout("empty"), 0, max(1, start), end, bool(packed), 0)
+            found = split_lines(decompress(piece, pool), piece.start)
+            lines = (item.data for item in found if isinstance(item, Lines))
+            # Of a bz2 file a place is one block.
+            yield from islice(lines, None if is_last else 1)
 
 
 def csv_sample(lines: bytes, width: int, dialect: Dialect) -> list[list[str]]:

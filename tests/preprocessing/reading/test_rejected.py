@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.errors import InputError
 from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.formats import parquet as parquet_format
 from preprocessing.reading.lines import MAX_LINE_BYTES
@@ -20,7 +19,6 @@ from tests.preprocessing.reading.review_files import (
     csv_text,
     expected,
     got,
-    one_line,
     parquet_bytes,
     read,
     reasons,
@@ -220,16 +218,6 @@ def test_parquet_types(folder, label, text):
     assert len(found) == 2
     assert isinstance(found[0], Review) and found[0].text in ("a", "a b", "7")
     assert reasons(found[1:])[0] in ("no_text", "invalid_utf8")
-
-
-@pytest.mark.parametrize(
-    "kind", [pa.struct([("a", pa.int64())]), pa.map_(pa.string(), pa.string())]
-)
-def test_a_parquet_column_that_is_not_text_is_refused(folder, kind):
-    data = parquet_bytes({"rating": [1], "text": pa.array([None], kind)})
-    with pytest.raises(InputError) as error:
-        read(write(folder, "nested.parquet", data))
-    one_line(error, "nested.parquet", "column text is of type", "write it as a string")
 
 
 def test_the_rows_of_a_damaged_row_group_are_rejected(folder):
