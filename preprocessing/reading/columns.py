@@ -34,19 +34,12 @@ class Dialect(NamedTuple):
     Attributes:
       separator: the character between two fields.
       quoted: whether a field may be in quotes. If not, a quote is a character like any other.
-      ends_with_cr: whether a line ends with CR alone.
       escaped: whether a backslash and an `n` in a text are read as a line break.
     """
 
     separator: str = ","
     quoted: bool = True
-    ends_with_cr: bool = False
     escaped: bool = False
-
-    @property
-    def with_separator(self) -> str:
-        """The separator in words, for messages; empty for a comma."""
-        return SEPARATORS[self.separator]
 
 
 SEPARATORS = {
@@ -55,6 +48,7 @@ SEPARATORS = {
     ";": " separated by semicolons",
     "|": " separated by |",
 }
+"""Character -> its description, empty for the usual one."""
 COMMAS = Dialect()
 
 
@@ -64,7 +58,6 @@ class Layout:
 
     `label_scale` is one of `labels.SCALES`, unless `label_map` has the meaning of the labels.
     `header` is the header of a CSV file; None for a CSV file without a header and other formats.
-    `unused` has the columns that are not read although they have the name of a part of a review.
     `scale_is_guessed` is True if the scale was inferred from some of the labels. `labels` is
     required or optional, see `ReadOptions`.
     """
@@ -75,7 +68,6 @@ class Layout:
     label_map: Mapping[str, int | None] = field(default_factory=dict)
     header: tuple[str, ...] | None = None
     dialect: Dialect = COMMAS
-    unused: tuple[str, ...] = ()
     scale_is_guessed: bool = False
     labels: str = "required"
 
@@ -160,10 +152,3 @@ def _by_convention(
     # Several conventions share the name of the text, and differ in the other names.
     complete = [columns for columns in found if columns.label or optional]
     return max(complete, key=lambda found: (bool(found.label), bool(found.title)), default=None)
-
-
-def unused_columns(present: Sequence[str], columns: Columns) -> tuple[str, ...]:
-    """Return the columns that are not read although they have the name of a part of a review."""
-    known = {name for convention in _CONVENTIONS for name in convention}
-    read = {*columns[:3], *columns.further}
-    return tuple(name for name in present if name.lower() in known and name not in read)

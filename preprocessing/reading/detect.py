@@ -9,9 +9,8 @@ from __future__ import annotations
 import codecs
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import Any, NamedTuple
 
 from core.errors import InputError
@@ -25,7 +24,6 @@ from preprocessing.reading.columns import (
     Layout,
     NoReviews,
     find_columns,
-    unused_columns,
 )
 from preprocessing.reading.contents import refuse_other_content
 from preprocessing.reading.files import open_bytes
@@ -35,7 +33,6 @@ from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.formats.parquet import label_values, open_parquet
 from preprocessing.reading.labels import STARS, is_headerless, labels_among
 from preprocessing.reading.records import ReadOptions, printable
-from preprocessing.reading.samples import csv_sample, samples
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
 _HEAD = 1 << 20
@@ -53,13 +50,11 @@ class Inspection(NamedTuple):
         layout: how to read the file; `layouts` decides its scale, unless `labels` is None.
         labels: the inspected labels, see `labels.canonical`; None if the column determines the
             scale, or labels are not read.
-        complete: whether all labels of the file were inspected.
     """
 
     path: str
     layout: Layout
     labels: frozenset[str] | None
-    complete: bool
 
 
 def inspect(path: str, options: ReadOptions) -> Inspection:
@@ -69,45 +64,34 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
         InputError: the file cannot be opened, has an unknown format or lacks a column (`NoReviews`
             if no reviews were recognised).
     """
-    head, is_all = _read_head(path)
-    layout, labels, labels_in = _detect(path, head, options)
+    layout, labels = _detect(path, _read_head(path), options)
     layout = replace(layout, labels=options.labels)
     column = (layout.columns and layout.columns.label) or ""
     has_stars = column.lower() in STAR_COLUMNS and not options.label_map
     if has_stars or options.labels == "optional":
-        return Inspection(path, replace(layout, label_scale=STARS), None, is_all)
-    if labels_in and not is_all:
-        labels = chain(labels, chain.from_iterable(map(labels_in, samples(path))))
-    return Inspection(path, layout, frozenset(labels_among(labels)), is_all)
+        return Inspection(path, replace(layout, label_scale=STARS), None)
+    return Inspection(path, layout, frozenset(labels_among(labels)))
 
 
-class _Detected(NamedTuple):
-    """The layout of a file, and its labels.
-
-    Attributes:
-        layout: how to read the file.
-        labels: those in the head of the file; reading them may take time.
-        labels_in: returns the labels in lines from another place of the file.
-    """
-
-    layout: Layout
-    labels: Iterable[object] = ()
-    labels_in: Callable[[bytes], Iterable[object]] | None = None
+_Detected = tuple[Layout, Iterable[object]]
+"""The layout of a file, and labels of it, which are read only if they are used."""
 
 
 def _detect(path: str, head: bytes, options: ReadOptions) -> _Detected:
     # An archive that is damaged at its start has no content either.
     if not head.strip():
-        return _Detected(Layout("empty"))
+        return Layout("empty"), ()
     data = head.removeprefix(codecs.BOM_UTF8)
-    found = options.format if options.format != "auto" else _find_format(path, data, options)
-    if found in ("fasttext", "jsonl") and b"\n" not in data and b"\r" in data.strip():
+    # A quoted field may contain line breaks.
+    outside = re.sub(rb'"[^"]*"', b"", data).strip()
+    if b"\r" in outside and b"\n" not in outside and not data.startswith(_PARQUET):
         raise InputError(
             f"{path} has lines that end with CR alone: convert it with "
             r"`tr '\r' '\n' < FILE > NEW_FILE`"
         )
+    found = options.format if options.format != "auto" else _find_format(path, data, options)
     if found == "fasttext":
-        return _Detected(Layout("fasttext"), fasttext.first_labels(data), fasttext.first_labels)
+        return Layout("fasttext"), fasttext.first_labels(data)
     if found == "jsonl":
         return _jsonl_layout(path, data, options)
     if found == "parquet":
@@ -115,10 +99,8 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> _Detected:
     return _csv_layout(path, data, options)
 
 
-def _read_head(path: str) -> tuple[bytes, bool]:
-    """Return the first lines of the content of a file, and whether they are all of it.
-
-    A line that the limit or the damage of an archive cuts is left out.
+def _read_head(path: str) -> bytes:
+    """Return the first lines of the content of a file, without one that is cut.
 
     Raises:
         InputError: see `open_bytes` and `refuse_other_content`.
@@ -132,10 +114,9 @@ def _read_head(path: str) -> tuple[bytes, bool]:
     except CorruptArchive:
         damaged = True
     refuse_other_content(path, bytes(head[:512]), packed)
-    is_all = len(head) < _HEAD and not damaged
-    if damaged or (not is_all and b"\n" in head):
+    if damaged or (len(head) == _HEAD and b"\n" in head):
         del head[head.rfind(b"\n") + 1 :]
-    return bytes(head), is_all
+    return bytes(head)
 
 
 def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
@@ -165,12 +146,8 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
 def _jsonl_layout(path: str, head: bytes, options: ReadOptions) -> _Detected:
     present = list(dict.fromkeys(name for fields in _objects(head) for name in fields))
     columns = find_columns(path, present, options)
-
-    def labels_in(lines: bytes) -> Iterator[object]:
-        return (fields.get(columns.label or "") for fields in _objects(lines))
-
-    layout = Layout("jsonl", columns, unused=unused_columns(present, columns))
-    return _Detected(layout, labels_in(head), labels_in)
+    labels = (fields.get(columns.label or "") for fields in _objects(head))
+    return Layout("jsonl", columns), labels
 
 
 def _objects(lines: bytes) -> Iterator[dict[str, Any]]:
@@ -188,21 +165,15 @@ def _parquet_layout(path: str, options: ReadOptions) -> _Detected:
     with open_bytes(path) as stream:
         names = open_parquet(path, stream).schema_arrow.names
     columns = find_columns(path, names, options)
-    return _Detected(Layout("parquet", columns, unused=unused_columns(names, columns)), labels())
+    return Layout("parquet", columns), labels()
 
 
 def _csv_layout(path: str, head: bytes, options: ReadOptions) -> _Detected:
     columns, header, dialect = _csv_columns(path, head, options)
     names = [field.strip() for field in header or columns[:3] if field is not None]
     at = names.index(columns.label) if columns.label else 0
-
-    def labels_in(lines: bytes) -> Iterator[object]:
-        return (fields[at] for fields in csv_sample(lines, len(names), dialect))
-
     rows = (r for r in _records(head, dialect) if len(r) == len(names) and tuple(r) != header)
-    unused = unused_columns(names, columns)
-    layout = Layout("csv", columns, header=header, dialect=dialect, unused=unused)
-    return _Detected(layout, (fields[at] for fields in rows), labels_in)
+    return Layout("csv", columns, header=header, dialect=dialect), (fields[at] for fields in rows)
 
 
 def _csv_columns(
@@ -228,12 +199,8 @@ def _csv_columns(
 
 def _dialects(head: bytes) -> Iterator[Dialect]:
     """Yield the possible dialects of a CSV file, the most frequent one first."""
-    ends_with_cr = head.count(b"\r") > head.count(b"\r\n")
-    if ends_with_cr:
-        outside = re.sub(rb'"[^"]*"', b"", head)
-        ends_with_cr = len(re.findall(rb"\r(?!\n)", outside)) > outside.count(b"\n")
     for separator in SEPARATORS:
-        dialect = Dialect(separator, ends_with_cr=ends_with_cr)
+        dialect = Dialect(separator)
         if separator == "\t" and b'"' in head:
             # Spreadsheets write quoted fields, and Amazon's own open data has lone quotes.
             plain = dialect._replace(quoted=False)

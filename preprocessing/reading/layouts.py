@@ -6,19 +6,18 @@ data, one file may contain only the labels 1 and 2, and only another file shows 
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import PurePath
 
 from core.errors import InputError
-from preprocessing.reading.columns import Layout, NoReviews
+from preprocessing.reading.columns import SEPARATORS, Layout, NoReviews
 from preprocessing.reading.copies import refuse_copies
 from preprocessing.reading.detect import Inspection, inspect
 from preprocessing.reading.files import SourceFile
-from preprocessing.reading.globs import matches
 from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, STARS, WORDS
 from preprocessing.reading.records import ReadOptions, printable
 
@@ -35,80 +34,38 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
 
     Raises:
         InputError: see `detect.inspect`. If labels are required, also: the labels fit no scale, or
-            fit several scales with opposite meanings; a setting has no effect; or two files of a
-            group contain the same reviews.
+            fit several scales with opposite meanings; `data.columns` has no effect; or two files of
+            a group contain the same reviews.
     """
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        inspections = list(pool.map(lambda file: _inspect(file, options), files))
-        found = [item for item in inspections if isinstance(item, Inspection)]
-        for file, item in zip(files, inspections, strict=True):
-            if isinstance(item, NoReviews):
-                how = _leave_out(file, files, {other.path for other in found}, options)
-                raise InputError(f"{item}{how}") from item
+        tried = [pool.submit(inspect, file.path, options) for file in files]
+        found = [task.result() for task in tried if not isinstance(task.exception(), NoReviews)]
+        for task in tried:
+            if error := task.exception():
+                raise InputError(f"{error}{_leave_out(found, options)}") from error
         layouts = _with_scale(found, options)
         if options.labels == "required":
-            _refuse_settings_without_effect(found, layouts, options)
+            if options.columns and all(layout.columns is None for layout in layouts):
+                name, column = next(iter(options.columns.items()))
+                raise InputError(
+                    f"data.columns.{name} is '{column}', but every file is fastText, which has no "
+                    "columns: remove the setting, or set data.format"
+                )
             refuse_copies(files, layouts, pool)
     return layouts
 
 
-def _inspect(file: SourceFile, options: ReadOptions) -> Inspection | NoReviews:
-    try:
-        return inspect(file.path, options)
-    except NoReviews as error:
-        return error
-
-
-def _leave_out(
-    file: SourceFile, files: Sequence[SourceFile], read: set[str], options: ReadOptions
-) -> str:
-    """Return how to leave out a file that is no reviews; empty if no file is reviews.
-
-    Args:
-      file: the file.
-      files: all files of the input.
-      read: the paths of the files that are reviews.
-      options: without required labels, as in batch scoring, there is no `data.splits`.
-    """
-    of_group = [other.path for other in files if other.group == file.group]
-    wanted = [path for path in of_group if path in read]
-    if not wanted:
+def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
+    """Return how to leave out a file that is no reviews; empty if no file is reviews."""
+    if not found:
         return ""
-    split = "train" if file.group == "all" else file.group
-    how = "; if it contains no reviews, leave it out: "
-    name = PurePath(wanted[0])
-    for glob in (f"**/{name.name}", f"**/*{name.suffix}"):
-        if options.labels == "required" and wanted == [p for p in of_group if matches(p, glob)]:
-            return f"{how}set data.splits={{{split}: '{glob}'}}"
-    return f"{how}move it to another folder"
-
-
-def detect_format(path: str, options: ReadOptions) -> Layout:
-    """Return the layout of the only file of an input.
-
-    Raises:
-        InputError: see `decide_layouts`.
-    """
-    return _with_scale([inspect(path, options)], options)[0]
-
-
-def _refuse_settings_without_effect(
-    found: Sequence[Inspection], layouts: Sequence[Layout], options: ReadOptions
-) -> None:
-    if options.columns and all(layout.columns is None for layout in layouts):
-        name, column = next(iter(options.columns.items()))
-        raise InputError(
-            f"data.columns.{name} is '{column}', but every file is fastText, which has no "
-            "columns: remove the setting, or set data.format"
-        )
-    labels = {label for item in found for label in item.labels or ()}
-    # Labels behind the inspected ones may be in the setting.
-    is_complete = all(item.complete for item in found)
-    if options.label_map and is_complete and not labels & options.label_map.keys():
-        raise InputError(
-            "data.labels has none of the labels of the files, which are "
-            f"{_shown(sorted(labels))}: set other labels, or remove the setting"
-        )
+    if options.labels == "optional":
+        return "; if it contains no reviews, name only the other files in --input"
+    name = os.path.basename(found[0].path)
+    return (
+        "; if it contains no reviews, leave it out with data.splits, such as "
+        f"data.splits={{train: '**/{name}'}}"
+    )
 
 
 def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layout]:
@@ -134,13 +91,10 @@ def _is_fasttext(item: Inspection) -> bool:
 
 
 def _find_scale(found: Sequence[Inspection]) -> str:
-    """Return the scale that fits all inspected labels.
+    """Return the scale that fits all inspected labels, by the table in docs/reference/data.md.
 
-    A -1 means -1 to 1. A 0 means 0 and 1, or 0 to 4 if a file also has a 4. Without a 0, a 4 or 5
-    means stars. So does a 3, unless there is a 2. A 2 means 1 and 2, unless a column of another
-    file has stars. If all numbers are 1, several scales fit, with opposite meanings. fastText and
-    CSV files without a header are an exception: they come from one family of datasets, whose labels
-    are 1 and 2. Without any number the labels are words, at least one of which must be known.
+    Labels that are all 1 fit several scales, with opposite meanings. fastText and CSV files without
+    a header are an exception: they come from one family of datasets, whose labels are 1 and 2.
     """
     with_labels = [item for item in found if item.labels]
     seen = {label for item in with_labels for label in item.labels or ()}
@@ -220,14 +174,11 @@ def _way(layout: Layout) -> str:
     if layout.columns is None:
         # Without labels, fastText is plain text.
         return f"{format}: label {scale}" if layout.labels == "required" else "lines of text"
-    format += layout.dialect.with_separator
+    format += SEPARATORS[layout.dialect.separator]
     if layout.format == "csv" and layout.header is None:
         title = ", title" if layout.columns.title else ""
         return f"{format} without a header: label {scale}{title}, text"
     label, title, text = (f"`{name}`" if name else "-" for name in layout.columns[:3])
     labels = f"label {label} {scale}, " if layout.labels == "required" else ""
     further = "".join(f", `{name}`" for name in layout.columns.further if name)
-    unused = ", ".join(f"`{name}`" for name in layout.unused)
-    return f"{format}: {labels}title {title}, text {text}{further}" + (
-        f"; not read: {unused}" if unused else ""
-    )
+    return f"{format}: {labels}title {title}, text {text}{further}"

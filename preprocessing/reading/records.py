@@ -145,14 +145,12 @@ def printable(value: object) -> str:
     """Return a value as printable text of at most 200 characters, for `Rejected.detail`."""
     if isinstance(value, bytes):
         value = value[:_DETAIL_CHARACTERS].decode("utf-8", "backslashreplace")
-    if isinstance(value, str):
-        shown = "".join(
-            char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-            for char in value[:_DETAIL_CHARACTERS]
-        )
-    else:
-        shown = ascii(reprlib.repr(value))[1:-1]
-    return shown[:_DETAIL_CHARACTERS]
+    text = value if isinstance(value, str) else reprlib.repr(value)
+    shown = (
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        for char in text[:_DETAIL_CHARACTERS]
+    )
+    return "".join(shown)[:_DETAIL_CHARACTERS]
 
 
 def rejected(position: int, reason: str, value: object) -> Rejected:

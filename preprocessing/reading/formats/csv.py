@@ -104,8 +104,6 @@ def _numbered_lines(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, b
         CorruptArchive: after all lines before the damage, without the line that the damage cuts.
     """
     blocks = iter(partial(stream.read, _READ), b"")
-    if dialect.ends_with_cr:
-        blocks = (data.replace(b"\r", b"\n") for data in blocks)
     for found in split_lines((Chunk(data, True) for data in blocks), 0):
         if isinstance(found, Lost):
             yield found.record.position, None
@@ -153,15 +151,17 @@ def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[
 
 
 def sampled_records(data: bytes, dialect: Dialect) -> Iterator[list[str]]:
-    """Yield the good records of a part of a CSV file that starts with a record and ends anywhere.
+    """Yield the good records at the beginning of a CSV file, of which the last one may be cut.
 
-    The end may cut a record, whose lines would be misread as records. So nothing is yielded behind
-    a quoted field that is still open at the end.
+    The lines of a cut record would be misread as records. So nothing is yielded behind a quoted
+    field that is still open at the end, unless it is that of the first review.
     """
+    count = 0
     for record in csv_records(io.BytesIO(data), dialect):
         if not isinstance(record, Rejected):
+            count += 1
             yield record[1]
-        elif record.detail == _OPEN:
+        elif record.detail == _OPEN and count > 1:
             return
 
 

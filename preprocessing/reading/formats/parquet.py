@@ -62,25 +62,12 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, unpacked)
 
 
-def label_values(file: pq.ParquetFile, name: str) -> list[Any]:
-    """Return a sample of the labels in the file, which may contain duplicates.
-
-    The sample has all labels of the first and the last row group, and the minimum and maximum of
-    every row group whose statistics are in the file. Damaged row groups are skipped.
-    """
-    found = []
-    groups = range(file.num_row_groups)
-    for group in sorted({*groups[:1], *groups[-1:]}):
+def label_values(file: pq.ParquetFile, name: str) -> Iterator[Any]:
+    """Yield the labels in the file, with duplicates. Damaged row groups are skipped."""
+    for group in range(file.num_row_groups):
         with contextlib.suppress(*_DAMAGED):
             for batch in file.iter_batches(row_groups=[group], columns=[name]):
-                found += _values(batch.column(batch.schema.names.index(name)).unique())
-    paths = [file.schema.column(index).path for index in range(len(file.schema))]
-    for group in groups if name in paths else ():
-        with contextlib.suppress(*_DAMAGED):
-            limits = file.metadata.row_group(group).column(paths.index(name)).statistics
-            if limits is not None and limits.has_min_max:
-                found += [limits.min, limits.max]
-    return found
+                yield from _values(batch.column(batch.schema.names.index(name)).unique())
 
 
 def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:

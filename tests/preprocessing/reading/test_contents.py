@@ -10,9 +10,8 @@ import zipfile
 import pytest
 
 from core.errors import InputError
-from preprocessing.reading.layouts import detect_format
 from preprocessing.reading.records import ReadOptions
-from tests.preprocessing.reading.review_files import COMPRESS, one_line, write
+from tests.preprocessing.reading.review_files import COMPRESS, detect_format, one_line, write
 
 REVIEWS = b"__label__1 Bad: It broke.\n__label__2 Good: It works.\n" * 20
 

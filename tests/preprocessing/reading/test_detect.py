@@ -12,12 +12,12 @@ from preprocessing.reading import detect as detection
 from preprocessing.reading.columns import Columns, Layout
 from preprocessing.reading.formats import parquet as parquet_format
 from preprocessing.reading.labels import NEUTRAL, SCALES, LabelReader, canonical
-from preprocessing.reading.layouts import detect_format
 from preprocessing.reading.records import ReadOptions, Review
 from tests.preprocessing.reading.review_files import (
     ONE_TWO,
     ZERO_ONE,
     csv_text,
+    detect_format,
     got,
     labels_of,
     one_line,
@@ -110,12 +110,19 @@ def test_csv_without_a_header(folder, content, expect):
 
 
 @pytest.mark.parametrize("separator", ",;")
-@pytest.mark.parametrize("end", ["\r\n", "\r"])
-def test_the_line_of_excel_and_the_line_ends_of_a_macintosh(folder, separator, end):
+def test_the_line_of_excel(folder, separator):
     rows = [("id", "rating", "title", "text"), (7, 5, "A, b; c|d\te", 'two\nlines of "x"')]
-    data = csv_text([*rows, ("", "", "", ""), (8, 1, "t", "b")], end, separator)
-    path = write(folder, "dialect.txt", f"sep={separator}{end}{data}")
+    data = csv_text([*rows, ("", "", "", ""), (8, 1, "t", "b")], separator=separator)
+    path = write(folder, "dialect.txt", f"sep={separator}\r\n{data}")
     assert got(read(path)) == [(1, 'A, b; c|d\te: two\nlines of "x"'), "no_text", (0, "t: b")]
+
+
+@pytest.mark.parametrize("lines", ["__label__1 a\r__label__2 b\r", 'rating,text\r5,"a\nb"\r'])
+def test_lines_that_end_with_cr_alone_are_refused(folder, lines):
+    path = write(folder, "macintosh", lines)
+    with pytest.raises(InputError) as error:
+        read(path)
+    one_line(error, path, r"`tr '\r' '\n' < FILE > NEW_FILE`")
 
 
 def test_a_quote_in_a_tsv_file_without_quoting_is_a_character(folder):

@@ -14,7 +14,6 @@ from preprocessing.reading import pieces
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.formats import fasttext
 from preprocessing.reading.labels import LabelReader
-from preprocessing.reading.layouts import detect_format
 from preprocessing.reading.lines import MAX_LINE_BYTES
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
@@ -25,6 +24,7 @@ from tests.preprocessing.reading.review_files import (
     POOL,
     SUFFIXES,
     csv_text,
+    detect_format,
     got,
     read,
     write,

@@ -86,7 +86,7 @@ def test_rejected_json_lines(folder):
         (b'{"overall": 5, "summary": "\\udfff", "reviewText": "b"}', "invalid_utf8"),
         (b'{"overall": 5, "reviewText": "\\u0000"}', "invalid_utf8"),
         (b'{"overall": 5, "reviewText": "\xff"}', "invalid_utf8"),
-        (b'{"overall": 5, "reviewText": "\0"}', "invalid_utf8"),
+        (b'{"overall": 5, "reviewText": "\0"}', "broken_json"),
         (b'{"overall": 5, "reviewText": {"a": "b"}}', "broken_json"),
         (b'{"overall": 5, "reviewText": [["b"]]}', "broken_json"),
         (b'{"overall": 5, "reviewText": "' + b"x" * (MAX_LINE_BYTES - 32) + b'"}', "Review"),
