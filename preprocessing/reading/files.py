@@ -50,12 +50,11 @@ class SourceFile(NamedTuple):
 def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
     """Find the files of an input, ordered by group and path.
 
-    A file that matches the globs of several groups is read once: for test rather than eval, and for
-    eval rather than train. The same holds for a review in files of several groups.
+    A file that matches the globs of several groups belongs to the one with the highest priority.
 
     Args:
       base: folder or gs:// prefix.
-      patterns: group -> glob below `base`, see `find_files`.
+      patterns: group -> glob below `base`, see `match_files`.
 
     Raises:
       InputError: see `find_files`; or every file of a group belongs to another group.
@@ -88,9 +87,7 @@ def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
 
 
 def find_files(base: str, pattern: str) -> list[SourceFile]:
-    """Find the files under the folder or `gs://` prefix `base` that match `pattern`, sorted.
-
-    All code that reads, checks or fingerprints an input lists its files with this function.
+    """Return the files of `match_files`, of which there is at least one, and all can be read.
 
     Raises:
         InputError: the folder is missing or is a file, no file matches, or a file or the folder

@@ -5,7 +5,7 @@
 | find the files | `files` | folder and globs | `SourceFile` |
 | detect the layout | `detect`, `layouts` | files of an input | `Layout` of each |
 | cut | `pieces` | file and layout | `Piece` |
-| decompress | `pieces` | `Piece` | `Chunk`, `Damage` |
+| decompress | `pieces` | `Piece` | `Chunk` |
 | split into lines | `lines` | chunks | `Lines`, `Lost` |
 | parse | `formats` | `Lines`, or a stream | `Batch`, or records |
 | batch | `records` | records | `Batch` |
@@ -38,11 +38,7 @@ def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
 
     A line (CSV: record, Parquet: row) is a review, a neutral or a rejected line; nothing
     disappears. Damage in a compressed file is one rejected line. In a bz2 file of lines, reading
-    continues behind the damage.
-
-    Args:
-      piece: one of `pieces.cut_file`.
-      pool: the threads that decompress.
+    continues behind the damage. The threads of `pool` decompress.
     """
     make_parser = _LINE_PARSERS.get(piece.layout.format)
     if make_parser is None:

@@ -30,7 +30,7 @@ def test_archives_of_many_members_are_read_whole(folder, suffix, parts, size):
     prefix = b"not an archive "
     data = b"".join(compress(part if suffix else prefix + part) for part in parts)
     # The name is irrelevant: only the content counts.
-    path = write(folder, "plain-name", data)
+    path = write(folder, "name" if suffix else "name.gz", data)
     expected = b"".join(parts) if suffix else data
     assert read_until_damage(path, size) == (expected, None)
 
@@ -70,12 +70,6 @@ def test_skippable_zstd_frames_are_skipped_wherever_they_are(folder, parts, size
     assert read_until_damage(path, size) == (expected, None)
 
 
-@pytest.mark.parametrize("suffix", ARCHIVES)
-def test_a_plain_file_is_read_whatever_its_name(folder, suffix):
-    path = write(folder, "reviews.csv" + suffix, b"plain text")
-    assert read_until_damage(path) == (b"plain text", None)
-
-
 @pytest.mark.parametrize("count", [1, 70_000, 140_000])
 def test_zeros_after_and_between_gzip_members(folder, count):
     path = write(folder, "zeros", (gzip.compress(b"ab" * 9) + b"\0" * count) * 2)
@@ -83,7 +77,7 @@ def test_zeros_after_and_between_gzip_members(folder, count):
 
 
 @pytest.mark.parametrize("suffix", ARCHIVES)
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(content=st.binary(min_size=1, max_size=2000), where=st.floats(0, 1, exclude_max=True))
 def test_a_truncated_archive_yields_its_content(folder, suffix, content, where):
     archive = COMPRESS[suffix](content)
@@ -95,7 +89,7 @@ def test_a_truncated_archive_yields_its_content(folder, suffix, content, where):
 
 
 @pytest.mark.parametrize("suffix", ARCHIVES)
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(content=st.binary(max_size=3000), where=st.floats(0, 1), wrong=st.binary(min_size=1))
 def test_garbage_is_an_error_after_the_content_before_it(folder, suffix, content, where, wrong):
     good = COMPRESS[suffix](content)
