@@ -28,8 +28,9 @@ class Training(Section):
     """The model and its training."""
 
     removed: ClassVar[Mapping[str, str]] = {
+        "cache_input": "the files are read in each epoch, which takes a few percent of a training",
         "learning_rate_batch": "learning_rate now applies at a global batch of 1024 Examples; "
-        "with the default scaling multiply it by the square root of 1024 / learning_rate_batch"
+        "with the default scaling multiply it by the square root of 1024 / learning_rate_batch",
     }
     """See `Section`."""
 
@@ -98,8 +99,6 @@ class Training(Section):
     from the start of the process; None: off."""
     shuffle_buffer: PositiveInt = 100_000
     """Examples in the shuffle buffer of a training."""
-    cache_input: bool = False
-    """Keep the transformed Examples in memory after the first epoch, whatever their size."""
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 42
     """Seed of shuffling and initialisation."""
 

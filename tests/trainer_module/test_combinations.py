@@ -92,7 +92,6 @@ EVERYTHING = {
     "learning_rate": 0.08,
     "steps_per_execution": 3,
     "early_stopping": 2,
-    "cache_input": True,
     "profile_steps": (2, 4),
     "checkpoint_steps": 7,
 }

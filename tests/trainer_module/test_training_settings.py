@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from tests import examples
 from tests.trainer_module.conftest import make_job
 from trainer_module import training
 from trainer_module.loop import checkpoints
@@ -130,19 +129,6 @@ def test_seed_determines_the_order_and_the_first_weights(given):
     weights = [embedding(each).get_weights()[0] for each in (one, same, other)]
     assert (weights[0] == weights[1]).all()
     assert (weights[0] != weights[2]).any()
-
-
-def test_cache_input_reads_the_files_once(given, records, tmp_path):
-    for name in ("train-0.gz", "eval-0.gz"):
-        (tmp_path / name).write_bytes((records / name).read_bytes())
-    plan = given(tmp_path, cache_input=True, shuffle_buffer=1).plan
-    data = iter(plan.inputs.train_dataset(0))
-    first = [next(data)[0]["ngrams"].to_list() for _ in range(STEPS)]
-    # The file is replaced by the same number of other Examples.
-    [other] = tf.data.TFRecordDataset(str(records / "eval-0.gz"), "GZIP").take(1)
-    examples.write(tmp_path / "train-0.gz", [other.numpy()] * (STEPS * 16))
-    later = [next(data)[0]["ngrams"].to_list() for _ in range(10 * STEPS)]
-    assert later == 10 * first
 
 
 @pytest.mark.slow

@@ -38,13 +38,10 @@ def waiting_for(whom: str) -> Iterator[None]:
 
 
 class Collective:
-    """Collective sums over the processes; all of them must call a method at the same point.
+    """Collective sums over the processes that train synchronously.
 
-    Under any strategy but MultiWorkerMirroredStrategy this process is the only one.
-
-    Attributes:
-      processes: the number of processes that train synchronously.
-      process: the number of this process, from 0.
+    All `processes` of them call a method at the same point; `process` is the number of this one,
+    from 0. Under any strategy but MultiWorkerMirroredStrategy it is the only one.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy, cluster: Cluster | None):
@@ -119,7 +116,7 @@ class PreemptionSync:
         return self._steps >= self._steps_between and self.now()
 
     def now(self) -> bool:
-        """Vote, and return whether to end; every process calls this at the same point."""
+        """Vote, and return whether to end."""
         if not self._collective.needed:
             return self._requested
         seconds = (time.perf_counter() - self._since) / max(1, self._steps)

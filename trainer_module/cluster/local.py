@@ -206,11 +206,7 @@ class Child:
     """A child process, whose output is copied to the log of this process line by line.
 
     The progress of the chief is reported as that of this process; the others take the same steps.
-
-    Args:
-      command: program and arguments.
-      resources: its task, environment variables and CPU cores.
-      on_end: called with the Child, in another thread, once it has ended.
+    Another thread calls `on_end` with the Child once it has ended.
 
     Attributes:
       code: exit code, negative for a signal; None until `on_end` is called.

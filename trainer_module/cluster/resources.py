@@ -70,10 +70,9 @@ def write_job(job: TrainingJob) -> str:
 
 @dataclass(frozen=True)
 class ProcessResources:
-    """The resources of one process.
+    """The resources of the process of a task.
 
     Attributes:
-      task: its task in the cluster.
       environ: its environment variables, with a TF_CONFIG if there are other processes.
       cores: the CPU cores on which it runs; None: all.
       port: a socket that reserves the port of the task until it is closed.

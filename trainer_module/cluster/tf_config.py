@@ -43,10 +43,7 @@ class _TfConfig(BaseModel):
 class Cluster:
     """A cluster and the task of this process in it.
 
-    Attributes:
-      spec: task type (`chief`, `worker`, `ps`) -> `host:port` of each task of that type; no empty
-        lists.
-      task_type, task_index: the task of this process.
+    `spec` is task type -> `host:port` of each task of that type, without empty lists.
     """
 
     spec: dict[str, list[str]]
@@ -55,10 +52,9 @@ class Cluster:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Cluster | None:
-        """Return the cluster of `environ['TF_CONFIG']`; None without a cluster.
+        """Return the cluster of `environ['TF_CONFIG']`; None without a cluster, or with one task.
 
-        There is no cluster if the variable is not set, empty or `{}`, if the cluster is empty, or
-        if it has a single task. TFJob and Vertex AI set a cluster of one task for a single replica.
+        TFJob and Vertex AI set a cluster of one task for a single replica.
         """
         text = environ.get(VARIABLE, "").strip()
         if text in ("", "{}"):

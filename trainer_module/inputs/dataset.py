@@ -150,7 +150,6 @@ def endless(
     *,
     shuffle_buffer: int = 0,
     seed: int = 0,
-    cache: bool = False,
     done: int = 0,
     parse: bool = True,
 ) -> tf.data.Dataset:
@@ -158,12 +157,12 @@ def endless(
 
     Args:
       wanted: number of batches of a pass; at least the number of batches of the shard.
-      shuffle_buffer, seed, cache: see `Reader`.
+      shuffle_buffer, seed: see `Reader`.
       done: batches to skip at the beginning, for a resumed training. Skipped Examples are not
         parsed, and files that contain only skipped Examples are not opened.
       parse: whether the batches are parsed here, and not by `parse_on_worker`.
     """
-    passes = _Passes(shard, batching, Reader(shard, shuffle_buffer, seed, cache), wanted)
+    passes = _Passes(shard, batching, Reader(shard, shuffle_buffer, seed), wanted)
     number, done = divmod(done, wanted)
     later = tf.data.Dataset.range(number + bool(done), tf.int64.max).flat_map(passes.whole)
     if done:
@@ -185,7 +184,6 @@ class _Passes:
         self._empty = wanted - self._batches
 
     def whole(self, number: Any) -> tf.data.Dataset:
-        """Return pass `number`, a scalar int64 tensor or an int."""
         return self._filled(self._batched(self._reader.whole(number), number), self._empty)
 
     def rest(self, number: int, done: int) -> tf.data.Dataset:
@@ -324,7 +322,6 @@ class Inputs:
                 self._steps(split) * self._replicas_here,
                 shuffle_buffer=shuffle_buffer,
                 seed=self._training.seed,
-                cache=self._training.cache_input,
                 done=first_step * self._replicas_here,
                 parse=not self._by_coordinator,
             )

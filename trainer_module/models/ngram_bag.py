@@ -56,10 +56,9 @@ class NgramBag(tf_keras.layers.Layer):
     The sum is divided by (n / 256) ** `length_power`, where n is the number of n-grams: a review of
     twice the length has less than twice the evidence for a class.
 
-    Each weight is the product of a learned number and a fixed scale that `adapt` computes. The
-    scale grows with the difference between the bucket's frequencies in the two classes, by the
-    log-count ratio of Wang and Manning, "Baselines and Bigrams" (2012). Under Adagrad and Adam the
-    scale acts as a learning rate for each bucket: n-grams that distinguish the classes learn first.
+    Each weight is the product of a learned number and a fixed scale that `adapt` computes: the
+    log-count ratio of Wang and Manning, "Baselines and Bigrams" (2012). Under Adagrad and Adam it
+    acts as a learning rate for each bucket: n-grams that distinguish the classes learn first.
 
     Input: int64 ids in [0, buckets), a RaggedTensor [batch, (n-grams)] or a Tensor [batch, width]
     in which -1 is padding. Output: float32 [batch, 1].

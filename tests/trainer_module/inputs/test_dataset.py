@@ -80,32 +80,28 @@ def test_shares_are_whole_files_where_that_is_fair(write, counts, processes, fil
     processes=st.integers(1, 4),
     batch_size=st.sampled_from([1, 3, 5, 64]),
     shuffle_buffer=st.sampled_from([0, 4]),
-    cache=st.booleans(),
 )
-def test_an_epoch_is_every_example_once(
-    write, counts, processes, batch_size, shuffle_buffer, cache
-):
+def test_an_epoch_is_every_example_once(write, counts, processes, batch_size, shuffle_buffer):
     split = write(counts)
     batching = BatchSpec(NGRAMS, TRANSFORM, batch_size)
     shares = split.shards(processes)
     steps = max(batching.batches(share.examples) for share in shares)
     epochs = [Counter(), Counter()]
     for share in shares:
-        data = endless(share, batching, steps, shuffle_buffer=shuffle_buffer, seed=3, cache=cache)
+        data = endless(share, batching, steps, shuffle_buffer=shuffle_buffer, seed=3)
         for place, batch in enumerate(data.take(2 * steps)):
             epochs[place // steps].update(numbers([batch]))
     once = Counter(range(sum(counts)))
     assert epochs == [once, once]
 
 
-@pytest.mark.parametrize("cache", [False, True])
-def test_the_order_is_new_in_each_epoch_and_the_same_for_a_seed(write, cache):
+def test_the_order_is_new_in_each_epoch_and_the_same_for_a_seed(write):
     share = write([40, 40]).shards(1)[0]
     batching = BatchSpec(NGRAMS, TRANSFORM, 8)
 
     def two_epochs(seed):
         tf.random.set_seed(1)
-        data = endless(share, batching, 10, shuffle_buffer=100, seed=seed, cache=cache)
+        data = endless(share, batching, 10, shuffle_buffer=100, seed=seed)
         return numbers(data.take(20))
 
     first = two_epochs(5)
@@ -132,20 +128,19 @@ def contents(batches):
     names=st.sampled_from([NGRAMS, TOKENS]),
     batch_size=st.sampled_from([1, 7, 16, 33]),
     shuffle_buffer=st.sampled_from([0, 1, 40, 1000]),
-    cache=st.booleans(),
     processes=st.integers(1, 2),
     more=st.integers(0, 2),
     done=st.floats(0, 2),
 )
 def test_a_resumed_training_reads_the_same_batches(
-    write, counts, names, batch_size, shuffle_buffer, cache, processes, more, done
+    write, counts, names, batch_size, shuffle_buffer, processes, more, done
 ):
     share = write(counts).shards(processes)[-1]
     batching = BatchSpec(names, TRANSFORM, batch_size)
     wanted = batching.batches(share.examples) + more
     if not wanted:
         return
-    options = {"shuffle_buffer": shuffle_buffer, "seed": 3, "cache": cache}
+    options = {"shuffle_buffer": shuffle_buffer, "seed": 3}
     done = int(done * wanted)
     whole = contents(endless(share, batching, wanted, **options).take(3 * wanted))
     rest = endless(share, batching, wanted, done=done, **options).take(3 * wanted - done)
