@@ -12,7 +12,6 @@ import argparse
 import json
 import logging
 import os
-import runpy
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,13 +20,8 @@ from pydantic import ValidationError
 
 from components.properties import TRACKING
 from core import exit_codes
-from core.errors import cause
-from platforms.parameters import check_run
+from core.errors import ConfigError, cause
 
-_EXECUTOR = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
-_DRIVER = "tfx.orchestration.kubeflow.v2.file_based_example_gen.driver"
-_CLASS = "--executor_class_path"
-_INPUT, _SPEC = "--json_serialized_invocation_args", "--json_serialized_inputs_spec_args"
 _PROPERTIES = ".properties.json"
 """Follows the URI of an artifact, so the file is in no folder that a component reads."""
 _LOG = logging.getLogger(__name__)
@@ -36,38 +30,17 @@ _LOG = logging.getLogger(__name__)
 def main(arguments: Sequence[str]) -> int:
     """Run one step; return 0, 2 if the input or a setting is wrong, or 1 after another failure."""
     parser = argparse.ArgumentParser(prog="python -m platforms.entrypoint", add_help=False)
-    parser.add_argument(_CLASS)
-    parser.add_argument(_INPUT, required=True)
-    parser.add_argument(_SPEC, default="{}")
+    parser.add_argument("--executor_class_path")
+    parser.add_argument("--json_serialized_invocation_args", required=True)
+    parser.add_argument("--json_serialized_inputs_spec_args", default="{}")
     step, beam_args = parser.parse_known_args(arguments)
     name = step.executor_class_path or "ReviewExampleGen"
-    inputs_spec = json.loads(step.json_serialized_inputs_spec_args)
     executor_input = with_own_outputs(json.loads(step.json_serialized_invocation_args))
     try:
         if step.executor_class_path:
-            if TRACKING in os.environ:
-                from components.run_report.tracking import check_client
-
-                check_client()
-            check_run(executor_input)
-            mended = json.dumps(with_own_inputs(executor_input, inputs_spec))
-            spec = step.json_serialized_inputs_spec_args
-            options = [_CLASS, name, _INPUT, mended, _SPEC, spec]
-            _run(_EXECUTOR, [*options, *beam_args])
-            write_properties(executor_input)
-            outputs = executor_input["outputs"]["artifacts"].values()
-            uris = [artifact["uri"] for given in outputs for artifact in given["artifacts"]]
-            delete_folder_markers(uris)
+            _execute(step, beam_args, executor_input)
         else:
-            from tfx.components.example_gen import input_processor
-
-            from components.review_example_gen.component import InputProcessor
-
-            # TFX's driver constructs the class of this name and has no argument for another class.
-            input_processor.FileBasedInputProcessor = InputProcessor
-            _run(_DRIVER, arguments)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else exit_codes.FAILED
+            _fingerprint(step)
     except Exception as error:
         message, code = _cause(error)
         _track_failure(executor_input, f"{name}: {message}")
@@ -79,18 +52,40 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _run(module: str, arguments: Sequence[str]) -> None:
-    """Run a module of TFX with command-line arguments.
+def _execute(
+    step: argparse.Namespace, beam_args: list[str], executor_input: Mapping[str, Any]
+) -> None:
+    """Run the executor of a step by the `main` of TFX, and correct its outputs."""
+    from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 
-    Raises:
-      SystemExit: the module exits with a code other than 0.
-    """
-    sys.argv = [module, *arguments]
-    try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
-    except SystemExit as end:
-        if end.code not in (None, 0):
-            raise
+    if TRACKING in os.environ:
+        from components.run_report.tracking import check_client
+
+        check_client()
+    inputs_spec = json.loads(step.json_serialized_inputs_spec_args)
+    parameters = executor_input.get("inputs", {}).get("parameterValues", {})
+    for name, value in parameters.items():
+        declared = inputs_spec.get("parameters", {}).get(name, {})
+        # All numbers of Kubeflow are floats. TFX would round them down.
+        if declared.get("parameterType") == "NUMBER_INTEGER" and value != int(value):
+            raise ConfigError(f"parameter {name}: {value} is not an integer")
+    step.json_serialized_invocation_args = json.dumps(with_own_inputs(executor_input, inputs_spec))
+    kubeflow_v2_run_executor.main((step, beam_args))
+    write_properties(executor_input)
+    outputs = executor_input["outputs"]["artifacts"].values()
+    delete_folder_markers([artifact["uri"] for given in outputs for artifact in given["artifacts"]])
+
+
+def _fingerprint(step: argparse.Namespace) -> None:
+    """Run TFX's driver with our fingerprint of the input."""
+    from tfx.components.example_gen import input_processor
+    from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
+
+    from components.review_example_gen.component import InputProcessor
+
+    # TFX's driver constructs the class of this name and has no argument for another class.
+    input_processor.FileBasedInputProcessor = InputProcessor
+    driver.main(step)
 
 
 def with_own_inputs(

@@ -30,15 +30,7 @@ class SubmitError(ServerError):
 
 
 class NoResponse(SubmitError):
-    """A request without a response; a retry may succeed.
-
-    Attributes:
-      sent: True if the cluster may have received the request.
-    """
-
-    def __init__(self, message: str, sent: bool = True):
-        super().__init__(message)
-        self.sent = sent
+    """A request without a response; a retry may succeed."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +158,7 @@ def possibly_submitted(error: NoResponse, name: str, link: str) -> SubmitError:
     )
 
 
-def one_line(text: str, longest: int = 500) -> str:
-    """Return `text` without line breaks, shortened to `longest` characters."""
+def one_line(text: str) -> str:
+    """Return `text` without line breaks, shortened to 500 characters."""
     line = " ".join(text.split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+    return line if len(line) <= 500 else line[:499] + "…"

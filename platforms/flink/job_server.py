@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pipeline.cluster_settings import LOCAL
 from platforms.flink import guard
-from platforms.flink.failures import FlinkError, java_cause, java_error
+from platforms.flink.failures import FlinkError, java_cause
 
 OPEN_PACKAGES = [
     f"--add-opens=java.base/{name}=ALL-UNNAMED"
@@ -40,8 +40,6 @@ tasks, each with buffers of its own."""
 _SECONDS_TO_START = 120
 _STARTED = re.compile(r"JobService started on \S+:(\d+)\n")
 _REST = re.compile(r"Rest endpoint listening at \S+:(\d+)\n")
-_LINES = 200
-"""Lines at the end of the log in which the cause of a failure is searched for."""
 
 
 class Settings(NamedTuple):
@@ -105,10 +103,6 @@ class JobServer:
         # Flink starts anew for each job, with a port of its own.
         ports = _REST.findall(self._text())
         return f"127.0.0.1:{ports[-1]}" if ports else None
-
-    def last_error(self) -> str:
-        """Return the last error of Java in the log, in one line; empty if there is none."""
-        return java_error("\n".join(self._text().splitlines()[-_LINES:]))
 
     def stop(self) -> None:
         """End the process, and with `[local]` all of Flink. A second call does nothing."""

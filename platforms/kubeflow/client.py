@@ -1,4 +1,4 @@
-"""Runs and recurring runs on Kubeflow Pipelines, by the REST API of its server.
+"""Runs on Kubeflow Pipelines, by the REST API of its server.
 
 `kfp.Client` is not used. Its requests have no timeout, its check of a server that is down takes
 half a minute and prints five tracebacks, and it has no answer to a lost response.
@@ -16,23 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from urllib3 import exceptions as urllib3_exceptions
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from platforms.checks import PORT_FORWARD, cluster_name
-from platforms.follow import (
-    ENDS,
-    NoResponse,
-    Run,
-    Status,
-    SubmitError,
-    Task,
-    possibly_submitted,
-)
+from platforms.follow import NoResponse, Run, Status, SubmitError, Task, possibly_submitted
 from platforms.kubeflow.failed_pods import last_errors, log_command
 from platforms.kubeflow.input_cache import enable_input_cache
-from platforms.submission import Package, Schedule
+from platforms.submission import Package
 
 CONNECT_AND_READ_SECONDS = (5.0, 60.0)
 HEALTH_SECONDS = (5.0, 10.0)
@@ -41,7 +32,7 @@ UI_VARIABLE = "KF_PIPELINES_UI_ENDPOINT"
 TOKEN_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
 """The file with the token of a user; the variables are those of `kfp.Client`."""
 _TOKEN_OF_POD = "/var/run/secrets/kubeflow/pipelines/token"
-_API, _OLD_API, _HEALTH = "apis/v2beta1", "apis/v1beta1", "apis/v2beta1/healthz"
+_API = "apis/v2beta1"
 _EQUALS = 1
 
 
@@ -78,14 +69,14 @@ class Api:
         try:
             response = self._session.request(
                 method,
-                f"{self.endpoint}/{path}",
+                f"{self.endpoint}/{_API}/{path}",
                 params=query,
                 json=body,
                 headers={"Authorization": f"Bearer {token}"} if token else {},
                 timeout=timeout,
             )
         except requests.RequestException as error:
-            raise no_response(error) from None
+            raise NoResponse(_reason(error)) from None
         status, text = response.status_code, response.text
         try:
             answer = response.json()
@@ -110,32 +101,16 @@ class KubeflowRun(Run):
     namespace: str
 
     def status(self) -> Status:
-        run = self.api("GET", f"{_API}/runs/{self.run_id}")
+        run = self.api("GET", f"runs/{self.run_id}")
         details = run.get("run_details") or {}
         tasks = tuple(
             Task(task.get("display_name") or "", task.get("state") or "", _message(task))
             for task in details.get("task_details") or []
         )
-        cancelled = run.get("state") == "FAILED" and self._is_cancelled(run)
-        return Status("CANCELED" if cancelled else run.get("state") or "", tasks, _message(run))
+        return Status(run.get("state") or "", tasks, _message(run))
 
     def last_errors(self) -> list[str]:
         return last_errors(self.namespace, self.run_id)
-
-    def _is_cancelled(self, run: dict[str, Any]) -> bool:
-        """Return whether a run whose state is FAILED was cancelled.
-
-        Kubeflow cancels a run by the deadline 0 of its Workflow, which only an older version of the
-        API returns. The history of the states has CANCELING only if it lasted for some seconds.
-        """
-        if any(each.get("state") == "CANCELING" for each in run.get("state_history") or []):
-            return True
-        try:
-            answer = self.api("GET", f"{_OLD_API}/runs/{self.run_id}")
-        except Refused:
-            return False
-        workflow = json.loads(answer.get("pipeline_runtime", {}).get("workflow_manifest", "{}"))
-        return bool(workflow.get("spec", {}).get("activeDeadlineSeconds") == 0)
 
 
 def start(
@@ -150,121 +125,43 @@ def start(
     api, experiment_id = connect(config)
     runs = f"{os.environ.get(UI_VARIABLE, api.endpoint).rstrip('/')}/#/runs"
     enable_input_cache(config, package, values)
-    with _readable_errors(config, name, runs):
-        run_id = api(
-            "POST", f"{_API}/runs", _submission(config, package, values, name, experiment_id)
-        )["run_id"]
-    namespace = config.kubeflow.namespace
-    link, logs = f"{runs}/details/{run_id}", log_command(namespace, run_id)
-    return KubeflowRun(name, link, logs, api, run_id, namespace)
-
-
-def create_schedule(
-    config: PipelineConfig, package: Package, values: dict[str, Any], name: str, cron: str
-) -> None:
-    """Create a recurring run; see `platforms.submission.create_schedule`.
-
-    Each run reads the input files, without the cache: they may change between the runs.
-    """
-    api, experiment_id = connect(config)
-    recurring = {
-        **_submission(config, package, values, name, experiment_id),
-        # Kubeflow has six fields: the additional first field is the second of the minute.
-        "trigger": {"cron_schedule": {"cron": f"0 {cron}"}},
-        # A run that is late is not repeated for each time that it missed.
-        "no_catchup": True,
-        "max_concurrency": "1",
-        "mode": "ENABLE",
-    }
-    with _readable_errors(config, name, api.endpoint):
-        api("POST", f"{_API}/recurringruns", recurring)
-
-
-def find_schedules(config: PipelineConfig) -> list[Schedule]:
-    api, experiment_id = connect(config)
-    with _readable_errors(config):
-        return [
-            Schedule(
-                id=each["recurring_run_id"],
-                name=each["display_name"],
-                cron=each["trigger"].get("cron_schedule", {}).get("cron", "").removeprefix("0 "),
-                state=each.get("status", "").lower(),
-            )
-            for each in _list(api, "recurringRuns", experiment_id)
-        ]
-
-
-def delete_schedules(config: PipelineConfig, name: str, ids: list[str]) -> None:
-    """Disable recurring runs, and delete them if none of their runs is in progress.
-
-    Kubeflow deletes the Workflow of a run together with its recurring run, and the API would then
-    show the run as running for ever.
-
-    Raises:
-      SubmitError: a run is in progress.
-    """
-    api, experiment_id = connect(config)
-    with _readable_errors(config):
-        for each in ids:
-            api("POST", f"{_API}/recurringruns/{each}:disable")
-        for run in _list(api, "runs", experiment_id):
-            if run.get("recurring_run_id") in ids and run.get("state") not in ENDS:
-                raise SubmitError(
-                    f"{name} is disabled, but not deleted, because that would end its run "
-                    f"{run['display_name']} ({run['run_id']}); repeat the command after the end of "
-                    "the run, or terminate the run first"
-                )
-        for each in ids:
-            api("DELETE", f"{_API}/recurringruns/{each}")
-
-
-def connect(config: PipelineConfig) -> tuple[Api, str]:
-    """Return the API, and the id of the experiment of the pipeline, which is created if missing."""
-    api, name = Api(config), cluster_name(config)
-    with _readable_errors(config):
-        health = api("GET", _HEALTH, timeout=HEALTH_SECONDS)
-        if health.get("apiServerReady") is False:
-            raise NoResponse("503 the UI responds, but its API server is not ready")
-        # A single-user server refuses requests with a namespace.
-        users = {"namespace": config.kubeflow.namespace} if health.get("multi_user") else {}
-        by_name = {"operation": _EQUALS, "key": "display_name", "stringValue": name}
-        query = {"filter": json.dumps({"predicates": [by_name]}), **users}
-        found = api("GET", f"{_API}/experiments", query=query).get("experiments")
-        if found:
-            return api, found[0]["experiment_id"]
-        created = api("POST", f"{_API}/experiments", {"display_name": name, **users})
-        return api, created["experiment_id"]
-
-
-def _submission(
-    config: PipelineConfig,
-    package: Package,
-    values: dict[str, Any],
-    name: str,
-    experiment_id: str,
-) -> dict[str, Any]:
-    """Return the fields that a run and a recurring run share."""
     spec, platform = package.spec, package.platform
     if not config.cache:
         for task in spec["root"]["dag"]["tasks"].values():
             task["cachingOptions"] = {"enableCache": False}
-    return {
+    run = {
         "display_name": name,
         "experiment_id": experiment_id,
         "pipeline_spec": {"pipeline_spec": spec, "platform_spec": platform} if platform else spec,
         "runtime_config": {"parameters": values, "pipeline_root": config.paths.root},
         "service_account": config.kubeflow.service_account or "",
     }
+    with _readable_errors(config):
+        try:
+            run_id = api("POST", "runs", run)["run_id"]
+        except NoResponse as error:
+            raise possibly_submitted(error, name, runs) from None
+    namespace = config.kubeflow.namespace
+    link, logs = f"{runs}/details/{run_id}", log_command(namespace, run_id)
+    return KubeflowRun(name, link, logs, api, run_id, namespace)
 
 
-def _list(api: Api, kind: str, experiment_id: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a kind in the experiment, from all pages of the list."""
-    page: str | None = ""
-    while page is not None:
-        query = {"experiment_id": experiment_id, "page_size": 100, "page_token": page}
-        answer = api("GET", f"{_API}/{kind.lower()}", query=query)
-        yield from answer.get(kind) or []
-        page = answer.get("next_page_token") or None
+def connect(config: PipelineConfig) -> tuple[Api, str]:
+    """Return the API, and the id of the experiment of the pipeline, which is created if missing."""
+    api, name = Api(config), cluster_name(config)
+    with _readable_errors(config):
+        health = api("GET", "healthz", timeout=HEALTH_SECONDS)
+        if health.get("apiServerReady") is False:
+            raise NoResponse("503 the UI responds, but its API server is not ready")
+        # A single-user server refuses requests with a namespace.
+        users = {"namespace": config.kubeflow.namespace} if health.get("multi_user") else {}
+        by_name = {"operation": _EQUALS, "key": "display_name", "stringValue": name}
+        query = {"filter": json.dumps({"predicates": [by_name]}), **users}
+        found = api("GET", "experiments", query=query).get("experiments")
+        if found:
+            return api, found[0]["experiment_id"]
+        created = api("POST", "experiments", {"display_name": name, **users})
+        return api, created["experiment_id"]
 
 
 def _token() -> str | None:
@@ -280,38 +177,25 @@ def _token() -> str | None:
     return None
 
 
-def no_response(error: requests.RequestException) -> NoResponse:
-    """Convert an exception of requests, whose cause is that of urllib3."""
+def _reason(error: requests.RequestException) -> str:
+    """Return the message of the exception of urllib3 that caused one of requests."""
     cause: Any = error.args[0] if error.args else error
-    cause = getattr(cause, "reason", None) or cause
-    never_sent = isinstance(
-        cause,
-        urllib3_exceptions.NewConnectionError
-        | urllib3_exceptions.ConnectTimeoutError
-        | urllib3_exceptions.SSLError,
-    )
     # The message of urllib3 starts with the repr of the connection.
-    return NoResponse(re.sub(r"^(<.*?>|\w+\(.*?\)): ", "", str(cause)), sent=not never_sent)
+    return re.sub(r"^(<.*?>|\w+\(.*?\)): ", "", str(getattr(cause, "reason", None) or cause))
 
 
 @contextlib.contextmanager
-def _readable_errors(config: PipelineConfig, name: str = "", link: str = "") -> Iterator[None]:
-    """Convert the errors of the API to errors that name the setting to check.
-
-    A request that creates something has its name, and a link to the page that shows it.
-    """
+def _readable_errors(config: PipelineConfig) -> Iterator[None]:
+    """Convert the errors of the API to errors that name the setting to check."""
     settings = config.kubeflow
     at = f"kubeflow.endpoint: {settings.endpoint}"
     try:
         yield
     except NoResponse as error:
-        if not error.sent:
-            raise ConfigError(
-                f"{at} is unreachable ({error}). Check that Kubeflow Pipelines runs there; from "
-                f"outside the cluster run `{PORT_FORWARD}`"
-            ) from None
-        problem = NoResponse(f"{at}: {error}")
-        raise (possibly_submitted(problem, name, link) if name else problem) from None
+        raise ConfigError(
+            f"{at} is unreachable ({error}). Check that Kubeflow Pipelines runs there; from "
+            f"outside the cluster run `{PORT_FORWARD}`"
+        ) from None
     except Refused as error:
         remedies = {
             401: f"{at} requires authentication ({error}). Set {TOKEN_VARIABLE} to a file with a "

@@ -17,7 +17,6 @@ from components.review_example_gen.inputs import OPTIONS_KEY, SAMPLE, Options, i
 from core.errors import InputError
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
-from platforms.parameters import FIRST_STEP, remove_check
 from platforms.submission import Package
 from preprocessing.reading.files import find_sources, fingerprint
 
@@ -35,9 +34,7 @@ def enable_input_cache(config: PipelineConfig, package: Package, values: Mapping
             "The input cannot be listed from this machine, so the run reads it again: %s", error
         )
         return
-    # The submission has checked the parameters of the run.
-    remove_check(package.spec)
-    task = package.spec["root"]["dag"]["tasks"][FIRST_STEP]
+    task = package.spec["root"]["dag"]["tasks"]["ReviewExampleGen"]
     value = task["inputs"]["parameters"][OPTIONS_KEY]["runtimeValue"]
     options = Options.model_validate_json(value["constant"])
     changed = options.model_copy(update={"input_fingerprint": found})

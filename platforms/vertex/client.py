@@ -19,7 +19,7 @@ from google.cloud.aiplatform_v1.services.pipeline_service import PipelineService
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
-from platforms.follow import NoResponse, Run, Status, Task, one_line, possibly_submitted
+from platforms.follow import NoResponse, Run, Status, Task, possibly_submitted
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import REQUEST_SECONDS, TRANSIENT, errors_in_one_line
 from platforms.google_cloud.credentials import LOGIN, find_credentials
@@ -44,7 +44,7 @@ def check_credentials(config: PipelineConfig) -> None:
     try:
         credentials.refresh(Request())
     except TransportError as error:
-        raise NoResponse(f"the credentials cannot be refreshed: {error}", sent=False) from None
+        raise NoResponse(f"the credentials cannot be refreshed: {error}") from None
     except RefreshError as error:
         raise ConfigError(
             f"vertex.project: the Google Cloud credentials are not valid ({error}); run {LOGIN}"
@@ -123,5 +123,5 @@ def _task(detail: Any) -> Task:
     job = executor.container_detail.main_job or executor.custom_job_detail.job
     error = detail.error.message
     if error and job:
-        error = f"{one_line(error, 300)} (log: gcloud ai custom-jobs stream-logs {job})"
+        error = f"{error[:300]} (log: gcloud ai custom-jobs stream-logs {job})"
     return Task(detail.task_name, types.PipelineTaskDetail.State(detail.state).name, error)

@@ -17,7 +17,7 @@ from platforms.compiled import Compiled
 from platforms.training_jobs.executor import CustomJobTrainer
 from platforms.training_jobs.settings import CustomJobSettings
 from platforms.vertex.baseline import DeployedBaseline
-from platforms.vertex.pusher import EndpointSettings, VertexPusher
+from platforms.vertex.pusher import ENDPOINT_KEY, EndpointSettings, VertexPusher
 
 _DEFAULT_GPU = "NVIDIA_TESLA_T4"
 
@@ -49,10 +49,12 @@ class Vertex(Compiled):
     ) -> BaseComponent:
         if self._config.push.destination == "filesystem":
             return super().pusher(model, model_blessing, infra_blessing)
-        pusher = VertexPusher(
-            model, model_blessing, infra_blessing, endpoint_settings(self._config)
-        )
-        return pusher.with_id(PUSHER)
+        return VertexPusher(
+            model=model,
+            model_blessing=model_blessing,
+            infra_blessing=infra_blessing,
+            custom_config={ENDPOINT_KEY: endpoint_settings(self._config).model_dump()},
+        ).with_id(PUSHER)
 
 
 def custom_job_settings(config: PipelineConfig) -> CustomJobSettings:

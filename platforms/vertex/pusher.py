@@ -24,7 +24,7 @@ from pydantic import Field
 from tfx import types
 from tfx.components import Pusher
 from tfx.dsl.components.base import executor_spec
-from tfx.types import BaseChannel, standard_component_specs
+from tfx.types import standard_component_specs
 from tfx.utils import io_utils, json_utils
 
 from components.pusher import ROLLED_BACK, SERVED, BlessedExecutor, Destination, PushedModel
@@ -45,9 +45,6 @@ _ROLLED_BACK = "rolled_back"
 _OPERATION_HOURS = 2.0
 """Timeout of an operation in hours; Vertex AI itself ends a deployment after that time."""
 _REST_PORT, _GRPC_PORT = 8080, 8500
-_SERVER_POLL_SECONDS = 60
-"""Interval at which TensorFlow Serving polls the bucket for newer versions, which never appear. The
-default is one second."""
 
 
 class EndpointSettings(Section):
@@ -84,10 +81,7 @@ class Executor(BlessedExecutor):
         uri: str,
         exec_properties: dict[str, Any],
     ) -> tuple[str, str]:
-        """See `BlessedExecutor`.
-
-        Returns:
-          The resource name of the endpoint and the id of the model.
+        """Return the resource name of the endpoint and the id of the model.
 
         Raises:
           InputError: Vertex AI refuses a setting.
@@ -104,8 +98,7 @@ class Executor(BlessedExecutor):
                 io_utils.copy_dir(model, os.path.join(uri, _VERSION))
                 # The same id in every push of the model, of at most 63 characters.
                 model_id = f"{settings.name[:46]}-{content}"
-                if not endpoint.has_uploaded(model_id):
-                    endpoint.upload(model_id, uri)
+                endpoint.upload(model_id, uri)
                 return endpoint.serve(model_id), model_id
             except RuntimeError as error:
                 if attempt == ATTEMPTS:
@@ -116,23 +109,9 @@ class Executor(BlessedExecutor):
 
 
 class VertexPusher(Pusher):
-    """Deploys a model to an endpoint. The first three arguments are those of `VersionPusher`."""
+    """Deploys a model to an endpoint; `custom_config[ENDPOINT_KEY]` has its `EndpointSettings`."""
 
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
-
-    def __init__(
-        self,
-        model: BaseChannel,
-        model_blessing: BaseChannel,
-        infra_blessing: BaseChannel,
-        endpoint: EndpointSettings,
-    ):
-        super().__init__(
-            model=model,
-            model_blessing=model_blessing,
-            infra_blessing=infra_blessing,
-            custom_config={ENDPOINT_KEY: endpoint.model_dump()},
-        )
 
 
 class Endpoint(Destination):
@@ -148,21 +127,17 @@ class Endpoint(Destination):
         self._endpoints = vertex_api.connect(EndpointServiceClient, settings.region)
         self._own = {"parent": settings.parent, "filter": f'display_name="{settings.name}"'}
 
-    def has_uploaded(self, model_id: str) -> bool:
-        """Return whether the model exists, after the end of an earlier attempt's upload."""
-        with errors_in_one_line("look for the model"):
-            self._wait_for_earlier(self._models, self._resource(model_id))
-            try:
-                self._models.get_model(name=self._resource(model_id), **retrying())
-            except exceptions.NotFound:
-                return False
-        return True
-
     def upload(self, model_id: str, artifact_uri: str) -> None:
-        """Upload the model with its serving container; return when the upload has ended.
+        """Upload the model with its serving container, unless it exists; return at its end.
 
         The folder `artifact_uri` has the model in a subfolder whose name is a number.
         """
+        with errors_in_one_line("look for the model"):
+            # An earlier attempt may have started the upload.
+            self._wait_for_earlier(self._models, self._resource(model_id))
+            with contextlib.suppress(exceptions.NotFound):
+                self._models.get_model(name=self._resource(model_id), **retrying())
+                return
         container = vertex_types.ModelContainerSpec(
             image_uri=self._settings.image,
             command=["/usr/bin/tensorflow_model_server"],
@@ -172,7 +147,8 @@ class Endpoint(Destination):
                 f"--model_name={self._settings.name}",
                 # Vertex AI replaces the variable by the folder with its copy of the model.
                 "--model_base_path=$(AIP_STORAGE_URI)",
-                f"--file_system_poll_wait_seconds={_SERVER_POLL_SECONDS}",
+                # Newer versions never appear there, and the default is one second.
+                "--file_system_poll_wait_seconds=60",
             ],
             ports=[vertex_types.Port(container_port=_REST_PORT)],
             predict_route=f"/v1/models/{self._settings.name}:predict",
@@ -203,8 +179,6 @@ class Endpoint(Destination):
                 self._deploy(name, model_id)
                 endpoint = self._endpoints.get_endpoint(name=name, **retrying())
         ids = {_model_of(each): each.id for each in endpoint.deployed_models}
-        if model_id not in ids:
-            raise ApiError(f"{name}: the model {model_id} disappeared after its deployment")
         split = {ids[model_id]: 100}
         if dict(endpoint.traffic_split) != split:
             logging.info("Moving the traffic of %s to %s", name, model_id)
@@ -220,7 +194,6 @@ class Endpoint(Destination):
         return name
 
     def pushed_models(self) -> list[PushedModel]:
-        """See `Destination`."""
         with errors_in_one_line("list the models"):
             found = list(self._models.list_models(request=self._own, **retrying()))
             name = self._find()
@@ -243,7 +216,6 @@ class Endpoint(Destination):
         return pushed
 
     def folder(self, name: str) -> str:
-        """See `Destination`."""
         with errors_in_one_line("look for the model"):
             model = self._models.get_model(name=self._resource(name), **retrying())
         return os.path.join(model.artifact_uri, _VERSION)
@@ -269,7 +241,8 @@ class Endpoint(Destination):
 
     def _create(self) -> str:
         # The same id in each attempt, so that a retry creates no second endpoint.
-        endpoint_id = f"amazon-reviews-{_digest(self._settings.name)}"
+        digest = hashlib.sha256(self._settings.name.encode()).hexdigest()
+        endpoint_id = f"amazon-reviews-{digest[:16]}"
         parent = self._settings.parent
         endpoint = vertex_types.Endpoint(display_name=self._settings.name, labels=_LABELS)
         request = {"parent": parent, "endpoint": endpoint, "endpoint_id": endpoint_id}
@@ -291,7 +264,7 @@ class Endpoint(Destination):
         self._run(self._endpoints, "deploy_model", request)
 
     def _run(self, client: Any, method: str, request: dict[str, Any]) -> None:
-        """Start a google.longrunning.Operation and wait for its end, up to some minutes."""
+        """Start an operation and wait for its end."""
         logging.info("%s of %s on Vertex AI", method, self._settings.name)
         started = getattr(client, method)(
             request=request, retry=None, timeout=vertex_api.REQUEST_SECONDS
@@ -315,24 +288,13 @@ class Endpoint(Destination):
         except exceptions.NotFound:
             return
         for operation in found:
-            if operation.done:
-                continue
-            logging.info("Waiting for %s", operation.name)
-            try:
-                self._wait_for(client, operation)
-            except exceptions.GoogleAPICallError as error:
-                # This attempt repeats the failed operation.
-                logging.warning("%s failed: %s", operation.name, error)
+            # This attempt repeats a failed operation.
+            with contextlib.suppress(exceptions.GoogleAPICallError):
+                if not operation.done:
+                    logging.info("Waiting for %s", operation.name)
+                    self._wait_for(client, operation)
 
 
 def _model_of(deployed: vertex_types.DeployedModel) -> str:
-    """Return the id of a deployed model.
-
-    It is the last part of the resource name. Vertex AI returns the number of the project in the
-    name, and not the id that requests have.
-    """
+    """Return the id of a deployed model; Vertex AI returns a name with the project's number."""
     return str(deployed.model.rpartition("/")[2].partition("@")[0])
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -5,7 +5,7 @@ import json
 import yaml
 
 from pipeline.config import PipelineConfig
-from platforms.submission import submit
+from platforms.submission import check_submission, submit
 
 TASKS = {"ReviewExampleGen": False, "Trainer": True}
 SPEC = {
@@ -68,8 +68,10 @@ class Submission:
         return PipelineConfig.model_validate(self.settings)
 
     def __call__(self, *parameters, wait=False, report=None, cache=False, **changes):
+        config = self.config(cache=cache, **changes)
+        check_submission(config, self.target)
         return submit(
-            self.config(cache=cache, **changes),
+            config,
             self.target,
             self.file,
             dict(each.split("=") for each in parameters),
