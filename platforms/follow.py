@@ -53,9 +53,17 @@ class Status:
 
 @dataclass(frozen=True)
 class Run(abc.ABC):
-    """A submitted run: its web page, and the command or page with the logs of its failed tasks."""
+    """A submitted run.
+
+    Attributes:
+      name: its name.
+      tasks: the ids of the pipeline's nodes.
+      link: its web page.
+      logs: the command or page with the logs of its failed tasks.
+    """
 
     name: str
+    tasks: Sequence[str]
     link: str
     logs: str
 
@@ -73,7 +81,7 @@ class Run(abc.ABC):
         return []
 
 
-def follow(run: Run, task_names: Sequence[str], report: Report) -> int:
+def follow(run: Run, report: Report) -> int:
     """Report each change of the states of the run and its tasks until the run ends.
 
     Returns:
@@ -99,7 +107,7 @@ def follow(run: Run, task_names: Sequence[str], report: Report) -> int:
                 return exit_codes.FAILED
             else:
                 responded, retrying = time.monotonic(), False
-                tasks = _own_tasks(status, task_names)
+                tasks = _own_tasks(status, run.tasks)
                 for task in (*tasks, Task(run.name, status.state)):
                     known = task.state and not task.state.endswith("UNSPECIFIED")
                     if known and seen.get(task.name) != task.state:

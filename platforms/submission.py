@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from components.properties import RUN_PARAMETERS
 from core import exit_codes
@@ -21,26 +17,6 @@ from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget, check_endpoint, cluster_name
 from platforms.follow import Report, follow
 from platforms.targets import check_target
-
-
-@dataclass(frozen=True)
-class Package:
-    """A compiled pipeline: the PipelineSpec, and the PipelineJob around it for Vertex AI, or the
-    settings for Kubernetes."""
-
-    job: dict[str, Any]
-    spec: dict[str, Any]
-    platform: dict[str, Any]
-
-
-def read_package(file: Path) -> Package:
-    """Read what `platforms.compile` wrote: JSON for Vertex AI, YAML for Kubeflow."""
-    text = file.read_text(encoding="utf-8")
-    if file.suffix == ".json":
-        job = json.loads(text)
-        return Package(job, job["pipelineSpec"], {})
-    spec, *others = yaml.safe_load_all(text)
-    return Package({}, spec, others[0] if others else {})
 
 
 def check_submission(config: PipelineConfig, target: ClusterTarget) -> None:
@@ -78,16 +54,15 @@ def submit(
       SubmitError: the cluster refused the run or did not respond.
     """
     values = check_parameters(config, target, parameters)
-    compiled = read_package(package)
     # The name is the id of a run on Vertex AI, which has at most 128 characters.
     suffix = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     name = f"{cluster_name(config)[:100]}-{suffix}"
-    run = _client(target).start(config, compiled, values, name)
+    run = _client(target).start(config, package, values, name)
     report(f"submitted {run.name}")
     report(run.link)
     if not wait:
         return exit_codes.PUSHED
-    return follow(run, list(compiled.spec["root"]["dag"]["tasks"]), report)
+    return follow(run, report)
 
 
 def check_parameters(

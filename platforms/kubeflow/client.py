@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -16,14 +17,19 @@ from pathlib import Path
 from typing import Any
 
 import requests
+import urllib3
+import yaml
+from kubernetes.client import CoreV1Api
+from kubernetes.client.exceptions import ApiException
 
-from core.errors import ConfigError
+from components.review_example_gen.inputs import OPTIONS_KEY, SAMPLE, Options, input_folder
+from core.errors import ConfigError, InputError
 from pipeline.config import PipelineConfig
+from pipeline.inputs import input_files
 from platforms.checks import PORT_FORWARD, cluster_name
 from platforms.follow import NoResponse, Run, Status, SubmitError, Task, possibly_submitted
-from platforms.kubeflow.failed_pods import last_errors, log_command
-from platforms.kubeflow.input_cache import enable_input_cache
-from platforms.submission import Package
+from platforms.training_jobs.client import connect as connect_to_kubernetes
+from preprocessing.reading.files import find_sources, fingerprint
 
 CONNECT_AND_READ_SECONDS = (5.0, 60.0)
 HEALTH_SECONDS = (5.0, 10.0)
@@ -34,6 +40,13 @@ TOKEN_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
 _TOKEN_OF_POD = "/var/run/secrets/kubeflow/pipelines/token"
 _API = "apis/v2beta1"
 _EQUALS = 1
+_KUBERNETES_SECONDS = (3.0, 10.0)
+_LINES = 100
+_FAILED = "status.phase=Failed"
+_CONTAINER = "main"
+"""The container of a step; the others of its pod belong to Argo."""
+_ERROR = re.compile(r"^(?!Error: exit status)[\w.]+: .+", re.MULTILINE)
+"""A line of our entry point or the last line of a traceback, in contrast to one of the launcher."""
 
 
 class Refused(SubmitError):
@@ -113,10 +126,8 @@ class KubeflowRun(Run):
         return last_errors(self.namespace, self.run_id)
 
 
-def start(
-    config: PipelineConfig, package: Package, values: dict[str, Any], name: str
-) -> KubeflowRun:
-    """Submit the pipeline as a run called `name`; return when the server has accepted it.
+def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: str) -> KubeflowRun:
+    """Submit a compiled pipeline as a run called `name`; return when the server has accepted it.
 
     Raises:
       ConfigError: `kubeflow.endpoint` does not respond, is not the API, or denies access.
@@ -124,15 +135,19 @@ def start(
     """
     api, experiment_id = connect(config)
     runs = f"{os.environ.get(UI_VARIABLE, api.endpoint).rstrip('/')}/#/runs"
-    enable_input_cache(config, package, values)
-    spec, platform = package.spec, package.platform
-    if not config.cache:
-        for task in spec["root"]["dag"]["tasks"].values():
+    # The second document has the settings for Kubernetes, if there are any.
+    spec, *others = yaml.safe_load_all(package.read_text(encoding="utf-8"))
+    document = {"pipeline_spec": spec, "platform_spec": others[0]} if others else spec
+    tasks = spec["root"]["dag"]["tasks"]
+    if config.cache:
+        _enable_input_cache(config, tasks["ReviewExampleGen"], values)
+    else:
+        for task in tasks.values():
             task["cachingOptions"] = {"enableCache": False}
     run = {
         "display_name": name,
         "experiment_id": experiment_id,
-        "pipeline_spec": {"pipeline_spec": spec, "platform_spec": platform} if platform else spec,
+        "pipeline_spec": document,
         "runtime_config": {"parameters": values, "pipeline_root": config.paths.root},
         "service_account": config.kubeflow.service_account or "",
     }
@@ -142,8 +157,49 @@ def start(
         except NoResponse as error:
             raise possibly_submitted(error, name, runs) from None
     namespace = config.kubeflow.namespace
-    link, logs = f"{runs}/details/{run_id}", log_command(namespace, run_id)
-    return KubeflowRun(name, link, logs, api, run_id, namespace)
+    link, logs = f"{runs}/details/{run_id}", _log_command(namespace, run_id)
+    return KubeflowRun(name, list(tasks), link, logs, api, run_id, namespace)
+
+
+def _enable_input_cache(
+    config: PipelineConfig, task: dict[str, Any], values: Mapping[str, Any]
+) -> None:
+    """Enable the cache for the task ReviewExampleGen, if this machine can list the input.
+
+    The cache key of Kubeflow consists of the parameters of a step and the ids of its input
+    artifacts. Kubeflow runs no driver of an ExampleGen, so the key does not depend on the raw
+    files, and the compiled pipeline disables the cache for ReviewExampleGen. Its Examples are then
+    a new artifact in every run, so no later step is a cache hit either. Therefore this function
+    adds the fingerprint of the files to the parameters of the step.
+    """
+    base = values.get("input_base") or config.data.input_base or SAMPLE
+    try:
+        found = _input_fingerprint(config, base)
+    except InputError as error:
+        # Possibly only the pods can access the input.
+        logging.getLogger(__name__).warning(
+            "The input cannot be listed from this machine, so the run reads it again: %s", error
+        )
+        return
+    value = task["inputs"]["parameters"][OPTIONS_KEY]["runtimeValue"]
+    options = Options.model_validate_json(value["constant"])
+    changed = options.model_copy(update={"input_fingerprint": found})
+    value["constant"] = changed.model_dump_json()
+    task["cachingOptions"] = {"enableCache": True}
+
+
+def _input_fingerprint(config: PipelineConfig, input_base: str) -> str:
+    """Return a hash of the input files: their groups, paths, sizes and modification times.
+
+    Raises:
+      InputError: the files cannot be listed from this machine.
+    """
+    folder = input_folder(input_base)
+    sources = find_sources(folder, input_files(config)[1])
+    if input_base == SAMPLE:
+        # Copies of the sample differ in their modification time, not in their content.
+        sources = [source._replace(modified=0.0) for source in sources]
+    return fingerprint(folder, sources)
 
 
 def connect(config: PipelineConfig) -> tuple[Api, str]:
@@ -214,3 +270,43 @@ def _readable_errors(config: PipelineConfig) -> Iterator[None]:
 
 def _message(task_or_run: dict[str, Any]) -> str:
     return (task_or_run.get("error") or {}).get("message") or ""
+
+
+def _log_command(namespace: str, run_id: str) -> str:
+    """Return the command that shows the end of the log of each failed step."""
+    return (
+        f"kubectl get pods -n {namespace} -l pipeline/runid={run_id} --field-selector={_FAILED} "
+        f"-o name | xargs -I POD kubectl logs -n {namespace} POD -c {_CONTAINER} --tail={_LINES}"
+    )
+
+
+def last_errors(namespace: str, run_id: str) -> list[str]:
+    """Return `POD: ERROR` for each failed step; none if this machine cannot read the pods.
+
+    The API of Kubeflow Pipelines has no error message of a failed step, and what it calls
+    `pod_name` is the id of a node of the Workflow. Kubernetes has the pods and their logs.
+    """
+    try:
+        api = CoreV1Api(connect_to_kubernetes())
+        failed = api.list_namespaced_pod(
+            namespace,
+            label_selector=f"pipeline/runid={run_id}",
+            field_selector=_FAILED,
+            _request_timeout=_KUBERNETES_SECONDS,
+        )
+        errors = []
+        for pod in failed.items:
+            log = api.read_namespaced_pod_log(
+                pod.metadata.name,
+                namespace,
+                container=_CONTAINER,
+                tail_lines=_LINES,
+                _preload_content=False,
+                _request_timeout=_KUBERNETES_SECONDS,
+            )
+            found = _ERROR.findall(log.data.decode(errors="replace"))
+            if found:
+                errors.append(f"{pod.metadata.name}: {found[-1]}")
+        return errors
+    except (InputError, ApiException, urllib3.exceptions.HTTPError):
+        return []

@@ -48,9 +48,9 @@ def test_each_loss_of_the_connection_is_reported_and_has_its_own_patience(monkey
     monkeypatch.setattr(follow, "time", clock)
     running, lost = follow.Status("RUNNING"), follow.NoResponse("gone")
     states = Mock(side_effect=[lost, lost, running, lost, follow.Status("SUCCEEDED")])
-    run, lines = Mock(status=states), []
+    run, lines = Mock(status=states, tasks=[]), []
     monkeypatch.setattr(follow, "PATIENCE_SECONDS", 25)
-    assert follow.follow(run, [], lines.append) == 0
+    assert follow.follow(run, lines.append) == 0
     assert lines.count("no response (gone); retrying") == 2
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from core.errors import ConfigError, InputError
 from platforms.follow import SubmitError
-from platforms.kubeflow import failed_pods
+from platforms.kubeflow import client
 from tests.platforms.kubeflow.kfp_server import LOGIN_PAGE
 from tests.platforms.submission import PLATFORM
 
@@ -142,11 +142,13 @@ def test_the_error_of_a_failed_step_is_the_last_one_in_its_log(monkeypatch):
     api = Mock()
     api.list_namespaced_pod().items = [Mock(metadata=SimpleNamespace(name=each)) for each in logs]
     api.read_namespaced_pod_log = lambda pod, *_, **__: Mock(data=logs[pod])
-    monkeypatch.setattr(failed_pods, "connect", Mock())
-    monkeypatch.setattr(failed_pods, "CoreV1Api", lambda _: api)
-    assert failed_pods.last_errors("team-a", "r-1") == ["first: place.InputError: no file"]
-    monkeypatch.setattr(failed_pods, "connect", Mock(side_effect=InputError("no kube config")))
-    assert failed_pods.last_errors("team-a", "r-1") == []
+    monkeypatch.setattr(client, "connect_to_kubernetes", Mock())
+    monkeypatch.setattr(client, "CoreV1Api", lambda _: api)
+    assert client.last_errors("team-a", "r-1") == ["first: place.InputError: no file"]
+    monkeypatch.setattr(
+        client, "connect_to_kubernetes", Mock(side_effect=InputError("no kube config"))
+    )
+    assert client.last_errors("team-a", "r-1") == []
 
 
 def test_a_run_that_fails_before_any_task(kubeflow):
