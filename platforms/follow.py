@@ -19,7 +19,6 @@ PATIENCE_SECONDS = 600.0
 
 SUCCESS_STATES = ("SUCCEEDED", "SKIPPED")
 ENDS = (*SUCCESS_STATES, "FAILED", "CANCELED", "CANCELLED")
-_NO_MESSAGE = "no error message from the cluster"
 
 
 class SubmitError(ServerError):
@@ -131,7 +130,9 @@ def _report_failure(run: Run, status: Status, tasks: list[Task], report: Report)
     if status.state == "FAILED":
         failed = [task for task in tasks if task.state == "FAILED"]
         for each in failed or [Task(run.name, status.state, status.error)]:
-            report(f"{each.name} failed: {one_line(each.error) or _NO_MESSAGE}")
+            report(
+                f"{each.name} failed: {one_line(each.error) or 'no error message from the cluster'}"
+            )
         for line in run.last_errors():
             report(one_line(line))
     else:  # The tasks that a cancellation ends are FAILED too.

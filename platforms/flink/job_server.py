@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import re
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -71,11 +71,9 @@ class JobServer:
         Path(settings.logs).mkdir(parents=True, exist_ok=True)
         # Two processes may use the same folder at the same time.
         self.log = Path(settings.logs) / f"flink-job-server-{os.getpid()}.log"
-        # An earlier job server of this process wrote to the same file.
-        self._start = self.log.stat().st_size if self.log.exists() else 0
         folder = tempfile.mkdtemp(prefix="beam-flink-")
         Path(folder, "flink-conf.yaml").write_text(_configuration(settings, folder))
-        with self.log.open("ab") as sink:
+        with self.log.open("wb") as sink:
             self._process = guard.start(
                 *_command(settings, folder),
                 address="" if settings.master == LOCAL else settings.master,
@@ -92,10 +90,6 @@ class JobServer:
             raise
 
     @property
-    def alive(self) -> bool:
-        return self._process.poll() is None
-
-    @property
     def rest_address(self) -> str | None:
         """`HOST:PORT` of Flink's REST API; None before the first job on `[local]`."""
         if self._master != LOCAL:
@@ -110,14 +104,12 @@ class JobServer:
         guard.stop(self._process)
 
     def _text(self) -> str:
-        with self.log.open("rb") as file:
-            file.seek(self._start)
-            return file.read().decode(errors="replace")
+        return self.log.read_text(errors="replace")
 
     def _wait_for_port(self) -> int:
         deadline = time.monotonic() + _SECONDS_TO_START
         while time.monotonic() < deadline:
-            has_ended = not self.alive
+            has_ended = self._process.poll() is not None
             if found := _STARTED.search(self._text()):
                 return int(found[1])
             if has_ended:
@@ -128,17 +120,10 @@ class JobServer:
         )
 
 
-_servers: dict[Settings, JobServer] = {}
-_starting = threading.Lock()
-
-
+@functools.cache
 def shared_job_server(settings: Settings, prefix: str) -> JobServer:
-    """Return the job server of this process with these settings; start it if there is none."""
-    with _starting:
-        server = _servers.get(settings)
-        if server is None or not server.alive:
-            server = _servers[settings] = JobServer(settings, prefix)
-        return server
+    """Return the job server of this process with these settings."""
+    return JobServer(settings, prefix)
 
 
 def class_path(jars: str) -> str:

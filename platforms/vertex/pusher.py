@@ -127,17 +127,17 @@ class Endpoint(Destination):
         self._endpoints = vertex_api.connect(EndpointServiceClient, settings.region)
         self._own = {"parent": settings.parent, "filter": f'display_name="{settings.name}"'}
 
+    @errors_in_one_line("upload the model")
     def upload(self, model_id: str, artifact_uri: str) -> None:
         """Upload the model with its serving container, unless it exists; return at its end.
 
         The folder `artifact_uri` has the model in a subfolder whose name is a number.
         """
-        with errors_in_one_line("look for the model"):
-            # An earlier attempt may have started the upload.
-            self._wait_for_earlier(self._models, self._resource(model_id))
-            with contextlib.suppress(exceptions.NotFound):
-                self._models.get_model(name=self._resource(model_id), **retrying())
-                return
+        # An earlier attempt may have started the upload.
+        self._wait_for_earlier(self._models, self._resource(model_id))
+        with contextlib.suppress(exceptions.NotFound):
+            self._models.get_model(name=self._resource(model_id), **retrying())
+            return
         container = vertex_types.ModelContainerSpec(
             image_uri=self._settings.image,
             command=["/usr/bin/tensorflow_model_server"],
@@ -161,51 +161,43 @@ class Endpoint(Destination):
             labels=_LABELS,
         )
         request = {"parent": self._settings.parent, "model": model, "model_id": model_id}
-        with errors_in_one_line("upload the model"):
-            self._run(self._models, "upload_model", request)
+        self._run(self._models, "upload_model", request)
 
+    @errors_in_one_line("deploy the model")
     def serve(self, model_id: str) -> str:
         """Deploy a model, move all traffic to it, and undeploy all others.
 
         Returns:
           The resource name of the endpoint.
         """
-        with errors_in_one_line("find or create the endpoint"):
-            name = self._find() or self._create()
-            self._wait_for_earlier(self._endpoints, name)
-            endpoint = self._endpoints.get_endpoint(name=name, **retrying())
+        name = self._find() or self._create()
+        self._wait_for_earlier(self._endpoints, name)
+        endpoint = self._endpoints.get_endpoint(name=name, **retrying())
         if model_id not in map(_model_of, endpoint.deployed_models):
-            with errors_in_one_line("deploy the model"):
-                self._deploy(name, model_id)
-                endpoint = self._endpoints.get_endpoint(name=name, **retrying())
+            self._deploy(name, model_id)
+            endpoint = self._endpoints.get_endpoint(name=name, **retrying())
         ids = {_model_of(each): each.id for each in endpoint.deployed_models}
         split = {ids[model_id]: 100}
         if dict(endpoint.traffic_split) != split:
             logging.info("Moving the traffic of %s to %s", name, model_id)
             moved = vertex_types.Endpoint(name=name, traffic_split=split)
             mask = FieldMask(paths=["traffic_split"])
-            with errors_in_one_line("move the traffic"):
-                self._endpoints.update_endpoint(endpoint=moved, update_mask=mask, **retrying())
+            self._endpoints.update_endpoint(endpoint=moved, update_mask=mask, **retrying())
         for other in endpoint.deployed_models:
             if other.id not in split:
                 request = {"endpoint": name, "deployed_model_id": other.id}
-                with errors_in_one_line("undeploy the previous model"):
-                    self._run(self._endpoints, "undeploy_model", request)
+                self._run(self._endpoints, "undeploy_model", request)
         return name
 
+    @errors_in_one_line("list the models")
     def pushed_models(self) -> list[PushedModel]:
-        with errors_in_one_line("list the models"):
-            found = list(self._models.list_models(request=self._own, **retrying()))
-            name = self._find()
-            endpoint = vertex_types.Endpoint()
-            if name:
-                endpoint = self._endpoints.get_endpoint(name=name, **retrying())
+        found = list(self._models.list_models(request=self._own, **retrying()))
         found.sort(key=lambda model: model.create_time, reverse=True)
-        served = {
-            _model_of(deployed)
-            for deployed in endpoint.deployed_models
-            if endpoint.traffic_split.get(deployed.id)
-        }
+        name, served = self._find(), set()
+        if name:
+            endpoint = self._endpoints.get_endpoint(name=name, **retrying())
+            split = endpoint.traffic_split
+            served = {_model_of(each) for each in endpoint.deployed_models if split.get(each.id)}
         pushed = []
         for model in found:
             model_id = model.name.rpartition("/")[2]
@@ -215,21 +207,21 @@ class Endpoint(Destination):
             pushed.append(PushedModel(model_id, created, content, state))
         return pushed
 
+    @errors_in_one_line("find the model")
     def folder(self, name: str) -> str:
-        with errors_in_one_line("look for the model"):
-            model = self._models.get_model(name=self._resource(name), **retrying())
+        model = self._models.get_model(name=self._resource(name), **retrying())
         return os.path.join(model.artifact_uri, _VERSION)
 
+    @errors_in_one_line("roll the model back")
     def _serve_again(self, model: PushedModel) -> None:
         replaced = self.served()
         self.serve(model.name)
         for each, is_rolled_back in ((model, "false"), (replaced, "true")):
             if each:
-                with errors_in_one_line("label the model"):
-                    labelled = self._models.get_model(name=self._resource(each.name), **retrying())
-                    labelled.labels[_ROLLED_BACK] = is_rolled_back
-                    mask = FieldMask(paths=["labels"])
-                    self._models.update_model(model=labelled, update_mask=mask, **retrying())
+                labelled = self._models.get_model(name=self._resource(each.name), **retrying())
+                labelled.labels[_ROLLED_BACK] = is_rolled_back
+                mask = FieldMask(paths=["labels"])
+                self._models.update_model(model=labelled, update_mask=mask, **retrying())
 
     def _resource(self, model_id: str) -> str:
         return f"{self._settings.parent}/models/{model_id}"
