@@ -1,14 +1,12 @@
 """A setting of Flink that cannot work is one line before anything starts."""
 
-import json
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+import socket
 
 import pytest
 
 from core.errors import ConfigError
 from pipeline.config import load_config
+from platforms.flink import rest
 from platforms.flink.checks import check_local, check_paths
 from platforms.targets import check_target
 from tests.platforms.settings import settings
@@ -35,31 +33,20 @@ def load(jars, *overrides):
     return load_config("sample", keys, environ={})
 
 
-@contextmanager
-def flink(slots=4):
-    """Run a server that answers as Flink's REST API; yield the settings for it."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps({"slots-total": slots}).encode())
-
-        def log_message(self, *_):
-            pass
-
-    with HTTPServer(("localhost", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        address = f"localhost:{server.server_port}"
+@pytest.fixture
+def cluster(monkeypatch):
+    """Settings for a cluster with four slots on this machine."""
+    get = rest.get
+    with socket.create_server(("localhost", 0)) as server:
+        address = f"localhost:{server.getsockname()[1]}"
+        monkeypatch.setattr(
+            *(rest, "get"), lambda at, path: {"slots-total": 4} if at == address else get(at, path)
+        )
         yield f"beam.flink.master={address}", f"beam.flink.worker_pool={address}"
-        server.shutdown()
-        thread.join()
 
 
-def test_a_machine_and_a_cluster_that_work(machine, monkeypatch):
-    with flink() as cluster:
-        check_local(machine(*cluster))
+def test_a_machine_and_a_cluster_that_work(machine, cluster, monkeypatch):
+    check_local(machine(*cluster))
     monkeypatch.setenv("PATH", "")
     check_local(load_config("sample", ("beam.flink.jars=/missing",), environ={}))
 
@@ -73,17 +60,17 @@ def test_what_the_machine_lacks(machine):
 
 
 @pytest.mark.parametrize(
-    ("answer", "more", "line"),
+    ("override", "line"),
     [
-        ({"slots": 1}, (), r"parallelism: 2 is more than the 1 slots of localhost"),
-        ({}, ("beam.flink.worker_pool=localhost:1",), "worker_pool: localhost:1 is not reachable"),
-        ({}, ("beam.flink.master=localhost:1",), "master: localhost:1 does not answer as Flink's"),
-        ({}, ("beam.flink.job_endpoint=localhost:1",), "job_endpoint: localhost:1 is not reach"),
+        ("parallelism=5", "parallelism: 5 is more than the 4 slots of localhost"),
+        ("worker_pool=localhost:1", "worker_pool: localhost:1 is not reachable"),
+        ("master=localhost:1", "master: localhost:1 does not answer as Flink's"),
+        ("job_endpoint=localhost:1", "job_endpoint: localhost:1 is not reachable"),
     ],
 )
-def test_a_cluster_that_does_not_fit(machine, answer, more, line):
-    with flink(**answer) as cluster, pytest.raises(ConfigError, match=f"^beam.flink.{line}"):
-        check_local(machine(*cluster, *more))
+def test_a_cluster_that_does_not_fit(machine, cluster, override, line):
+    with pytest.raises(ConfigError, match=f"^beam.flink.{line}"):
+        check_local(machine(*cluster, f"beam.flink.{override}"))
 
 
 REMOTE = ("beam.flink.master=flink.example:8081",)
