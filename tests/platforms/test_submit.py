@@ -79,4 +79,4 @@ def test_ctrl_c_while_waiting_leaves_the_run_alone(kubeflow):
             signal.raise_signal(signal.SIGINT)
 
     assert kubeflow(wait=True, report=report) == 130
-    assert lines[-1].startswith("interrupted; the run continues, see or stop it at http://127")
+    assert lines[-1].startswith("interrupted; the run continues, see or stop it at http://kub")

@@ -1,6 +1,7 @@
 """Submitting to Kubeflow Pipelines: the client of its REST API against a real server."""
 
 import json
+import re
 import socket
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -8,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 import yaml
 
-from core.errors import ConfigError, InputError
+from core.errors import ConfigError
 from platforms.follow import SubmitError
 from platforms.kubeflow import client
 from tests.platforms.kubeflow.kfp_server import LOGIN_PAGE
@@ -145,10 +146,6 @@ def test_the_error_of_a_failed_step_is_the_last_one_in_its_log(monkeypatch):
     monkeypatch.setattr(client, "connect_to_kubernetes", Mock())
     monkeypatch.setattr(client, "CoreV1Api", lambda _: api)
     assert client.last_errors("team-a", "r-1") == ["first: place.InputError: no file"]
-    monkeypatch.setattr(
-        client, "connect_to_kubernetes", Mock(side_effect=InputError("no kube config"))
-    )
-    assert client.last_errors("team-a", "r-1") == []
 
 
 def test_a_run_that_fails_before_any_task(kubeflow):
@@ -159,14 +156,14 @@ def test_a_run_that_fails_before_any_task(kubeflow):
 
 def test_an_unreachable_endpoint(kubeflow, monkeypatch):
     # An endpoint on loopback is not requested from a proxy.
-    monkeypatch.setenv("http_proxy", kubeflow.server.url)
+    monkeypatch.setenv("http_proxy", "http://localhost:1")
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     message = rf"kubeflow.endpoint: {url} is unreachable \(.*refused\)\. .*port-forward -n kubeflo"
     with pytest.raises(ConfigError, match=message) as caught:
         kubeflow(kubeflow__endpoint=url)
-    assert "object at 0x" not in str(caught.value)
+    assert not re.search("object at 0x|proxy", str(caught.value))
 
 
 DENIED = "Failed to authorize: PermissionDenied: User 'x' is not authorized with reason: (request"
