@@ -13,7 +13,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -35,7 +35,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--json_serialized_inputs_spec_args", default="{}")
     step, beam_args = parser.parse_known_args(arguments)
     name = step.executor_class_path or "ReviewExampleGen"
-    executor_input = with_own_outputs(json.loads(step.json_serialized_invocation_args))
+    executor_input = json.loads(step.json_serialized_invocation_args)
+    correct_outputs(executor_input)
     try:
         if step.executor_class_path:
             _execute(step, beam_args, executor_input)
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _execute(
-    step: argparse.Namespace, beam_args: list[str], executor_input: Mapping[str, Any]
+    step: argparse.Namespace, beam_args: list[str], executor_input: dict[str, Any]
 ) -> None:
     """Run the executor of a step by the `main` of TFX, and correct its outputs."""
     from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
@@ -63,13 +64,14 @@ def _execute(
 
         check_client()
     inputs_spec = json.loads(step.json_serialized_inputs_spec_args)
-    parameters = executor_input.get("inputs", {}).get("parameterValues", {})
-    for name, value in parameters.items():
+    for name, value in executor_input.get("inputs", {}).get("parameterValues", {}).items():
         declared = inputs_spec.get("parameters", {}).get(name, {})
         # All numbers of Kubeflow are floats. TFX would round them down.
-        if declared.get("parameterType") == "NUMBER_INTEGER" and value != int(value):
+        is_integer = declared.get("parameterType") == "NUMBER_INTEGER"
+        if is_integer and isinstance(value, float) and not value.is_integer():
             raise ConfigError(f"parameter {name}: {value} is not an integer")
-    step.json_serialized_invocation_args = json.dumps(with_own_inputs(executor_input, inputs_spec))
+    correct_inputs(executor_input, inputs_spec)
+    step.json_serialized_invocation_args = json.dumps(executor_input)
     kubeflow_v2_run_executor.main((step, beam_args))
     write_properties(executor_input)
     outputs = executor_input["outputs"]["artifacts"].values()
@@ -88,10 +90,8 @@ def _fingerprint(step: argparse.Namespace) -> None:
     driver.main(step)
 
 
-def with_own_inputs(
-    executor_input: Mapping[str, Any], inputs_spec: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the ExecutorInput, with the declared type and the properties of every input artifact.
+def correct_inputs(executor_input: dict[str, Any], inputs_spec: Mapping[str, Any]) -> None:
+    """Set the declared type and the properties of every input artifact of a step.
 
     Open-source Kubeflow passes inputs with an empty type or without one, and `kfp.local` passes
     Kubeflow's own `system.Artifact`. TFX cannot construct an artifact from any of these.
@@ -106,17 +106,15 @@ def with_own_inputs(
       inputs_spec: JSON of the `pipeline_spec.ComponentInputsSpec`; with schema 2.1 only.
     """
     declared = inputs_spec.get("artifacts", {})
-
-    def corrected(key: str, artifact: dict[str, Any]) -> dict[str, Any]:
-        type_ = declared[key]["artifactType"] if key in declared else artifact.get("type")
-        metadata = {**_properties(artifact["uri"]), **artifact.get("metadata", {})}
-        return {**artifact, "type": type_, "metadata": metadata}
-
-    return _with_artifacts(executor_input, "inputs", corrected)
+    for key, given in executor_input.get("inputs", {}).get("artifacts", {}).items():
+        for artifact in given.get("artifacts", []):
+            if key in declared:
+                artifact["type"] = declared[key]["artifactType"]
+            artifact["metadata"] = _properties(artifact["uri"]) | artifact.get("metadata", {})
 
 
-def with_own_outputs(executor_input: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the ExecutorInput, with our outputs alone, and our types in place of the platform's.
+def correct_outputs(executor_input: dict[str, Any]) -> None:
+    """Set our types of the output artifacts of a step, and remove the outputs of the platform.
 
     `platforms.compile` declares some outputs as `system.HTML` and the like, so that the platform
     shows them. TFX cannot construct these types. Outputs of other types of the platform are its
@@ -128,29 +126,14 @@ def with_own_outputs(executor_input: Mapping[str, Any]) -> dict[str, Any]:
         system: {"instanceSchema": f"title: {name}\ntype: object\n"}
         for name, system in SYSTEM_TYPES.items()
     }
-
-    def corrected(_: str, artifact: dict[str, Any]) -> dict[str, Any] | None:
-        title = artifact.get("type", {}).get("schemaTitle", "")
-        if title in own:
-            return {**artifact, "type": own[title]}
-        return None if title.startswith("system.") else artifact
-
-    return _with_artifacts(executor_input, "outputs", corrected)
-
-
-def _with_artifacts(
-    executor_input: Mapping[str, Any],
-    side: str,
-    corrected: Callable[[str, dict[str, Any]], dict[str, Any] | None],
-) -> dict[str, Any]:
-    """Return the ExecutorInput with the corrected artifacts of one side, without those of None."""
-    values = executor_input.get(side, {})
-    artifacts = {}
-    for key, given in values.get("artifacts", {}).items():
-        of_key = [corrected(key, artifact) for artifact in given.get("artifacts", [])]
-        if None not in of_key:
-            artifacts[key] = {**given, "artifacts": of_key}
-    return {**executor_input, side: {**values, "artifacts": artifacts}}
+    outputs = executor_input.get("outputs", {}).get("artifacts", {})
+    for key, given in list(outputs.items()):
+        for artifact in given.get("artifacts", []):
+            title = artifact.get("type", {}).get("schemaTitle", "")
+            if title in own:
+                artifact["type"] = own[title]
+            elif title.startswith("system."):
+                outputs.pop(key, None)
 
 
 def write_properties(executor_input: Mapping[str, Any]) -> None:

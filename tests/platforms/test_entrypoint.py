@@ -19,7 +19,7 @@ from components.review_example_gen.inputs import Options
 from components.run_report.tracking import Tracking
 from core.errors import InputError
 from platforms import entrypoint
-from platforms.entrypoint import main, with_own_inputs, write_properties
+from platforms.entrypoint import correct_inputs, main, write_properties
 
 DECLARED, STATISTICS = (
     {"instanceSchema": f"title: tfx.Example{name}\ntype: object\n"}
@@ -54,6 +54,11 @@ def executor_input(folder, given):
             "outputFile": f"{folder}/task/executor_output.json",
         },
     }
+
+
+def corrected(step_input, spec):
+    correct_inputs(step_input, spec)
+    return step_input
 
 
 def call(executor, step_input, *more):
@@ -138,25 +143,25 @@ def test_tfx_gets_the_corrected_input_and_the_beam_arguments(monkeypatch):
     assert beam_args == ["--direct_num_workers=2"]
     assert given.executor_class_path == "some.Executor"
     mended = json.loads(given.json_serialized_invocation_args)
-    assert mended == with_own_inputs(executor_input("/x", {}), SPEC)
+    assert mended == corrected(executor_input("/x", {}), SPEC)
 
 
 def test_only_declared_types_replace_that_of_an_input():
     for given in BROKEN.values():
-        mended = with_own_inputs(executor_input("/x", given), SPEC)
+        mended = corrected(executor_input("/x", given), SPEC)
         [artifact] = mended["inputs"]["artifacts"]["anomalies"]["artifacts"]
         assert artifact["type"] == DECLARED
         assert artifact["metadata"] == {"split_names": '["train"]'}
         assert mended["outputs"] == executor_input("/x", given)["outputs"]
     given = {"type": {"schemaTitle": "tfx.ExampleAnomalies"}}
-    mended = with_own_inputs(executor_input("/x", given), {})
+    mended = corrected(executor_input("/x", given), {})
     assert mended["inputs"]["artifacts"]["anomalies"]["artifacts"][0]["type"] == given["type"]
 
 
 def test_a_later_step_gets_the_properties_that_its_launcher_drops(tmp_path):
     def properties(uri, **more):
         given = {"inputs": {"artifacts": artifacts(examples={"uri": uri, **more})}}
-        [artifact] = with_own_inputs(given, {})["inputs"]["artifacts"]["examples"]["artifacts"]
+        [artifact] = corrected(given, {})["inputs"]["artifacts"]["examples"]["artifacts"]
         return artifact["metadata"]
 
     uri, written = str(tmp_path / "examples"), {"split_names": '["train"]', "version": "2"}
