@@ -128,7 +128,7 @@ def test_vertex_compares_with_what_is_served(pushes):
     if pushes == "vertex":
         endpoint = json.loads(found.constant(producer, "endpoint"))
         assert json.loads(found.constant("Pusher", "custom_config")) == {"endpoint": endpoint}
-        assert endpoint["image"] == "registry/serving:1"
+        assert endpoint["vertex"]["serving_image"] == "registry/serving:1"
         assert "platforms.vertex.pusher.Executor" in found.container("Pusher")["args"]
     else:
         assert found.constant(producer, "serving_dir") == "gs://bucket/serving"

@@ -15,20 +15,19 @@ from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
 from platforms.vertex import pusher
 from platforms.vertex.baseline import DeployedBaseline
-from platforms.vertex.pusher import ENDPOINT_KEY, Endpoint, EndpointSettings
+from platforms.vertex.pusher import ENDPOINT_KEY, Endpoint
 from tests.platforms.vertex.vertex_server import as_json, serving
 from tests.waiting import in_background, wait
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = EndpointSettings(
-    project="my-project",
-    region="europe-west4",
-    name="amazon-reviews",
-    image="registry/serving:2.21.0",
-    machine_type="n1-standard-4",
-    poll_seconds=0.02,
-)
+VERTEX = {
+    "project": "my-project",
+    "region": "europe-west4",
+    "serving_image": "registry/serving:2.21.0",
+    "machine_type": "n1-standard-4",
+}
+SETTINGS = {"vertex": VERTEX, "name": "amazon-reviews"}
 ENDPOINT_FIELDS = ("CreateEndpoint", "DeployModel", "UpdateEndpoint", "UndeployModel")
 
 
@@ -46,7 +45,7 @@ def push(folder, checked=True, content=None):
     pusher.Executor().Do(
         {"model": [model], "model_blessing": [blessing], "infra_blessing": [infra]},
         {"pushed_model": [pushed]},
-        {"custom_config": json.dumps({ENDPOINT_KEY: SETTINGS.model_dump()})},
+        {"custom_config": json.dumps({ENDPOINT_KEY: SETTINGS})},
     )
     return pushed
 
@@ -54,6 +53,7 @@ def push(folder, checked=True, content=None):
 @pytest.fixture
 def vertex(log, monkeypatch):
     monkeypatch.setattr(vertex_api, "SILENCE_SECONDS", 2.0)
+    monkeypatch.setattr(pusher, "POLL_SECONDS", 0.02)
     with serving() as server:
         monkeypatch.setattr(vertex_api, "connect", server.connect)
         yield server
@@ -171,7 +171,7 @@ def test_a_refusal_by_vertex_is_one_line(vertex, tmp_path):
 
 
 def states():
-    return [model.state for model in Endpoint(SETTINGS).pushed_models()]
+    return [model.state for model in Endpoint.of(**SETTINGS).pushed_models()]
 
 
 def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_again(vertex, tmp_path):
@@ -179,7 +179,7 @@ def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_agai
     [(good, _)] = served(vertex)
     push(tmp_path / "bad")
     [(bad, _)] = served(vertex)
-    assert Endpoint(SETTINGS).roll_back().name == good
+    assert Endpoint.of(**SETTINGS).roll_back().name == good
     assert served(vertex) == [(good, 100)]
     assert states() == ["rolled back", "served"]
     with pytest.raises(InputError, match=f"{bad} .* was rolled back"):
@@ -189,12 +189,12 @@ def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_agai
     assert again.get_string_custom_property("pushed_version") == good
     assert len(vertex.models) == 2
     push(tmp_path / "third")
-    assert Endpoint(SETTINGS).roll_back().name == good
-    Endpoint(SETTINGS).roll_back(bad)
+    assert Endpoint.of(**SETTINGS).roll_back().name == good
+    Endpoint.of(**SETTINGS).roll_back(bad)
     assert served(vertex) == [(bad, 100)]
     assert states() == ["rolled back", "served", "rolled back"]
     with pytest.raises(InputError, match="the endpoint amazon-reviews: no version no-such-model"):
-        Endpoint(SETTINGS).roll_back("no-such-model")
+        Endpoint.of(**SETTINGS).roll_back("no-such-model")
 
 
 def test_the_baseline_is_the_model_that_the_endpoint_serves(vertex, tmp_path):
@@ -202,7 +202,7 @@ def test_the_baseline_is_the_model_that_the_endpoint_serves(vertex, tmp_path):
         model, own = standard_artifacts.Model(), standard_artifacts.Model()
         model.uri = str(tmp_path / "baseline" / candidate)
         own.uri = str(tmp_path / candidate / "model")
-        DeployedBaseline.test_call(endpoint=SETTINGS.model_dump_json(), model=model, candidate=own)
+        DeployedBaseline.test_call(endpoint=json.dumps(SETTINGS), model=model, candidate=own)
         if not existing_model({"baseline_model": [model]}, "baseline_model"):
             return None
         copied = tf.saved_model.load(model.uri + "/Format-Serving")
@@ -218,6 +218,6 @@ def test_the_baseline_is_the_model_that_the_endpoint_serves(vertex, tmp_path):
     assert baseline("third") == 1
     # An unchanged run is compared with the model before it.
     assert baseline("second") == 0
-    Endpoint(SETTINGS).roll_back()
+    Endpoint.of(**SETTINGS).roll_back()
     shutil.rmtree(tmp_path / "baseline")
     assert baseline("third") == 0
