@@ -7,6 +7,7 @@ import yaml
 from pipeline.config import PipelineConfig
 from platforms.submission import check_submission, submit
 
+OPTIONS = '{"max_examples": {}}'
 TASKS = {"ReviewExampleGen": False, "Trainer": True}
 SPEC = {
     "schemaVersion": "2.1.0",
@@ -21,6 +22,7 @@ SPEC = {
                     "taskInfo": {"name": name},
                     "componentRef": {"name": name},
                     "cachingOptions": {"enableCache": cached},
+                    "inputs": {"parameters": {"options": {"runtimeValue": {"constant": OPTIONS}}}},
                 }
                 for name, cached in TASKS.items()
             }

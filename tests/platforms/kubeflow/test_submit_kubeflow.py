@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
-import yaml
 
 from core.errors import ConfigError
 from platforms.follow import SubmitError
@@ -31,11 +30,6 @@ def reviews(kubeflow, tmp_path):
     folder = tmp_path / "raw"
     folder.mkdir()
     (folder / "reviews.csv").write_text("label,text\n1,bad\n")
-    documents = list(yaml.safe_load_all(kubeflow.file.read_text()))
-    task = documents[0]["root"]["dag"]["tasks"]["ReviewExampleGen"]
-    options = {"runtimeValue": {"constant": '{"max_examples": {}}'}}
-    task["inputs"] = {"parameters": {"options": options}}
-    kubeflow.file.write_text(yaml.safe_dump_all(documents))
     volume = {"claim": "reviews", "mount": str(tmp_path)}
     kubeflow.config(data__input_base=str(folder), kubeflow__volume=volume)
     return folder
