@@ -79,37 +79,24 @@ def check_parameters(
       ConfigError, InputError: there is no such parameter, a value is not allowed, the target does
         not support it, or it requires another compiled pipeline.
     """
-    of_section: dict[str, dict[str, Any]] = {}
-    for name, value in given.items():
+    for name in given:
         if name not in RUN_PARAMETERS:
             known = ", ".join(RUN_PARAMETERS)
             raise ConfigError(
                 f"parameter {name}: the pipeline has no such parameter; known are {known}"
             )
-        of_section.setdefault(RUN_PARAMETERS[name], {})[name] = value
     if not given:
         return {}
     # This import of TFX takes seconds, and most runs are submitted without a parameter.
     from components.trainer import training_of_run
 
-    changed = {
-        section: (training_of_run if section == "training" else with_parameters)(
-            getattr(config, section), values
-        )
-        for section, values in of_section.items()
-    }
-    try:
-        check_target(config.model_copy(update=changed), target)
-    except ConfigError as error:
-        raise ConfigError(_of_parameter(str(error))) from None
+    changed = {}
+    for section in {RUN_PARAMETERS[name] for name in given}:
+        values = {name: given[name] for name in given if RUN_PARAMETERS[name] == section}
+        check = training_of_run if section == "training" else with_parameters
+        changed[section] = check(getattr(config, section), values)
+    check_target(config.model_copy(update=changed), target)
     return {name: getattr(changed[RUN_PARAMETERS[name]], name) for name in given}
-
-
-def _of_parameter(message: str) -> str:
-    for name, section in RUN_PARAMETERS.items():
-        if message.startswith(f"{section}.{name}:"):
-            return f"parameter {message.removeprefix(f'{section}.')}"
-    return message
 
 
 def _client(target: ClusterTarget) -> Any:

@@ -18,7 +18,7 @@ WRONG = {
         "strategy=mirored",
         "parameter strategy: .*'mirored', did you mean mir",
     ),
-    "local folder": ({}, "input_base=/data", "parameter input_base: /data is not accessible"),
+    "local folder": ({}, "input_base=/data", "data.input_base: /data is not accessible"),
     "no cluster": (
         TWO_WORKERS,
         "strategy=mirrored",
