@@ -90,7 +90,7 @@ def check_parameters(
     # This import of TFX takes seconds, and most runs are submitted without a parameter.
     from components.trainer import training_of_run
 
-    changed = {}
+    changed: dict[str, Any] = {}
     for section in {RUN_PARAMETERS[name] for name in given}:
         values = {name: given[name] for name in given if RUN_PARAMETERS[name] == section}
         check = training_of_run if section == "training" else with_parameters
