@@ -62,7 +62,7 @@ def test_input_that_only_the_pods_can_access_is_read_again(kubeflow, reviews, ca
     assert kubeflow(cache=True, data__input_base=elsewhere) == 0
     assert not is_cached(kubeflow, "ReviewExampleGen")
     assert is_cached(kubeflow, "Trainer")
-    assert f"the run reads it again: the folder {elsewhere} does not exist" in caplog.text
+    assert "the run reads it again: " in caplog.text and elsewhere in caplog.text
 
 
 def test_the_cache_can_be_switched_off(kubeflow, reviews):
