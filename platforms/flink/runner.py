@@ -66,7 +66,6 @@ class FlinkRunner(portable_runner.PortableRunner):
         self._pool: grpc.Server | None = None
 
     def default_environment(self, options: PipelineOptions) -> environments.Environment:
-        """See PipelineRunner. Workers for LOOPBACK start here."""
         portable = options.view_as(PortableOptions)
         debug = options.view_as(DebugOptions)
         # `pip freeze` takes seconds, and nobody reads its output.
@@ -87,7 +86,6 @@ class FlinkRunner(portable_runner.PortableRunner):
             self._pool.stop(1)
 
     def default_job_server(self, options: PipelineOptions) -> job_server.JobServer:
-        """See PortableRunner. The job server is shared by all pipelines of this process."""
         own, flink = options.view_as(FlinkJobOptions), options.view_as(FlinkRunnerOptions)
         settings = Settings(own.flink_jars, flink.flink_master, flink.parallelism, own.flink_logs)
         self._server = shared_job_server(settings, PREFIX)
@@ -96,11 +94,6 @@ class FlinkRunner(portable_runner.PortableRunner):
     def run_portable_pipeline(
         self, pipeline: beam_runner_api_pb2.Pipeline, options: PipelineOptions
     ) -> runner.PipelineResult:
-        """See PortableRunner.
-
-        Raises:
-          FlinkError: the job could not be submitted.
-        """
         cleanup = contextlib.ExitStack()
         cleanup.callback(self.stop_workers)
         master = options.view_as(FlinkRunnerOptions).flink_master
