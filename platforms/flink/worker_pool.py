@@ -99,7 +99,8 @@ def _problem(worker: ForkServerProcess, received: connection.Connection) -> str:
 def _work(worker_id: str, url: str, ready: connection.Connection) -> None:
     """Run a worker until its TaskManager closes the connection.
 
-    The provision service of the TaskManager is at `url`. `ready` receives an empty text when the libraries are imported, or the error in one line.
+    The provision service of the TaskManager is at `url`. `ready` receives an empty text when the
+    libraries are imported, or the error in one line.
     """
     threading.Thread(target=_end_with_pool, daemon=True).start()
     # A collection would write to the pages of the imported objects, which then are not shared.
