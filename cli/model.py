@@ -17,7 +17,7 @@ def last_pushed_model(config: PipelineConfig) -> str:
     """
     from core.errors import ConfigError
     from platforms.google_cloud.credentials import find_credentials
-    from serving.predictor import latest_model
+    from serving.versions import latest_model
 
     serving = config.paths.serving
     if serving.startswith("gs://"):

@@ -10,12 +10,18 @@ from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from core.errors import not_utf8
 from preprocessing.features import CLASSES
-from serving.predictor import Prediction
 
 MAX_LINE_BYTES = 1 << 20
 _READ_BYTES = 1 << 18
 _BATCH_LINES = 1024
 _SPACES = str.maketrans("\t\n\r", "   ")
+
+
+class Prediction(NamedTuple):
+    """The probability that a review is positive, and its label: 0 negative, 1 positive."""
+
+    probability: float
+    label: int
 
 
 class Text(NamedTuple):

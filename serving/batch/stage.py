@@ -12,6 +12,7 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+from apache_beam.io.filesystems import FileSystems
 from apache_beam.utils.shared import Shared
 
 from core import progress
@@ -45,10 +46,11 @@ _LINE_OVERHEAD = 12
 class ScoreUnit(beam.DoFn):
     """Unit -> files in the work folder, and no element."""
 
-    def __init__(self, model_folder: str, work_folder: str):
-        """Construct the function with the folder of a pushed model and that of `work`."""
-        self._model_folder = model_folder
-        self._work_folder = work_folder
+    def __init__(self, model: str, folder: str, digest: str):
+        """Construct the function with the folder of a pushed model, and the arguments of `work`."""
+        self._model = model
+        self._folder = folder
+        self._digest = digest
         self._shared = Shared()
 
     def process(self, unit: Unit) -> Iterator[Any]:
@@ -57,11 +59,9 @@ class ScoreUnit(beam.DoFn):
         One thread reads and writes, others decompress, and others score. At most one batch more
         than there are threads is in memory.
         """
-        predict = self._shared.acquire(
-            lambda: load_predict_text(self._model_folder), self._model_folder
-        )
+        predict = self._shared.acquire(lambda: load_predict_text(self._model), self._model)
         cores = len(os.sched_getaffinity(0))
-        path = f"{self._work_folder}/{uuid.uuid4().hex}.unfinished"
+        path = f"{self._folder}/{uuid.uuid4().hex}.unfinished"
         lines = 0
         with (
             ThreadPoolExecutor(cores) as readers,
@@ -85,7 +85,9 @@ class ScoreUnit(beam.DoFn):
                 _write(stream, *waiting.popleft())
         # The size so far is an estimate by the lines, the total one by the pieces.
         progress.report(BYTES, unit.bytes, source=str(unit.number))
-        work.finish(path, self._work_folder, unit.number, lines)
+        # Beam may retry a unit, or run it twice.
+        target = work.unit_file(self._folder, self._digest, unit.number, lines)
+        FileSystems.rename([path], [target])
         yield from ()
 
 

@@ -12,10 +12,9 @@ from typing import Any
 import tensorflow as tf
 
 from core.errors import ServerError
-from serving.predictor import NoModelError
 from serving.rest.metrics import Metrics
 from serving.rest.model import BrokenModelError, LoadedModel
-from serving.versions import versions
+from serving.versions import NoModelError, versions
 
 _log = logging.getLogger(__name__)
 _STATES_KEPT = 50

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from cli import command
+from core.errors import UserError
 from serving import answers
-from serving.answers import answer, read_arguments, read_lines
-from serving.predict_text import DamagedModelError, load_predict_text
-from serving.predictor import NoModelError, Prediction, latest_model
+from serving.answers import Prediction, answer, read_arguments, read_lines
+from serving.predict_text import load_predict_text
+from serving.versions import NoModelError, latest_model
 from tests.loaded import run_command
 from tests.serving.models import push
 
@@ -118,7 +119,7 @@ def test_without_a_model_the_error_names_the_folder(tmp_path, folder):
 def test_a_damaged_model_is_one_line(tmp_path, damage):
     push(tmp_path / "1")
     damage(tmp_path / "1")
-    with pytest.raises(DamagedModelError) as raised:
+    with pytest.raises(UserError) as raised:
         load_predict_text(str(tmp_path / "1"))
     assert str(raised.value).startswith(f"{tmp_path}/1: the model cannot be loaded (")
 
