@@ -158,33 +158,29 @@ def test_closed_standard_input_is_2(root, monkeypatch, capfd):
     assert "no review given" in capfd.readouterr().err
 
 
-@pytest.fixture
-def process(root):
-    """The command, which has answered a first line."""
+def test_a_reader_that_leaves_ends_it_quietly(root, monkeypatch):
+    source, target = os.pipe()
+    os.close(source)
+    monkeypatch.setenv("PIPELINE_SET", f"paths.root={root}")
+    monkeypatch.setattr("sys.argv", ["amazon-reviews", "predict", "good"])
+    with os.fdopen(target, "w") as closed:
+        monkeypatch.setattr("sys.stdout", closed)
+        with pytest.raises(SystemExit) as ended:
+            command.main()
+    assert not ended.value.code
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_130(root):
     environment = {**os.environ, "PIPELINE_SET": f"paths.root={root}"}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(COMMAND, env=environment, **pipes) as started:
-        started.stdin.write(b"good\n")
-        started.stdin.flush()
-        assert started.stdout.readline() == b"positive\t0.900\tgood\n"
-        yield started
-        started.kill()
-
-
-@pytest.mark.slow
-def test_a_reader_that_leaves_ends_it_quietly(process):
-    process.stdout.close()
-    process.stdin.write(b"good\n" * 3)
-    process.stdin.close()
-    assert process.stderr.read() == b""
-    assert process.wait(timeout=300) == 0
-
-
-@pytest.mark.slow
-def test_ctrl_c_is_130(process):
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=300) == 130
-    assert process.communicate() == (b"", b"")
+    with subprocess.Popen(COMMAND, env=environment, **pipes) as process:
+        process.stdin.write(b"good\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"positive\t0.900\tgood\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=300) == 130
+        assert process.communicate() == (b"", b"")
 
 
 NOT_NEEDED = {
