@@ -5,7 +5,7 @@
 | find the files | `find_inputs` | names, folders, globs | `SourceFile` |
 | detect the layout, cut | `preprocessing.reading` | files | `Piece` |
 | divide, skip what is finished | `work` | pieces | `Unit` |
-| read, score | `stage` | a unit | files in the work folder |
+| read, score | `work.ScoreUnit` | a unit | files in the work folder |
 | join, publish | `output` | the work folder | the output and the rejected file |
 """
 
@@ -28,7 +28,7 @@ from preprocessing.reading.files import SourceFile, fingerprint, match_files
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import ReadOptions
-from serving.batch import output, stage, work
+from serving.batch import output, work
 from serving.batch.work import Unit, in_units
 
 
@@ -86,7 +86,7 @@ def score_files(
     with work.lock(folder):
         work.remove_others(folder, digest)
         before = work.finished(folder, digest)
-        _score(units, before, stage.ScoreUnit(model, folder, digest), beam_args)
+        _score(units, before, work.ScoreUnit(model, folder, digest), beam_args)
         lines = work.finished(folder, digest)
         stored = {work.unit_file(folder, digest, u.number, lines[u.number]): u for u in units}
         rejected = output.publish(stored, folder, target, options.id is not None)
@@ -146,13 +146,13 @@ def _refuse_to_replace(files: Sequence[SourceFile], target: str) -> None:
 
 
 def _score(
-    units: list[Unit], finished: dict[int, int], score: stage.ScoreUnit, beam_args: Sequence[str]
+    units: list[Unit], finished: dict[int, int], score: work.ScoreUnit, beam_args: Sequence[str]
 ) -> None:
     """Score the units that are not finished."""
-    progress.report(stage.BYTES, 0, sum(unit.bytes for unit in units))
+    progress.report(work.BYTES, 0, sum(unit.bytes for unit in units))
     for number, lines in finished.items():
-        progress.report(stage.REVIEWS, lines, source=str(number))
-        progress.report(stage.BYTES, units[number].bytes, source=str(number))
+        progress.report(work.REVIEWS, lines, source=str(number))
+        progress.report(work.BYTES, units[number].bytes, source=str(number))
     try:
         with make_pipeline(beam_args) as pipeline:
             _ = (

@@ -1,6 +1,7 @@
-"""The units of a batch, and the folder of finished ones, from which a killed run resumes.
+"""The units of a batch, the Beam stage that scores them, and the folder of finished ones.
 
-The hidden folder is next to the output. It has a file with the lines of each finished unit. The
+A killed run resumes from the folder.
+It is hidden, next to the output, and has a file with the lines of each finished unit. The
 file gets its name when it is complete: a digest of everything that the lines depend on, the number
 of the unit, and the number of lines. Files with another digest are of other work.
 """
@@ -14,20 +15,50 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable
+import uuid
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO, Any, NamedTuple
 
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.utils.shared import Shared
 
+from core import progress
 from core.errors import InputError
 from core.files import WITHOUT_LOCKS
+from core.progress import Progress
 from preprocessing.reading.files import delete_file
 from preprocessing.reading.pieces import Piece
+from preprocessing.reading.read import read_batches
+from preprocessing.reading.records import Batch
+from serving.predict_text import Outputs, load_predict_text
 
 _LOCK = "lock"
 _BYTES_PER_UNIT = 64 << 20
 """Estimated bytes of text. A killed run repeats at most its unfinished units."""
+SCHEMA = pa.schema(
+    [
+        ("piece", pa.int32()),
+        ("position", pa.int64()),
+        ("probability", pa.float32()),
+        ("label", pa.int32()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+        ("id", pa.string()),
+    ]
+)
+"""Columns of the lines of a unit: the index of a piece, the position in it, and the prediction and
+the id of a review, or the reason and the detail of a rejected line. All lines of a record batch are
+reviews of one piece, or all are rejected lines of one piece."""
+REVIEWS, BYTES = "reviews", "bytes"
+"""Units of the progress: lines (reviews and rejected lines), and estimated bytes of text."""
+_LINE_OVERHEAD = 12
+"""Estimated bytes of a line besides its text."""
 
 
 class Unit(NamedTuple):
@@ -104,7 +135,7 @@ def lock(folder: str) -> contextlib.AbstractContextManager[IO[str] | None]:
 
 
 def unit_file(folder: str, digest: str, unit: int, lines: int) -> str:
-    """Return the path of the Arrow stream of a finished unit; see `stage.SCHEMA`."""
+    """Return the path of the Arrow stream of a finished unit; see SCHEMA."""
     return f"{folder}/{digest}-{unit:06d}-{lines}.arrow"
 
 
@@ -136,3 +167,73 @@ def _listed(folder: str) -> list[str]:
         return [f"{folder}/{name}" for name in os.listdir(folder)]
     found = FileSystems.match([f"{glob.escape(folder)}/*"])[0].metadata_list
     return [file.path for file in found]
+
+
+class ScoreUnit(beam.DoFn):
+    """Unit -> files in the work folder, and no element."""
+
+    def __init__(self, model: str, folder: str, digest: str):
+        """Construct the function with the folder of a pushed model, and the names of the files."""
+        self._model = model
+        self._folder = folder
+        self._digest = digest
+        self._shared = Shared()
+
+    def process(self, unit: Unit) -> Iterator[Any]:
+        """Score every review of the unit.
+
+        One thread reads and writes, others decompress, and others score. At most one batch more
+        than there are threads is in memory.
+        """
+        predict = self._shared.acquire(lambda: load_predict_text(self._model), self._model)
+        cores = len(os.sched_getaffinity(0))
+        path = f"{self._folder}/{uuid.uuid4().hex}.unfinished"
+        lines = 0
+        with (
+            ThreadPoolExecutor(cores) as readers,
+            ThreadPoolExecutor(cores) as scorers,
+            create(path) as file,
+            pa.ipc.new_stream(file, SCHEMA) as stream,
+            Progress(REVIEWS, str(unit.number)) as reviews,
+            Progress(BYTES, str(unit.number)) as size,
+        ):
+            waiting: deque[tuple[int, Batch, Future[Outputs] | None]] = deque()
+            for index, piece in enumerate(unit.pieces):
+                for batch in read_batches(piece, readers):
+                    lines += batch.lines
+                    scores = scorers.submit(predict, batch.texts) if batch.texts else None
+                    waiting.append((index, batch, scores))
+                    if len(waiting) > cores:
+                        _write(stream, *waiting.popleft())
+                    reviews.advance(batch.lines)
+                    size.advance(sum(map(len, batch.texts)) + _LINE_OVERHEAD * batch.lines)
+            while waiting:
+                _write(stream, *waiting.popleft())
+        # The size so far is an estimate by the lines, the total one by the pieces.
+        progress.report(BYTES, unit.bytes, source=str(unit.number))
+        # Beam may retry a unit, or run it twice.
+        target = unit_file(self._folder, self._digest, unit.number, lines)
+        FileSystems.rename([path], [target])
+        yield from ()
+
+
+def _write(stream: Any, index: int, batch: Batch, scores: Future[Outputs] | None) -> None:
+    """Write the lines of a batch, whose positions count from the beginning of its piece."""
+    if scores:
+        ids = {"id": batch.ids} if batch.ids else {}
+        _write_lines(stream, index, position=batch.positions, **scores.result(), **ids)
+    if batch.rejected:
+        position, reason, detail = zip(*batch.rejected, strict=True)
+        _write_lines(stream, index, position=position, reason=reason, detail=detail)
+
+
+def _write_lines(stream: Any, index: int, **columns: Any) -> None:
+    count = len(columns["position"])
+    columns["piece"] = np.full(count, index)
+    arrays = [
+        pa.array(columns[field.name], field.type)
+        if field.name in columns
+        else pa.nulls(count, field.type)
+        for field in SCHEMA
+    ]
+    stream.write_batch(pa.record_batch(arrays, schema=SCHEMA))

@@ -1,9 +1,7 @@
 """Requests that a server must survive: too large, too slow, too many, and wrong in every way."""
 
 import json
-import shutil
 import socket
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -48,12 +46,6 @@ def test_a_huge_body_is_refused_before_it_is_sent(server):
         connection.sendall(head.encode())
         assert answer_of(connection).startswith(b"HTTP/1.1 413 ")
     assert server.is_well()
-
-
-def test_a_large_batch_gets_413(server):
-    assert server.predict(*["good"] * 50).status == 200
-    got = server.predict(*["good"] * 51)
-    assert (got.status, got.json["error"]) == (413, "The request has 51 reviews, limit 50")
 
 
 def test_a_slow_body_gets_408(server):
@@ -112,30 +104,6 @@ def test_what_is_not_http_gets_400(server, sent):
 
 TEXT = b'{"signature_name": "predict_text", "instances": ["good"]}'
 ANSWER = b'{"predictions":[{"label":1,"probability":0.9}]}'
-JAVA = """
-import java.net.URI;
-import java.net.http.*;
-public class Post {
-  public static void main(String[] words) throws Exception {
-    var body = HttpRequest.BodyPublishers.ofString(words[1]);
-    var request = HttpRequest.newBuilder(URI.create(words[0])).POST(body).build();
-    for (int n = 0; n < 2; n++) {
-      var answer = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
-      System.out.println(answer.statusCode() + answer.body());
-    }
-  }
-}
-"""
-
-
-@pytest.mark.exhaustive
-@pytest.mark.skipif(not shutil.which("java"), reason="java is not installed")
-def test_the_client_of_java_which_offers_http_2_is_answered(server, tmp_path):
-    (tmp_path / "Post.java").write_text(JAVA)
-    url = f"http://127.0.0.1:{server.port}{PREDICT}"
-    command = ["java", str(tmp_path / "Post.java"), url, TEXT.decode()]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [f"200{ANSWER.decode()}"] * 2
 
 
 def test_an_offer_of_http_2_that_is_cut_anywhere_does_not_lose_the_body(server):
@@ -155,16 +123,12 @@ JSON = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=10,
 )
-TENSORS = JSON | st.lists(st.text() | st.fixed_dictionaries({"b64": st.text()}) | JSON)
 BODIES = st.fixed_dictionaries(
     {},
     optional={
-        "signature_name": st.sampled_from(
-            ["predict_text", "serving_default", "transform_features", "__saved_model_init_op"]
-        )
-        | JSON,
-        "instances": TENSORS | st.lists(st.fixed_dictionaries({"texts": TENSORS})),
-        "inputs": TENSORS | st.fixed_dictionaries({"texts": TENSORS}),
+        "signature_name": st.sampled_from(["predict_text", "serving_default"]) | JSON,
+        "instances": JSON | st.lists(st.text() | st.fixed_dictionaries({"b64": st.text()}) | JSON),
+        "inputs": JSON | st.fixed_dictionaries({"texts": JSON}),
         "text": JSON,
     },
 )

@@ -144,19 +144,9 @@ def test_without_a_model_it_is_2(tmp_path, monkeypatch, capfd):
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("host", ["a..b", "no-such-host.invalid"])
-def test_a_host_must_be_an_address(host):
-    problem = f"^server.host, server.port: {host}:8501 is not an address: "
-    with pytest.raises(ConfigError, match=problem):
-        open_socket(Server(host=host))
-
-
-def test_a_port_in_use_is_one_line():
+@pytest.mark.parametrize("host", ["a..b", "no-such-host.invalid", "127.0.0.1"])
+def test_an_address_that_cannot_be_used_is_one_line(host):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ConfigError) as raised:
-            open_socket(Server(port=port))
-    assert str(raised.value) == (
-        f"server.host, server.port: 127.0.0.1:{port} cannot be used: Address already in use. "
-        "Choose another port with --port"
-    )
+        with pytest.raises(ConfigError, match=rf"^server.host, server.port: {host}:{port} cannot"):
+            open_socket(Server(host=host, port=port))
