@@ -121,7 +121,7 @@ def _files(word: str) -> Sequence[SourceFile]:
     base = _existing_folder(word) if is_local else globs.literal_prefix(word).rpartition("/")[0]
     files = match_files(base, word.removeprefix(base).lstrip("/"))
     if not files:
-        files = match_files(word, globs.EVERYTHING, data_only=True)
+        files = match_files(word, globs.EVERYTHING)
     if not files:
         raise InputError(f"--input: {word} matches no file; give files, folders or globs")
     return files
