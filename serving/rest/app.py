@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import mimetypes
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.resources import files
@@ -32,12 +33,7 @@ from serving.rest.versions import ServedVersions
 
 VERSION_HEADER = "x-model-version"
 """The header with the version that answered, which TensorFlow Serving does not have."""
-_PAGE = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
-}
+_PAGE = ("index.html", "page.css", "page.js", "icon.svg")
 _PAGE_HEADERS = {
     "cache-control": "no-cache",
     # The browser runs and loads nothing but the files of this server, whatever a review contains.
@@ -72,7 +68,7 @@ def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Ro
             Route("/metrics", handlers.metrics),
             # The path of TensorFlow Serving.
             Route("/monitoring/prometheus/metrics", handlers.metrics),
-            *(Route(path, _file(*file)) for path, file in _PAGE.items()),
+            *(Route(f"/{name}".removesuffix("index.html"), _file(name)) for name in _PAGE),
         ],
         redirect_slashes=False,
         lifespan=handlers.lifespan,
@@ -112,6 +108,7 @@ class _Application(Router):
         except Exception as error:  # an unexpected error must not stop the server
             # uvloop closes a connection before it reports the end of it.
             if "handler is closed" in str(error):
+                await asyncio.sleep(0)
                 return
             _log.exception("%s %s failed", scope["method"], scope["path"])
             internal = HTTPException(500, f"internal error: {type(error).__name__}")
@@ -193,9 +190,10 @@ class _Handlers:
         return model
 
 
-def _file(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
+def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
     text = (files("serving.rest") / "page" / name).read_text()
     content = text.replace("{{ UNDECIDED }}", str(UNDECIDED))
+    kind, _ = mimetypes.guess_type(name)
 
     async def page(_: Request) -> Response:
         return Response(content, media_type=kind, headers=_PAGE_HEADERS)
