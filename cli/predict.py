@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
@@ -125,9 +125,7 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
             outputs = load()(reviews)
         return list(map(Prediction, outputs["probability"].tolist(), outputs["label"].tolist()))
 
-    def report(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
+    report = partial(print, file=sys.stderr, flush=True)
     try:
         # Rich would replace the tabs between the columns by spaces.
         return not answer(chain([first], batches), predictions, sys.stdout.buffer, report, as_json)

@@ -117,10 +117,6 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._start_timer()
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
-        super().connection_lost(exc)
-
     def data_received(self, data: bytes) -> None:
         """Pass the data on; the headers of a request when they are complete."""
         if not self._in_body:
@@ -141,7 +137,9 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_body = True
-        self._stop_timer()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         super().on_headers_complete()
         if self._ending:
             self.cycle.keep_alive = False
@@ -177,11 +175,6 @@ class LimitedProtocol(HttpToolsProtocol):
     def _start_timer(self) -> None:
         if self._timer is None:
             self._timer = self.loop.call_later(self.read_seconds, self.transport.close)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
 
 def limited_protocol(limits: Limits) -> type[Any]:
