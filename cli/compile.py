@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import (
-    ConfigOption,
-    SetOption,
-    TargetOption,
-    make_app,
-    settings_options,
-    writing,
-)
+from cli.options import ConfigOption, SetOption, TargetOption, make_app, settings_options, writing
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig

@@ -1,11 +1,19 @@
-"""Checks that a run can write its folders and files; imports no TFX."""
+"""The folders and files that a run writes on this machine; imports no TFX.
+
+A run holds the lock of its local `paths.root`, by flock: the kernel releases it when a process
+ends. `amazon-reviews run` acquires the lock, which the pipeline's process inherits. A run of the
+TFX command line acquires it itself.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import sys
 from pathlib import Path
 
 from core.errors import ConfigError
+from core.files import WITHOUT_LOCKS
 from pipeline.config import PipelineConfig, log_folder
 
 
@@ -35,6 +43,44 @@ def make_folder(key: str, folder: str) -> None:
         raise ConfigError(f"{key}: {folder} cannot be created: {error.strerror}") from None
 
 
+def lock_root(root: str) -> int | None:
+    """Lock a local `paths.root` until this process and those that inherit the lock have ended.
+
+    Returns:
+      The descriptor of the lock. None if `root` is in a bucket. None and a warning on standard
+      error if `root` is on a file system without locks.
+
+    Raises:
+      ConfigError: another run holds the lock.
+    """
+    if "://" in root:
+        return None
+    make_folder("paths.root", root)
+    path = os.path.join(root, ".lock")
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise ConfigError(f"paths.root: {path} cannot be written: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        if isinstance(error, BlockingIOError):
+            raise ConfigError(
+                f"paths.root: {root} is in use by another run; repeat the command after its end, "
+                "or set another paths.root"
+            ) from None
+        if error.errno not in WITHOUT_LOCKS:
+            raise
+        print(
+            f"paths.root: {root} cannot be locked ({error.strerror}); do not start a second run "
+            "with it at the same time",
+            file=sys.stderr,
+        )
+        return None
+    return lock
+
+
 def _check_folder(key: str, folder: str) -> None:
     if "://" in folder:
         return
@@ -43,8 +89,7 @@ def _check_folder(key: str, folder: str) -> None:
     while not os.path.lexists(existing):
         existing = os.path.dirname(existing)
     if not os.path.isdir(existing):
-        kind = "a file" if os.path.exists(existing) else "a link without a target"
-        raise ConfigError(f"{key}: {folder} cannot be created, because {existing} is {kind}")
+        raise ConfigError(f"{key}: {folder} cannot be created, because {existing} is no folder")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise ConfigError(f"{key}: {folder} cannot be written: no permission for {existing}")
 

@@ -22,11 +22,8 @@ from serving.versions import MODEL_FILE, versions
 def fingerprint(config: PipelineConfig) -> str | None:
     """Return a digest of everything that a run reads, before the run: code, settings and input.
 
-    It changes more often than TFX's cache keys, for example with a file that no glob matches.
-
-    Returns:
-      None if a run with these settings must never be skipped, if an input file cannot be read, or
-      if a folder is in a bucket, which this module cannot list.
+    None if a run with these settings must never be skipped, if an input file cannot be read, or if
+    a folder is in a bucket, which this module cannot list.
     """
     paths = config.paths
     folders = (paths.root, paths.serving, config.data.input_base or "")
@@ -40,10 +37,7 @@ def fingerprint(config: PipelineConfig) -> str | None:
 
 
 def record(store: Any, run_id: str, config: PipelineConfig, before: str | None) -> None:
-    """Record the state after a run in ML Metadata.
-
-    `before` is the `fingerprint` before the run.
-    """
+    """Record the state after a run in ML Metadata; `before` is the `fingerprint` before it."""
     if before:
         history.record(store, run_id, history.STATE, _state(config, before))
 
