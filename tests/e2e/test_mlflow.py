@@ -153,6 +153,7 @@ def test_a_run_that_is_not_blessed_says_why(mlflow_server, tracked):
     assert "0.999" in tags["mlflow.note.content"]
 
 
+@pytest.mark.exhaustive
 def test_a_killed_run_and_one_without_an_answer_are_sent_later_with_their_trials(
     mlflow_server, tracked
 ):

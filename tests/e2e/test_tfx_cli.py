@@ -45,6 +45,7 @@ SHAPES = {
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_wrong_settings_end_it_with_one_line(tmp_path):
     workspace = Workspace(tmp_path, SETTINGS)
     done = tfx(workspace, *CREATE, overrides="training.epoch=3")
@@ -54,16 +55,13 @@ def test_wrong_settings_end_it_with_one_line(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("verb", "engine", "runner", "line"),
     [
-        exhaustive(
-            *("compile", "vertex", LOCAL), f"is for --engine local; set --pipeline_path {VERTEX}"
-        ),
-        exhaustive("create", "beam", LOCAL, "is for --engine local; set --engine local"),
-        exhaustive(
-            *("create", "local", VERTEX), f"is for --engine vertex; set --pipeline_path {LOCAL}"
-        ),
+        ("compile", "vertex", LOCAL, f"is for --engine local; set --pipeline_path {VERTEX}"),
+        ("create", "beam", LOCAL, "is for --engine local; set --engine local"),
+        ("create", "local", VERTEX, f"is for --engine vertex; set --pipeline_path {LOCAL}"),
     ],
 )
 def test_the_runner_of_another_engine_is_one_line_and_runs_nothing(
