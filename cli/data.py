@@ -48,10 +48,8 @@ def fetch(config: ConfigOption = None, overrides: SetOption = None) -> None:
 def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
     """Download the files that are missing under `base`; return the paths of all files.
 
-    kagglehub shows a progress bar, and resumes an interrupted download. A file appears under `base`
-    only when it is complete.
-
-    `base` is a folder, or a URL of a file system that TensorFlow writes to, such as gs://.
+    `base` is a folder, or a URL of a file system that TensorFlow writes to, such as gs://. A file
+    appears there only when it is complete. kagglehub resumes an interrupted download.
 
     Raises:
       ConfigError: `base` is not writable.

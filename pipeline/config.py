@@ -223,11 +223,7 @@ class PipelineConfig(Section):
 
 
 def absolute(path: str) -> str:
-    """Return a local path as an absolute one, `~` expanded, and a URL (gs://) unchanged.
-
-    Raises:
-      ValueError: `path` is a URL that lacks a slash.
-    """
+    """Return a local path as an absolute one, `~` expanded, and a URL (gs://) unchanged."""
     if "://" in path:
         return path
     scheme = re.match(r"(gs|s3|hdfs):/?", path)

@@ -18,11 +18,7 @@ from pipeline.config import PipelineConfig, log_folder
 
 
 def check_places(config: PipelineConfig) -> None:
-    """Check every local path that a run writes, without creating any.
-
-    Raises:
-      ConfigError: a path cannot be created or written; the message names its setting.
-    """
+    """Check that a run can create and write its local paths, without creating any."""
     paths = config.paths
     _check_folder("paths.root", paths.root)
     _check_folder("paths.root", log_folder(config))
@@ -32,11 +28,7 @@ def check_places(config: PipelineConfig) -> None:
 
 
 def make_folder(key: str, folder: str) -> None:
-    """Create a folder that the setting `key` names.
-
-    Raises:
-      ConfigError: the folder cannot be created.
-    """
+    """Create a folder that the setting `key` names, or raise a ConfigError."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -13,12 +13,7 @@ from pipeline.config import PipelineConfig
 
 
 def find_runs(config: PipelineConfig) -> list[Run]:
-    """Return all runs in `paths.metadata`, the newest first.
-
-    Raises:
-      InputError: there is no run.
-      ConfigError: ML Metadata cannot be opened.
-    """
+    """Return all runs in `paths.metadata`, the newest first; raise an InputError without any."""
     runs = all_runs(config)
     if not runs:
         raise InputError(
@@ -28,11 +23,7 @@ def find_runs(config: PipelineConfig) -> list[Run]:
 
 
 def find_run(config: PipelineConfig, run_id: str | None) -> Run:
-    """Return one run; the newest if `run_id` is None. A unique beginning of an id is enough.
-
-    Raises:
-      InputError: there is no such run, or several.
-    """
+    """Return the run whose id begins so, the newest if `run_id` is None; or raise an InputError."""
     runs = find_runs(config)
     if run_id is None:
         return runs[0]

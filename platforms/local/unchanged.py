@@ -47,9 +47,6 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
 
     This is so if the last run finished, nothing that it read has changed, all of its outputs exist,
     and the serving folder contains the same models as after the run.
-
-    Raises:
-      ConfigError: ML Metadata cannot be opened.
     """
     before = fingerprint(config) if os.path.exists(config.paths.metadata) else None
     if before is None:
@@ -71,8 +68,7 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
 def _input(config: PipelineConfig) -> Iterator[str]:
     """Yield a line for each file that the settings name or that is in the input folder.
 
-    Raises:
-      OSError: a file or folder cannot be read, or the input contains a link to a folder.
+    A file or folder that cannot be read, and a link to a folder, raise an OSError.
     """
     if config.serving_check.golden:
         yield hashlib.sha256(Path(config.serving_check.golden).read_bytes()).hexdigest()
