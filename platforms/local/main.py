@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 import sys
 
@@ -78,7 +77,7 @@ def _run(config: PipelineConfig, sender: events.Sender) -> None:
         return
     sender.send(events.PHASE, doing="reading the result")
     outcome = runner.outcome()
-    sender.send(events.OUTCOME, **dataclasses.asdict(outcome))
+    sender.send(events.OUTCOME, **outcome)
     logging.info("Outcome: %s", outcome)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from collections.abc import Mapping
@@ -30,42 +29,6 @@ from pipeline.pipeline import tracking_of
 from platforms.local import unchanged
 from serving.versions import versions
 from trainer_module.settings import SUMMARY_FILE
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """The result of one run.
-
-    Attributes:
-      lines: name of a count (`examples_train`, `neutral`, `rejected_bad_label`, …) -> lines.
-      reading: the format, the columns and the scale of the files, in a few lines.
-      accuracy, auc: metrics of the candidate on the whole test split.
-      constant_answer: the accuracy of a constant answer there, as a clause.
-      baseline: the name of the model that the candidate was compared with; empty if there was none.
-      accuracy_change: the accuracy minus that of the baseline; 0 if there was none.
-      blessed: True if the Evaluator blessed the model.
-      reasons: the thresholds that the model did not reach; empty if it is blessed.
-      refused: the reason for which the serving check refused the model; empty if it passed.
-      pushed_to: folder of the pushed model; empty if no model was pushed.
-      report: file of the run's report.
-      strategy: class of the strategy that trained; empty if it is unknown.
-      metrics: title -> value of every metric of the candidate.
-    """
-
-    lines: dict[str, int]
-    reading: list[str]
-    accuracy: float
-    auc: float
-    constant_answer: str
-    baseline: str
-    accuracy_change: float
-    blessed: bool
-    reasons: list[str]
-    refused: str
-    pushed_to: str
-    report: str
-    strategy: str
-    metrics: dict[str, float]
 
 
 class Runner(LocalDagRunner):
@@ -107,14 +70,13 @@ class Runner(LocalDagRunner):
             # During the run TFX has replaced the runtime parameter by its value.
             self.run_id = pipeline.runtime_spec.pipeline_run_id.field_value.string_value
 
-    def outcome(self) -> Outcome:
-        """Return the outcome of the run, which must have finished, and record it."""
+    def outcome(self) -> dict[str, Any]:
+        """Return the `outcome_of` the run, which must have finished, and record it."""
         assert self.run_id is not None
         with self._metadata() as handle:
             [run] = history.read_runs(handle.store, self.run_id)
-            outcome = _outcome(run)
-            result = json.dumps(dataclasses.asdict(outcome))
-            history.record(handle.store, self.run_id, history.OUTCOME, result)
+            outcome = outcome_of(run)
+            history.record(handle.store, self.run_id, history.OUTCOME, json.dumps(outcome))
             unchanged.record(handle.store, self.run_id, self._config, self._fingerprint)
         return outcome
 
@@ -159,32 +121,49 @@ def mark_replaced(handle: metadata.Metadata, serving: str) -> None:
             handle.store.put_artifacts([artifact])
 
 
-def _outcome(run: history.Run) -> Outcome:
+def outcome_of(run: history.Run) -> dict[str, Any]:
+    """Return the outcome of a finished run.
+
+    lines: name of a count (`examples_train`, `neutral`, `rejected_bad_label`, …) -> lines.
+    reading: the format, the columns and the scale of the files, in a few lines.
+    accuracy, auc: metrics of the candidate on the whole test split.
+    constant_answer: the accuracy of a constant answer there, as a clause.
+    baseline: the name of the model that the candidate was compared with; empty if there was none.
+    accuracy_change: the accuracy minus that of the baseline; 0 if there was none.
+    blessed: True if the Evaluator blessed the model.
+    reasons: the thresholds that the model did not reach; empty if it is blessed.
+    refused: the reason for which the serving check refused the model; empty if it passed.
+    pushed_to: folder of the pushed model; empty if no model was pushed.
+    report: file of the run's report.
+    strategy: class of the strategy that trained; empty if it is unknown.
+    metrics: title -> value of every metric of the candidate.
+    """
     read_lines = run.outputs["ReviewExampleGen"]["rejected"].custom_properties
     check = run.outputs[SERVING_CHECK]["blessing"].custom_properties
     results = read(run.outputs["Evaluator"]["evaluation"].uri)
     own, base = results.candidate, results.baseline or results.candidate
     found = run.sources("")
-    return Outcome(
-        lines={
+    missed = [each.sentence for each in results.checks() if not each.passed]
+    return {
+        "lines": {
             name: value.int_value
             for name, value in sorted(read_lines.items())
             if value.HasField("int_value")
         },
-        reading=read_lines[READING_PROPERTY].string_value.splitlines(),
-        accuracy=ACCURACY.value(own),
-        auc=AUC.value(own),
-        constant_answer=constant_answer(own),
-        baseline=found.baseline,
-        accuracy_change=ACCURACY.value(own) - ACCURACY.value(base),
-        blessed=bool(found.blessed),
-        reasons=[each.sentence for each in results.checks() if not (found.blessed or each.passed)],
-        refused=check[CAUSE_PROPERTY].string_value,
-        pushed_to=found.pushed_to,
-        report=os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
-        strategy=_strategy(found.uris),
-        metrics={metric.title: metric.value(own) for metric in METRICS if metric.title},
-    )
+        "reading": read_lines[READING_PROPERTY].string_value.splitlines(),
+        "accuracy": ACCURACY.value(own),
+        "auc": AUC.value(own),
+        "constant_answer": constant_answer(own),
+        "baseline": found.baseline,
+        "accuracy_change": ACCURACY.value(own) - ACCURACY.value(base),
+        "blessed": bool(found.blessed),
+        "reasons": [] if found.blessed else missed,
+        "refused": check[CAUSE_PROPERTY].string_value,
+        "pushed_to": found.pushed_to,
+        "report": os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
+        "strategy": _strategy(found.uris),
+        "metrics": {metric.title: metric.value(own) for metric in METRICS if metric.title},
+    }
 
 
 def _strategy(uris: Mapping[str, str]) -> str:
