@@ -185,6 +185,7 @@ def test_the_password_is_nowhere(story):
     assert "MLFLOW_TRACKING_PASSWORD" in refused.stderr
 
 
+@pytest.mark.exhaustive
 def test_a_rolled_back_model_is_not_pushed_again_but_can_be_served_again(mlflow_server, story):
     tracked, *_ = story
     first, second, _ = tracked.pushed()
