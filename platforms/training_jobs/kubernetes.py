@@ -88,7 +88,7 @@ class JobFollower:
             if job is None or metadata["uid"] != uid or "deletionTimestamp" in metadata:
                 self._logs.finish()
                 raise JobFailed(f"{self._label} was deleted by somebody else while it trained")
-            self._update_pods(job)
+            may_list_pods = self._update_pods(job)
             for condition in self._kind.conditions(job)[-1:]:
                 self._log_change(self._kind.title, f"is {condition.type}: {condition.message}")
             chief, end = self._kind.replicas(job)[0], self._kind.end_of(job)
@@ -107,7 +107,8 @@ class JobFollower:
                 logging.warning("%s: the chief was lost when the training was over", self._label)
                 _delete(self._client, self._name)
                 return
-            self._update_warnings(job)
+            if may_list_pods:
+                self._update_warnings(job)
             self._check_limits()
             time.sleep(self._limits.poll_seconds)
 
@@ -154,7 +155,8 @@ class JobFollower:
         restarted = [pod.created_at for pod in self._pods if pod.replica == chief]
         return bool(ended and restarted) and restarted[0] > min(ended) and self._limits.is_done()
 
-    def _update_pods(self, job: dict[str, Any]) -> None:
+    def _update_pods(self, job: dict[str, Any]) -> bool:
+        """Read the pods and log their changes; return False without the permission to do so."""
         try:
             # Times of creation have no fractions of a second.
             pods = sorted(
@@ -163,7 +165,7 @@ class JobFollower:
         except Forbidden as error:
             # The training does not depend on this permission.
             self._log_change("its pods", f"are not shown, nor their logs: {error}")
-            return
+            return False
         # A Job keeps the failed pods that it has replaced.
         self._pods = list({pod.replica: pod for pod in pods}.values())
         self._logs.update(self._pods)
@@ -179,6 +181,7 @@ class JobFollower:
                 self._count_restart(before)
             if pod.ended or pod.lost_with:
                 self._log_change(pod.replica, pod.lost_with or pod.end_text)
+        return True
 
     def _count_restart(self, lost: Pod) -> None:
         self._lost.setdefault(lost.replica, lost)

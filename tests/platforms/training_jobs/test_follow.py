@@ -338,7 +338,8 @@ def test_the_reason_why_a_pod_does_not_run_is_read(status, why):
     [("pods", "its pods are not shown, nor their logs"), ("events", "its events are not shown")],
 )
 def test_a_step_without_a_permission_follows_the_job(log, forbidden, shown):
-    run(Look(MISSING), Look(MISSING), Look(RUNNING, "Completed"), forbidden=forbidden)
+    looks = [Look(MISSING, events=[refusal("serviceaccount")]) for _ in range(50)]
+    run(*looks, Look(RUNNING, "Completed"), forbidden=forbidden, refused=0.02)
     assert len([each for each in log.messages if shown in each]) == 1
 
 
