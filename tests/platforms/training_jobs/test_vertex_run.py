@@ -152,7 +152,7 @@ def test_a_job_that_exceeds_its_timeout_is_cancelled(vertex):
     ("code", "expected"),
     [
         ("PERMISSION_DENIED", "roles/aiplatform.user"),
-        ("INVALID_ARGUMENT", "refuses to start the training: Machine type x"),
+        ("INVALID_ARGUMENT", "refuses to start the training: 400 Machine type x"),
     ],
 )
 def test_a_refusal_by_vertex_is_an_input_error(vertex, code, expected):
