@@ -72,7 +72,7 @@ def send_unsent(config: PipelineConfig) -> Iterator[str]:
         raise ConfigError("tracking.mlflow: not set; set the URI of a tracking server")
     # A run in progress is one of them.
     killed = [
-        run.sources(config.name)
+        run
         for run in all_runs(config)
         if result(run) == UNFINISHED and setting(run, "tracking.mlflow") == sent_to.uri
     ]

@@ -1,122 +1,70 @@
-"""The figures of the Evaluator for a report, from its counts, with confidence intervals."""
+"""The evaluation in a report: metrics, slices, undecided reviews, and the explained mistakes."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-from components.evaluator.files import CANDIDATE, WHOLE, read
-from components.evaluator.metrics import (
-    ACCURACY,
-    METRICS,
-    Check,
-    Counts,
-    Interval,
-    Metric,
-    Point,
-    Tenth,
-    constant_answer,
-)
+from tfx.utils import path_utils
+
+from components.evaluator.files import CANDIDATE, WHOLE, Results, read_mistakes
+from components.evaluator.metrics import METRICS, Counts, Metric
 from preprocessing.features import THRESHOLD, UNDECIDED
+from serving.explain import Part, parts, variants
+from serving.predictor import Predictor
 
 
-class Figure(NamedTuple):
-    """A metric of the candidate.
-
-    Attributes:
-      name: its name in the report.
-      value: its value on the test split.
-      interval: None if none is known.
-      baseline: the value of the baseline; None without a baseline.
-    """
-
-    name: str
-    value: float
-    interval: Interval | None = None
-    baseline: float | None = None
-
-
-class SliceAccuracy(NamedTuple):
-    feature: str
-    value: str
-    examples: int
-    accuracy: float
-    interval: Interval
-
-
-class Evaluation(NamedTuple):
-    """The figures of one evaluation.
+class Mistake(NamedTuple):
+    """A review that the model gets wrong.
 
     Attributes:
-      examples: number of reviews in the test split.
-      constant_answer: the accuracy of a constant answer, as a clause.
-      metrics: the metrics of all reviews.
-      slices: the accuracy of each slice.
-      checks: the thresholds, next to the values of the candidate.
-      confusion: counts, rows are the labels negative and positive, columns the predictions.
-      curve, tenths: see `Counts`.
-      undecided: number and accuracy of the reviews whose probability is near the threshold; None if
-        there are none.
+      text, label, probability: see `components.evaluator.files.MISTAKES_FILE`.
+      parts: the parts of the text, with the effects of its first words.
     """
 
-    examples: int
-    constant_answer: str
-    metrics: list[Figure]
-    slices: list[SliceAccuracy]
-    checks: list[Check]
-    confusion: list[list[int]]
-    curve: list[Point]
-    tenths: list[Tenth]
-    undecided: tuple[int, float] | None = None
+    text: str
+    label: int
+    probability: float
+    parts: list[Part]
 
 
-def read_evaluation(uri: str) -> Evaluation:
-    """Read the output `evaluation` of the Evaluator.
-
-    Args:
-      uri: of the artifact.
-
-    Raises:
-      InputError: an earlier version wrote the evaluation.
-    """
-    results = read(uri)
-    own = results.candidate
-    slices = [
-        _slice_accuracy(*of_slice, models[CANDIDATE])
-        for of_slice, models in results.slices.items()
-        if of_slice != WHOLE
-    ]
-    tenths = list(own.tenths())
-    return Evaluation(
-        examples=own.examples,
-        constant_answer=constant_answer(own),
-        metrics=[_figure(metric, own, results.baseline) for metric in METRICS if metric.title],
-        slices=sorted(slices, key=lambda each: (each.feature, _first_number(each.value))),
-        checks=results.checks(),
-        confusion=own.confusion.tolist(),
-        curve=list(own.curve()),
-        tenths=tenths,
-        undecided=_undecided(tenths),
-    )
+def figures() -> list[Metric]:
+    """Return the metrics of a report."""
+    return [metric for metric in METRICS if metric.title]
 
 
-def _figure(metric: Metric, own: Counts, base: Counts | None) -> Figure:
-    baseline = metric.value(base) if base is not None else None
-    return Figure(metric.title, metric.value(own), metric.interval(own), baseline)
+def slices(results: Results) -> list[tuple[str, Counts]]:
+    """Return the name of each slice, and the counts of the candidate there."""
+    found = [(*of_slice, models[CANDIDATE]) for of_slice, models in results.slices.items()]
+    found.sort(key=lambda each: (each[0], _first_number(each[1])))
+    return [(f"{name} {value}", counts) for name, value, counts in found if (name, value) != WHOLE]
 
 
-def _slice_accuracy(feature: str, value: str, counts: Counts) -> SliceAccuracy:
-    interval = ACCURACY.interval(counts)
-    assert interval, "a slice has reviews"
-    return SliceAccuracy(feature, value, counts.examples, ACCURACY.value(counts), interval)
-
-
-def _undecided(tenths: list[Tenth]) -> tuple[int, float] | None:
+def undecided(counts: Counts) -> tuple[int, float] | None:
+    """Return number and accuracy of the reviews whose probability is near the threshold; None if
+    there are none."""
     # Rounded, because 1 - 0.7 is more than 0.3.
-    near = [each for each in tenths if round(1 - UNDECIDED, 9) <= each.lower < UNDECIDED]
+    lowest = round(1 - UNDECIDED, 9)
+    near = [each for each in counts.tenths() if lowest <= each.lower < UNDECIDED]
     examples = sum(each.negative + each.positive for each in near)
     right = sum(each.positive if each.lower >= THRESHOLD else each.negative for each in near)
     return (examples, right / examples) if examples else None
+
+
+def explain(evaluation: str, model: str) -> list[Mistake]:
+    """Explain the mistakes that the Evaluator stored.
+
+    Args:
+      evaluation: URI of the evaluation.
+      model: URI of the model.
+    """
+    predictor = Predictor(path_utils.serving_model_path(model))
+    mistakes = []
+    for stored in read_mistakes(evaluation):
+        predictions = predictor.predict(variants(stored["text"]))
+        effects = parts(stored["text"], [each.probability for each in predictions])
+        mistakes.append(Mistake(**stored, parts=effects))
+    return mistakes
 
 
 def _first_number(name: str) -> int:

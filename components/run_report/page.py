@@ -13,18 +13,13 @@ import jinja2
 from absl import logging
 from tfx.dsl.io import fileio
 
+from components.evaluator import files
+from components.evaluator.metrics import ACCURACY, constant_answer
 from components.properties import CHECK_FILE
+from components.run_report import input_data
 from components.run_report.charts import draw
-from components.run_report.evaluation import Evaluation, read_evaluation
-from components.run_report.history import UNFINISHED, Sources, result_of
-from components.run_report.input_data import (
-    Balance,
-    InputData,
-    read_all_anomalies,
-    read_balance,
-    read_input,
-)
-from components.run_report.mistakes import Mistake, explain
+from components.run_report.evaluation import Mistake, explain, figures, slices, undecided
+from components.run_report.history import UNFINISHED, Run, result_of
 from core.errors import cause
 from core.settings import flat_settings
 from preprocessing.features import CLASSES, THRESHOLD, UNDECIDED
@@ -32,40 +27,41 @@ from trainer_module.settings import SUMMARY_FILE
 
 _T = TypeVar("_T")
 _VERDICTS = {
-    "failed": ("bad", "The run failed. {0.failure}"),
+    "failed": ("bad", "The run failed. {0.error}"),
     UNFINISHED: ("neutral", "The run did not evaluate a model."),
     "not blessed": ("bad", "The model is not blessed, and was not pushed."),
     "refused": ("bad", "The model is blessed, but failed the serving check. It was not pushed."),
     "pushed": ("good", "The model is blessed, and was pushed to {0.pushed_to}."),
     "blessed": ("neutral", "The model is blessed. It was not pushed."),
 }
-"""Result of a run -> its kind and a sentence, with attributes of `Sources`."""
+"""Result of a run -> its kind and a sentence, with attributes of `Run`."""
 
 
 class Content(NamedTuple):
     """The content of a report. A part is None or empty if the run does not have it.
 
     Attributes:
-      sources: the run.
-      input, balance: the input.
+      run: the run.
+      input: the lines of its files.
+      balance: split -> class -> its fraction.
       anomalies: a line for each anomaly; None if the data was not validated.
       training: the content of training.json.
-      evaluation, mistakes, check: the candidate.
+      evaluation, mistakes, check: the candidate; the last one is the content of check.json.
       problems: a line for each part that cannot be read.
     """
 
-    sources: Sources
-    input: InputData | None
-    balance: list[Balance]
+    run: Run
+    input: input_data.InputData | None
+    balance: Mapping[str, Mapping[str, float]]
     anomalies: list[str] | None
     training: Mapping[str, Any]
-    evaluation: Evaluation | None
+    evaluation: files.Results | None
     mistakes: list[Mistake]
     check: Mapping[str, Any] | None
     problems: list[str]
 
 
-def collect(sources: Sources) -> Content:
+def collect(run: Run) -> Content:
     """Read the artifacts of a run.
 
     A part that cannot be read is left out, and the page names it: a report must also exist for a
@@ -84,14 +80,14 @@ def collect(sources: Sources) -> Content:
             problems.append(f"{what}: {cause(error)}")
             return None
 
-    uri = sources.uris.get
+    uri = run.uris.get
     return Content(
-        sources=sources,
-        input=read("input", read_input, uri("rejected")),
-        balance=read("class balance", read_balance, uri("statistics")) or [],
-        anomalies=read("anomalies", read_all_anomalies, uri("anomalies")),
+        run=run,
+        input=read("input", input_data.read_input, uri("rejected")),
+        balance=read("class balance", input_data.read_balance, uri("statistics")) or {},
+        anomalies=read("anomalies", input_data.read_all_anomalies, uri("anomalies")),
         training=read("training figures", read_json, uri("model_run"), SUMMARY_FILE) or {},
-        evaluation=read("evaluation", read_evaluation, uri("evaluation")),
+        evaluation=read("evaluation", files.read, uri("evaluation")),
         mistakes=read("mistakes", explain, uri("evaluation"), uri("model")) or [],
         check=read("serving check", read_json, uri("check"), CHECK_FILE),
         problems=problems,
@@ -100,7 +96,7 @@ def collect(sources: Sources) -> Content:
 
 def render(content: Content) -> str:
     """Return a report as one HTML document without references to other files."""
-    sources = content.sources
+    run, results = content.run, content.evaluation
     kind, sentence = _VERDICTS[result(content)]
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("components.run_report", "templates"),
@@ -112,17 +108,20 @@ def render(content: Content) -> str:
     )
     environment.globals |= {
         **{"highlighted": highlighted, "number": _number, "figure": figure, "answer": answer},
-        **{"CLASSES": CLASSES, "UNDECIDED": UNDECIDED},
+        **{"CLASSES": CLASSES, "UNDECIDED": UNDECIDED, "ACCURACY": ACCURACY},
+        **{"constant_answer": constant_answer, "OVER_CAP": input_data.OVER_CAP},
     }
     return environment.get_template("report.html.j2").render(
         **content._asdict(),
-        run=sources,
-        verdict=(kind, sentence.format(sources)),
-        started=sources.started
-        and time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(sources.started)),
-        seconds=sum(step.seconds for step in sources.steps),
-        settings=flat_settings(sources.settings),
-        charts=draw(content.training, content.evaluation),
+        verdict=(kind, sentence.format(run)),
+        started=run.started and time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(run.started)),
+        seconds=sum(step.seconds for step in run.steps),
+        settings=flat_settings(run.settings),
+        own=results.candidate if results else None,
+        metrics=figures(),
+        slices=slices(results) if results else [],
+        undecided=undecided(results.candidate) if results else None,
+        charts=draw(content.training, results.candidate if results else None),
     )
 
 
@@ -158,9 +157,9 @@ def _number(value: float, pattern: str = "{:.4f}") -> str:
 
 def result(content: Content) -> str:
     """Return the result of the run, a key of _VERDICTS."""
-    source, check = content.sources, content.check
+    run, check = content.run, content.check
     refused = check is not None and not check["passed"]
-    return result_of(source.failure, source.blessed, refused, source.pushed_to)
+    return result_of(run.error, run.blessed, refused, run.pushed_to)
 
 
 def read_json(folder: str, name: str) -> Any:

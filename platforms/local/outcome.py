@@ -80,7 +80,7 @@ def run_outcome(handle: metadata.Metadata, run_id: str) -> Outcome:
     evaluation = output("Evaluator", "evaluation").uri
     refused = output(SERVING_CHECK, "blessing").custom_properties[CAUSE_PROPERTY].string_value
     report = os.path.join(output(REPORT, "report").uri, REPORT_FILE)
-    found = runs[0].sources("")
+    found = runs[0]
     if found.pushed_to and not is_complete(found.pushed_to):
         raise NoOutcomeError(
             f"the model pushed to {found.pushed_to} was deleted; run again to push it"

@@ -87,7 +87,7 @@ class Runner(LocalDagRunner):
                 history.record(handle.store, self.run_id, history.ERROR, error)
                 [run] = history.read_runs(handle.store, self.run_id)
             if tracking := from_environment():
-                track(tracking, collect(run.sources(self._config.name)))
+                track(tracking, collect(run))
 
     def _metadata(self) -> metadata.Metadata:
         return metadata.Metadata(connection_config(self._paths.metadata))

@@ -1,6 +1,5 @@
 """Runs in MLflow, and the way back to an earlier model, against MLflow's own server."""
 
-import dataclasses
 import json
 import re
 import shlex
@@ -213,11 +212,11 @@ def test_a_rolled_back_model_is_not_pushed_again_but_can_be_served_again(mlflow_
     assert forward.returncode == 0, forward.stderr
     assert mlflow_server.champion() == (second.name, 2)
     # The alias is that of the served model if an earlier run is sent late.
-    late = dataclasses.asdict(read_runs(tracked.store())[-1].sources(NAME))
+    late = read_runs(tracked.store())[-1].to_json()
     file = tracked.root / "unsent" / "late.json"
     file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps({"sources": late, "tags": {}}))
-    assert f"sent {late['run_id']}" in tracked.command("runs", "--send").stdout
+    file.write_text(json.dumps({"run": late, "tags": {}}))
+    assert f"sent {late['id']}" in tracked.command("runs", "--send").stdout
     assert mlflow_server.champion() == (second.name, 2)
     unknown = tracked.command("rollback", "17")
     assert (unknown.returncode, "no version 17" in unknown.stderr) == (2, True)
