@@ -124,8 +124,8 @@ SECTIONS = {
     "components": ["ReviewExampleGen cached 0.1", "Trainer done 3.5"],
     "settings": [
         "python 3.10.13 tfx 1.16.0",
-        "Settings that differ from the defaults training.model ngram_linear All settings cache True "
-        "training.model ngram_linear",
+        "Settings that differ from the defaults training.model ngram_linear All settings "
+        "cache True training.model ngram_linear",
     ],
 }
 
