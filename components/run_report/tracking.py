@@ -183,14 +183,6 @@ def registered(client: MlflowClient, name: str) -> dict[str, ModelVersion]:
     return {version.tags.get(MODEL_TAG, ""): version for version in found}
 
 
-def champion(client: MlflowClient, name: str) -> str:
-    """Return the `identity` of the model with the alias; empty without one."""
-    models = client.search_registered_models(f"name = '{name}'")
-    version = models[0].aliases.get(CHAMPION) if models else None
-    found = registered(client, name).items()
-    return next((content for content, each in found if each.version == version), "")
-
-
 def move_champion(client: MlflowClient, name: str, served: str) -> str:
     """Move the alias to the version of the served model; return a name of that version.
 

@@ -195,46 +195,29 @@ def test_the_page_needs_no_other_file_and_the_text_of_a_review_is_no_markup(smal
 
 
 @pytest.mark.parametrize(
-    ("change", "verdict"),
+    ("change", "sentence"),
     [
         ({}, "The model is blessed, and was pushed to /models/1."),
         ({"pushed_to": ""}, "The model is blessed. It was not pushed."),
         ({"blessed": False, "pushed_to": ""}, "The model is not blessed, and was not pushed."),
-        ({"error": "Trainer: out of memory"}, "The run failed. Trainer: out of memory"),
+        ({"error": "Trainer: out of <memory>"}, "The run failed. Trainer: out of &lt;memory&gt;"),
         ({"blessed": None}, "The run did not evaluate a model."),
+        ({"baseline": "version 7"}, "The baseline is version 7."),
+        ({}, "There was no baseline, so the model was not compared with another one."),
     ],
 )
-def test_the_verdict(run, change, verdict):
-    page = quick_page(run, **change)
-    assert f'id="verdict">{verdict}<' in page
-
-
-@pytest.mark.parametrize(
-    ("baseline", "sentence"),
-    [
-        ("version 7", "The baseline is version 7."),
-        ("", "There was no baseline, so the model was not compared with another one."),
-    ],
-)
-def test_the_page_names_the_baseline(run, baseline, sentence):
-    page = quick_page(run, baseline=baseline)
-    assert f">{sentence}<" in page
+def test_the_verdict_and_the_baseline(run, change, sentence):
+    assert f">{sentence}<" in quick_page(run, **change)
 
 
 def test_a_run_that_failed_in_its_first_component_has_a_report():
-    page = render(collect(Run("amazon_reviews", "1", error="ReviewExampleGen: no file <x>")))
-    assert "ReviewExampleGen: no file &lt;x&gt;" in page
+    page = render(collect(Run("amazon_reviews", "1", error="ReviewExampleGen: no file")))
+    assert "ReviewExampleGen: no file" in page
 
 
-def test_a_damaged_artifact_is_named_and_the_rest_is_shown(run, tmp_path):
-    broken = tmp_path / "model_run"
-    broken.mkdir()
-    (broken / "training.json").write_text('{"model": ')
-    page = quick_page(run, {"model_run": str(broken)})
+def test_an_artifact_that_cannot_be_read_is_named_and_the_rest_is_shown(run, tmp_path):
+    (tmp_path / "training.json").write_text('{"model": ')
+    page = quick_page(run, {"model_run": str(tmp_path), "evaluation": str(tmp_path)})
     assert "Not available: training figures: JSONDecodeError" in page
-    assert "a.csv" in page
-
-
-def test_an_evaluation_by_an_earlier_version_is_named(run, tmp_path):
-    page = quick_page(run, {"evaluation": str(tmp_path)})
     assert "counts.json: an earlier version evaluated" in page
+    assert "a.csv" in page
