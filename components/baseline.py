@@ -25,8 +25,15 @@ from tfx.utils import path_utils
 from tfx.version import __version__
 
 from components.properties import BASELINE_PROPERTY
-from components.pusher import ROLLED_BACK, SERVED, Destination, PushedModel, ServingFolder
-from components.saved_models import copy_model, identity
+from components.pusher import (
+    ROLLED_BACK,
+    SERVED,
+    Destination,
+    PushedModel,
+    ServingFolder,
+    copy_model,
+    identity,
+)
 from core.errors import InputError, UserError
 from serving.versions import MODEL_FILE, is_complete
 

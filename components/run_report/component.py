@@ -20,9 +20,8 @@ from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 from components.artifacts import Classification, KeyFigures, RejectedLines, Report
 from components.evaluator.metrics import Counts
 from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, RUN_PARAMETERS
-from components.run_report.evaluation import figures
 from components.run_report.history import Run, installed_versions, read_runs
-from components.run_report.page import collect, render
+from components.run_report.page import collect, figures, render
 from components.run_report.tracking import from_environment, run_of_output, track
 from core.metadata import open_store
 from preprocessing.features import CLASSES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -12,17 +13,19 @@ from typing import Any, NamedTuple, TypeVar
 import jinja2
 from absl import logging
 from tfx.dsl.io import fileio
+from tfx.utils import path_utils
 
 from components.evaluator import files
-from components.evaluator.metrics import ACCURACY, constant_answer
+from components.evaluator.metrics import ACCURACY, METRICS, Counts, Metric, constant_answer
 from components.properties import CHECK_FILE
 from components.run_report import input_data
 from components.run_report.charts import draw
-from components.run_report.evaluation import Mistake, explain, figures, slices, undecided
 from components.run_report.history import UNFINISHED, Run, result_of
 from core.errors import cause
 from core.settings import flat_settings
 from preprocessing.features import CLASSES, THRESHOLD, UNDECIDED
+from serving.explain import Part, parts, variants
+from serving.predictor import Predictor
 from trainer_module.settings import SUMMARY_FILE
 
 _T = TypeVar("_T")
@@ -35,6 +38,20 @@ _VERDICTS = {
     "blessed": ("neutral", "The model is blessed. It was not pushed."),
 }
 """Result of a run -> its kind and a sentence, with attributes of `Run`."""
+
+
+class Mistake(NamedTuple):
+    """A review that the model gets wrong.
+
+    Attributes:
+      text, label, probability: see `components.evaluator.files.MISTAKES_FILE`.
+      parts: the parts of the text, with the effects of its first words.
+    """
+
+    text: str
+    label: int
+    probability: float
+    parts: list[Part]
 
 
 class Content(NamedTuple):
@@ -123,6 +140,50 @@ def render(content: Content) -> str:
         undecided=undecided(results.candidate) if results else None,
         charts=draw(content.training, results.candidate if results else None),
     )
+
+
+def figures() -> list[Metric]:
+    """Return the metrics of a report."""
+    return [metric for metric in METRICS if metric.title]
+
+
+def slices(results: files.Results) -> list[tuple[str, Counts]]:
+    """Return the name of each slice, and the counts of the candidate there."""
+    names = [each for each in results.slices if each != files.WHOLE]
+    names.sort(key=lambda each: (each[0], _first_number(each[1])))
+    return [(" ".join(name), results.slices[name][files.CANDIDATE]) for name in names]
+
+
+def undecided(counts: Counts) -> tuple[int, float] | None:
+    """Return number and accuracy of the reviews whose probability is near the threshold; None if
+    there are none."""
+    # Rounded, because 1 - 0.7 is more than 0.3.
+    lowest = round(1 - UNDECIDED, 9)
+    near = [each for each in counts.tenths() if lowest <= each.lower < UNDECIDED]
+    examples = sum(each.negative + each.positive for each in near)
+    right = sum(each.positive if each.lower >= THRESHOLD else each.negative for each in near)
+    return (examples, right / examples) if examples else None
+
+
+def explain(evaluation: str, model: str) -> list[Mistake]:
+    """Explain the mistakes that the Evaluator stored.
+
+    Args:
+      evaluation: URI of the evaluation.
+      model: URI of the model.
+    """
+    predictor = Predictor(path_utils.serving_model_path(model))
+    mistakes = []
+    for stored in files.read_mistakes(evaluation):
+        predictions = predictor.predict(variants(stored["text"]))
+        effects = parts(stored["text"], [each.probability for each in predictions])
+        mistakes.append(Mistake(**stored, parts=effects))
+    return mistakes
+
+
+def _first_number(name: str) -> int:
+    found = re.search(r"\d+", name)
+    return int(found[0]) if found else 0
 
 
 def highlighted(mistake: Mistake) -> list[tuple[str, float]]:

@@ -23,10 +23,9 @@ from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
 from components.properties import TRACKING
-from components.run_report.evaluation import figures
+from components.pusher import identity
 from components.run_report.history import Run
-from components.run_report.page import Content, collect, read_json, render, result
-from components.saved_models import identity
+from components.run_report.page import Content, collect, figures, read_json, render, result
 from core.errors import ConfigError, ServerError, cause
 from core.settings import flat_settings
 from serving import mlflow_model

@@ -6,7 +6,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from absl import logging
@@ -84,16 +84,6 @@ def ServingCheck(
     blessing.set_string_custom_property(CAUSE_PROPERTY, found["cause"])
 
 
-class _Result(NamedTuple):
-    """One result; `cause` is the reason for which it fails, empty if it passes."""
-
-    name: str
-    value: float | str
-    threshold: float | None = None
-    unit: str = ""
-    cause: str = ""
-
-
 def check(
     answers: Answers,
     failure: str,
@@ -104,8 +94,8 @@ def check(
     """Return the content of `check.json`.
 
     Its structure is flat: `passed`; `cause`, one line, empty if the model passed; `results`, a list
-    of objects with `name`, `value`, `threshold`, `unit` and `passed`; `golden_mistakes`, a list of
-    objects with `text`, `label` and the `probability` that the review is positive.
+    of objects with `name`, `value`, `threshold`, `unit`, `passed` and `cause`; `golden_mistakes`, a
+    list of objects with `text`, `label` and the `probability` that the review is positive.
 
     Args:
       answers: the answers of the candidate.
@@ -120,27 +110,30 @@ def check(
         for (label, text), probability in zip(golden, answers.golden, strict=False)
         if CLASSES[probability > THRESHOLD] != label
     ]
-    results = [_Result("process", failure or "finished", cause=failure)]
+    results = [_result("process", failure or "finished", cause=failure)]
     results += _measurements(answers, thresholds)
     if answers.by_example:
         results += _agreement(answers, predictions)
     if answers.golden:
         results += _golden([label for label, _ in golden], mistakes, thresholds.min_golden)
-    causes = [result.cause for result in results if result.cause]
+    causes = [result["cause"] for result in results if not result["passed"]]
     more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
     return {
         "passed": not causes,
-        "cause": " ".join(f"{causes[0]}{more}".split()) if causes else "",
-        "results": [_row(**result._asdict()) for result in results],
+        "cause": f"{causes[0]}{more}" if causes else "",
+        "results": results,
         "golden_mistakes": mistakes,
     }
 
 
-def _row(cause: str, **values: Any) -> dict[str, Any]:
-    return {**values, "passed": not cause}
+def _result(
+    name: str, value: float | str, threshold: float | None = None, unit: str = "", cause: str = ""
+) -> dict[str, Any]:
+    values = {"name": name, "value": value, "threshold": threshold, "unit": unit}
+    return {**values, "passed": not cause, "cause": " ".join(cause.split())}
 
 
-def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[_Result]:
+def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[dict[str, Any]]:
     for name, (unit, key, subject) in _MEASUREMENTS.items():
         if name not in answers.measured:
             continue
@@ -150,10 +143,10 @@ def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[_Result]
         if limit is not None and value > limit:
             shown = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
             cause = f"{subject} {shown} {unit}, serving_check.{key} allows {limit:g}"
-        yield _Result(name, value, limit, unit, cause)
+        yield _result(name, value, limit, unit, cause)
 
 
-def _agreement(answers: Answers, predictions: Mapping[int, float]) -> Iterator[_Result]:
+def _agreement(answers: Answers, predictions: Mapping[int, float]) -> Iterator[dict[str, Any]]:
     """Yield whether all kinds of requests, and the evaluation, have the same probabilities."""
     by_text = answers.by_text
     yield _compared("largest_difference", _TOLERANCE, {TEXT: by_text, EXAMPLE: answers.by_example})
@@ -166,10 +159,10 @@ def _agreement(answers: Answers, predictions: Mapping[int, float]) -> Iterator[_
         yield _compared("evaluation_difference", _EVALUATION_TOLERANCE, ways)
     else:
         cause = "the evaluation has stored no predictions of these test reviews"
-        yield _Result("evaluation_difference", "no predictions", cause=cause)
+        yield _result("evaluation_difference", "no predictions", cause=cause)
 
 
-def _compared(name: str, tolerance: float, ways: Mapping[str, Sequence[float]]) -> _Result:
+def _compared(name: str, tolerance: float, ways: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """Return the greatest difference between the probabilities of the same reviews."""
     (way, one), (other_way, other) = ways.items()
     differences = np.abs(np.subtract(one, other))
@@ -181,12 +174,12 @@ def _compared(name: str, tolerance: float, ways: Mapping[str, Sequence[float]]) 
         f"{other[worst]:.4f} for the same review"
     )
     # A comparison with NaN is false, so a prediction that is not a number does not pass.
-    return _Result(name, largest, tolerance, cause="" if largest <= tolerance else cause)
+    return _result(name, largest, tolerance, cause="" if largest <= tolerance else cause)
 
 
 def _golden(
     labels: Sequence[str], mistakes: Sequence[Mapping[str, Any]], least: float
-) -> Iterator[_Result]:
+) -> Iterator[dict[str, Any]]:
     """Yield whether enough golden sentences of each class are right."""
     for label in sorted(set(labels)):
         count = labels.count(label)
@@ -198,6 +191,6 @@ def _golden(
         )
         # No model can miss 0.
         is_passed = right / count >= least
-        yield _Result(
+        yield _result(
             f"golden_{label}", right / count, least or None, cause="" if is_passed else cause
         )

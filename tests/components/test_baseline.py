@@ -16,8 +16,7 @@ from tfx.types.standard_artifacts import InfraBlessing, Model, ModelBlessing
 from tfx.utils import path_utils
 
 from components.baseline import PushedBaseline, ServedBaseline, existing_model
-from components.pusher import ServingFolder, VersionPusher
-from components.saved_models import identity
+from components.pusher import ServingFolder, VersionPusher, identity
 from core.errors import InputError
 from tests.serving.models import push
 

@@ -18,7 +18,7 @@ from components.evaluator import files, metrics, tfma_files
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
 from components.evaluator.metrics import ACCURACY, AUC, METRICS, Counts, Metric
 from components.evaluator.settings import Evaluation
-from components.run_report.evaluation import figures, undecided
+from components.run_report.page import figures, undecided
 from core.errors import InputError
 
 pytestmark = pytest.mark.both_stacks
@@ -299,7 +299,7 @@ def test_a_new_metric_is_one_row(tmp_path, monkeypatch):
         function=lambda counts: (counts.confusion.diagonal() / counts.confusion.sum(axis=1)).mean(),
         minimum="min_accuracy",
     )
-    for module in ("evaluator.metrics", "evaluator.tfma_files", "run_report.evaluation"):
+    for module in ("evaluator.metrics", "evaluator.tfma_files", "run_report.page"):
         monkeypatch.setattr(f"components.{module}.METRICS", (*METRICS, row))
     written(tmp_path, results(counts([(0, 0.1), (0, 0.2), (0, 0.9), (1, 0.9)])))
     assert figures()[-1] == row

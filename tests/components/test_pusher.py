@@ -10,8 +10,7 @@ from tfx.proto import pusher_pb2
 from tfx.types import standard_artifacts
 from tfx.utils import proto_utils
 
-from components.pusher import ROLLED_BACK, Executor, ServingFolder
-from components.saved_models import identity
+from components.pusher import ROLLED_BACK, Executor, ServingFolder, identity
 from core.errors import InputError
 from serving.versions import versions
 from tests.serving.models import push as save

@@ -8,8 +8,8 @@ from components.evaluator import files
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
 from components.evaluator.metrics import Counts
 from components.evaluator.settings import Evaluation as EvaluationSettings
-from components.run_report.evaluation import Mistake
 from components.run_report.history import Run, Step
+from components.run_report.page import Mistake
 from serving.explain import Part
 from tests.examples import example, write
 from tests.serving.models import push
