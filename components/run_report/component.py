@@ -20,25 +20,13 @@ from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 from components.artifacts import Classification, KeyFigures, RejectedLines, Report
 from components.evaluator.metrics import Counts
 from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, RUN_PARAMETERS
-from components.run_report.history import Run, installed_versions, read_runs
+from components.run_report.history import DESCRIBED, Run, installed_versions, read_runs
 from components.run_report.page import collect, figures, render
 from components.run_report.tracking import from_environment, run_of_output, track
 from core.metadata import open_store
 from preprocessing.features import CLASSES
 
 REPORT_FILE = "report.html"
-_INPUTS = {
-    "rejected": RejectedLines,
-    "statistics": standard_artifacts.ExampleStatistics,
-    "anomalies": standard_artifacts.ExampleAnomalies,
-    "examples": standard_artifacts.Examples,
-    "model": standard_artifacts.Model,
-    "model_run": standard_artifacts.ModelRun,
-    "evaluation": standard_artifacts.ModelEvaluation,
-    "check": standard_artifacts.InfraBlessing,
-    "trials": standard_artifacts.TunerResults,
-}
-"""The inputs whose URIs a report reads."""
 
 
 class Executor(base_executor.BaseExecutor):
@@ -76,7 +64,7 @@ class Executor(base_executor.BaseExecutor):
         return Run(
             name=exec_properties["name"],
             id=run_id,
-            uris={key: input_dict[key][0].uri for key in _INPUTS if input_dict.get(key)},
+            uris={key: input_dict[key][0].uri for key in DESCRIBED if input_dict.get(key)},
             started=recorded.started if recorded else None,
             settings=settings,
             changed=changed,
@@ -137,10 +125,15 @@ class RunReportSpec(types.ComponentSpec):
         "min_accuracy": ExecutionParameter(type=float, optional=True),
     }
     INPUTS = {
-        **{
-            key: ChannelParameter(type=kind, optional=key == "trials")
-            for key, kind in _INPUTS.items()
-        },
+        "rejected": ChannelParameter(type=RejectedLines),
+        "statistics": ChannelParameter(type=standard_artifacts.ExampleStatistics),
+        "anomalies": ChannelParameter(type=standard_artifacts.ExampleAnomalies),
+        "examples": ChannelParameter(type=standard_artifacts.Examples),
+        "model": ChannelParameter(type=standard_artifacts.Model),
+        "model_run": ChannelParameter(type=standard_artifacts.ModelRun),
+        "evaluation": ChannelParameter(type=standard_artifacts.ModelEvaluation),
+        "check": ChannelParameter(type=standard_artifacts.InfraBlessing),
+        "trials": ChannelParameter(type=standard_artifacts.TunerResults, optional=True),
         "blessing": ChannelParameter(type=standard_artifacts.ModelBlessing),
         "pushed_model": ChannelParameter(type=standard_artifacts.PushedModel, optional=True),
     }
