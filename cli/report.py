@@ -9,12 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import (
-    ConfigOption,
-    SetOption,
-    make_app,
-    writing,
-)
+from cli.options import ConfigOption, SetOption, make_app, writing
 
 app = make_app()
 

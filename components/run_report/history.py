@@ -84,7 +84,7 @@ class Run:
       blessed: whether the Evaluator blessed the model; None if it did not decide.
       baseline: the name of the model that the candidate was compared with; empty if there was none.
       pushed_to: the folder or the endpoint of the pushed model; empty if no model was pushed.
-      outcome: see `platforms.local.outcome.Outcome`; None if the run did not finish.
+      outcome: see `platforms.local.run.outcome_of`; None if the run did not finish.
       outputs: node id -> output key -> artifact in ML Metadata, of the successful components.
     """
 

@@ -25,7 +25,7 @@ from core.errors import cause
 from core.settings import flat_settings
 from preprocessing.features import CLASSES, THRESHOLD, UNDECIDED
 from serving.explain import Part, parts, variants
-from serving.predictor import Predictor
+from serving.predict_text import load_predict_text
 from trainer_module.settings import SUMMARY_FILE
 
 _T = TypeVar("_T")
@@ -172,11 +172,11 @@ def explain(evaluation: str, model: str) -> list[Mistake]:
       evaluation: URI of the evaluation.
       model: URI of the model.
     """
-    predictor = Predictor(path_utils.serving_model_path(model))
+    predict_text = load_predict_text(path_utils.serving_model_path(model))
     mistakes = []
     for stored in files.read_mistakes(evaluation):
-        predictions = predictor.predict(variants(stored["text"]))
-        effects = parts(stored["text"], [each.probability for each in predictions])
+        probabilities = predict_text(variants(stored["text"]))["probability"]
+        effects = parts(stored["text"], probabilities.tolist())
         mistakes.append(Mistake(**stored, parts=effects))
     return mistakes
 
