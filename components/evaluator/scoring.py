@@ -224,7 +224,7 @@ class _Model:
         self.ngrams: NgramSettings | None = None
         if {PREDICT_TEXT, PREDICT_NGRAMS} <= set(self._signatures):
             self._by_ngrams = predict_text_of(self._loaded, folder)
-            self.ngrams = self._by_ngrams.ngram_settings if self._by_ngrams.is_fast else None
+            self.ngrams = self._by_ngrams.ngram_settings
 
     def check(self, examples: Sequence[bytes], texts: Sequence[bytes]) -> None:
         if self.ngrams is None:
