@@ -16,7 +16,6 @@ from components.evaluator.scoring import Scores, merge
 from components.evaluator.settings import Evaluation
 from components.examples import read_sample
 from components.properties import BASELINE_PROPERTY
-from components.run_report.evaluation import read_evaluation
 from core.errors import InputError
 from preprocessing import normalise
 from serving.predict_text import PredictText
@@ -65,14 +64,12 @@ def evaluate(folder, examples, models, *, min_accuracy=0.1, beam_args=(), **sett
 def reviews_of(examples, model):
     """Return texts, labels, and the predictions of the signature for single Examples."""
     found = read_sample(f"{examples.uri}/Split-test", 1000)
-    parsed = [tf.train.Example.FromString(one).features.feature for one in found.examples]
+    parsed = [tf.train.Example.FromString(one).features.feature for one in found]
     texts = [features["text"].bytes_list.value[0] for features in parsed]
     labels = np.array([features["label"].int64_list.value[0] for features in parsed])
     loaded = tf.saved_model.load(f"{model.uri}/Format-Serving")
     outputs = (
-        loaded.signatures["serving_default"](tf.constant(found.examples))["probability"]
-        .numpy()
-        .ravel()
+        loaded.signatures["serving_default"](tf.constant(found))["probability"].numpy().ravel()
     )
     return texts, labels, outputs.astype(np.float64)
 
@@ -139,7 +136,7 @@ def test_the_blessing_without_a_baseline(folder, examples, ngram_models, min_acc
     [check] = files.read(evaluation.uri).checks()
     assert check.passed == is_blessed
     assert check.sentence.endswith(f"evaluation.min_accuracy requires {min_accuracy}")
-    assert read_evaluation(evaluation.uri).slices == []
+    assert files.read(evaluation.uri).slices.keys() == {WHOLE}
 
 
 @pytest.mark.parametrize("order", [[0, 1], [1, 0]], ids=["one", "other"])
@@ -181,7 +178,7 @@ def test_the_check_and_the_report_get_predictions_and_mistakes(
     monkeypatch.setattr(scoring, "SAMPLE_SIZE", 100)
     evaluation, _ = evaluate(tmp_path, examples, ngram_models)
     texts, labels, predictions = reviews_of(examples, ngram_models[0])
-    kept = read_sample(f"{examples.uri}/Split-test", 150).examples
+    kept = read_sample(f"{examples.uri}/Split-test", 150)
     found = files.stored_predictions(evaluation.uri, kept)
     # The first 100 of the 150 with the smallest hash.
     assert sorted(found) == list(range(100))
@@ -241,7 +238,7 @@ def test_a_model_with_other_ngrams_is_read_through_its_signature(
 
 def test_a_feature_of_the_candidate_is_a_slice(tmp_path, examples, other_model, monkeypatch):
     models = scoring.Models({CANDIDATE: f"{other_model.uri}/Format-Serving"}, ["is_long"])
-    kept = read_sample(f"{examples.uri}/Split-test", 20).examples
+    kept = read_sample(f"{examples.uri}/Split-test", 20)
     texts, *_ = reviews_of(examples, other_model)
     _, sliced = models.score(kept, texts[:20])
     assert sliced["is_long"].tolist() == [

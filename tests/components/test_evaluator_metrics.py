@@ -18,7 +18,7 @@ from components.evaluator import files, metrics, tfma_files
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
 from components.evaluator.metrics import ACCURACY, AUC, METRICS, Counts, Metric
 from components.evaluator.settings import Evaluation
-from components.run_report.evaluation import read_evaluation
+from components.run_report.page import figures, undecided
 from core.errors import InputError
 
 pytestmark = pytest.mark.both_stacks
@@ -123,7 +123,7 @@ def test_all_metrics_of_all_slices_are_those_of_tfma(oracle):
     [result] = tfma.load_eval_results(ours).get_results()
     assert result.model_location == "/model"
     near = reviews[(reviews["probability"] >= 0.3) & (reviews["probability"] < 0.7)]
-    examples, accuracy = read_evaluation(ours).undecided
+    examples, accuracy = undecided(files.read(ours).candidate)
     assert examples == pytest.approx(len(near), abs=3)
     right = ((near["probability"] > 0.5) == near["label"]).mean()
     assert accuracy == pytest.approx(right, abs=0.02)
@@ -299,14 +299,13 @@ def test_a_new_metric_is_one_row(tmp_path, monkeypatch):
         function=lambda counts: (counts.confusion.diagonal() / counts.confusion.sum(axis=1)).mean(),
         minimum="min_accuracy",
     )
-    for module in ("evaluator.metrics", "evaluator.tfma_files", "run_report.evaluation"):
+    for module in ("evaluator.metrics", "evaluator.tfma_files", "run_report.page"):
         monkeypatch.setattr(f"components.{module}.METRICS", (*METRICS, row))
     written(tmp_path, results(counts([(0, 0.1), (0, 0.2), (0, 0.9), (1, 0.9)])))
-    found = read_evaluation(str(tmp_path))
-    assert (found.metrics[-1].name, found.metrics[-1].value) == (row.title, pytest.approx(5 / 6))
-    assert (
-        found.checks[-1].sentence
-        == "balanced accuracy is 0.8333, evaluation.min_accuracy requires 0.8"
+    assert figures()[-1] == row
+    found = files.read(str(tmp_path))
+    assert found.checks()[-1].sentence == (
+        "balanced accuracy is 0.8333, evaluation.min_accuracy requires 0.8"
     )
     [(_, values)] = tfma.load_eval_result(str(tmp_path)).slicing_metrics
     assert values[""][""][row.name]["doubleValue"] == pytest.approx(5 / 6)
