@@ -10,20 +10,20 @@ from tfx.components.trainer.executor import GenericExecutor
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.proto import trainer_pb2
-from tfx.types import BaseChannel, standard_artifacts, standard_component_specs
+from tfx.types import BaseChannel, standard_artifacts
+from tfx.types import standard_component_specs as specs
 from tfx.types.component_spec import ExecutionParameter
+from tfx.types.standard_component_specs import BASE_MODEL_KEY, CUSTOM_CONFIG_KEY
 from tfx.utils import json_utils
 
 from components.baseline import existing_model
 from core.errors import InputError
 from core.settings import with_parameters
 from trainer_module.cluster.resources import count_processes
-from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
 from trainer_module.settings import Training
 
 EPOCHS_KEY = "epochs"
 STRATEGY_KEY = "strategy"
-_NAMES = {CHIEF: "chief", WORKER: "worker", PS: "parameter server"}
 
 
 class Executor(GenericExecutor):
@@ -35,23 +35,20 @@ class Executor(GenericExecutor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        super().Do(
-            existing_model(input_dict, standard_component_specs.BASE_MODEL_KEY),
-            output_dict,
-            with_run_parameters(exec_properties),
-        )
+        inputs = existing_model(input_dict, BASE_MODEL_KEY)
+        super().Do(inputs, output_dict, with_run_parameters(exec_properties))
 
 
 class TrainerSpec(types.ComponentSpec):
     """The interface of TFX's Trainer, and the parameters `epochs` and `strategy`."""
 
     PARAMETERS = {
-        **standard_component_specs.TrainerSpec.PARAMETERS,
+        **specs.TrainerSpec.PARAMETERS,
         EPOCHS_KEY: ExecutionParameter(type=int),
         STRATEGY_KEY: ExecutionParameter(type=str),
     }
-    INPUTS = standard_component_specs.TrainerSpec.INPUTS
-    OUTPUTS = standard_component_specs.TrainerSpec.OUTPUTS
+    INPUTS = specs.TrainerSpec.INPUTS
+    OUTPUTS = specs.TrainerSpec.OUTPUTS
 
 
 class Trainer(base_component.BaseComponent):
@@ -108,43 +105,33 @@ def with_run_parameters(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the execution properties with `epochs` and `strategy` in `custom_config`.
 
     Raises:
-      InputError: a value is not allowed, or the compiled pipeline does not support it.
+      InputError: see `training_of_run`.
     """
-    config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
+    config = json_utils.loads(exec_properties[CUSTOM_CONFIG_KEY])
     given = {key: exec_properties[key] for key in (EPOCHS_KEY, STRATEGY_KEY)}
     training_of_run(Training.model_validate(config["training"]), given)
     config["training"] = {**config["training"], **given}
-    return {
-        **exec_properties,
-        standard_component_specs.CUSTOM_CONFIG_KEY: json_utils.dumps(config),
-    }
+    return {**exec_properties, CUSTOM_CONFIG_KEY: json_utils.dumps(config)}
 
 
 def training_of_run(compiled: Training, given: Mapping[str, Any]) -> Training:
-    """Return the settings of a training with the run's `epochs` and `strategy`.
-
-    Args:
-      compiled: the settings that the pipeline was compiled with.
-      given: parameter -> value.
+    """Return the settings of a compiled training with the run's `epochs` and `strategy`.
 
     Raises:
       InputError: a value is not allowed, or requires other processes than those of the compiled
         pipeline.
     """
     training = with_parameters(compiled, given)
-    before, after = _in_words(count_processes(compiled)), _in_words(count_processes(training))
+    before, after = count_processes(compiled), count_processes(training)
     if before != after:
         raise InputError(
-            f"parameter strategy: {training.strategy} trains in {after}, and the pipeline was "
-            f"compiled for {before}; set training.strategy: {training.strategy} in the settings "
-            "and compile again"
+            f"parameter strategy: {training.strategy} requires the processes {_in_words(after)}, "
+            f"and the pipeline was compiled for {_in_words(before)}; set training.strategy: "
+            f"{training.strategy} in the settings and compile again"
         )
     return training
 
 
 def _in_words(counts: Mapping[str, int]) -> str:
-    """Return `1 chief and 2 workers` for `{"chief": 1, "worker": 2}`."""
-    if sum(counts.values()) == 1:
-        return "one process"
-    *first, last = [f"{count} {_NAMES[kind]}{'s'[: count > 1]}" for kind, count in counts.items()]
-    return " and ".join(filter(None, [", ".join(first), last]))
+    """Return `chief: 1, worker: 2` for `{"chief": 1, "worker": 2}`."""
+    return ", ".join(f"{kind}: {count}" for kind, count in counts.items())

@@ -13,18 +13,16 @@ from typing import Any
 import apache_beam as beam
 from absl import logging
 from tfx import types
-from tfx.components.util import examples_utils
 from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
-from tfx.types import artifact_utils, standard_component_specs
+from tfx.types import standard_component_specs
 from tfx.utils import proto_utils
 
 from components import tfrecords
 from components.beam import LocalBeamExecutor, read_results, write_results
 from components.properties import READING_PROPERTY
 from components.review_example_gen import splits
-from components.review_example_gen.example_limit import find_limits
-from components.review_example_gen.held_out import find_held_out
+from components.review_example_gen.first_pass import find_held_out, find_limits
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
 from components.review_example_gen.read_unit import DUPLICATE, LOST_BYTES, UnitResult, read_unit
 from components.review_example_gen.units import Source, in_units, lines_before
@@ -77,11 +75,8 @@ class Executor(LocalBeamExecutor):
         self._log_startup(input_dict, output_dict, exec_properties)
         options = Options.model_validate_json(exec_properties[OPTIONS_KEY])
         files = _source_files(exec_properties)
-        examples = artifact_utils.get_single_instance(
-            output_dict[standard_component_specs.EXAMPLES_KEY]
-        )
-        rejected = artifact_utils.get_single_instance(output_dict[REJECTED_KEY])
-        examples.split_names = artifact_utils.encode_split_names(list(splits.SPLITS))
+        [examples] = output_dict[standard_component_specs.EXAMPLES_KEY]
+        [rejected] = output_dict[REJECTED_KEY]
         scratch = os.path.join(examples.uri, "unpublished")
         fileio.makedirs(scratch)
         fileio.makedirs(rejected.uri)
@@ -91,14 +86,13 @@ class Executor(LocalBeamExecutor):
         rejected.set_string_custom_property(READING_PROPERTY, "\n".join(describe(layouts.values())))
         self._read_and_write(sources, options, scratch)
         done = [UnitResult(*unit) for unit in read_results(scratch)]
-        for split in splits.SPLITS:
-            shards = [path for unit in done for name, path in unit.shards if name == split]
-            folder = artifact_utils.get_split_uri([examples], split)
-            tfrecords.publish(folder, _FILE_PREFIX, shards)
+        shards: dict[str, list[tuple[str, int]]] = {split: [] for split in splits.SPLITS}
+        for unit in done:
+            for split, path, count in unit.shards:
+                shards[split].append((path, count))
+        tfrecords.publish(examples, _FILE_PREFIX, shards)
         _publish_rejected(done, rejected.uri)
         fileio.rmtree(scratch)
-        examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
-        examples_utils.set_file_format(examples, "tfrecords_gzip")
 
         by_file: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for unit in done:

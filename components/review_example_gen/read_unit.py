@@ -18,7 +18,7 @@ import numpy as np
 from apache_beam.io.filesystems import FileSystems
 
 from components.review_example_gen import splits
-from components.review_example_gen.example_limit import Limits, is_over
+from components.review_example_gen.first_pass import Limits, is_over
 from components.review_example_gen.units import Unit
 from components.tfrecords import TEXT_LEVEL, ShardWriter, cores
 from core.progress import Progress
@@ -39,7 +39,7 @@ class UnitResult(NamedTuple):
 
     Attributes:
       unit: its number.
-      shards: (split, path) of the closed, not yet published files.
+      shards: (split, path, number of Examples) of the closed, not yet published files.
       rejected: path of the rejected lines, whose positions count from the beginning of their piece.
       counts: path of a file -> `neutral`, `over_max_examples`, `lost_bytes`, `rejected/REASON` and
         `examples/SPLIT` -> their number.
@@ -47,7 +47,7 @@ class UnitResult(NamedTuple):
     """
 
     unit: int
-    shards: tuple[tuple[str, str], ...]
+    shards: tuple[tuple[str, str, int], ...]
     rejected: str
     counts: Mapping[str, Mapping[str, int]]
     lines: tuple[tuple[str, int, int], ...]
@@ -143,8 +143,9 @@ class UnitOutput:
                 here = np.flatnonzero(of_split & (shard == index)).tolist()
                 self._open[split, index].write([examples[i] for i in here])
 
-    def close(self) -> tuple[tuple[str, str], ...]:
-        """Close all shards; return split and path of each."""
+    def close(self) -> tuple[tuple[str, str, int], ...]:
+        """Close all shards; return split, path and number of Examples of each."""
         for writer in self._open.values():
             writer.close()
-        return tuple((split, writer.path) for (split, _), writer in sorted(self._open.items()))
+        shards = sorted(self._open.items())
+        return tuple((split, writer.path, writer.count) for (split, _), writer in shards)

@@ -13,6 +13,7 @@ analyzers, or that writes such a graph without Beam.
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -27,11 +28,9 @@ from tensorflow_transform import analyzer_nodes, impl_helper
 from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io, schema_utils
 from tfx import types
 from tfx.components.transform import executor_utils
-from tfx.components.util import examples_utils, udf_utils
+from tfx.components.util import udf_utils
 from tfx.dsl.components.base import executor_spec
 from tfx.dsl.io import fileio
-from tfx.proto import example_gen_pb2, transform_pb2
-from tfx.types import BaseChannel, artifact_utils
 from tfx.types.standard_component_specs import (
     CUSTOM_CONFIG_KEY,
     EXAMPLES_KEY,
@@ -138,34 +137,11 @@ class Executor(LocalBeamExecutor):
 class ReviewTransform(tfx.components.Transform):
     """Examples and a schema -> `transform_graph` and `transformed_examples`.
 
-    Args:
-      examples: raw Examples.
-      schema: their schema.
-      preprocessing_fn: dotted path of the function.
-      splits_config: the splits that are analyzed, and those that are transformed.
-      custom_config: the function's second argument.
+    StatisticsGen and DataGate have checked the data, so set `disable_statistics`; the executor has
+    no analyzer cache.
     """
 
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
-
-    def __init__(
-        self,
-        examples: BaseChannel,
-        schema: BaseChannel,
-        preprocessing_fn: str,
-        splits_config: transform_pb2.SplitsConfig,
-        custom_config: dict[str, Any],
-    ):
-        super().__init__(
-            examples=examples,
-            schema=schema,
-            preprocessing_fn=preprocessing_fn,
-            splits_config=splits_config,
-            custom_config=custom_config,
-            # StatisticsGen and DataGate have checked the data already.
-            disable_statistics=True,
-            disable_analyzer_cache=True,
-        )
 
 
 def has_analyzers(fn: PreprocessingFn, type_specs: dict[str, tf.TypeSpec]) -> bool:
@@ -190,22 +166,14 @@ def write_graph(
 
 def _publish(transformed: types.Artifact, splits: Iterable[str], done: list[stages.Done]) -> None:
     """Move the transformed files to the folders of their splits, and write their counts."""
-    transformed.split_names = artifact_utils.encode_split_names(list(splits))
-    examples: dict[str, int] = {}
-    ngrams: dict[str, list[str]] = {}
-    for split in splits:
-        folder = artifact_utils.get_split_uri([transformed], split)
-        of_split = [each for each in done if each[0] == split]
-        written = {path: count for _, files, _ in of_split for path, count in files}
-        published = tfrecords.publish(folder, _FILE_PREFIX, list(written))
-        names = [os.path.relpath(path, transformed.uri) for path in published]
-        examples.update(zip(names, written.values(), strict=True))
-        if counted := [file for _, _, file in of_split if file]:
-            ngrams[os.path.basename(folder)] = counted
-    stored.write_class_counts(transformed.uri, ngrams)
-    stored.write_example_counts(transformed.uri, examples)
-    examples_utils.set_payload_format(transformed, example_gen_pb2.FORMAT_TF_EXAMPLE)
-    examples_utils.set_file_format(transformed, "tfrecords_gzip")
+    files: dict[str, list[tuple[str, int]]] = {split: [] for split in splits}
+    counted = defaultdict(list)
+    for split, shards, classes in done:
+        files[split] += shards
+        if classes:
+            counted[f"Split-{split}"].append(classes)
+    tfrecords.publish(transformed, _FILE_PREFIX, files)
+    stored.write_class_counts(transformed.uri, counted)
 
 
 def _source(schema: schema_pb2.Schema) -> tfxio.TFExampleBeamRecord:

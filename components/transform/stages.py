@@ -80,19 +80,17 @@ class TransformFiles(OverlappingDoFn):
         encoder = example_coder.RecordBatchToExamplesEncoder()
         # The name is unique, so a bundle that Beam retries leaves only unused files.
         name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
-        paths = [f"{name}-{index:03d}.gz" for index in range(len(files))]
         counter = stored.ClassCounter.of(self._config) if split in self._counted else None
         with (
             ThreadPoolExecutor(1) as pool,
             Progress("reviews", f"{split} {number}") as progress,
         ):
-            writers = [ShardWriter(path, ID_LEVEL, pool) for path in paths]
-            counts = [0] * len(paths)
+            writers = [
+                ShardWriter(f"{name}-{index:03d}.gz", ID_LEVEL, pool) for index in range(len(files))
+            ]
             for index, tensors in enumerate(read(transformed.prefetch(2), files)):
                 examples = encoder.encode(converter.convert(tensors))
-                place = index % len(writers)
-                writers[place].write(examples)
-                counts[place] += len(examples)
+                writers[index % len(writers)].write(examples)
                 if counter:
                     counter.add(tensors)
                 progress.advance(len(examples))
@@ -102,7 +100,7 @@ class TransformFiles(OverlappingDoFn):
         if counter:
             counted = f"{name}-classes.npz"
             counter.save(counted)
-        return split, list(zip(paths, counts, strict=True)), counted
+        return split, [(writer.path, writer.count) for writer in writers], counted
 
     # AutoGraph takes seconds, and has nothing to convert: the layer is a graph already.
     @tf.autograph.experimental.do_not_convert

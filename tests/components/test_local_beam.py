@@ -7,7 +7,6 @@ import pytest
 from apache_beam.options.pipeline_options import DirectOptions
 from apache_beam.runners.portability.flink_runner import FlinkRunner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from apache_beam.runners.portability.prism_runner import PrismRunner
 from apache_beam.testing.util import assert_that, equal_to
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.dsl.components.base.executor_spec import BeamExecutorSpec
@@ -24,13 +23,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize(
     ("named", "runner"),
-    [
-        (None, FnApiRunner),
-        ("DirectRunner", FnApiRunner),
-        ("apache_beam.runners.direct.direct_runner.SwitchingDirectRunner", FnApiRunner),
-        ("FlinkRunner", FlinkRunner),
-        ("PrismRunner", PrismRunner),
-    ],
+    [(None, FnApiRunner), ("DirectRunner", FnApiRunner), ("FlinkRunner", FlinkRunner)],
 )
 def test_pipelines_run_in_this_process_unless_the_arguments_name_another_runner(named, runner):
     assert isinstance(make_pipeline([f"--runner={named}"] if named else []).runner, runner)
@@ -55,15 +48,6 @@ def direct_options(pipeline):
     return options.direct_running_mode, options.direct_num_workers
 
 
-def test_an_executor_gives_beam_its_arguments():
-    args = arguments_of("multi_threading")
-    for given, expected in ((args, "multi_threading"), ([], "in_memory")):
-        executor = Executor(BaseBeamExecutor.Context(beam_pipeline_args=given, tmp_dir=""))
-        pipeline = executor._make_beam_pipeline()
-        assert isinstance(pipeline.runner, FnApiRunner)
-        assert direct_options(pipeline)[0] == expected
-
-
 def test_every_beam_component_of_the_pipeline_is_ours_and_gets_the_settings(tmp_path):
     args = [*arguments_of("multi_threading"), "--direct_num_workers=3"]
     config = PipelineConfig.model_validate(
@@ -76,3 +60,5 @@ def test_every_beam_component_of_the_pipeline_is_ours_and_gets_the_settings(tmp_
     assert all(issubclass(spec.executor_class, LocalBeamExecutor) for spec in on_beam.values())
     given = {name: spec.beam_pipeline_args for name, spec in on_beam.items()}
     assert given == dict.fromkeys(given, args)
+    executor = Executor(BaseBeamExecutor.Context(beam_pipeline_args=args, tmp_dir=""))
+    assert direct_options(executor._make_beam_pipeline())[0] == "multi_threading"

@@ -26,7 +26,7 @@ WRONG = {
     "another cluster": (
         TWO_WORKERS,
         "strategy=parameter_server",
-        "parameter strategy: .* and the pipeline was compiled for 2 workers; .* compile again",
+        "parameter strategy: .* and the pipeline was compiled for worker: 2; .* compile again",
     ),
     "no cluster": (
         TWO_WORKERS,
@@ -83,7 +83,7 @@ def test_the_first_step_accepts_the_defaults_and_keeps_its_own_inputs(preset):
             "Trainer",
             "training={strategy: multi_worker_mirrored, workers: 2}",
             {"strategy": "parameter_server"},
-            "parameter strategy: parameter_server trains in 1 chief, 2 workers",
+            "parameter strategy: parameter_server requires the processes chief: 1, worker: 2",
         ),
         ("Evaluator", "", {"min_accuracy": 92}, "parameter min_accuracy: Input should be less"),
     ],

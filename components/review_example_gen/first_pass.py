@@ -1,6 +1,12 @@
-"""The limits of `data.max_examples`, found by a histogram of the text keys of all reviews.
+"""What each worker gets before it writes a review: keys of held-out reviews, and limits.
 
-A first pass over the input counts the reviews of each split in 65,536 ranges of keys. Of these, the
+`find_held_out`: the text keys of eval and test files, by which duplicates in other files are found.
+They are joined by broadcast: every worker gets all of them, 8 bytes for each review of these files.
+100 million held-out reviews take 0.8 GB in a worker, and up to 3.3 GB while `JoinHeldOut` sorts.
+Without files for eval and test a hash of the text decides the split, and there are no such keys.
+
+`find_limits`: the limits of `data.max_examples`, by a histogram of the text keys of all reviews. A
+first pass over the input counts the reviews of each split in 65,536 ranges of keys. Of these, the
 lowest ranges are kept that together have at most `max_examples` reviews. A range is kept or left
 out as a whole, with all copies of a text. Of N different reviews the split has up to about
 N / 65,536 fewer than `max_examples`, and more are missing if the next range has a text with many
@@ -10,7 +16,7 @@ order of the files nor the number of workers matters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,14 +24,46 @@ import apache_beam as beam
 import numpy as np
 
 from components.review_example_gen import splits
-from components.review_example_gen.units import Unit
+from components.review_example_gen.units import Source, Unit, in_units
 from components.tfrecords import cores
+from preprocessing.reading.files import HELD_OUT
 from preprocessing.reading.read import read_batches
+
+_KEYS_AT_ONCE = 1 << 20
+"""Keys of an element: by default, no element may be larger than the sort buffer of Flink."""
 
 _BITS = 16
 
 Limits = Mapping[str, int]
 """Limited split -> the number of ranges that are kept."""
+
+
+def find_held_out(pipeline: beam.Pipeline, sources: list[Source]) -> Any:
+    """Return a `splits.HeldOut`, or the side input of one; without held-out files none is read."""
+    held_out = [source for source in sources if source.group in HELD_OUT]
+    if not held_out:
+        return {}
+    keys = (
+        pipeline
+        | "HeldOutUnits" >> beam.Create(in_units(held_out), reshuffle=True)
+        | "HeldOutKeys" >> beam.FlatMap(_read_keys)
+    )
+    return beam.pvalue.AsSingleton(
+        pipeline
+        | "SoleHeldOut" >> beam.Create([None])
+        | "JoinHeldOut"
+        >> beam.Map(lambda _, found: splits.held_out_keys(found), beam.pvalue.AsList(keys))
+    )
+
+
+def _read_keys(unit: Unit) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield groups, and the `text_keys` of some of their reviews in the unit."""
+    with ThreadPoolExecutor(cores()) as pool:
+        for group, piece in unit.sources:
+            found = [splits.text_keys(batch.texts) for batch in read_batches(piece, pool)]
+            keys = np.unique(np.concatenate([splits.text_keys([]), *found]))
+            for start in range(0, len(keys), _KEYS_AT_ONCE):
+                yield group, keys[start : start + _KEYS_AT_ONCE]
 
 
 def is_over(split: np.ndarray, keys: np.ndarray, limits: Limits) -> np.ndarray:
@@ -46,7 +84,7 @@ def find_limits(
 
     Args:
       units: a PCollection of Unit.
-      held_out: see `held_out.find_held_out`.
+      held_out: see `find_held_out`.
       named: the groups that have files of their own.
       max_examples: split -> the largest number of its reviews.
     """
@@ -55,7 +93,7 @@ def find_limits(
     return beam.pvalue.AsDict(
         units
         | "CountRanges" >> beam.FlatMap(_count_unit, held_out, named, frozenset(max_examples))
-        | "SumRanges" >> beam.CombinePerKey(_sum)
+        | "SumRanges" >> beam.CombinePerKey(lambda counts: np.sum(list(counts), axis=0))
         | "FindLimits"
         >> beam.MapTuple(lambda split, n: (split, find_limit(n, max_examples[split])))
     )
@@ -65,7 +103,7 @@ def _count_unit(
     unit: Unit, held_out: splits.HeldOut, named: frozenset[str], limited: frozenset[str]
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yield each limited split, and the number of its reviews of the unit in each range."""
-    counts = {split: count_ranges(splits.text_keys([])) for split in limited}
+    counts = {split: np.zeros(1 << _BITS, np.int64) for split in limited}
     with ThreadPoolExecutor(cores()) as pool:
         for group, piece in unit.sources:
             for batch in read_batches(piece, pool):
@@ -84,10 +122,6 @@ def count_ranges(keys: np.ndarray) -> np.ndarray:
 def find_limit(counts: np.ndarray, max_examples: int) -> int:
     """Return how many of the ranges, the lowest first, have at most `max_examples` reviews."""
     return int(np.searchsorted(np.cumsum(counts), max_examples, side="right"))
-
-
-def _sum(counts: Iterable[np.ndarray]) -> np.ndarray:
-    return sum(counts, count_ranges(splits.text_keys([])))
 
 
 def _ranges(keys: np.ndarray) -> np.ndarray:
