@@ -1,6 +1,6 @@
 """Measure the Beam components on the direct runner and on Apache Flink, on the same files.
 
-    python -m benchmarks.beam_runners PATH [PATH ...] [--only direct,local] [--set KEY=VALUE]
+    python -m benchmarks.beam_runners PATH [PATH ...] [--only direct local] [--set KEY=VALUE]
     python -m benchmarks.beam_runners --reviews N [--files N]
 
 A PATH is a file of reviews or a folder of such files. With --reviews the synthetic reviews of
@@ -30,7 +30,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from rich.console import Console
@@ -61,19 +61,8 @@ _KINDS = {
 }
 
 
-class Setup(NamedTuple):
-    """A place for Beam; `task_managers` is 0 without a cluster."""
-
-    runner: str
-    task_managers: int = 0
-
-
-SETUPS = {
-    "direct": Setup("direct"),
-    "local": Setup("flink"),
-    "one": Setup("flink", 1),
-    "two": Setup("flink", 2),
-}
+SETUPS = {"direct": None, "local": 0, "one": 1, "two": 2}
+"""Name -> the TaskManagers of the Flink cluster; 0: no cluster, None: no Flink."""
 
 
 def main() -> None:
@@ -107,16 +96,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("paths", nargs="*", type=Path, help="files or folders of reviews")
     parser.add_argument("--reviews", type=int, help="number of synthetic reviews to generate")
     parser.add_argument("--files", type=int, default=8, help="files of --reviews [8]")
-    parser.add_argument(
-        "--only",
-        type=usage.some_of(tuple(SETUPS)),
-        default=list(SETUPS),
-        help=f"of {', '.join(SETUPS)} [all]",
-    )
+    parser.add_argument("--only", nargs="+", choices=SETUPS, default=list(SETUPS))
     arguments = parser.parse_args()
     if bool(arguments.paths) == bool(arguments.reviews):
         parser.error("give either PATH or --reviews")
-    if any(SETUPS[name].runner == "flink" for name in arguments.only):
+    if arguments.only != ["direct"]:
         try:
             check_java(Flink())
         except UserError as error:
@@ -143,20 +127,20 @@ def _files(paths: list[Path]) -> list[Path]:
 
 
 def measure(
-    console: Console, setup: Setup, inputs: Path, root: Path, overrides: list[str]
+    console: Console, task_managers: int | None, inputs: Path, root: Path, overrides: list[str]
 ) -> dict[str, Any]:
     """Run the pipeline, and return seconds, CPU seconds and memory of its Beam components."""
     with contextlib.ExitStack() as stack:
         tree = stack.enter_context(usage.ProcessTree(_KINDS, clock=time.monotonic))
-        beam: dict[str, Any] = {"runner": setup.runner}
-        if setup.task_managers:
+        beam: dict[str, Any] = {"runner": "direct" if task_managers is None else "flink"}
+        if task_managers:
             cluster = stack.enter_context(
-                FlinkCluster(flink_jars(Flink()), root / "cluster", setup.task_managers)
+                FlinkCluster(flink_jars(Flink()), root / "cluster", task_managers)
             )
             beam["flink"] = {
                 "master": cluster.address,
                 "worker_pool": cluster.worker_pool,
-                "parallelism": setup.task_managers,
+                "parallelism": task_managers,
             }
         settings = {
             "paths": {"root": str(root / "runs")},

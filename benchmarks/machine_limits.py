@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.usage import MEBIBYTE, cores
+from benchmarks.usage import cores
 
 _BATCH = 1024
 
@@ -65,11 +65,6 @@ def _decompress(path: str, pool: ThreadPoolExecutor) -> None:
     from preprocessing.fast import bz2_blocks
 
     with open(path, "rb") as raw:
-        if raw.read(3) != b"BZh":
-            raw.seek(0)
-            while raw.read(MEBIBYTE):
-                pass
-            return
         for _ in bz2_blocks.read_blocks(raw, 0, pool, 2 * cores()):
             pass
 

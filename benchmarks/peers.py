@@ -1,8 +1,7 @@
 """Train our models and their peers on the same files, one after the other, each in a process.
 
-    python -m benchmarks.peers TRAIN TEST [--only PEER,…] [--seeds N]
-                               [--reference-steps N | --reference-full]
-                               [--set KEY=VALUE] [--json FILE]
+    python -m benchmarks.peers TRAIN TEST [--only PEER …] [--seeds N]
+                               [--reference-steps N] [--set KEY=VALUE] [--json FILE]
 
 TRAIN and TEST are in Kaggle's fastText format, plain or .bz2. Every peer trains with N seeds; all
 peers train with a seed before the next one. Train seconds are the time from the peer's own input
@@ -10,7 +9,8 @@ format to a trained model, the median over the seeds:
 
   fasttext      from its prepared text file on disk
   scikit-learn  from texts in memory: vectorizing and fitting
-  reference     from padded token ids in memory; by default some steps are timed and extrapolated
+  reference     from padded token ids in memory; N steps [30] are timed and extrapolated,
+                with 0 a whole epoch
   ours          from the TFRecords that Transform wrote, through the input pipeline
 
 The time excludes imports, validation and export, but that of fasttext_compressed includes the
@@ -51,9 +51,6 @@ _COMMANDS = {
 PEERS = (*_COMMANDS, *_OURS)
 _DEFAULT = (*_COMMANDS, MODELS[0], _COMPRESSED)
 
-Train = Callable[[int], dict[str, Any]]
-"""Trains with a seed; returns the attributes of a Result other than `peer` and `seed`."""
-
 
 def main() -> None:
     arguments = _arguments()
@@ -76,39 +73,29 @@ def _arguments() -> argparse.Namespace:
     parser = usage.parser(__doc__)
     parser.add_argument("train", type=Path)
     parser.add_argument("test", type=Path)
-    parser.add_argument(
-        "--only",
-        type=usage.some_of(PEERS),
-        default=_DEFAULT,
-        help=f"peers, of {', '.join(PEERS)} [{','.join(_DEFAULT)}]",
-    )
+    parser.add_argument("--only", nargs="+", choices=PEERS, default=_DEFAULT)
     parser.add_argument("--seeds", type=int, default=3, help="trainings of each peer [3]")
-    reference = parser.add_mutually_exclusive_group()
-    reference.add_argument(
-        "--reference-steps", type=int, default=30, help="steps of the reference to time [30]"
-    )
-    reference.add_argument(
-        "--reference-full", action="store_true", help="train the reference for a whole epoch"
-    )
+    parser.add_argument("--reference-steps", type=int, default=30)
     return parser.parse_args()
 
 
-def _trainings(arguments: argparse.Namespace, root: Path) -> dict[str, Train]:
-    """Return name -> a function that trains, for each row of the table."""
+def _trainings(
+    arguments: argparse.Namespace, root: Path
+) -> dict[str, Callable[[int], dict[str, Any]]]:
+    """Return name -> a function of a seed that trains, for each row of the table."""
 
     @functools.cache
     def job(model: str) -> TrainingJob:
         files = {"train": arguments.train, "test": arguments.test}
         return peer_ours.prepare(root / f"prepared-{model}", files, model, arguments.set)
 
-    found: dict[str, Train] = {}
+    found = {}
     for name in arguments.only:
         if name in _COMMANDS:
             found[name] = functools.partial(_peer, name, arguments, root / "log")
             continue
-        model = MODELS[0] if name == _COMPRESSED else name
-        prepared = functools.partial(job, model)
         compressed = name == _COMPRESSED
+        prepared = functools.partial(job, MODELS[0] if compressed else name)
         found[name] = functools.partial(_ours, prepared, compressed, arguments, root / name)
     return found
 
@@ -117,7 +104,7 @@ def _peer(name: str, arguments: argparse.Namespace, log: Path, seed: int) -> dic
     module, *options = _COMMANDS[name]
     words = [str(path.resolve()) for path in (arguments.train, arguments.test)]
     words += ["--seed", str(seed), *options]
-    if name == "reference" and not arguments.reference_full:
+    if name == "reference" and arguments.reference_steps:
         words += ["--steps", str(arguments.reference_steps)]
     figures = usage.figures_of(module, *words, log=log)
     if name == "reference":

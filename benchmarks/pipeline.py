@@ -1,6 +1,6 @@
 """Measure each component of our pipeline and of a plain TFX pipeline, on the same file.
 
-    python -m benchmarks.pipeline FILE [--test FILE] [--set KEY=VALUE] [--only ours|plain]
+    python -m benchmarks.pipeline FILE [--test FILE] [--set KEY=VALUE]
 
 FILE is in Kaggle's fastText format, plain or bz2. Seconds depend on the machine and its load; quote
 only the ratio.
@@ -32,13 +32,10 @@ def main() -> None:
     console = Console(markup=False, emoji=False)
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
         scratch = Path(folder)
-        seconds = {}
-        if arguments.only != "plain":
-            console.print("ours")
-            seconds["ours"] = _seconds(_run_ours(console, arguments, scratch / "ours"))
-        if arguments.only != "ours":
-            console.print("plain TFX")
-            seconds["plain TFX"] = _seconds(_run_plain(console, arguments, scratch / "plain"))
+        console.print("ours")
+        seconds = {"ours": _seconds(_run_ours(console, arguments, scratch / "ours"))}
+        console.print("plain TFX")
+        seconds["plain TFX"] = _seconds(_run_plain(console, arguments, scratch / "plain"))
     console.print(_table(seconds))
     usage.print_machine(console, arguments.file)
     if arguments.json:
@@ -49,7 +46,6 @@ def _arguments() -> argparse.Namespace:
     parser = usage.parser(__doc__)
     parser.add_argument("file", type=Path, help="reviews to train on, fastText format")
     parser.add_argument("--test", type=Path, help="reviews of the test split [a tenth of FILE]")
-    parser.add_argument("--only", choices=["ours", "plain"])
     return parser.parse_args()
 
 
@@ -108,7 +104,7 @@ def _table(seconds: dict[str, dict[str, float]]) -> Table:
     }
     for title, parts in rows.items():
         sums = [sum(run.get(part, 0.0) for part in parts) for run in seconds.values()]
-        ratio = f"{sums[1] / sums[0]:.2f}" if len(sums) == 2 and all(sums) else ""
+        ratio = f"{sums[1] / sums[0]:.2f}" if all(sums) else ""
         table.add_row(title, *[f"{value:.1f}" if value else "" for value in sums], ratio)
     return table
 

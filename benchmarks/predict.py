@@ -1,6 +1,6 @@
 """Score a file of reviews with the default model in several ways, each in a process of its own.
 
-    python -m benchmarks.predict FILE MODEL [--only MEANS,…] [--bulk-reviews N] [--json FILE]
+    python -m benchmarks.predict FILE MODEL [--only MEANS …] [--bulk-reviews N] [--json FILE]
 
 FILE is in Kaggle's fastText format, plain or .bz2; MODEL is the folder of a pushed `ngram_linear`.
 
@@ -43,12 +43,7 @@ def main() -> None:
     parser = usage.parser(__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("model", type=Path)
-    parser.add_argument(
-        "--only",
-        type=usage.some_of(MEANS),
-        default=MEANS,
-        help=f"means, of {', '.join(MEANS)} [all]",
-    )
+    parser.add_argument("--only", nargs="+", choices=MEANS, default=MEANS)
     parser.add_argument(
         "--bulk-reviews", type=int, default=50_000, help="reviews of bulk-inferrer [50000]"
     )
@@ -89,17 +84,17 @@ def _table(figures: dict[str, Any]) -> Table:
     return table
 
 
-def _ours(file: str, model: str, folder: str, _: str) -> int:
+def _ours(file: str, model: str, folder: str, _: str) -> None:
     from preprocessing.reading.records import ReadOptions
     from serving.batch.run import Request, score_files
 
     output = os.path.join(folder, "ours.csv")
     start = _start()
     scored = score_files(Request([file], output, model, ReadOptions(), []))
-    return _print(start, scored.reviews)
+    _print(start, scored.reviews)
 
 
-def _loop(file: str, model: str, folder: str, _: str) -> int:
+def _loop(file: str, model: str, folder: str, _: str) -> None:
     import tensorflow as tf
 
     start = _start()
@@ -113,10 +108,10 @@ def _loop(file: str, model: str, folder: str, _: str) -> int:
             ):
                 position += 1
                 out.write(f"{position},{probability},{label}\n")
-    return _print(start, position)
+    _print(start, position)
 
 
-def _bulk_inferrer(file: str, model: str, folder: str, limit: str) -> int:
+def _bulk_inferrer(file: str, model: str, folder: str, limit: str) -> None:
     import tensorflow as tf
     from tfx.components.bulk_inferrer.executor import Executor
     from tfx.components.util import examples_utils
@@ -149,28 +144,27 @@ def _bulk_inferrer(file: str, model: str, folder: str, limit: str) -> int:
         {"inference_result": [result]},
         {"data_spec": "{}", "model_spec": "{}"},
     )
-    return _print(start, len(texts))
+    _print(start, len(texts))
 
 
-def _train_fasttext(file: str, _: str, folder: str) -> int:
+def _train_fasttext(file: str, _: str, folder: str) -> None:
     prepared = Path(folder) / "prepared.txt"
     prepare(file, prepared)
     fit(prepared).save_model(f"{folder}/fasttext.bin")
-    return 0
 
 
-def _fasttext(file: str, _: str, folder: str, __: str) -> int:
+def _fasttext(file: str, _: str, folder: str, __: str) -> None:
     start = _start()
     text = Path(folder) / "again.txt"
     prepare(file, text)
-    return _predict_fasttext(start, text, folder)
+    _predict_fasttext(start, text, folder)
 
 
-def _fasttext_text(_: str, __: str, folder: str, ___: str) -> int:
-    return _predict_fasttext(_start(), Path(folder) / "prepared.txt", folder)
+def _fasttext_text(_: str, __: str, folder: str, ___: str) -> None:
+    _predict_fasttext(_start(), Path(folder) / "prepared.txt", folder)
 
 
-def _predict_fasttext(start: tuple[float, float], text: Path, folder: str) -> int:
+def _predict_fasttext(start: tuple[float, float], text: Path, folder: str) -> None:
     import fasttext
 
     model = fasttext.load_model(f"{folder}/fasttext.bin")
@@ -181,7 +175,7 @@ def _predict_fasttext(start: tuple[float, float], text: Path, folder: str) -> in
             for label, probability in zip(labels, probabilities, strict=True):
                 position += 1
                 out.write(f"{position},{probability[0]},{label[0]}\n")
-    return _print(start, position)
+    _print(start, position)
 
 
 def _batches(file: str) -> Iterator[list[str]]:
@@ -194,14 +188,13 @@ def _start() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
 
 
-def _print(start: tuple[float, float], reviews: int) -> int:
+def _print(start: tuple[float, float], reviews: int) -> None:
     seconds, cpu = time.perf_counter() - start[0], time.process_time() - start[1]
     found = {"seconds": seconds, "cpu": cpu, "reviews": reviews, "peak_rss": peak_rss()}
     print(json.dumps(found))
-    return 0
 
 
-_CHILDREN: dict[str, Callable[..., int]] = {
+_CHILDREN: dict[str, Callable[..., None]] = {
     "ours": _ours,
     "loop": _loop,
     "bulk-inferrer": _bulk_inferrer,

@@ -1,6 +1,6 @@
 """One epoch of our models, next to the epochs that the reference experiment reported.
 
-    python -m benchmarks.reference_table TRAIN EVAL [--models NAME,…] [--batches 512,2056]
+    python -m benchmarks.reference_table TRAIN EVAL [--models NAME …] [--batches 512 2056]
                                          [--set KEY=VALUE] [--json FILE]
     python -m benchmarks.reference_table --from FOLDER [--train N] [--eval N] …
 
@@ -83,13 +83,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--from", type=Path, dest="source", help="folder with other reviews")
     parser.add_argument("--train", type=int, default=_TRAIN, help=f"train reviews [{_TRAIN}]")
     parser.add_argument("--eval", type=int, default=_EVAL, help=f"eval reviews [{_EVAL}]")
-    both = [MODELS[0], "cnn_lstm"]
-    parser.add_argument(
-        "--models", type=usage.some_of(MODELS), default=both, help=f"models [{','.join(both)}]"
-    )
-    parser.add_argument(
-        "--batches", type=usage.numbers, default=[512, 2056], help="batch sizes [512,2056]"
-    )
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=[MODELS[0], "cnn_lstm"])
+    parser.add_argument("--batches", nargs="+", type=int, default=[512, 2056])
     arguments = parser.parse_args()
     if (arguments.eval_file is None) == (arguments.source is None):
         parser.error("requires either TRAIN and EVAL, or --from")

@@ -1,7 +1,7 @@
 """Train one model with each distribution strategy that this machine supports.
 
-    python -m benchmarks.strategies TRAIN [--eval FILE] [--model NAME] [--batches 512,2048]
-                                    [--devices 2,4,8] [--only STRATEGY,…] [--json FILE]
+    python -m benchmarks.strategies TRAIN [--eval FILE] [--model NAME] [--batches 512 2048]
+                                    [--devices 2 4 8] [--only STRATEGY …] [--json FILE]
 
 TRAIN is in Kaggle's fastText format, plain or .bz2; without --eval a tenth of it is held out. Each
 row is one `python -m trainer_module.task`. s/epoch are the seconds of training in the last epoch,
@@ -140,24 +140,17 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--eval", type=Path, help="reviews to validate on [a tenth of TRAIN]")
     parser.add_argument("--model", choices=MODELS, default=MODELS[0])
     parser.add_argument(
-        "--batches",
-        type=usage.numbers,
-        default=[1024],
-        help="batch sizes per replica [1024]",
+        "--batches", nargs="+", type=int, default=[1024], help="batch sizes per replica [1024]"
     )
     parser.add_argument("--epochs", type=int, default=2, help="epochs of each training [2]")
     parser.add_argument(
         "--devices",
-        type=usage.numbers,
+        nargs="+",
+        type=int,
         default=[2],
         help="logical devices of a CPU under mirrored and central_storage [2]",
     )
-    parser.add_argument(
-        "--only",
-        type=usage.some_of(names),
-        default=names,
-        help=f"strategies, of {', '.join(names)} [all]",
-    )
+    parser.add_argument("--only", nargs="+", choices=names, default=names)
     return parser.parse_args()
 
 

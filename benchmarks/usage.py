@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,24 +39,6 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     made.add_argument("--json", type=Path, help="output file for the figures")
     made.add_argument("--scratch", help="folder for temporary files")
     return made
-
-
-def some_of(choices: Sequence[str]) -> Callable[[str], list[str]]:
-    """Return a type for argparse that parses `a,b` to ["a", "b"] and allows only `choices`."""
-
-    def parse(text: str) -> list[str]:
-        names = [name.strip() for name in text.split(",")]
-        for name in names:
-            if name not in choices:
-                raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(choices)}")
-        return names
-
-    return parse
-
-
-def numbers(text: str) -> list[int]:
-    """Parse `1,2` to [1, 2]; a type for argparse."""
-    return [int(part) for part in text.split(",")]
 
 
 def wide_console() -> Console:

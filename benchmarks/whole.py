@@ -1,12 +1,12 @@
 """Run the preset `amazon` from raw archives to a pushed model, beside the limits of the machine.
 
-    python -m benchmarks.whole FOLDER [--train N] [--test N]
+    python -m benchmarks.whole FOLDER
     python -m benchmarks.whole --from FOLDER [--train N] [--test N]
 
-The first command reads Kaggle's train.ft.txt.bz2 and test.ft.txt.bz2 in FOLDER; N are the reviews
-from the beginning of each file [all]. The second command has no need of Kaggle's files: it makes
-archives of N [3600000 and 400000] different reviews from the labelled reviews in train.ft.txt and
-test.ft.txt in FOLDER, plain or .bz2 (see `benchmarks.whole_files`).
+The first command reads Kaggle's train.ft.txt.bz2 and test.ft.txt.bz2 in FOLDER. The second command
+has no need of Kaggle's files: it makes archives of N [3600000 and 400000] different reviews from
+the labelled reviews in train.ft.txt and test.ft.txt in FOLDER, plain or .bz2 (see
+`benchmarks.whole_files`).
 
 The run is that of `amazon-reviews run`, in one process, with a paths.root of its own in a temporary
 folder. Peak memory is that of all its processes together, and peak disk is all that it writes,
@@ -33,7 +33,6 @@ from benchmarks import usage, whole_files
 from core.overrides import OPTION
 
 _PRESET = "amazon"
-_REVIEWS = (3_600_000, 400_000)
 _SHORTEST = 0.5
 """Seconds. A component that takes less does not read the reviews."""
 _LIMITS = {
@@ -78,34 +77,22 @@ def _arguments() -> argparse.Namespace:
     given = parser.add_mutually_exclusive_group(required=True)
     given.add_argument("folder", type=Path, nargs="?", help="folder with Kaggle's files")
     given.add_argument("--from", type=Path, dest="source", help="folder with other reviews")
-    parser.add_argument("--train", type=int, help="train reviews")
-    parser.add_argument("--test", type=int, help="test reviews")
+    parser.add_argument("--train", type=int, default=3_600_000, help="train reviews of --from")
+    parser.add_argument("--test", type=int, default=400_000, help="test reviews of --from")
     arguments = parser.parse_args()
-    for name in whole_files.NAMES:
-        if arguments.folder and not (arguments.folder / name).exists():
-            parser.error(
-                f"{arguments.folder} has no {name}; --from makes archives of other reviews"
-            )
-    if arguments.source:
-        whole_files.check_source(parser, arguments.source)
+    whole_files.check_source(parser, arguments.source or arguments.folder)
     return arguments
 
 
 def provide(arguments: argparse.Namespace, inputs: Path, log: Path) -> None:
-    """Link, cut or make the archives in the folder `inputs`."""
-    counts = (arguments.train, arguments.test)
+    """Link or make the archives in the folder `inputs`."""
     if arguments.source:
-        wanted = [str(count or usual) for count, usual in zip(counts, _REVIEWS, strict=True)]
-        words = [str(arguments.source.resolve()), str(inputs), *wanted]
+        words = [arguments.source.resolve(), inputs, arguments.train, arguments.test]
         # In a process of its own, because the sentences take memory.
-        usage.run_module("benchmarks.whole_files", *words, log=log)
+        usage.run_module("benchmarks.whole_files", *map(str, words), log=log)
         return
-    for name, count in zip(whole_files.NAMES, counts, strict=True):
-        file = (arguments.folder / name).resolve()
-        if count:
-            whole_files.write_archive(whole_files.first_lines(file, count), inputs / name)
-        else:
-            (inputs / name).symlink_to(file)
+    for name in whole_files.NAMES:
+        (inputs / name).symlink_to((arguments.folder / name).resolve())
 
 
 def run(inputs: Path, root: Path, overrides: Sequence[str], log: Path) -> dict[str, Any]:

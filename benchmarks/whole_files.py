@@ -97,12 +97,6 @@ def recombined(file: Path, count: int, seen: set[int], seed: int) -> Iterator[by
         yield f"__label__{label + 1} {text}\n".encode()
 
 
-def first_lines(file: Path, count: int) -> Iterator[bytes]:
-    """Yield the first `count` lines of a .bz2 file."""
-    with bz2.open(file, "rb") as lines:
-        yield from islice(lines, count)
-
-
 def write_archive(lines: Iterable[bytes], target: Path) -> None:
     """Write lines to a .bz2 file, compressed on all cores."""
     rest = iter(lines)
@@ -114,10 +108,10 @@ def write_archive(lines: Iterable[bytes], target: Path) -> None:
 
 
 def check_source(parser: argparse.ArgumentParser, folder: Path) -> None:
-    """End a benchmark whose --from has not the file of each split."""
+    """End a benchmark whose folder does not have the file of each split."""
     for name in NAMES:
         if _source(folder, name) is None:
-            parser.error(f"--from {folder}: no {name}, and not without .bz2")
+            parser.error(f"{folder}: no {name}, and not without .bz2")
 
 
 def _source(folder: Path, name: str) -> Path | None:

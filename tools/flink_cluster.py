@@ -114,19 +114,8 @@ class FlinkCluster:
 
     def _start_java(self, main: str, name: str, *options: str) -> subprocess.Popen[bytes]:
         memory = [f"-Xmx{_HEAP + 256}m", f"-XX:MaxMetaspaceSize={_METASPACE}m"]
-        java = [
-            "java",
-            *memory,
-            EXIT_WITHOUT_MEMORY,
-            *options,
-            *OPEN_PACKAGES,
-            "-cp",
-            self._class_path,
-            main,
-            "--configDir",
-            str(self._folder),
-        ]
-        return self._start(name, *java)
+        jvm = [*memory, EXIT_WITHOUT_MEMORY, *options, *OPEN_PACKAGES, "-cp", self._class_path]
+        return self._start(name, "java", *jvm, main, "--configDir", str(self._folder))
 
     def _start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         with (self._folder / f"{name}.log").open("ab") as sink:
@@ -199,8 +188,6 @@ def main() -> int:
     parser.add_argument("--task-managers", type=int, default=2, metavar="N")
     parser.add_argument("--slots", type=int, default=1, help="slots of each TaskManager")
     arguments = parser.parse_args()
-    if min(arguments.task_managers, arguments.slots) < 1:
-        parser.error("--task-managers and --slots must be at least 1")
     try:
         check_java(Flink())
         _run(arguments.task_managers, arguments.slots)

@@ -102,8 +102,7 @@ def install_if_necessary() -> None:
     _report(str(choice))
     installer = next((i for i in interpreters if i.venv), None)
     compilers = [*(os.environ.get("CXX") or "").split()[:1], "g++", "c++"]
-    manager = "dnf" if shutil.which("dnf") else "apt-get"
-    lacks = missing(choice, any(map(shutil.which, compilers)), installer, manager)
+    lacks = missing(choice, any(map(shutil.which, compilers)), installer)
     if lacks or installer is None:
         raise UnsuitableMachine(lacks)
     import fcntl  # Not at the top, so that `choose` can report that Windows is not supported.
@@ -166,13 +165,10 @@ def choose(
     return Choice(stacks[0], None, reasons[stacks[0]])
 
 
-def missing(
-    choice: Choice, compiler: bool, installer: Interpreter | None, manager: str = "apt-get"
-) -> str:
-    """Return a message with everything that has to be installed; empty if nothing is missing.
+def missing(choice: Choice, compiler: bool, installer: Interpreter | None) -> str:
+    """Return a message with every Debian package to install; empty if nothing is missing.
 
-    `installer` is the interpreter that installs uv, if one can; `manager` is `apt-get`, or `dnf`,
-    for which packages have other names.
+    `installer` is the interpreter that installs uv, if one can.
     """
     lacks: list[tuple[str, str]] = []
     if installer is None:
@@ -187,13 +183,10 @@ def missing(
         lacks.append((f"Python.h for {path}", package))
     if not lacks:
         return ""
-    if manager == "dnf":
-        names = {"g++": "gcc-c++", "python3-venv": "python3"}
-        lacks = [(what, names.get(package, f"{package}el")) for what, package in lacks]
     lines = ["The installation requires software that this machine lacks:"]
     lines += [f"  {what} (package {package})" for what, package in lacks]
     packages = " ".join(package for _, package in lacks)
-    lines.append(f"Install it as root: {manager} install {packages}")
+    lines.append(f"Install it as root: apt-get install {packages}")
     return "\n".join(lines)
 
 
