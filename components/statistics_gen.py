@@ -69,7 +69,8 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
             files = example_files(artifact_utils.get_split_uri([examples], split))
             rate = min(1.0, max_examples / max(1, sum(count_examples(files))))
             result = _statistics_of(_batches(files, options.schema, rate), options)
-            if rate < 1 and _has_anomalies(result, options.schema):
+            anomalies = tfdv.validate_statistics(result, options.schema)
+            if rate < 1 and (anomalies.anomaly_info or anomalies.HasField("dataset_anomaly_info")):
                 # A sample may lack a rare class.
                 logging.info(
                     "The sample of %s does not fit the schema: reading all Examples", split
@@ -87,41 +88,29 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
 
 def _batches(files: list[str], schema: schema_pb2.Schema, rate: float) -> Iterator[pa.RecordBatch]:
     """Yield a fraction of the Examples of every file, always the same ones, as `schema` decodes."""
+
+    def sample_of(place: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
+        def chosen(index: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
+            chance = tf.random.stateless_uniform(tf.shape(batch), seed=tf.stack([place, index]))
+            return tf.boolean_mask(batch, chance < rate)
+
+        records = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_BATCH)
+        return records.enumerate().map(chosen) if rate < 1 else records
+
     decoder = example_coder.ExamplesToRecordBatchDecoder(schema.SerializeToString())
     yield decoder.DecodeBatch([])
-    chosen = (
+    samples = (
         tf.data.Dataset.from_tensor_slices(files)
         .enumerate()
         .interleave(
-            lambda place, file: _sample(_records(file), place, rate),
+            sample_of,
             cycle_length=_FILES_AT_ONCE,
             num_parallel_calls=_FILES_AT_ONCE,
             deterministic=True,
         )
     )
-    for batch in read(chosen.rebatch(_BATCH).prefetch(2), files):
+    for batch in read(samples.rebatch(_BATCH).prefetch(2), files):
         yield decoder.DecodeBatch(batch.numpy())
-
-
-def _records(file: Any) -> tf.data.Dataset:
-    return tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_BATCH)
-
-
-def _sample(batches: tf.data.Dataset, place: tf.Tensor, rate: float) -> tf.data.Dataset:
-    """Return a random sample of the records of the file number `place`, in batches."""
-    if rate == 1.0:
-        return batches
-
-    def chosen(index: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-        chance = tf.random.stateless_uniform(tf.shape(batch), seed=tf.stack([place, index]))
-        return tf.boolean_mask(batch, chance < rate)
-
-    return batches.enumerate().map(chosen)
-
-
-def _has_anomalies(statistics: Any, schema: schema_pb2.Schema) -> bool:
-    anomalies = tfdv.validate_statistics(statistics, schema)
-    return bool(anomalies.anomaly_info) or anomalies.HasField("dataset_anomaly_info")
 
 
 def _statistics_of(

@@ -8,9 +8,7 @@ from typing import Any
 from tfx import types
 from tfx.components.trainer.executor import GenericExecutor
 from tfx.dsl.components.base import base_component, executor_spec
-from tfx.orchestration.data_types import RuntimeParameter
-from tfx.proto import trainer_pb2
-from tfx.types import BaseChannel, standard_artifacts
+from tfx.types import standard_artifacts
 from tfx.types import standard_component_specs as specs
 from tfx.types.component_spec import ExecutionParameter
 from tfx.types.standard_component_specs import BASE_MODEL_KEY, CUSTOM_CONFIG_KEY
@@ -57,46 +55,21 @@ class Trainer(base_component.BaseComponent):
     It is not a subclass of TFX's Trainer, whose constructor allows no further parameters.
 
     Args:
-      run_fn: dotted path of the function that trains.
-      examples: transformed Examples.
-      transform_graph: the graph that transformed them.
-      epochs, strategy: replace `training.epochs` and `training.strategy` in `custom_config`.
       custom_config: see `trainer_module.settings.CustomConfig`.
-      train_args, eval_args: the splits for training and evaluation.
-      base_model: the initial model of the training.
-      hyperparameters: the best hyperparameters of a Tuner.
+      arguments: the other inputs and parameters of `TrainerSpec`, of which `epochs` and `strategy`
+        replace `training.epochs` and `training.strategy` in `custom_config`.
     """
 
     SPEC_CLASS = TrainerSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
 
-    def __init__(
-        self,
-        run_fn: str,
-        examples: BaseChannel,
-        transform_graph: BaseChannel,
-        epochs: int | RuntimeParameter,
-        strategy: str | RuntimeParameter,
-        custom_config: dict[str, Any],
-        train_args: trainer_pb2.TrainArgs,
-        eval_args: trainer_pb2.EvalArgs,
-        base_model: BaseChannel | None = None,
-        hyperparameters: BaseChannel | None = None,
-    ):
+    def __init__(self, custom_config: dict[str, Any], **arguments: Any) -> None:
         super().__init__(
             spec=TrainerSpec(
-                run_fn=run_fn,
-                examples=examples,
-                transform_graph=transform_graph,
-                epochs=epochs,
-                strategy=strategy,
                 custom_config=json_utils.dumps(custom_config),
-                train_args=train_args,
-                eval_args=eval_args,
-                base_model=base_model,
-                hyperparameters=hyperparameters,
                 model=types.Channel(type=standard_artifacts.Model),
                 model_run=types.Channel(type=standard_artifacts.ModelRun),
+                **arguments,
             )
         )
 

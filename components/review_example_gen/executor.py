@@ -27,7 +27,6 @@ from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_fol
 from components.review_example_gen.read_unit import DUPLICATE, LOST_BYTES, UnitResult, read_unit
 from components.review_example_gen.units import Source, in_units, lines_before
 from core.errors import InputError
-from core.files import list_files
 from preprocessing.reading.files import SourceFile, find_sources
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
@@ -44,7 +43,7 @@ from preprocessing.reading.records import (
 REJECTED_KEY = "rejected"
 SUMMARY_FILE = "summary.json"
 FILES_FILE = "files.jsonl"
-LINES_PREFIX = "lines"
+LINES_FILE = "lines-00000-of-00001.jsonl"
 
 _REMEDIES = {
     BAD_LABEL: "data.labels can set the meaning of labels",
@@ -58,7 +57,7 @@ _SHOWN = 5
 
 
 class Executor(LocalBeamExecutor):
-    """Reads review files and writes Examples, the lines it could not use, and a summary."""
+    """Reads review files; writes Examples, rejected lines, and the counts of all lines."""
 
     def Do(
         self,
@@ -138,7 +137,7 @@ def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:
 def _publish_rejected(done: list[UnitResult], uri: str) -> None:
     """Write the rejected lines in the order of the units, with their positions in the files."""
     before = lines_before(line for unit in done for line in unit.lines)
-    with fileio.open(os.path.join(uri, f"{LINES_PREFIX}-00000-of-00001.jsonl"), "w") as target:
+    with fileio.open(os.path.join(uri, LINES_FILE), "w") as target:
         for unit in done:
             with fileio.open(unit.rejected) as source:
                 for line in source:
@@ -173,10 +172,8 @@ def _check(
     A single label that contradicts a guessed scale is too much, because it makes every other label
     doubtful.
     """
-    by_reason: Counter[str] = Counter()
-    for name, count in counts.items():
-        if name.startswith("rejected/"):
-            by_reason[name.removeprefix("rejected/")] = count
+    rejections = {name: count for name, count in counts.items() if name.startswith("rejected/")}
+    by_reason = Counter({name.removeprefix("rejected/"): n for name, n in rejections.items()})
     if by_reason[OTHER_SCALE]:
         raise InputError(
             f"{by_reason[OTHER_SCALE]} of the labels contradict the scale of samples of the files: "
@@ -209,13 +206,9 @@ def _check(
 
 def _first_rejected(rejected_uri: str, reasons: Set[str]) -> str:
     """Return the first few rejected lines, by file and position, in constant memory."""
-    lines = (
-        json.loads(line)
-        for path in list_files(rejected_uri, f"{LINES_PREFIX}*")
-        for line in fileio.open(path)
-    )
-    found = (line for line in lines if line["reason"] in reasons)
-    first = heapq.nsmallest(_SHOWN, found, key=lambda line: (line["file"], line["position"]))
+    with fileio.open(os.path.join(rejected_uri, LINES_FILE)) as file:
+        found = (line for line in map(json.loads, file) if line["reason"] in reasons)
+        first = heapq.nsmallest(_SHOWN, found, key=lambda line: (line["file"], line["position"]))
     return "; ".join(
         f"{os.path.basename(line['file'])}:{line['position']} {line['reason']} ({line['detail']})"
         for line in first

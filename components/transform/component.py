@@ -51,6 +51,7 @@ from components.transform import stages
 from trainer_module.inputs import stored
 
 _FILE_PREFIX = "transformed_examples"
+_UNITS_PER_ELEMENT = 4
 _DECIDING = (PREPROCESSING_FN_KEY, CUSTOM_CONFIG_KEY, SPLITS_CONFIG_KEY, "code")
 """The execution properties that determine the output; the pipeline adds the last one."""
 PreprocessingFn = Callable[[Any], dict[str, Any]]
@@ -83,13 +84,12 @@ class Executor(LocalBeamExecutor):
             for number, files in enumerate(units_of(split_files(examples, [split])))
         ]
         # The splits that are analyzed are those that a model is fitted to.
-        stage = stages.TransformFiles(
-            graph.uri, _parsing_spec(fn, schema), scratch, config, list(splits.analyze)
-        )
+        spec = schema_utils.schema_as_feature_spec(schema).feature_spec
+        stage = stages.TransformFiles(graph.uri, spec, scratch, config, list(splits.analyze))
         with self._make_beam_pipeline() as pipeline:
             done = (
                 pipeline
-                | "Units" >> beam.Create(units, reshuffle=True)
+                | "Units" >> beam.Create(units_of(units, _UNITS_PER_ELEMENT), reshuffle=True)
                 | "TransformFiles" >> beam.ParDo(stage)
             )
             write_results(pipeline, done, scratch)
@@ -117,10 +117,7 @@ class Executor(LocalBeamExecutor):
         if not has_analyzers(fn, type_specs):
             write_graph(fn, schema, type_specs, graph)
             return
-        columns = tft.get_analyze_input_columns(fn, type_specs)
-        projected = _projected(schema, columns)
-        # The config also has the features that are not read, because the tracing requires them.
-        config = _source(schema).Project(columns).TensorAdapterConfig()
+        config = _source(schema).TensorAdapterConfig()
         with (
             self._make_beam_pipeline() as pipeline,
             tft_beam.Context(temp_dir=scratch, use_deep_copy_optimization=True),
@@ -128,7 +125,7 @@ class Executor(LocalBeamExecutor):
             batches = (
                 pipeline
                 | "AnalyzedFiles" >> beam.Create(units_of(files), reshuffle=True)
-                | "ReadBatches" >> beam.ParDo(stages.ReadBatches(projected))
+                | "ReadBatches" >> beam.ParDo(stages.ReadBatches(schema))
             )
             transform_fn = (batches, config) | tft_beam.AnalyzeDataset(fn)
             _ = transform_fn | tft_beam.WriteTransformFn(graph)
@@ -183,17 +180,3 @@ def _source(schema: schema_pb2.Schema) -> tfxio.TFExampleBeamRecord:
 def _type_specs(schema: schema_pb2.Schema) -> dict[str, tf.TypeSpec]:
     specs: dict[str, tf.TypeSpec] = _source(schema).TensorAdapter().OriginalTypeSpecs()
     return specs
-
-
-def _projected(schema: schema_pb2.Schema, names: list[str]) -> schema_pb2.Schema:
-    """Return a schema of these features only, so that the others are not decoded."""
-    return schema_pb2.Schema(feature=[item for item in schema.feature if item.name in names])
-
-
-def _parsing_spec(fn: PreprocessingFn, schema: schema_pb2.Schema) -> dict[str, Any]:
-    """Return the tf.io parsing spec of the raw features that `fn` uses."""
-    columns = tft.get_transform_input_columns(fn, _type_specs(schema))
-    spec: dict[str, Any] = schema_utils.schema_as_feature_spec(
-        _projected(schema, columns)
-    ).feature_spec
-    return spec

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,7 +16,6 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx_bsl.coders import example_coder
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
-from components.beam import OverlappingDoFn
 from components.examples import batches, read
 from components.tfrecords import ID_LEVEL, ShardWriter, cores
 from core.progress import Progress
@@ -27,6 +26,10 @@ _ANALYZED_BATCH = 32_768
 """Size of a batch for analyzers. A vocabulary is counted in each batch, and Beam then sums the
 counts of single words, so large batches reduce Beam's work."""
 
+_UNITS_AT_ONCE = 2
+
+Unit = tuple[str, int, Sequence[str]]
+"""A split, the number of the unit in the split, and its files."""
 Done = tuple[str, list[tuple[str, int]], str | None]
 """A split; its complete files that are not published yet, each with its number of Examples; and the
 file with their counts by class, if they were counted."""
@@ -46,10 +49,10 @@ class ReadBatches(beam.DoFn):
             yield self._decoder.DecodeBatch(batch.numpy())
 
 
-class TransformFiles(OverlappingDoFn):
-    """(split, number of the unit, files) -> a Done with the transformed files.
+class TransformFiles(beam.DoFn):
+    """Some units (split, number, files) -> a Done with the transformed files for each.
 
-    A unit takes a second until its first batch, which is why units overlap.
+    Two units are transformed at a time, because a unit takes a second until its first batch.
 
     Args:
       graph: the folder of the transform graph.
@@ -73,8 +76,12 @@ class TransformFiles(OverlappingDoFn):
     def setup(self) -> None:
         self._layer = tft.TFTransformOutput(self._graph).transform_features_layer()
 
-    def result(self, element: tuple[str, int, list[str]]) -> Done:
-        split, number, files = element
+    def process(self, units: Sequence[Unit]) -> Iterator[Done]:
+        with ThreadPoolExecutor(_UNITS_AT_ONCE) as pool:
+            yield from pool.map(self._result, units)
+
+    def _result(self, unit: Unit) -> Done:
+        split, number, files = unit
         transformed = batches(files, _BATCH).map(self._transform, cores(), deterministic=True)
         converter = TensorsToRecordBatchConverter(transformed.element_spec)
         encoder = example_coder.RecordBatchToExamplesEncoder()
