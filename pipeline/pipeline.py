@@ -23,7 +23,7 @@ from components.run_report.tracking import COMMIT, PLATFORM, Tracking, check_cli
 from components.schema_gen import SCHEMA, SchemaGen
 from components.serving_check.component import ServingCheck
 from components.statistics_gen import SampledStatisticsGen
-from components.transform.component import ReviewTransform
+from components.transform import ReviewTransform
 from pipeline.code_version import add_code, fingerprint, git
 from pipeline.config import PipelineConfig, changed_settings, recorded_settings
 from pipeline.inputs import input_files, read_options

@@ -24,10 +24,9 @@ import apache_beam as beam
 import numpy as np
 
 from components.review_example_gen import splits
-from components.review_example_gen.units import Source, Unit, in_units
+from components.review_example_gen.units import Source, Unit, in_units, read_in_turns
 from components.tfrecords import cores
 from preprocessing.reading.files import HELD_OUT
-from preprocessing.reading.read import read_batches
 
 _KEYS_AT_ONCE = 1 << 20
 """Keys of an element: by default, no element may be larger than the sort buffer of Flink."""
@@ -59,11 +58,12 @@ def find_held_out(pipeline: beam.Pipeline, sources: list[Source]) -> Any:
 def _read_keys(unit: Unit) -> Iterator[tuple[str, np.ndarray]]:
     """Yield groups, and the `text_keys` of some of their reviews in the unit."""
     with ThreadPoolExecutor(cores()) as pool:
-        for group, piece in unit.sources:
-            found = [splits.text_keys(batch.texts) for batch in read_batches(piece, pool)]
-            keys = np.unique(np.concatenate([splits.text_keys([]), *found]))
-            for start in range(0, len(keys), _KEYS_AT_ONCE):
-                yield group, keys[start : start + _KEYS_AT_ONCE]
+        found = splits.held_out_keys(
+            (group, splits.text_keys(batch.texts)) for group, _, batch in read_in_turns(unit, pool)
+        )
+    for group, keys in found.items():
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            yield group, keys[start : start + _KEYS_AT_ONCE]
 
 
 def is_over(split: np.ndarray, keys: np.ndarray, limits: Limits) -> np.ndarray:
@@ -105,12 +105,11 @@ def _count_unit(
     """Yield each limited split, and the number of its reviews of the unit in each range."""
     counts = {split: np.zeros(1 << _BITS, np.int64) for split in limited}
     with ThreadPoolExecutor(cores()) as pool:
-        for group, piece in unit.sources:
-            for batch in read_batches(piece, pool):
-                assigned = splits.assign_batch(batch, group, named, held_out)
-                for split, total in counts.items():
-                    chosen = (assigned.split == split) & (assigned.duplicate_in == "")
-                    total += count_ranges(assigned.keys[chosen])
+        for group, _, batch in read_in_turns(unit, pool):
+            assigned = splits.assign_batch(batch, group, named, held_out)
+            for split, total in counts.items():
+                chosen = (assigned.split == split) & (assigned.duplicate_in == "")
+                total += count_ranges(assigned.keys[chosen])
     yield from counts.items()
 
 

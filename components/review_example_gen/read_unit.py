@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,19 +18,16 @@ from apache_beam.io.filesystems import FileSystems
 
 from components.review_example_gen import splits
 from components.review_example_gen.first_pass import Limits, is_over
-from components.review_example_gen.units import Unit
+from components.review_example_gen.units import Unit, read_in_turns
 from components.tfrecords import TEXT_LEVEL, ShardWriter, cores
 from core.progress import Progress
 from preprocessing.fast.encode import encode_examples
 from preprocessing.reading.pieces import Piece
-from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import Batch
 
 DUPLICATE = "duplicate_across_splits"
 """The reason of a readable review whose text is also in the files of a held-out split."""
 LOST_BYTES = "lost_bytes"
 """The count of damaged bytes of compressed files, beside the counts of lines."""
-_SOURCES_AT_ONCE = 8
 
 
 class UnitResult(NamedTuple):
@@ -74,7 +70,7 @@ def read_unit(
         FileSystems.create(f"{name}.jsonl") as rejected,
     ):
         output = UnitOutput(name, unit.shards, rejected, pool)
-        for group, piece, batch in _read_in_turns(unit, pool):
+        for group, piece, batch in read_in_turns(unit, pool):
             assigned = splits.assign_batch(batch, group, named, held_out)
             output.add(piece, assigned, is_over(assigned.split, assigned.keys, limits))
             lines[piece.path, piece.number] += batch.lines
@@ -83,20 +79,6 @@ def read_unit(
     counts = {path: dict(+of_file) for path, of_file in output.counts.items()}
     by_piece = tuple((path, number, count) for (path, number), count in lines.items())
     yield UnitResult(unit.number, shards, f"{name}.jsonl", counts, by_piece)
-
-
-def _read_in_turns(unit: Unit, pool: ThreadPoolExecutor) -> Iterator[tuple[str, Piece, Batch]]:
-    """Yield (group, piece, batch) for all batches of a unit, several sources in turns."""
-    waiting = ((group, piece, read_batches(piece, pool)) for group, piece in unit.sources)
-    reading = deque(islice(waiting, _SOURCES_AT_ONCE))
-    while reading:
-        group, piece, batches = reading.popleft()
-        batch = next(batches, None)
-        if batch is None:
-            reading.extend(islice(waiting, 1))
-        else:
-            reading.append((group, piece, batches))
-            yield group, piece, batch
 
 
 class UnitOutput:

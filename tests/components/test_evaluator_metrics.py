@@ -176,19 +176,11 @@ def test_the_curve_and_its_area(pairs):
         assert (np.diff(rate) >= 0).all()
 
 
-@given(PAIRS)
-def test_the_calibration_is_that_of_the_tenths(pairs):
-    found = list(counts(pairs).tenths())
-    assert sum(each.negative + each.positive for each in found) == len(pairs)
-    for each in found:
-        # TFMA's histogram rounds in single bits.
-        inside = [
-            pair for pair in pairs if min(int(pair[1] * 10 + 1e-9), 9) == round(each.lower * 10)
-        ]
-        if len(inside) == each.negative + each.positive:
-            mean = sum(value for _, value in inside) / len(inside)
-            assert each.mean == pytest.approx(mean, abs=1.6e-4)
-            assert each.positive == sum(label for label, _ in inside)
+def test_the_tenths_with_reviews():
+    found = list(counts([(0, 0.05), (1, 0.05), (1, 0.3499), (0, 0.35), (1, 1.0)]).tenths())
+    assert [round(tenth.mean, 3) for tenth in found] == [0.05, 0.35, 1.0]
+    numbers = [(tenth.lower, tenth.negative, tenth.positive) for tenth in found]
+    assert numbers == [(0.0, 1, 1), (0.3, 1, 1), (0.9, 0, 1)]
 
 
 @pytest.mark.parametrize("prediction", [math.nan, 1.5])
@@ -261,21 +253,16 @@ def test_a_model_that_knows_one_class_is_not_blessed():
     assert results(model, model, **none).checks() == []
 
 
-def test_a_value_that_is_not_defined_reaches_no_threshold():
-    found = results(counts([(0, 0.1)]), min_class_recall=0.5).checks()
-    assert [check.passed for check in found] == [True, True, False]
-    assert found[-1].sentence.startswith("recall of positive reviews is nan (0 of 0), eval")
-
-
-def test_metrics_that_are_not_defined():
+def test_intervals_and_metrics_that_are_not_defined():
     found = counts([(0, 0.1)])
     undefined = {metric.name for metric in METRICS if math.isnan(metric.value(found))}
     assert undefined == {"auc", "precision", "recall", "calibration"}
     assert [metric.interval(found) for metric in METRICS if metric.name in undefined] == [None] * 4
     assert ACCURACY.value(found) == 1.0
-
-
-def test_the_interval_of_a_fraction_is_wilsons():
+    # A value that is not defined reaches no threshold.
+    checks = results(found, min_class_recall=0.5).checks()
+    assert [check.passed for check in checks] == [True, True, False]
+    assert checks[-1].sentence.startswith("recall of positive reviews is nan (0 of 0), eval")
     # Newcombe, "Two-sided confidence intervals for the single proportion" (1998): 81 of 263.
     low, high = metrics.wilson(81, 263)
     assert (low, high) == (pytest.approx(0.2553, abs=1e-4), pytest.approx(0.3662, abs=1e-4))

@@ -1,7 +1,5 @@
-"""Transform on Examples of several formats, compared with a slow and obvious reference."""
+"""Transform, compared with a slow and obvious reference."""
 
-import bz2
-import csv
 import json
 import re
 import shutil
@@ -12,18 +10,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_transform as tft
-from tfx.components.util import examples_utils
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.proto import transform_pb2
 from tfx.types import standard_artifacts
 from tfx.utils import proto_utils
 
 import preprocessing
-from components.transform.component import Executor
+from components.transform import Executor
 from pipeline.config import PipelineConfig
 from platforms.beam import beam_args
 from preprocessing.fast.ngrams import ngram_ids
-from tests.components.example_gen import SPLITS, label_of, read_files, records, text_of
+from tests.components.example_gen import label_of, read_files, records, text_of, write
 from trainer_module.inputs.stored import LABELS, NGRAMS, read_class_counts
 
 pytestmark = pytest.mark.slow
@@ -41,18 +38,6 @@ ROWS = [
     for n in range(600)
 ]
 CONTEXT = BaseBeamExecutor.Context(beam_pipeline_args=[], tmp_dir="")
-
-
-def write(folder: Path, kind: str) -> Path:
-    folder.mkdir(parents=True)
-    if kind == "csv":
-        with (folder / "a.csv").open("w", newline="") as file:
-            table = [(label * 4 + 1, title, body) for label, title, body in ROWS]
-            csv.writer(file).writerows([("rating", "title", "text"), *table])
-    else:
-        lines = "".join(f"__label__{label + 1} {title}: {body}\n" for label, title, body in ROWS)
-        (folder / "a.ft.txt.bz2").write_bytes(bz2.compress(lines.encode()))
-    return folder
 
 
 def schema(folder: Path) -> standard_artifacts.Schema:
@@ -99,29 +84,13 @@ def bucket(words: list[str]) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def by_format(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("formats")
-    return {
-        kind: read_files(folder / kind, write(folder / kind / "in", kind), max_rejected_fraction=0)
-        for kind in ("bz2", "csv")
-    }
+def read(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("read")
+    lines = [f"__label__{label + 1} {title}: {body}" for label, title, body in ROWS]
+    return read_files(folder, write(folder / "in", "a.ft.txt", lines))
 
 
-def test_every_format_gives_the_same_examples(by_format):
-    wanted = Counter((label, f"{title}: {body}".encode()) for label, title, body in ROWS)
-    for kind, read in by_format.items():
-        assert sum(map(read.content, SPLITS), Counter()) == wanted, kind
-        assert examples_utils.get_file_format(read.examples) == "tfrecords_gzip"
-        for split in SPLITS:
-            found, expected = (records(one.examples, split) for one in (read, by_format["bz2"]))
-            assert Counter(found) == Counter(expected)
-            assert {frozenset(e.features.feature) for e in read.splits[split]} == {
-                frozenset({"label", "text"})
-            }
-
-
-def test_ngrams_words_and_counts_are_those_of_the_examples(by_format, tmp_path):
-    read = by_format["bz2"]
+def test_ngrams_words_and_counts_are_those_of_the_examples(read, tmp_path):
     output, transformed = transform(read.examples, tmp_path, ["ngrams", "tokens"])
     frequency = Counter()
     for example in read.splits["train"]:
@@ -177,13 +146,13 @@ def test_ngrams_words_and_counts_are_those_of_the_examples(by_format, tmp_path):
 
 @pytest.mark.exhaustive
 @pytest.mark.xdist_group("flink")
-def test_the_vocabulary_and_the_words_on_flink(by_format, tmp_path, flink_jars):
+def test_the_vocabulary_and_the_words_on_flink(read, tmp_path, flink_jars):
     flink = {"jars": str(flink_jars), "parallelism": 2}
     config = {"paths": {"root": str(tmp_path)}, "beam": {"runner": "flink", "flink": flink}}
     arguments = beam_args(PipelineConfig.model_validate(config))
     on_flink = BaseBeamExecutor.Context(beam_pipeline_args=arguments, tmp_dir="")
     runs = [
-        transform(by_format["csv"].examples, tmp_path / f"{number}", ["tokens"], context)
+        transform(read.examples, tmp_path / f"{number}", ["tokens"], context)
         for number, context in enumerate((CONTEXT, on_flink))
     ]
     [expected, found] = [

@@ -13,16 +13,20 @@ analyzers, or that writes such a graph without Beam.
 from __future__ import annotations
 
 import os
+import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 import tensorflow as tf
 import tensorflow_transform as tft
 import tensorflow_transform.beam as tft_beam
 import tfx.components
+from apache_beam.io.filesystems import FileSystems
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tensorflow_transform import analyzer_nodes, impl_helper
 from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io, schema_utils
@@ -41,20 +45,115 @@ from tfx.types.standard_component_specs import (
     TRANSFORMED_EXAMPLES_KEY,
 )
 from tfx.utils import json_utils
+from tfx_bsl.coders import example_coder
 from tfx_bsl.public import tfxio
+from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
 from components import tfrecords
 from components.beam import LocalBeamExecutor, read_results, units_of, write_results
-from components.examples import split_files
+from components.examples import batches, read, split_files
 from components.schema_gen import read_schema
-from components.transform import stages
+from components.tfrecords import ID_LEVEL, ShardWriter, cores
+from core.progress import Progress
 from trainer_module.inputs import stored
 
 _FILE_PREFIX = "transformed_examples"
-_UNITS_PER_ELEMENT = 4
 _DECIDING = (PREPROCESSING_FN_KEY, CUSTOM_CONFIG_KEY, SPLITS_CONFIG_KEY, "code")
 """The execution properties that determine the output; the pipeline adds the last one."""
+_BATCH = 1024
+_ANALYZED_BATCH = 32_768
+"""Size of a batch for analyzers. A vocabulary is counted in each batch, and Beam then sums the
+counts of single words, so large batches reduce Beam's work."""
+
+_UNITS_AT_ONCE = 2
+_UNITS_PER_ELEMENT = 4
+
+Unit = tuple[str, int, Sequence[str]]
+"""A split, the number of the unit in the split, and its files."""
+Done = tuple[str, list[tuple[str, int]], str | None]
+"""A split; its complete files that are not published yet, each with its number of Examples; and the
+file with their counts by class, if they were counted."""
 PreprocessingFn = Callable[[Any], dict[str, Any]]
+
+
+class ReadBatches(beam.DoFn):
+    """Files of serialized Examples -> RecordBatches of the features of a schema."""
+
+    def __init__(self, schema: schema_pb2.Schema):
+        self._schema = schema
+
+    def setup(self) -> None:
+        self._decoder = example_coder.ExamplesToRecordBatchDecoder(self._schema.SerializeToString())
+
+    def process(self, files: list[str]) -> Iterator[pa.RecordBatch]:
+        for batch in read(batches(files, _ANALYZED_BATCH).prefetch(1), files):
+            yield self._decoder.DecodeBatch(batch.numpy())
+
+
+class TransformFiles(beam.DoFn):
+    """Some units (split, number, files) -> a Done with the transformed files for each.
+
+    Two units are transformed at a time, because a unit takes a second until its first batch.
+
+    Args:
+      graph: the folder of the transform graph.
+      spec: the parsing spec of the raw features.
+      scratch: the folder for the files.
+      config: the `custom_config` of `preprocessing_fn`.
+      counted: the splits that are counted by class.
+    """
+
+    def __init__(
+        self,
+        graph: str,
+        spec: dict[str, Any],
+        scratch: str,
+        config: Mapping[str, Any],
+        counted: Collection[str],
+    ):
+        self._graph, self._spec, self._scratch = graph, spec, scratch
+        self._config, self._counted = config, counted
+
+    def setup(self) -> None:
+        self._layer = tft.TFTransformOutput(self._graph).transform_features_layer()
+
+    def process(self, units: Sequence[Unit]) -> Iterator[Done]:
+        with ThreadPoolExecutor(_UNITS_AT_ONCE) as pool:
+            yield from pool.map(self._result, units)
+
+    def _result(self, unit: Unit) -> Done:
+        split, number, files = unit
+        transformed = batches(files, _BATCH).map(self._transform, cores(), deterministic=True)
+        converter = TensorsToRecordBatchConverter(transformed.element_spec)
+        encoder = example_coder.RecordBatchToExamplesEncoder()
+        # The name is unique, so a bundle that Beam retries leaves only unused files.
+        name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
+        counter = stored.ClassCounter.of(self._config) if split in self._counted else None
+        with (
+            ThreadPoolExecutor(1) as pool,
+            Progress("reviews", f"{split} {number}") as progress,
+        ):
+            writers = [
+                ShardWriter(f"{name}-{index:03d}.gz", ID_LEVEL, pool) for index in range(len(files))
+            ]
+            for index, tensors in enumerate(read(transformed.prefetch(2), files)):
+                examples = encoder.encode(converter.convert(tensors))
+                writers[index % len(writers)].write(examples)
+                if counter:
+                    counter.add(tensors)
+                progress.advance(len(examples))
+            for writer in writers:
+                writer.close()
+        counted = None
+        if counter:
+            counted = f"{name}-classes.npz"
+            counter.save(counted)
+        return split, [(writer.path, writer.count) for writer in writers], counted
+
+    # AutoGraph takes seconds, and has nothing to convert: the layer is a graph already.
+    @tf.autograph.experimental.do_not_convert
+    def _transform(self, serialized: tf.Tensor) -> dict[str, Any]:
+        return dict(self._layer(tf.io.parse_example(serialized, self._spec)))
 
 
 class Executor(LocalBeamExecutor):
@@ -85,7 +184,7 @@ class Executor(LocalBeamExecutor):
         ]
         # The splits that are analyzed are those that a model is fitted to.
         spec = schema_utils.schema_as_feature_spec(schema).feature_spec
-        stage = stages.TransformFiles(graph.uri, spec, scratch, config, list(splits.analyze))
+        stage = TransformFiles(graph.uri, spec, scratch, config, list(splits.analyze))
         with self._make_beam_pipeline() as pipeline:
             done = (
                 pipeline
@@ -122,12 +221,12 @@ class Executor(LocalBeamExecutor):
             self._make_beam_pipeline() as pipeline,
             tft_beam.Context(temp_dir=scratch, use_deep_copy_optimization=True),
         ):
-            batches = (
+            analyzed = (
                 pipeline
                 | "AnalyzedFiles" >> beam.Create(units_of(files), reshuffle=True)
-                | "ReadBatches" >> beam.ParDo(stages.ReadBatches(schema))
+                | "ReadBatches" >> beam.ParDo(ReadBatches(schema))
             )
-            transform_fn = (batches, config) | tft_beam.AnalyzeDataset(fn)
+            transform_fn = (analyzed, config) | tft_beam.AnalyzeDataset(fn)
             _ = transform_fn | tft_beam.WriteTransformFn(graph)
 
 
@@ -161,7 +260,7 @@ def write_graph(
     impl_helper.analyze_in_place(fn, False, feature_spec, type_specs, folder)
 
 
-def _publish(transformed: types.Artifact, splits: Iterable[str], done: list[stages.Done]) -> None:
+def _publish(transformed: types.Artifact, splits: Iterable[str], done: list[Done]) -> None:
     """Move the transformed files to the folders of their splits, and write their counts."""
     files: dict[str, list[tuple[str, int]]] = {split: [] for split in splits}
     counted = defaultdict(list)
