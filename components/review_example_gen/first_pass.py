@@ -1,17 +1,13 @@
 """What each worker gets before it writes a review: keys of held-out reviews, and limits.
 
-`find_held_out`: the text keys of eval and test files, by which duplicates in other files are found.
-They are joined by broadcast: every worker gets all of them, 8 bytes for each review of these files.
-100 million held-out reviews take 0.8 GB in a worker, and up to 3.3 GB while `JoinHeldOut` sorts.
-Without files for eval and test a hash of the text decides the split, and there are no such keys.
+The text keys of eval and test files, by which duplicates in other files are found, are joined by
+broadcast: every worker gets all of them, see docs/explanation/scale.md.
 
-`find_limits`: the limits of `data.max_examples`, by a histogram of the text keys of all reviews. A
-first pass over the input counts the reviews of each split in 65,536 ranges of keys. Of these, the
-lowest ranges are kept that together have at most `max_examples` reviews. A range is kept or left
-out as a whole, with all copies of a text. Of N different reviews the split has up to about
-N / 65,536 fewer than `max_examples`, and more are missing if the next range has a text with many
-copies. In return a limit is one number, each review is compared with it alone, and neither the
-order of the files nor the number of workers matters.
+The limits of `data.max_examples` follow from a histogram: a first pass over the input counts the
+reviews of each split in 65,536 ranges of text keys. Of these, the lowest ranges are kept that
+together have at most `max_examples` reviews. A range is kept or left out as a whole, so of N
+different reviews the split has up to about N / 65,536 fewer. In return a limit is one number, and
+neither the order of the files nor the number of workers matters.
 """
 
 from __future__ import annotations
@@ -82,11 +78,8 @@ def find_limits(
 ) -> Any:
     """Return `Limits`, or the side input of them; without `max_examples` no file is read.
 
-    Args:
-      units: a PCollection of Unit.
-      held_out: see `find_held_out`.
-      named: the groups that have files of their own.
-      max_examples: split -> the largest number of its reviews.
+    `units` is a PCollection of Unit, `named` the groups that have files of their own, and
+    `max_examples` split -> the largest number of its reviews.
     """
     if not max_examples:
         return {}

@@ -52,14 +52,9 @@ class UnitResult(NamedTuple):
 def read_unit(
     unit: Unit, held_out: splits.HeldOut, limits: Limits, named: frozenset[str], scratch: str
 ) -> Iterator[UnitResult]:
-    """Read every line of a unit, assign its split, encode it and write it.
+    """Read every line of a unit, assign its split, encode it and write it to the folder `scratch`.
 
-    Args:
-      unit: the pieces.
-      held_out: the keys of the held-out files.
-      limits: the limits of `max_examples`.
-      named: the groups that have files of their own.
-      scratch: the folder that is written to.
+    `named` are the groups that have files of their own.
     """
     # Beam may retry a bundle: the files of the first attempt are then never published.
     name = FileSystems.join(scratch, f"{unit.number:05d}-{uuid.uuid4().hex}")

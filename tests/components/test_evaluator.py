@@ -12,7 +12,7 @@ from components.evaluator import files, scoring
 from components.evaluator.component import Executor
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE
 from components.evaluator.metrics import ACCURACY, METRICS, Counts
-from components.evaluator.scoring import ScoreFiles, Scores, merge
+from components.evaluator.scoring import ScoreFiles
 from components.evaluator.settings import Evaluation
 from components.examples import read_sample, split_files
 from components.properties import BASELINE_PROPERTY
@@ -23,10 +23,11 @@ from tests.components.evaluated import NgramModel, OtherModel, write_examples, w
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
 
+PROCESSES = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    # Nothing takes a path for a pattern.
     return tmp_path_factory.mktemp("evaluator")
 
 
@@ -94,14 +95,17 @@ def bucket(text):
     return next((name for name, end in edges.items() if len(words(text)) < end), "200+")
 
 
+@pytest.mark.parametrize(
+    "beam_args", [[], pytest.param(PROCESSES, marks=pytest.mark.exhaustive)], ids=["here", "two"]
+)
 def test_metrics_of_each_slice_are_those_of_its_reviews(
-    folder, examples, ngram_models, other_model, monkeypatch
+    tmp_path, examples, ngram_models, other_model, beam_args, monkeypatch
 ):
     """One model reads n-grams, the other one Examples; slices are the same for both."""
     # Several parts of each batch.
     monkeypatch.setattr(scoring, "_BYTES_AT_ONCE", 10_000)
     models = [ngram_models[0], other_model]
-    evaluation, blessing = evaluate(folder / "both", examples, models)
+    evaluation, blessing = evaluate(tmp_path, examples, models, beam_args=beam_args)
     results = files.read(evaluation.uri)
     names = ("1-19", "20-49", "50-99", "100-199", "200+")
     assert results.slices.keys() == {WHOLE, *(("length_bucket", name) for name in names)}
@@ -142,19 +146,6 @@ def test_the_minimum_is_that_of_the_run_and_the_baseline_is_optional(
     assert read_evaluation(evaluation.uri).slices == []
 
 
-@pytest.mark.exhaustive
-def test_other_processes_compute_the_same(folder, examples, ngram_models):
-    processes = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-    one, other = (
-        files.read(evaluate(folder / f"{len(args)}", examples, ngram_models, beam_args=args)[0].uri)
-        for args in ([], processes)
-    )
-    assert one.slices.keys() == other.slices.keys()
-    for of_slice, models in one.slices.items():
-        for name, counts in models.items():
-            assert_equal(other.slices[of_slice][name], counts)
-
-
 def test_an_empty_test_split_is_an_error(folder, ngram_models):
     empty = write_examples(folder / "empty", 0)
     with pytest.raises(InputError, match="the test split has no reviews"):
@@ -179,15 +170,6 @@ def test_the_check_and_the_report_get_predictions_and_mistakes(
     assert found == pytest.approx(confidence[:20].tolist(), abs=1e-6)
     known = {(text.decode()[:2000], int(label)) for text, label in zip(texts, labels, strict=True)}
     assert {(each["text"], each["label"]) for each in mistakes} <= known
-
-
-def test_the_order_of_the_parts_does_not_matter():
-    parts = [
-        Scores({}, [(n * 37 % 11, str(n), 0.5)], [(-(n % 7) / 10, n, "text", 1, 0.2)])
-        for n in range(50)
-    ]
-    assert merge(parts) == merge([merge(parts[30:]), merge(parts[:30])])
-    assert merge([]) == Scores({}, [], [])
 
 
 def test_a_feature_of_the_candidate_is_a_slice(examples, other_model):
