@@ -1,6 +1,6 @@
 """The commands of `amazon-reviews`. The module of a command is imported when the command is called.
 
-A module has a Typer `app` with one command, or with several that become subcommands.
+A module has a Typer `app` with one command, with several, or with subcommands of one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COMMANDS = {
     "report": "cli.report",
     "runs": "cli.runs",
     "models": "cli.models",
-    "rollback": "cli.rollback",
+    "rollback": "cli.models",
     "serve": "cli.serve",
     "compile": "cli.compile",
     "submit": "cli.submit",
@@ -41,7 +41,8 @@ class Commands(TyperGroup):
         """Import the module of a command and return the command; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
-        command = typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
+        of_module = typer.main.get_command(import_module(COMMANDS[cmd_name]).app)
+        command = getattr(of_module, "commands", {}).get(cmd_name, of_module)
         command.name = cmd_name
         for one in (command, *getattr(command, "commands", {}).values()):
             # Typer keeps the line breaks of a docstring, which fit one width only.

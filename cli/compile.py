@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import (
-    ConfigOption,
-    SetOption,
-    TargetOption,
-    make_app,
-    settings_options,
-    writing,
-)
+from cli.options import ConfigOption, SetOption, TargetOption, make_app, settings_options, writing
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
@@ -58,11 +51,7 @@ def compile(
 
 
 def compile_to(file: Path, settings: PipelineConfig, target: ClusterTarget) -> None:
-    """Check the settings against the target and compile the pipeline into `file`.
-
-    Raises:
-      ConfigError: a setting is wrong, or the target requires one that is missing.
-    """
+    """Check the settings against the target, and compile the pipeline into `file`."""
     from cli.console import silent_stderr
     from platforms.targets import check_target
 

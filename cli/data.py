@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from cli.options import ConfigOption, SetOption, make_app, settings_options
 from core.errors import ConfigError, ServerError
@@ -48,10 +48,8 @@ def fetch(config: ConfigOption = None, overrides: SetOption = None) -> None:
 def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
     """Download the files that are missing under `base`; return the paths of all files.
 
-    kagglehub shows a progress bar, and resumes an interrupted download. A file appears under `base`
-    only when it is complete.
-
-    `base` is a folder, or a URL of a file system that TensorFlow writes to, such as gs://.
+    `base` is a folder, or a URL of a file system that TensorFlow writes to, such as gs://. A file
+    appears there only when it is complete. kagglehub resumes an interrupted download.
 
     Raises:
       ConfigError: `base` is not writable.
@@ -65,13 +63,18 @@ def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
 
     gfile = tf.io.gfile
     targets = [f"{base.rstrip('/')}/{name}" for name in FILES]
-    with _writable(base):
-        if base.startswith("gs://"):
-            from platforms.google_cloud.credentials import find_credentials
+    if base.startswith("gs://"):
+        from platforms.google_cloud.credentials import find_credentials
 
-            find_credentials(_KEY, base)
+        find_credentials(_KEY, base)
+    try:
         gfile.makedirs(base)
         missing = [target for target in targets if not gfile.exists(target)]
+    except Exception as error:  # TensorFlow and each cloud have exceptions of their own
+        raise ConfigError(
+            f"{_KEY}: {base} cannot be written: {_first_line(error)}. Set a folder or "
+            "gs://BUCKET/FOLDER that this user or service account may write to"
+        ) from None
     for target, name in zip(targets, FILES, strict=True):
         if target not in missing:
             report(f"{target} exists already")
@@ -87,20 +90,6 @@ def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
             raise FetchError(f"{target} could not be written: {_first_line(error)}") from None
         os.remove(source)
     return targets
-
-
-@contextlib.contextmanager
-def _writable(base: str) -> Iterator[None]:
-    """Turn any error of a file system into a ConfigError."""
-    try:
-        yield
-    except ConfigError:
-        raise
-    except Exception as error:  # TensorFlow and each cloud have exceptions of their own
-        raise ConfigError(
-            f"{_KEY}: {base} cannot be written: {_first_line(error)}. Set a folder or "
-            "gs://BUCKET/FOLDER that this user or service account may write to"
-        ) from None
 
 
 def _download(name: str) -> str:

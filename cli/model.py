@@ -9,12 +9,7 @@ if TYPE_CHECKING:
 
 
 def last_pushed_model(config: PipelineConfig) -> str:
-    """Return the folder of the last pushed model.
-
-    Raises:
-      NoModelError: no model was pushed to paths.serving.
-      ConfigError: paths.serving cannot be read, or requires credentials that are missing.
-    """
+    """Return the folder of the last pushed model; raise a UserError if there is none."""
     from core.errors import ConfigError
     from platforms.google_cloud.credentials import find_credentials
     from serving.predictor import latest_model

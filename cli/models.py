@@ -1,8 +1,11 @@
-"""`amazon-reviews models`: list the pushed models."""
+"""`amazon-reviews models` and `amazon-reviews rollback`: the pushed models, and the served one."""
 
 from __future__ import annotations
 
 import time
+from typing import Annotated
+
+import typer
 
 from cli.options import ConfigOption, SetOption, make_app
 
@@ -39,3 +42,30 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
         name = run.id if run else "–"
         table.add_row(model.name, day, accuracy, interval, name, alias, model.state)
     print_table(table)
+
+
+@app.command(epilog="Example: amazon-reviews rollback 1764150000")
+def rollback(
+    version: Annotated[
+        str | None,
+        typer.Argument(
+            help="Version of `amazon-reviews models` \\[default: the one before the served one]."
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+) -> None:
+    """Serve an earlier pushed model again; with a later version, go forward again.
+
+    All servers of paths.serving switch to it as to a new model, without a failed request. The
+    model that was served is not pushed again. Exit code 2: there is no such version.
+    """
+    from cli.console import print_line, silent_stderr
+    from pipeline.config import load_config
+
+    settings = load_config(config, overrides or ())
+    with silent_stderr():
+        from platforms.models import roll_back
+
+        for line in roll_back(settings, version):
+            print_line(line)

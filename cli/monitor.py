@@ -7,10 +7,9 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -24,7 +23,6 @@ from core import exit_codes, processes
 from core.events import FAILED, PROGRESS, VARIABLE, receive
 from pipeline.nodes import TRAINER
 from platforms.local import events
-from platforms.local.locks import DESCRIPTOR_VARIABLE
 
 _WAITING, _NOT_RUN = "waiting", "not run"
 _STYLES = {
@@ -41,7 +39,6 @@ _SECONDS_TO_SAVE = 40.0
 """Seconds for an interrupted training to exit. Its processes have less for their checkpoint."""
 _SECONDS_TO_END = 10.0
 """Seconds for a pipeline's process to exit after it closed the pipe of its events."""
-_INTERRUPTED_CODES = (-signal.SIGINT, exit_codes.INTERRUPTED)
 
 
 def local_runner(config: str | None = None, overrides: Sequence[str] = ()) -> list[str]:
@@ -62,13 +59,16 @@ def run_watched(
     output gets one line for each phase and for each component that ends.
 
     The components `names` are shown as waiting, others are added when they start. The process
-    inherits `lock`, the descriptor that `locks.lock_root` returned.
+    inherits `lock`, the descriptor that `places.lock_root` returned.
     """
-    watched = Watched.of(names)
+    watched = Watched([Component(name, _WAITING) for name in names], "starting")
+    # SIGTERM is treated like Ctrl-C, so that a training saves a checkpoint. By default it would end
+    # this process, and the pipeline's process would end with it at once.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     process, pipe = _start(command, log, lock)
     live = Live(watched, console=console, refresh_per_second=_REFRESH_PER_SECOND)
     # The last state of the table stays on the terminal.
-    with _sigterm_as_ctrl_c(), live if console.is_terminal else contextlib.nullcontext():
+    with live if console.is_terminal else contextlib.nullcontext():
         try:
             for event in receive(pipe):
                 ended = watched.update(event)
@@ -83,38 +83,14 @@ def run_watched(
             process.kill()
             code = process.wait()
         if watched.outcome is None and watched.failure is None:
-            _fail(
-                watched,
-                f"the pipeline's process ended with exit code {code}",
-                interrupted=code in _INTERRUPTED_CODES,
-            )
+            interrupted = code in (-signal.SIGINT, exit_codes.INTERRUPTED)
+            watched.fail(f"the pipeline's process ended with exit code {code}", interrupted)
     return watched
 
 
-@contextlib.contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C, so that a training saves a checkpoint.
-
-    By default SIGTERM would end this process, and the pipeline's process would end with it at once.
-    """
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def show_unchanged(
-    console: Console, names: Sequence[str], outcome: Mapping[str, Any] | None
-) -> Watched:
+def show_unchanged(console: Console, names: Sequence[str], outcome: Mapping[str, Any]) -> Watched:
     """Show a run as finished whose components, with these names, would all be cache hits."""
-    watched = Watched(
-        [Component(name).end(events.CACHED) for name in names], outcome=dict(outcome or {})
-    )
+    watched = Watched([Component(name).end(events.CACHED) for name in names], outcome=dict(outcome))
     if console.is_terminal:
         console.print(watched)
     else:
@@ -123,18 +99,11 @@ def show_unchanged(
     return watched
 
 
-def _fail(watched: Watched, error: str, *, interrupted: bool) -> str | None:
-    """Mark the run as failed without an event; return the name of the running component."""
-    running = watched.running.name if watched.running else None
-    watched.fail({"component": running, "error": error, "input": False, "interrupted": interrupted})
-    return running
-
-
 def _interrupt(console: Console, process: subprocess.Popen[bytes], watched: Watched) -> None:
     """End the pipeline after Ctrl-C or SIGTERM; a training saves a checkpoint first, until a second
     signal."""
-    running = _fail(watched, "interrupted", interrupted=True)
-    if running != TRAINER:
+    ended = watched.fail("interrupted", interrupted=True)
+    if ended is None or ended.name != TRAINER:
         return
     console.print(
         Text("interrupted: the training saves a checkpoint; press Ctrl-C again to end it at once"),
@@ -148,10 +117,6 @@ def _interrupt(console: Console, process: subprocess.Popen[bytes], watched: Watc
 def _start(
     command: Sequence[str], log: Path, lock: int | None
 ) -> tuple[subprocess.Popen[bytes], TextIO]:
-    environ, descriptors = {}, []
-    if lock is not None:
-        environ[DESCRIPTOR_VARIABLE] = str(lock)
-        descriptors.append(lock)
     read_end, write_end = os.pipe()
     with log.open("ab") as sink:
         process = subprocess.Popen(
@@ -159,8 +124,8 @@ def _start(
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
-            pass_fds=[write_end, *descriptors],
-            env={**os.environ, **environ, VARIABLE: str(write_end)},
+            pass_fds=[write_end] if lock is None else [write_end, lock],
+            env={**os.environ, VARIABLE: str(write_end)},
             # Only this process receives Ctrl-C from the terminal; it ends the other one.
             start_new_session=True,
         )
@@ -208,11 +173,6 @@ class Watched:
     outcome: dict[str, Any] | None = None
     failure: dict[str, Any] | None = None
 
-    @classmethod
-    def of(cls, names: Sequence[str]) -> Watched:
-        """Return a run that has not started, of components with these names."""
-        return cls([Component(name, _WAITING) for name in names], "starting")
-
     def update(self, event: dict[str, Any]) -> Component | None:
         """Apply an event; return the component that it ended, or None."""
         kind = event["event"]
@@ -221,9 +181,14 @@ class Watched:
         elif kind == events.OUTCOME:
             self.outcome, self.phase = event, ""
         elif kind == FAILED:
-            return self.fail(event)
+            return self._end(event)
         elif kind == events.RUNNING:
-            self._begin(event["component"])
+            self.phase, name = "", event["component"]
+            waiting = [c for c in self.components if (c.name, c.state) == (name, _WAITING)]
+            if waiting:
+                waiting[0].state, waiting[0].started = events.RUNNING, time.monotonic()
+            else:
+                self.components.append(Component(name))
         elif (component := self.running) is None:
             pass  # The table shows no progress of a component that has not started.
         elif kind == events.CACHED:
@@ -236,8 +201,13 @@ class Watched:
             component.counts.setdefault(event["unit"], {})[event["source"]] = event["done"]
         return None
 
-    def fail(self, failure: dict[str, Any]) -> Component | None:
+    def fail(self, error: str, interrupted: bool) -> Component | None:
         """Mark the run as failed; return the component that was running, or None."""
+        name = self.running.name if self.running else None
+        event = {"component": name, "error": error, "input": False, "interrupted": interrupted}
+        return self._end(event)
+
+    def _end(self, failure: dict[str, Any]) -> Component | None:
         self.failure, self.phase = failure, ""
         failed = self.running.end("failed") if self.running else None
         for component in self.components:
@@ -250,14 +220,6 @@ class Watched:
         """The component that has started and not ended, or None."""
         begun = [c for c in self.components if c.state in (events.RUNNING, events.CACHED)]
         return next((component for component in begun if component.ended is None), None)
-
-    def _begin(self, name: str) -> None:
-        self.phase = ""
-        waiting = [c for c in self.components if c.name == name and c.state == _WAITING]
-        if waiting:
-            waiting[0].state, waiting[0].started = events.RUNNING, time.monotonic()
-        else:
-            self.components.append(Component(name))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table(box=None, pad_edge=False)
@@ -281,15 +243,11 @@ class Watched:
 def _progress(component: Component) -> Any:
     """Return a progress bar, which pulses if the total is unknown; empty after the end."""
     done = {unit: sum(parts.values()) for unit, parts in component.counts.items()}
-    done = {unit: number for unit, number in done.items() if number}
-    if component.state != events.RUNNING or not done:
+    totals = [(number, component.totals[unit], unit) for unit, number in done.items() if number]
+    if component.state != events.RUNNING or not totals:
         return ""
-    texts = []
-    for unit, number in done.items():
-        total = component.totals[unit]
-        texts.append(f"{number:,}/{total:,} {unit}" if total else f"{number:,} {unit}")
-    unit, number = next(iter(done.items()))
-    total = component.totals[unit]
+    texts = [f"{n:,}/{total:,} {unit}" if total else f"{n:,} {unit}" for n, total, unit in totals]
+    number, total, _ = totals[0]
     bar = ProgressBar(total, number, _BAR_WIDTH, pulse=not total)
     grid = Table.grid(padding=(0, 1))
     grid.add_row(bar, Text(", ".join(texts)))

@@ -8,12 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import (
-    ConfigOption,
-    SetOption,
-    make_app,
-    writing,
-)
+from cli.options import ConfigOption, SetOption, make_app, writing
 
 app = make_app()
 

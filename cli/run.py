@@ -28,30 +28,25 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     from cli.console import out
     from pipeline import nodes
     from pipeline.config import load_config, log_folder
-    from platforms.local import locks, places, unchanged
+    from platforms.local import places, unchanged
     from platforms.targets import check_target
 
     settings = load_config(config, overrides or ())
     check_target(settings, "local")
     places.check_places(settings)
-    lock = locks.lock_root(settings.paths.root)
+    lock = places.lock_root(settings.paths.root)
     names = nodes.node_ids(settings)
     options = settings_options(config, overrides)
     last = unchanged.find_unchanged(settings)
     if last:
         text = f"  unchanged since the run {last.id}"
         out.print(Text.assemble((settings.name, "bold"), text), soft_wrap=True)
-        watched = monitor.show_unchanged(out, names, last.outcome)
+        watched = monitor.show_unchanged(out, names, last.outcome or {})
         raise typer.Exit(summary.show(out, settings, watched, options=options))
     folder = log_folder(settings)
     places.make_folder("paths.root", folder)
     log = Path(folder) / time.strftime("%Y%m%d-%H%M%S.log")
     out.print(Text.assemble((settings.name, "bold"), f"  log: {log}"), soft_wrap=True)
-    watched = monitor.run_watched(
-        out,
-        log,
-        monitor.local_runner(config, overrides or ()),
-        names=names,
-        lock=lock,
-    )
+    command = monitor.local_runner(config, overrides or ())
+    watched = monitor.run_watched(out, log, command, names, lock)
     raise typer.Exit(summary.show(out, settings, watched, log, options))

@@ -59,7 +59,7 @@ def runs(
         justify: Any = "right" if name in ("seconds", "accuracy") else "left"
         table.add_column(name, justify=justify, no_wrap=name == "run")
     for run in found:
-        table.add_row(*_row(run))
+        table.add_row(*_row(run).values())
     print_table(table)
 
 
@@ -77,8 +77,9 @@ def compare(
     from rich.table import Table
 
     from cli.console import print_table
+    from core.settings import flat_settings
     from pipeline.config import load_config
-    from platforms.local.runs import differences, find_run
+    from platforms.local.runs import find_run
 
     settings = load_config(config, overrides or ())
     pair = [find_run(settings, first), find_run(settings, second)]
@@ -86,27 +87,20 @@ def compare(
     table.add_column("")
     for run in pair:
         table.add_column(run.id, overflow="fold")
-    rows = zip(_COLUMNS, *map(_row, pair), strict=True)
-    for name, *values in rows:
-        if name != "run":
-            table.add_row(name, *values)
-    metrics = [(run.outcome or {}).get("metrics", {}) for run in pair]
-    for title in dict.fromkeys([*metrics[0], *metrics[1]]):
-        if title in _COLUMNS:
-            continue
-        found = (of_run.get(title) for of_run in metrics)
-        table.add_row(title, *("–" if value is None else f"{value:.4f}" for value in found))
-    steps = [
-        {step.name: f"{step.seconds:.1f} s, {step.state}" for step in run.steps} for run in pair
-    ]
-    for name in dict.fromkeys([*steps[0], *steps[1]]):
-        table.add_row(name, *(of_run.get(name, "–") for of_run in steps))
-    changed = [
-        *differences(pair[0].versions, pair[1].versions),
-        *differences(pair[0].settings, pair[1].settings),
-    ]
-    for key, *values in changed:
-        table.add_row(key, *("–" if value is None else str(value) for value in values))
+    both = []
+    for run in pair:
+        metrics = (run.outcome or {}).get("metrics", {})
+        of_metrics = {title: f"{value:.4f}" for title, value in metrics.items()}
+        steps = {step.name: f"{step.seconds:.1f} s, {step.state}" for step in run.steps}
+        both.append(_row(run) | of_metrics | steps)
+    for key in dict.fromkeys([*both[0], *both[1]]):
+        if key != "run":
+            table.add_row(key, *(of_run.get(key, "–") for of_run in both))
+    recorded = [{**run.versions, **flat_settings(run.settings)} for run in pair]
+    for key in dict.fromkeys([*recorded[0], *recorded[1]]):
+        values = [of_run.get(key) for of_run in recorded]
+        if values[0] != values[1]:
+            table.add_row(key, *("–" if value is None else str(value) for value in values))
     print_table(table)
 
 
@@ -127,9 +121,10 @@ def _values(run: Run) -> dict[str, Any]:
     }
 
 
-def _row(run: Run) -> list[str]:
+def _row(run: Run) -> dict[str, str]:
+    """Return the text of each column."""
     formats = {"seconds": "{:.0f}", "accuracy": "{:.4f}"}
-    return [
-        "–" if value is None else formats.get(name, "{}").format(value)
+    return {
+        name: "–" if value is None else formats.get(name, "{}").format(value)
         for name, value in _values(run).items()
-    ]
+    }

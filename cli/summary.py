@@ -41,7 +41,12 @@ def show(
         baseline = f" (the baseline is {outcome['baseline']})" if outcome["baseline"] else ""
         _line(console, ("not blessed", "red"), f": {'; '.join(outcome['reasons'])}{baseline}")
     else:
-        _line(console, ("blessed", "green"), _compared(outcome, config))
+        compared = f" (not compared: no other model is served from {config.paths.serving})"
+        if outcome["baseline"]:
+            change = outcome["accuracy_change"]
+            direction = "below" if change < 0 else "above"
+            compared = f": accuracy {abs(change):.4f} {direction} {outcome['baseline']}"
+        _line(console, ("blessed", "green"), compared)
     if outcome["refused"]:
         _line(console, ("not pushed", "red"), f": serving check: {outcome['refused']}")
     if outcome["refused"] or not outcome["blessed"]:
@@ -52,15 +57,6 @@ def show(
     _line(console, f"pushed to {outcome['pushed_to']}")
     _line(console, f'next: amazon-reviews predict{options} "Battery died in a week"')
     return exit_codes.PUSHED
-
-
-def _compared(outcome: dict[str, Any], config: PipelineConfig) -> str:
-    """Return the result of the comparison with the baseline, or why there was none."""
-    change = outcome["accuracy_change"]
-    if outcome["baseline"]:
-        direction = "below" if change < 0 else "above"
-        return f": accuracy {abs(change):.4f} {direction} {outcome['baseline']}"
-    return f" (not compared: no other model is served from {config.paths.serving})"
 
 
 def _show_failure(console: Console, failure: dict[str, Any], log: Path | None) -> int:
@@ -76,10 +72,9 @@ def _show_failure(console: Console, failure: dict[str, Any], log: Path | None) -
 
 
 def _line(console: Console, *parts: str | tuple[str, str]) -> None:
-    """Print one line of text, parts of it with a style.
+    """Print one line, parts of it with a style, without markup and without wrapping.
 
-    The line is not parsed as markup, which paths and messages may resemble. It is not wrapped, so
-    that a user can copy it from the terminal.
+    Paths and messages may resemble markup, and a user can copy a line that is not wrapped.
     """
     console.print(Text.assemble(*parts), soft_wrap=True)
 

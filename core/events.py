@@ -34,11 +34,15 @@ _LONGEST_ERROR = 2000
 
 
 class Sender(logging.Handler):
-    """Sends events, and each record of `core.progress`; without a parent it sends nothing."""
+    """Sends events, and each record of `core.progress`; without a parent it sends nothing.
+
+    Attributes:
+      descriptor: the writing end of the pipe to the parent; None if no parent receives events.
+    """
 
     def __init__(self, descriptor: int | None):
         super().__init__(logging.INFO)
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self._sending = threading.Lock()
 
     @classmethod
@@ -60,13 +64,13 @@ class Sender(logging.Handler):
 
     def send(self, kind: str, **values: Any) -> None:
         """Send one event of a kind, with these values."""
-        if self._descriptor is None:
+        if self.descriptor is None:
             return
         line = (json.dumps({"event": kind, **values}) + "\n").encode()
         # The parent closes the pipe before it ends this process.
         with self._sending, contextlib.suppress(BrokenPipeError):
             while line:
-                line = line[os.write(self._descriptor, line) :]
+                line = line[os.write(self.descriptor, line) :]
 
     def fail(self, error: str, **values: Any) -> None:
         """Send why this process is about to end."""

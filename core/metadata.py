@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 def open_store(file: str) -> MetadataStore:
-    """Return a connection to the file in `paths.metadata`, which is created if it is missing.
-
-    Raises:
-      ConfigError: the file is no database of ML Metadata.
-    """
+    """Return a connection to the file in `paths.metadata`, which is created if it is missing."""
     from ml_metadata import MetadataStore
     from ml_metadata.errors import StatusError
 

@@ -51,12 +51,9 @@ def parse_overrides(text: str, origin: str = OPTION) -> list[tuple[str, Any]]:
 
 
 def split_pair(text: str, origin: str, example: str) -> tuple[str, str]:
-    """Return the key and the unparsed value of `text`.
+    """Return the key and the unparsed value of `text`, or raise a ConfigError.
 
-    A message has `origin`, the option or variable that holds `text`, and `example`, a correct pair.
-
-    Raises:
-      ConfigError: `text` has no `=`, or no key before it.
+    Its message has `origin`, the option or variable that holds `text`, and a correct `example`.
     """
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
@@ -72,19 +69,14 @@ def apply_overrides(values: dict[str, Any], texts: Iterable[str], origin: str = 
     Raises:
       ConfigError: see `parse_overrides`; also if a part of a key is not a section.
     """
-    for text in texts:
-        for key, value in parse_overrides(text, origin):
-            _set_key(values, key, value, origin)
-
-
-def _set_key(values: dict[str, Any], key: str, value: Any, origin: str) -> None:
-    *sections, last = key.split(".")
-    for depth, section in enumerate(sections, 1):
-        inner = values.setdefault(section, {})
-        if not isinstance(inner, dict):
-            raise ConfigError(f"{origin}: {key}: {'.'.join(sections[:depth])} is not a section")
-        values = inner
-    values[last] = value
+    for key, value in (pair for text in texts for pair in parse_overrides(text, origin)):
+        *names, last = key.split(".")
+        section = values
+        for name in names:
+            section = section.setdefault(name, {})
+            if not isinstance(section, dict):
+                raise ConfigError(f"{origin}: {key}: {name} is not a section")
+        section[last] = value
 
 
 def load_yaml(text: str) -> Any:

@@ -76,12 +76,13 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
     key = ".".join(filter(None, path))
     if problem["type"] == "extra_forbidden":
         name = str(location[-1])
-        inner = _section_at(section, location[:-1])
+        sections = dict(_sections(section))
+        inner = sections.get(".".join(map(str, location[:-1])))
         removed = getattr(inner, "removed", {})
         if name in removed:
             return f"{key}: was removed; {removed[name]}"
         known = list(inner.model_fields) if inner else []
-        elsewhere = [key for key in _keys(section) if key.endswith(f".{name}")]
+        elsewhere = [f"{at}.{name}" for at, each in sections.items() if name in each.model_fields]
         text = f"{key}: unknown key, {hint(name, known, elsewhere)}"
     elif problem["type"] == "literal_error":
         value, known = problem["input"], re.findall("'([^']*)'", problem["ctx"]["expected"])
@@ -101,20 +102,9 @@ def hint(name: str, known: Sequence[str], elsewhere: Sequence[str] = ()) -> str:
     return f"did you mean {close[0]}?" if close else f"known here: {', '.join(known) or 'none'}"
 
 
-def _keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Yield `section.key` for the keys of all sections."""
+def _sections(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+    """Yield the key of each section, which is empty for `section` itself, and its class."""
+    yield prefix, section
     for name, field in section.model_fields.items():
-        yield f"{prefix}{name}"
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from _keys(field.annotation, f"{prefix}{name}.")
-
-
-def _section_at(
-    section: type[BaseModel], location: tuple[int | str, ...]
-) -> type[BaseModel] | None:
-    for name in location:
-        field = section.model_fields.get(str(name))
-        if field is None or not isinstance(field.annotation, type):
-            return None
-        section = field.annotation
-    return section
+            yield from _sections(field.annotation, f"{prefix}.{name}".removeprefix("."))

@@ -76,12 +76,8 @@ def roots(component: BaseComponent) -> list[str]:
     These are the modules of the component, its executor and its driver, and of the functions that
     execution properties name by dotted paths, as `run_fn` does.
     """
-    classes = (
-        type(component),
-        component.executor_spec.executor_class,
-        component.DRIVER_CLASS,
-    )
-    found = [item.__module__ for item in classes if _files(item.__module__)]
+    classes = (type(component), component.executor_spec.executor_class, component.DRIVER_CLASS)
+    found = [each.__module__ for each in classes]
     for value in component.spec.exec_properties.values():
         found += _DOTTED_NAME.findall(value) if isinstance(value, str) else ()
     return sorted({name for name in found if _files(name)})

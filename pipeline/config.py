@@ -223,11 +223,7 @@ class PipelineConfig(Section):
 
 
 def absolute(path: str) -> str:
-    """Return a local path as an absolute one, `~` expanded, and a URL (gs://) unchanged.
-
-    Raises:
-      ValueError: `path` is a URL that lacks a slash.
-    """
+    """Return a local path as an absolute one, `~` expanded, and a URL (gs://) unchanged."""
     if "://" in path:
         return path
     scheme = re.match(r"(gs|s3|hdfs):/?", path)
@@ -267,10 +263,6 @@ def load_config(
       path: YAML file or name of a preset; None: `$PIPELINE_CONFIG`, or the preset `sample`.
       overrides: values of `--set`, which win over those of `$PIPELINE_SET`.
       environ: environment variables; None: those of this process.
-
-    Raises:
-      ConfigError: the file is missing or not a YAML mapping, a key is unknown, a value is of the
-        wrong type or out of range, or keys contradict each other.
     """
     environ = os.environ if environ is None else environ
     file = _locate(path or environ.get(CONFIG_VARIABLE) or "sample")

@@ -38,11 +38,7 @@ _RUN_FN, _TUNER_FN = "trainer_module.run_fn.run_fn", "trainer_module.tuner.tuner
 
 
 def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
-    """Return the pipeline that `config` describes, for `platform`.
-
-    Raises:
-      ConfigError: `paths.metadata` is not usable, or `serving_check.golden` is not readable.
-    """
+    """Return the pipeline that `config` describes, for `platform`."""
     ids = node_ids(config)
     example_gen = _example_gen(config, platform)
     examples = example_gen.outputs["examples"]

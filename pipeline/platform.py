@@ -30,11 +30,7 @@ class Platform(abc.ABC):
 
     @property
     def metadata(self) -> ConnectionConfig | None:
-        """The connection to ML Metadata; None if the platform has an ML Metadata of its own.
-
-        Raises:
-          ConfigError: `paths.metadata` is not usable.
-        """
+        """The connection to ML Metadata; None if the platform has an ML Metadata of its own."""
         return None
 
     @property

@@ -110,7 +110,7 @@ class Run:
       started: seconds since 1970.
       settings: the settings; empty if an older version, which did not store them, ran it.
       versions: library -> version; empty if an older version ran it.
-      outcome: see `platforms.local.outcome.Outcome`; None if the run did not finish.
+      outcome: see `platforms.local.run.outcome_of`; None if the run did not finish.
       error: the error of a failed run.
       steps: its components.
       outputs: node id -> output key -> artifact, of the successful components.

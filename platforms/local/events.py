@@ -46,10 +46,3 @@ class Sender(events.Sender):
         self.send(state, component=self.component)
         if state == FINISHED:
             self.component = None
-
-
-def start_sending() -> Sender:
-    """Send the events of TFX's log and the progress to the parent, if there is one."""
-    sender = Sender.attach()
-    logging.getLogger("absl").addHandler(sender)
-    return sender

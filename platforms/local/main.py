@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 import sys
 
@@ -17,7 +16,7 @@ from core.errors import UserError, cause
 from core.overrides import OPTION
 from pipeline.config import PipelineConfig, load_config
 from platforms.local import events
-from platforms.local.locks import lock_root
+from platforms.local.places import lock_root
 from platforms.local.preflight import check
 from platforms.tfx_command import check_engine
 
@@ -27,19 +26,24 @@ def main() -> int:
 
     The exit code is also 0 if the model was not blessed, as in TFX.
     """
-    arguments = _parser().parse_args()
+    parser = argparse.ArgumentParser(description="Run the pipeline on this machine.")
+    parser.add_argument("--config", metavar="FILE", help="settings [default: $PIPELINE_CONFIG]")
+    parser.add_argument(OPTION, metavar="KEY=VALUE", action="append", default=[])
+    arguments = parser.parse_args()
     processes.ignore_other_jobs()
     # TensorFlow would reserve all memory of the GPUs, which the processes of a training need.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     logging.set_verbosity(logging.INFO)
-    sender = events.start_sending()
+    sender = events.Sender.attach()
+    logging.get_absl_logger().addHandler(sender)
     try:
         reads_only = check_engine("local")
         sender.send(events.PHASE, doing="checking settings and input")
         config = load_config(arguments.config, arguments.set)
         # Before the lock, because `lock_root` creates the root and `check` checks the paths.
         check(config)
-        if not reads_only:
+        # A parent that receives the events has locked the root, and this process inherits the lock.
+        if sender.descriptor is None and not reads_only:
             lock_root(config.paths.root)
         _run(config, sender)
     except UserError as error:
@@ -52,13 +56,6 @@ def main() -> int:
         sender.fail(cause(error), component=sender.component, input=False)
         raise
     return exit_codes.PUSHED
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Run the pipeline on this machine.")
-    parser.add_argument("--config", metavar="FILE", help="settings [default: $PIPELINE_CONFIG]")
-    parser.add_argument(OPTION, metavar="KEY=VALUE", action="append", default=[])
-    return parser
 
 
 def _run(config: PipelineConfig, sender: events.Sender) -> None:
@@ -80,7 +77,7 @@ def _run(config: PipelineConfig, sender: events.Sender) -> None:
         return
     sender.send(events.PHASE, doing="reading the result")
     outcome = runner.outcome()
-    sender.send(events.OUTCOME, **dataclasses.asdict(outcome))
+    sender.send(events.OUTCOME, **outcome)
     logging.info("Outcome: %s", outcome)
 
 

@@ -1,6 +1,4 @@
-"""The checks before a local run starts: credentials, folders, hyperparameters, golden sentences and
-input files.
-"""
+"""The checks before a local run: credentials, folders, hyperparameters, golden sentences, input."""
 
 from __future__ import annotations
 
@@ -22,15 +20,7 @@ from trainer_module.cluster import resources
 
 
 def check(config: PipelineConfig) -> None:
-    """Check the settings and the input on this machine.
-
-    Raises:
-      ConfigError: a gs:// path without credentials, a folder that is not writable, an unknown
-        hyperparameter, a wrong golden sentence, a training that this machine does not support, or
-        a folder for models that belongs to another pipeline.
-      InputError: there is no input file, a file is unreadable or of an unknown format, or files
-        contradict or repeat each other.
-    """
+    """Check the settings and the input on this machine; raise a ConfigError or an InputError."""
     check_target(config, "local")
     places = {f"paths.{key}": place for key, place in config.paths.model_dump().items()}
     for key, place in {**places, "data.input_base": config.data.input_base or ""}.items():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from absl import logging
@@ -15,16 +15,20 @@ from tfx.orchestration import metadata
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.proto.orchestration import pipeline_pb2
 
-from components.properties import TRACKING
+from components.evaluator.files import read
+from components.evaluator.metrics import ACCURACY, AUC, METRICS, constant_answer
+from components.properties import CAUSE_PROPERTY, READING_PROPERTY, TRACKING
 from components.run_report import history
+from components.run_report.component import REPORT_FILE
 from components.run_report.page import collect
 from components.run_report.tracking import from_environment, track
 from core.metadata import connection_config
 from pipeline.config import PipelineConfig, recorded_settings
+from pipeline.nodes import REPORT, SERVING_CHECK
 from pipeline.pipeline import tracking_of
 from platforms.local import unchanged
-from platforms.local.outcome import Outcome, run_outcome
 from serving.versions import versions
+from trainer_module.settings import SUMMARY_FILE
 
 
 class Runner(LocalDagRunner):
@@ -66,17 +70,13 @@ class Runner(LocalDagRunner):
             # During the run TFX has replaced the runtime parameter by its value.
             self.run_id = pipeline.runtime_spec.pipeline_run_id.field_value.string_value
 
-    def outcome(self) -> Outcome:
-        """Return the outcome of the run, and record it.
-
-        Raises:
-          NoOutcomeError: see `outcome.run_outcome`.
-        """
+    def outcome(self) -> dict[str, Any]:
+        """Return the `outcome_of` the run, which must have finished, and record it."""
         assert self.run_id is not None
         with self._metadata() as handle:
-            outcome = run_outcome(handle, self.run_id)
-            result = json.dumps(dataclasses.asdict(outcome))
-            history.record(handle.store, self.run_id, history.OUTCOME, result)
+            [run] = history.read_runs(handle.store, self.run_id)
+            outcome = outcome_of(run)
+            history.record(handle.store, self.run_id, history.OUTCOME, json.dumps(outcome))
             unchanged.record(handle.store, self.run_id, self._config, self._fingerprint)
         return outcome
 
@@ -119,3 +119,57 @@ def mark_replaced(handle: metadata.Metadata, serving: str) -> None:
             logging.info("No longer served from %s: %s", serving, folder)
             artifact.state = mlmd.Artifact.MARKED_FOR_DELETION
             handle.store.put_artifacts([artifact])
+
+
+def outcome_of(run: history.Run) -> dict[str, Any]:
+    """Return the outcome of a finished run.
+
+    lines: name of a count (`examples_train`, `neutral`, `rejected_bad_label`, …) -> lines.
+    reading: the format, the columns and the scale of the files, in a few lines.
+    accuracy, auc: metrics of the candidate on the whole test split.
+    constant_answer: the accuracy of a constant answer there, as a clause.
+    baseline: the name of the model that the candidate was compared with; empty if there was none.
+    accuracy_change: the accuracy minus that of the baseline; 0 if there was none.
+    blessed: True if the Evaluator blessed the model.
+    reasons: the thresholds that the model did not reach; empty if it is blessed.
+    refused: the reason for which the serving check refused the model; empty if it passed.
+    pushed_to: folder of the pushed model; empty if no model was pushed.
+    report: file of the run's report.
+    strategy: class of the strategy that trained; empty if it is unknown.
+    metrics: title -> value of every metric of the candidate.
+    """
+    read_lines = run.outputs["ReviewExampleGen"]["rejected"].custom_properties
+    check = run.outputs[SERVING_CHECK]["blessing"].custom_properties
+    results = read(run.outputs["Evaluator"]["evaluation"].uri)
+    own, base = results.candidate, results.baseline or results.candidate
+    found = run.sources("")
+    missed = [each.sentence for each in results.checks() if not each.passed]
+    return {
+        "lines": {
+            name: value.int_value
+            for name, value in sorted(read_lines.items())
+            if value.HasField("int_value")
+        },
+        "reading": read_lines[READING_PROPERTY].string_value.splitlines(),
+        "accuracy": ACCURACY.value(own),
+        "auc": AUC.value(own),
+        "constant_answer": constant_answer(own),
+        "baseline": found.baseline,
+        "accuracy_change": ACCURACY.value(own) - ACCURACY.value(base),
+        "blessed": bool(found.blessed),
+        "reasons": [] if found.blessed else missed,
+        "refused": check[CAUSE_PROPERTY].string_value,
+        "pushed_to": found.pushed_to,
+        "report": os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
+        "strategy": _strategy(found.uris),
+        "metrics": {metric.title: metric.value(own) for metric in METRICS if metric.title},
+    }
+
+
+def _strategy(uris: Mapping[str, str]) -> str:
+    path = os.path.join(uris["model_run"], SUMMARY_FILE)
+    # The file is missing if the disk was full at the end of the training.
+    if not fileio.exists(path):
+        return ""
+    with fileio.open(path) as file:
+        return str(json.loads(file.read())["strategy"])

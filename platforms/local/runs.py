@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
-from components.run_report.history import UNFINISHED, Run, read_runs, result_of
+from components.run_report.history import Run, read_runs, result_of
 from core.errors import InputError
 from core.metadata import open_store
 from core.settings import flat_settings
 from pipeline.config import PipelineConfig
 
-UNKNOWN = "–"
-"""Result of a run of an earlier version, which recorded no results."""
-
 
 def find_runs(config: PipelineConfig) -> list[Run]:
-    """Return all runs in `paths.metadata`, the newest first.
-
-    Raises:
-      InputError: there is no run.
-      ConfigError: ML Metadata cannot be opened.
-    """
+    """Return all runs in `paths.metadata`, the newest first; raise an InputError without any."""
     runs = all_runs(config)
     if not runs:
         raise InputError(
@@ -32,16 +23,11 @@ def find_runs(config: PipelineConfig) -> list[Run]:
 
 
 def find_run(config: PipelineConfig, run_id: str | None) -> Run:
-    """Return one run; the newest if `run_id` is None. A unique beginning of an id is enough.
-
-    Raises:
-      InputError: there is no such run, or several.
-    """
+    """Return the run whose id begins so, the newest if `run_id` is None; or raise an InputError."""
     runs = find_runs(config)
     if run_id is None:
         return runs[0]
-    exact = [run for run in runs if run.id == run_id]
-    found = exact or [run for run in runs if run.id.startswith(run_id)]
+    found = [run for run in runs if run.id.startswith(run_id)]
     if len(found) == 1:
         return found[0]
     problem = f"{len(found)} ids begin with {run_id}" if found else "no run has this id"
@@ -52,26 +38,12 @@ def result(run: Run) -> str:
     """Return the result of a run in one or two words."""
     outcome = run.outcome or {}
     facts = (outcome.get(key) for key in ("blessed", "refused", "pushed_to"))
-    found = result_of(run.error, *facts)
-    return UNKNOWN if found == UNFINISHED and not run.settings else found
+    return result_of(run.error, *facts)
 
 
 def setting(run: Run, key: str) -> Any:
     """Return the value of `section.key` in the settings of a run; None if it is unknown."""
     return flat_settings(run.settings).get(key)
-
-
-def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Return the key, first value and second value of all settings or versions that differ.
-
-    The key of a setting is `section.key`. The settings and the versions of a run may be unknown;
-    then there is nothing to compare.
-    """
-    if not first or not second:
-        return []
-    one, other = flat_settings(first), flat_settings(second)
-    keys = list(dict.fromkeys([*one, *other]))
-    return [(key, one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)]
 
 
 def all_runs(config: PipelineConfig) -> list[Run]:

@@ -22,11 +22,8 @@ from serving.versions import MODEL_FILE, versions
 def fingerprint(config: PipelineConfig) -> str | None:
     """Return a digest of everything that a run reads, before the run: code, settings and input.
 
-    It changes more often than TFX's cache keys, for example with a file that no glob matches.
-
-    Returns:
-      None if a run with these settings must never be skipped, if an input file cannot be read, or
-      if a folder is in a bucket, which this module cannot list.
+    None if a run with these settings must never be skipped, if an input file cannot be read, or if
+    a folder is in a bucket, which this module cannot list.
     """
     paths = config.paths
     folders = (paths.root, paths.serving, config.data.input_base or "")
@@ -40,10 +37,7 @@ def fingerprint(config: PipelineConfig) -> str | None:
 
 
 def record(store: Any, run_id: str, config: PipelineConfig, before: str | None) -> None:
-    """Record the state after a run in ML Metadata.
-
-    `before` is the `fingerprint` before the run.
-    """
+    """Record the state after a run in ML Metadata; `before` is the `fingerprint` before it."""
     if before:
         history.record(store, run_id, history.STATE, _state(config, before))
 
@@ -53,9 +47,6 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
 
     This is so if the last run finished, nothing that it read has changed, all of its outputs exist,
     and the serving folder contains the same models as after the run.
-
-    Raises:
-      ConfigError: ML Metadata cannot be opened.
     """
     before = fingerprint(config) if os.path.exists(config.paths.metadata) else None
     if before is None:
@@ -77,8 +68,7 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
 def _input(config: PipelineConfig) -> Iterator[str]:
     """Yield a line for each file that the settings name or that is in the input folder.
 
-    Raises:
-      OSError: a file or folder cannot be read, or the input contains a link to a folder.
+    A file or folder that cannot be read, and a link to a folder, raise an OSError.
     """
     if config.serving_check.golden:
         yield hashlib.sha256(Path(config.serving_check.golden).read_bytes()).hexdigest()

@@ -9,6 +9,7 @@ So a block can be found by its mark, and damage loses only the blocks that conta
 from __future__ import annotations
 
 import bz2
+import re
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,6 +18,8 @@ from typing import BinaryIO, NamedTuple
 _MARK, _END = 0x314159265359, 0x177245385090
 _MARK_BITS, _CRC_BITS = 48, 32
 _HEADER = b"BZh9"
+_STREAMS = re.compile(rb"(BZh[1-9]\x17rE8P\x90\0\0\0\0)*")  # streams without content
+_STREAMS_AND_HEADER = re.compile(_STREAMS.pattern + rb"BZh[1-9]")
 _READ = 1 << 22
 _TAIL = 1 << 9  # bytes before a mark that are searched for the end of the previous stream
 _LONGEST = 1 << 21  # bytes; every compressed block is shorter
@@ -139,14 +142,14 @@ def _spans(raw: BinaryIO, start: int) -> Iterator[_Span]:
 
 def _read_span(span: _Span) -> list[Content | Damage]:
     value, bits = span.value(), span.until - span.at
-    if value >> max(0, bits - _MARK_BITS) != _MARK:
-        return _check_streams(span, span.data) or [Content(span.at, b"")]
+    if value >> max(0, bits - _MARK_BITS) != _MARK:  # the beginning of the file
+        return _check_rest(span, 0) or [Content(span.at, b"")]
     for end in _ends(span):
         content = _decompress(value >> (bits - end), end)
         if content is not None:
-            return [Content(span.at, content), *(_check_end(span, end) if end < bits else [])]
-    end = (span.until + 7) >> 3
-    return [Damage(span.at, end, end - (span.at >> 3), TRUNCATED if span.last else DAMAGED)]
+            rest = (span.at + end + _MARK_BITS + _CRC_BITS + 7) // 8 - span.at // 8
+            return [Content(span.at, content), *(_check_rest(span, rest) if end < bits else [])]
+    return [_damage(span, len(span.data))]
 
 
 def _ends(span: _Span) -> Iterator[int]:
@@ -179,36 +182,17 @@ def _decompress(block: int, bits: int) -> bytes | None:
     return content if decoder.eof else None
 
 
-def _check_end(span: _Span, end: int) -> list[Content | Damage]:
-    """Return the damage behind the last block of a stream: in its checksum or the next header."""
-    after = (span.at + end + _MARK_BITS + _CRC_BITS + 7) >> 3
-    stop = (span.until + 7) >> 3
-    if after > stop:
-        return [Damage(span.at, stop, 0, TRUNCATED if span.last else DAMAGED)]
-    return _check_streams(span, span.data[after - (span.at >> 3) :])
+def _check_rest(span: _Span, start: int) -> list[Content | Damage]:
+    """Return the damage behind the block of a span, from its byte `start` on.
 
-
-def _check_streams(span: _Span, data: bytes) -> list[Content | Damage]:
-    """Return the damage in the bytes at the end of a span that hold no block.
-
-    Such bytes are streams without content and, unless the file ends, the header of the next stream.
+    There may be streams without content and, unless the file ends, the header of the next stream.
     """
-    size = len(data)
-    start = ((span.until + 7) >> 3) - size
-    if not span.last:
-        if span.until & 7:
-            return [Damage(span.at, start, size, DAMAGED)]
-        data += _END.to_bytes(6, "big") + bytes(_CRC_BITS // 8)
-    while data:
-        decoder, fed = bz2.BZ2Decompressor(), 0
-        try:
-            while fed < len(data) and not decoder.eof:
-                decoder.decompress(data[fed : fed + 1])
-                fed += 1
-        except _ERRORS:
-            at = min(start + fed + 1, start + size)
-            return [Damage(span.at, at, size, DAMAGED)]
-        if not decoder.eof:
-            return [Damage(span.at, start + size, size, TRUNCATED)]
-        data, start, size = data[fed:], start + fed, size - fed
-    return []
+    rest = span.data[start:]
+    is_whole = start <= len(span.data) and span.data and (span.last or span.until % 8 == 0)
+    valid = _STREAMS if span.last else _STREAMS_AND_HEADER
+    return [] if is_whole and valid.fullmatch(rest) else [_damage(span, len(rest))]
+
+
+def _damage(span: _Span, lost: int) -> Damage:
+    why = TRUNCATED if span.last else DAMAGED
+    return Damage(span.at, (span.until + 7) // 8, lost, why)

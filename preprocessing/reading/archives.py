@@ -1,10 +1,10 @@
 """Decompress bz2, gzip and zstd as a stream that returns the content before any damage.
 
 Beam's own decompression chooses by the name of the file, and accepts a truncated file silently.
-This module chooses by the first bytes of the file, and raises `CorruptArchive`. The readers of the
-standard library do not suffice: `bz2.BZ2File` ignores garbage behind the first member, and both it
-and `gzip.GzipFile` lose the content of the read that finds the damage. Here that is a few kilobytes
-of the archive, which count as lost.
+This module chooses by the first bytes, and raises `CorruptArchive`. The readers of the standard
+library do not suffice: `bz2.BZ2File` ignores garbage behind the first member, and both it and
+`gzip.GzipFile` lose the content of the read that finds the damage. Here that is a few kilobytes of
+the archive, which count as lost.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from core.errors import InputError
+import zstandard
 
 _STEP = 1 << 13
 """Compressed bytes of a step. The decoders do not limit their output, so their input is small."""
@@ -26,7 +26,7 @@ _MAGIC = {b"BZh": "bz2", b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 # A zstd file may start with a skippable frame, as those of pzstd do. RFC 8878 gives it 16 magic
 # numbers, 0x184D2A50 to 0x184D2A5F, which are stored with their lowest byte first.
 _MAGIC |= {bytes([0x50 + number, 0x2A, 0x4D, 0x18]): "zstd" for number in range(16)}
-_SUFFIXES = (".bz2", ".gz", ".zst", ".zstd")
+_SUFFIXES = {".bz2": "bz2", ".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 MAGIC_BYTES = 4  # the bytes at the start of a file that `compression` needs
 
 
@@ -36,7 +36,7 @@ class CorruptArchive(Exception):
     Attributes:
         path: the compressed file.
         position: the bytes of the compressed file whose content was read before the damage.
-        why: what is wrong there, such as "truncated".
+        detail: what is wrong, and the position, without the name of the file.
     """
 
     def __init__(self, path: str, position: int, why: str) -> None:
@@ -44,55 +44,42 @@ class CorruptArchive(Exception):
         super().__init__(path, position, why)
         self.path = path
         self.position = position
-        self.why = why
+        self.detail = f"{why} at byte {position:,} of the compressed file"
 
     def __str__(self) -> str:
         return f"{self.path}: {self.detail}"
-
-    @property
-    def detail(self) -> str:
-        """The problem and its position, without the name of the file."""
-        return f"{self.why} at byte {self.position:,} of the compressed file"
 
 
 def compression(path: str, head: bytes) -> str | None:
     """Return the compression of a file by its first `MAGIC_BYTES` bytes; None for a plain file.
 
-    Raises:
-        CorruptArchive: the file has the name of an archive but is too short to be one.
+    A file that is too short for them is an archive if it has the name of one, and truncated.
     """
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
             return kind
-    if len(head) < MAGIC_BYTES and path.lower().endswith(_SUFFIXES):
-        raise CorruptArchive(path, len(head), "truncated before the end of its header,")
-    return None
+    if len(head) >= MAGIC_BYTES:
+        return None
+    return next((of for end, of in _SUFFIXES.items() if path.lower().endswith(end)), None)
 
 
 class _Codec(NamedTuple):
-    """The decoder of a member of an archive, the errors that it raises, and the padding between
-    members.
-    """
+    """A decoder of one member of an archive, its errors, and the padding between members."""
 
     new_decoder: Callable[[], Any]
     errors: tuple[type[Exception], ...]
     padding: bytes = b""
 
 
-def _codec(path: str, kind: str) -> _Codec:
-    if kind == "bz2":
-        return _Codec(bz2.BZ2Decompressor, (OSError, ValueError, EOFError))
-    if kind == "gzip":
-        # Tools for tapes and block devices append zeros.
-        return _Codec(lambda: zlib.decompressobj(zlib.MAX_WBITS | 16), (zlib.error,), b"\0")
-    try:
-        import zstandard
-    except ImportError:
-        raise InputError(
-            f"{path} is compressed with zstd: install the package `zstandard` to read it"
-        ) from None
-    frame = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    return _Codec(frame.decompressobj, (zstandard.ZstdError,))
+_CODECS = {
+    "bz2": _Codec(bz2.BZ2Decompressor, (OSError, ValueError, EOFError)),
+    # Tools for tapes and block devices append zeros.
+    "gzip": _Codec(lambda: zlib.decompressobj(zlib.MAX_WBITS | 16), (zlib.error,), b"\0"),
+    "zstd": _Codec(
+        lambda: zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj(),
+        (zstandard.ZstdError,),
+    ),
+}
 
 
 class DecompressedStream(io.RawIOBase):
@@ -103,7 +90,7 @@ class DecompressedStream(io.RawIOBase):
 
     def __init__(self, path: str, raw: BinaryIO, kind: str) -> None:
         self._raw = raw
-        self._pieces = _decompress(path, raw, _codec(path, kind))
+        self._pieces = _decompress(path, raw, _CODECS[kind])
         self._left = b""
         self.damage: CorruptArchive | None = None
         """The error that reading has raised, or is about to raise."""
@@ -151,5 +138,5 @@ def _decompress(path: str, raw: BinaryIO, codec: _Codec) -> Iterator[bytes]:
         unused = decoder.unused_data if decoder.eof else b""
         position += len(data) - len(unused)
         data, decoder = unused, None if decoder.eof else decoder
-    if decoder is not None:
+    if decoder is not None or not position:
         raise CorruptArchive(path, position, "truncated")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from core.errors import InputError
 from preprocessing import features
-from preprocessing.reading.records import ReadOptions
+from preprocessing.reading.records import ReadOptions, printable
 
 
 class NoReviews(InputError):
@@ -34,19 +34,12 @@ class Dialect(NamedTuple):
     Attributes:
       separator: the character between two fields.
       quoted: whether a field may be in quotes. If not, a quote is a character like any other.
-      ends_with_cr: whether a line ends with CR alone.
       escaped: whether a backslash and an `n` in a text are read as a line break.
     """
 
     separator: str = ","
     quoted: bool = True
-    ends_with_cr: bool = False
     escaped: bool = False
-
-    @property
-    def with_separator(self) -> str:
-        """The separator in words, for messages; empty for a comma."""
-        return SEPARATORS[self.separator]
 
 
 SEPARATORS = {
@@ -55,6 +48,7 @@ SEPARATORS = {
     ";": " separated by semicolons",
     "|": " separated by |",
 }
+"""Character -> its description, empty for the usual one."""
 COMMAS = Dialect()
 
 
@@ -64,7 +58,6 @@ class Layout:
 
     `label_scale` is one of `labels.SCALES`, unless `label_map` has the meaning of the labels.
     `header` is the header of a CSV file; None for a CSV file without a header and other formats.
-    `unused` has the columns that are not read although they have the name of a part of a review.
     `scale_is_guessed` is True if the scale was inferred from some of the labels. `labels` is
     required or optional, see `ReadOptions`.
     """
@@ -75,7 +68,6 @@ class Layout:
     label_map: Mapping[str, int | None] = field(default_factory=dict)
     header: tuple[str, ...] | None = None
     dialect: Dialect = COMMAS
-    unused: tuple[str, ...] = ()
     scale_is_guessed: bool = False
     labels: str = "required"
 
@@ -100,14 +92,11 @@ STAR_COLUMNS = {label for label, _, _ in _CONVENTIONS} - {_LABEL}
 _MAX_SHOWN = 30
 
 
-def find_columns(
-    path: str, present: Sequence[str], options: ReadOptions, separated: str = ""
-) -> Columns:
+def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Columns:
     """Return the columns to read: those set in `options`, others by their names in known datasets.
 
     Names are compared without regard to case. The label may be missing if `options.labels` is
-    optional, and further columns may always be missing. `separated` describes the separator of the
-    columns, for messages.
+    optional, and further columns may always be missing.
 
     Raises:
         NoReviews: a column that `options` names is not among `present`; or `options` does not name
@@ -115,7 +104,9 @@ def find_columns(
     """
     optional = options.labels == "optional"
     chosen = {part: name for part, name in options.columns.items() if name}
-    columns_are = f"its columns{separated} are {_shown(present)}"
+    more = f" and {len(present) - _MAX_SHOWN} more" if len(present) > _MAX_SHOWN else ""
+    shown = ", ".join(printable(name)[:60] for name in present[:_MAX_SHOWN]) or "none"
+    columns_are = f"its columns are {shown}{more}"
     if optional and chosen.get(_LABEL) not in present:
         chosen.pop(_LABEL, None)
     wanted = {f"data.columns.{part}": name for part, name in chosen.items()}
@@ -161,16 +152,3 @@ def _by_convention(
     # Several conventions share the name of the text, and differ in the other names.
     complete = [columns for columns in found if columns.label or optional]
     return max(complete, key=lambda found: (bool(found.label), bool(found.title)), default=None)
-
-
-def unused_columns(present: Sequence[str], columns: Columns) -> tuple[str, ...]:
-    """Return the columns that are not read although they have the name of a part of a review."""
-    known = {name for convention in _CONVENTIONS for name in convention}
-    read = {*columns[:3], *columns.further}
-    return tuple(name for name in present if name.lower() in known and name not in read)
-
-
-def _shown(present: Sequence[str]) -> str:
-    shown = ", ".join(name[:60] for name in present[:_MAX_SHOWN]) or "none"
-    more = f" and {len(present) - _MAX_SHOWN} more" if len(present) > _MAX_SHOWN else ""
-    return f"{shown}{more}"

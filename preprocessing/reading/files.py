@@ -50,12 +50,11 @@ class SourceFile(NamedTuple):
 def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
     """Find the files of an input, ordered by group and path.
 
-    A file that matches the globs of several groups is read once: for test rather than eval, and for
-    eval rather than train. The same holds for a review in files of several groups.
+    A file that matches the globs of several groups belongs to the one with the highest priority.
 
     Args:
       base: folder or gs:// prefix.
-      patterns: group -> glob below `base`, see `find_files`.
+      patterns: group -> glob below `base`, see `match_files`.
 
     Raises:
       InputError: see `find_files`; or every file of a group belongs to another group.
@@ -88,13 +87,7 @@ def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
 
 
 def find_files(base: str, pattern: str) -> list[SourceFile]:
-    """Find the files under the folder or `gs://` prefix `base` that match `pattern`, sorted.
-
-    All code that reads, checks or fingerprints an input lists its files with this function.
-    See `globs.matches` for the pattern, which is relative to `base`. `base` is not a pattern,
-    whatever characters it contains. With the pattern `*`, `**` or `**/*`, files that are not data
-    are left out: files that are hidden (`.name`, `_SUCCESS`) or in a hidden folder, README, LICENSE
-    and the like, Markdown and checksums. With any other pattern every match counts.
+    """Return the files of `match_files`, of which there is at least one, and all can be read.
 
     Raises:
         InputError: the folder is missing or is a file, no file matches, or a file or the folder
@@ -103,9 +96,13 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
     if not base.strip() or not pattern.strip():
         raise InputError("data.input_base and the glob of a split must not be empty")
     local = FileSystems.get_scheme(base) is None
-    if local:
-        _check_folder(base)
-    found = match_files(base, pattern, pattern in _DATA_ONLY)
+    if local and not os.path.isdir(base):
+        what = "is a file" if os.path.exists(base) else "does not exist"
+        raise InputError(
+            f"{base} {what}: data.input_base must be a folder or a gs:// prefix with review files, "
+            "and data.splits can name the files in it"
+        )
+    found = match_files(base, pattern)
     if not found:
         raise InputError(
             f"{base} and its subfolders contain no file of reviews: set data.input_base to another "
@@ -125,29 +122,19 @@ def relative_path(base: str, path: str) -> str:
     return path.removeprefix(base.rstrip("/") + "/")
 
 
-def _check_folder(base: str) -> None:
-    if not os.path.exists(base):
-        raise InputError(
-            f"the folder {base} does not exist: "
-            "data.input_base must be a folder or a gs:// prefix with review files"
-        )
-    if not os.path.isdir(base):
-        raise InputError(
-            f"{base} is a file: data.input_base must be its folder, "
-            "and data.splits can name the file in it"
-        )
+def match_files(base: str, pattern: str) -> list[SourceFile]:
+    """Return the files under `base` that match `pattern`, sorted.
 
-
-def match_files(base: str, pattern: str, data_only: bool = False) -> list[SourceFile]:
-    """Return the files under `base` that match `pattern`, sorted; see `find_files`.
-
-    With `data_only`, files that are not data are left out.
+    See `globs.matches` for the pattern, which is relative to `base`. `base` is not a pattern,
+    whatever characters it contains. With the pattern `*`, `**` or `**/*`, files that are not data
+    are left out, see `globs.is_data`. With any other pattern every match counts.
 
     Raises:
         InputError: the folder or prefix, or a subfolder that may contain matches, cannot be listed.
     """
     folder = base.rstrip("/") or "/"
     pattern = relative_path(folder, pattern)
+    data_only = pattern in _DATA_ONLY
 
     def is_wanted(relative: str) -> bool:
         return globs.matches(relative, pattern) and (globs.is_data(relative) or not data_only)
@@ -216,22 +203,15 @@ def _local_files(
 def open_bytes(path: str) -> BinaryIO:
     """Open a file, local or remote, and decompress it by its first bytes.
 
-    bz2, gzip and zstd are detected by their magic bytes, whatever the name of the file. All members
-    of an archive are read. The stream of a file that is not compressed is seekable.
+    All members of an archive are read. The stream of a file that is not compressed is seekable.
+    Reading an archive raises `CorruptArchive` after the content before the damage.
 
     Raises:
-        InputError: the file cannot be opened, see `open_raw` and `compression`.
-        CorruptArchive: the file has the name of an archive and is empty. Reading the stream raises
-            it too, after the content before the damage.
+        InputError: see `open_raw`.
     """
     raw = open_raw(path)
-    try:
-        head = raw.read(MAGIC_BYTES)
-        raw.seek(0)
-        kind = compression(path, head)
-    except BaseException:
-        raw.close()
-        raise
+    kind = compression(path, raw.read(MAGIC_BYTES))
+    raw.seek(0)
     return raw if kind is None else cast(BinaryIO, DecompressedStream(path, raw, kind))
 
 

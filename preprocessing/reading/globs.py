@@ -7,7 +7,6 @@ from fnmatch import fnmatchcase
 
 EVERYTHING = "**"
 """The glob of all files of a folder and its subfolders."""
-_SPECIAL = "*?["
 # Files and folders beside the data in a folder that was downloaded, or that Spark or Beam wrote.
 _NOT_DATA = re.compile(
     r"[._].*|lost\+found|(readme|license|licence|changelog|citation)([._-].*)?"
@@ -28,7 +27,7 @@ def literal_prefix(glob: str) -> str:
 
 def is_literal(glob: str) -> bool:
     """Return whether a glob has no special character and therefore matches a single name."""
-    return not any(character in glob for character in _SPECIAL)
+    return literal_prefix(glob) == glob
 
 
 def matches(relative: str, glob: str) -> bool:

@@ -12,14 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import takewhile
 
 from core.errors import InputError
-from preprocessing.reading.columns import Layout, NoReviews
+from preprocessing.reading.columns import SEPARATORS, Layout, NoReviews
 from preprocessing.reading.copies import refuse_copies
 from preprocessing.reading.detect import Inspection, inspect
 from preprocessing.reading.files import SourceFile
-from preprocessing.reading.globs import matches
 from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, STARS, WORDS
 from preprocessing.reading.records import ReadOptions, printable
 
@@ -29,7 +27,6 @@ _MAX_LINES = 4
 _FORMATS = {"fasttext": "fastText", "csv": "CSV", "jsonl": "JSON lines", "parquet": "Parquet"}
 _MAX_LABELS = 5
 _MAX_CHARACTERS = 30
-_MAX_RANGE = 20
 
 
 def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[Layout]:
@@ -37,86 +34,38 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
 
     Raises:
         InputError: see `detect.inspect`. If labels are required, also: the labels fit no scale, or
-            fit several scales with opposite meanings; a setting has no effect; or two files of a
-            group contain the same reviews.
+            fit several scales with opposite meanings; `data.columns` has no effect; or two files of
+            a group contain the same reviews.
     """
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        inspections = list(pool.map(lambda file: _inspect(file, options), files))
-        found = [item for item in inspections if isinstance(item, Inspection)]
-        for file, item in zip(files, inspections, strict=True):
-            if isinstance(item, NoReviews):
-                read = {other.path for other in found}
-                how = _leave_out(file, files, read, options.labels == "optional")
-                raise InputError(f"{item}{how}") from item
+        tried = [pool.submit(inspect, file.path, options) for file in files]
+        found = [task.result() for task in tried if not isinstance(task.exception(), NoReviews)]
+        for task in tried:
+            if error := task.exception():
+                raise InputError(f"{error}{_leave_out(found, options)}") from error
         layouts = _with_scale(found, options)
         if options.labels == "required":
-            _refuse_settings_without_effect(found, layouts, options)
+            if options.columns and all(layout.columns is None for layout in layouts):
+                name, column = next(iter(options.columns.items()))
+                raise InputError(
+                    f"data.columns.{name} is '{column}', but every file is fastText, which has no "
+                    "columns: remove the setting, or set data.format"
+                )
             refuse_copies(files, layouts, pool)
     return layouts
 
 
-def _inspect(file: SourceFile, options: ReadOptions) -> Inspection | NoReviews:
-    try:
-        return inspect(file.path, options)
-    except NoReviews as error:
-        return error
-
-
-def _leave_out(
-    file: SourceFile, files: Sequence[SourceFile], read: set[str], optional: bool
-) -> str:
-    """Return how to leave out a file that is no reviews; empty if no file is reviews.
-
-    Args:
-      file: the file.
-      files: all files of the input.
-      read: the paths of the files that are reviews.
-      optional: whether labels are optional, as in batch scoring, which has no `data.splits`.
-    """
-    of_group = [other.path for other in files if other.group == file.group]
-    wanted = [path for path in of_group if path in read]
-    if not wanted:
+def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
+    """Return how to leave out a file that is no reviews; empty if no file is reviews."""
+    if not found:
         return ""
-    first = "; if it contains no reviews, "
-    if optional:
-        return f"{first}name only the other files in --input"
-    names = [os.path.basename(path) for path in wanted]
-    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
-    beginning = "".join(letters[0] for letters in same)
-    ends = [".".join(["*", *names[0].split(".")[number:]]) for number in (-1, -2)]
-    for glob in (f"**/{name}" for name in (names[0], *ends, f"{beginning}*")):
-        if [path for path in of_group if matches(path, glob)] == wanted:
-            split = "train" if file.group == "all" else file.group
-            return f"{first}leave it out: set data.splits={{{split}: '{glob}'}}"
-    return f"{first}move it out of the folder"
-
-
-def detect_format(path: str, options: ReadOptions) -> Layout:
-    """Return the layout of the only file of an input.
-
-    Raises:
-        InputError: see `decide_layouts`.
-    """
-    return _with_scale([inspect(path, options)], options)[0]
-
-
-def _refuse_settings_without_effect(
-    found: Sequence[Inspection], layouts: Sequence[Layout], options: ReadOptions
-) -> None:
-    if options.columns and all(layout.columns is None for layout in layouts):
-        name, column = next(iter(options.columns.items()))
-        raise InputError(
-            f"data.columns.{name} is '{column}', but every file is fastText, which has no "
-            "columns: remove the setting, or set data.format"
-        )
-    labels = {label for item in found for label in item.labels or ()}
-    # Labels behind the inspected ones may be in the setting.
-    is_complete = all(item.complete for item in found)
-    if options.label_map and is_complete and not labels & options.label_map.keys():
-        raise InputError(
-            "data.labels has none of the labels of the files, which are "
-            f"{_shown(sorted(labels))}: set other labels, or remove the setting"
-        )
+    if options.labels == "optional":
+        return "; if it contains no reviews, name only the other files in --input"
+    name = os.path.basename(found[0].path)
+    return (
+        "; if it contains no reviews, leave it out with data.splits, such as "
+        f"data.splits={{train: '**/{name}'}}"
+    )
 
 
 def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layout]:
@@ -142,13 +91,10 @@ def _is_fasttext(item: Inspection) -> bool:
 
 
 def _find_scale(found: Sequence[Inspection]) -> str:
-    """Return the scale that fits all inspected labels.
+    """Return the scale that fits all inspected labels, by the table in docs/reference/data.md.
 
-    A -1 means -1 to 1. A 0 means 0 and 1, or 0 to 4 if a file also has a 4. Without a 0, a 4 or 5
-    means stars. So does a 3, unless there is a 2, which means 1 and 2 without a 3. If all numbers
-    are 1, several scales fit, with opposite meanings. fastText and CSV files without a header are
-    an exception: they come from one family of datasets, whose labels are 1 and 2. Without any
-    number the labels are words, at least one of which must be known.
+    Labels that are all 1 fit several scales, with opposite meanings. fastText and CSV files without
+    a header are an exception: they come from one family of datasets, whose labels are 1 and 2.
     """
     with_labels = [item for item in found if item.labels]
     seen = {label for item in with_labels for label in item.labels or ()}
@@ -164,65 +110,40 @@ def _find_scale(found: Sequence[Inspection]) -> str:
         return "0 and 1"
     if least == 0 and most == 4 and any({"0", "4"} <= (item.labels or set()) for item in found):
         return "0 to 4"
-    if least < 1 or (most == 3 and 2 in numbers):
-        raise InputError(_unknown_labels(with_labels))
-    if most > 2:
+    if least >= 1 and most > 2 and not (most == 3 and 2 in numbers):
         return STARS
-    stars = [item for item in found if item.layout.label_scale == STARS and item.labels is None]
-    if stars:
-        column = stars[0].layout.columns
-        raise InputError(
-            f"{_first(with_labels, most)} has no label above {most}, and {stars[0].path} has "
-            f"stars in its column {column.label if column else 'label'}: 2 is positive if the "
-            "labels are 1 and 2, and negative if they are 1 to 5; read the files in two runs, or "
-            "set data.labels={1: 0, 2: 0, 3: null, 4: 1, 5: 1}"
-        )
-    if most == 2 or all(_counts_from_one(item.layout) for item in with_labels):
+    stars = next((item.path for item in found if item.labels is None), None)
+    counts_from_one = most == 2 or all(_counts_from_one(item.layout) for item in with_labels)
+    if least >= 1 and most <= 2 and counts_from_one and not stars:
         return "1 and 2"
-    raise InputError(
-        f"{_first(with_labels, 1)}: every inspected label is 1, which is positive beside 0 and "
-        "negative beside 2: set data.labels={0: 0, 1: 1} or data.labels={1: 0, 2: 1}"
-    )
+    raise InputError(_unknown_labels(with_labels, stars))
 
 
-def _first(found: Sequence[Inspection], label: object) -> str:
-    """Return the path of the first file that has a label."""
-    return next(item.path for item in found if str(label) in (item.labels or ()))
-
-
-def _unknown_labels(found: Sequence[Inspection]) -> str:
-    """Return the message for labels without a certain meaning, with a mapping to set.
-
-    The mapping of numbers is by their order; words have none.
-    """
+def _unknown_labels(found: Sequence[Inspection], stars: str | None = None) -> str:
+    """Return the message for labels without a certain meaning, beside those of a file of stars."""
     labels = sorted({label for item in found for label in item.labels or ()})
-    numbers = sorted(int(label) for label in labels if re.fullmatch("-?[0-9]{1,3}", label))
-    if numbers:
-        labels = [str(number) for number in numbers]
-        least, most = numbers[0], numbers[-1]
-        middle = (least + most) / 2
-        every = range(least, most + 1) if most - least <= _MAX_RANGE else numbers
-        meanings = [f"{n}: {'null' if n == middle else int(n > middle)}" for n in every]
-        how = f", such as {{{', '.join(meanings)}}}"
-    else:
-        meanings = [f"'{printable(label)[:_MAX_CHARACTERS]}': ?" for label in labels[:_MAX_LABELS]]
-        how = f"={{{', '.join(meanings)}}}"
-    paths = dict.fromkeys((_first(found, labels[0]), _first(found, labels[-1])))
-    remedies = [f"set data.labels{how} (0 negative, 1 positive, null left out)"]
-    if len(paths) > 1:
-        remedies.append("read the files in two runs")
-    if any(item.layout.columns for item in found):
-        remedies.append("set data.columns.label to the column of the labels")
+    labels = sorted((n for n in labels if re.fullmatch("-?[0-9]{1,3}", n)), key=int) or labels
+    with_these = [
+        next(item.path for item in found if item.labels and label in item.labels)
+        for label in (labels[0], labels[-1])
+    ]
+    meanings = ", ".join(f"{_short(label)}: ?" for label in labels[:_MAX_LABELS])
+    columns = any(item.layout.columns for item in found)
     return (
-        f"{' and '.join(paths)} {'has' if len(paths) == 1 else 'have'} the labels "
-        f"{_shown(labels)}, whose meaning is not certain: {', or '.join(remedies)}"
+        f"{' and '.join(dict.fromkeys(with_these))}: the meaning of the labels {_shown(labels)} is "
+        f"not certain{f' beside the stars of {stars}' if stars else ''}: set "
+        f"data.labels={{{meanings}}}, where 0 is negative, 1 is positive and null is left out"
+        + (", or data.columns.label to the column of the labels" if columns else "")
     )
 
 
 def _shown(labels: Sequence[str]) -> str:
     more = f" and {len(labels) - _MAX_LABELS} more" if len(labels) > _MAX_LABELS else ""
-    names = (printable(label)[:_MAX_CHARACTERS] for label in labels[:_MAX_LABELS])
-    return (", ".join(names) or "none") + more
+    return (", ".join(map(_short, labels[:_MAX_LABELS])) or "none") + more
+
+
+def _short(label: str) -> str:
+    return printable(label)[:_MAX_CHARACTERS]
 
 
 def _counts_from_one(layout: Layout) -> bool:
@@ -253,14 +174,11 @@ def _way(layout: Layout) -> str:
     if layout.columns is None:
         # Without labels, fastText is plain text.
         return f"{format}: label {scale}" if layout.labels == "required" else "lines of text"
-    format += layout.dialect.with_separator
+    format += SEPARATORS[layout.dialect.separator]
     if layout.format == "csv" and layout.header is None:
         title = ", title" if layout.columns.title else ""
         return f"{format} without a header: label {scale}{title}, text"
     label, title, text = (f"`{name}`" if name else "-" for name in layout.columns[:3])
     labels = f"label {label} {scale}, " if layout.labels == "required" else ""
     further = "".join(f", `{name}`" for name in layout.columns.further if name)
-    unused = ", ".join(f"`{name}`" for name in layout.unused)
-    return f"{format}: {labels}title {title}, text {text}{further}" + (
-        f"; not read: {unused}" if unused else ""
-    )
+    return f"{format}: {labels}title {title}, text {text}{further}"

@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from preprocessing.reading.pieces import Chunk, Damage
+from preprocessing.reading.pieces import Chunk
 from preprocessing.reading.records import CORRUPT_ARCHIVE, LINE_TOO_LONG, Rejected, rejected
 
 MAX_LINE_BYTES = 1 << 20
@@ -27,7 +27,7 @@ class Lost(NamedTuple):
     bytes: int = 0
 
 
-def split_lines(chunks: Iterable[Chunk | Damage], start: int) -> Iterator[Lines | Lost]:
+def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
     """Yield every line of a piece, many at a time; line numbers start at 1.
 
     A line that is too long is lost, and is not kept in memory. Damage counts as one lost line.
@@ -41,11 +41,11 @@ def split_lines(chunks: Iterable[Chunk | Damage], start: int) -> Iterator[Lines 
     tail: bytes | None = b""  # the unfinished line so far; None once it is too long
     skipping = start > 0  # whether to skip the content before the next line
     for chunk in chunks:
-        if isinstance(chunk, Damage):
+        if chunk.damage is not None:
             if not chunk.own:
                 return  # the damage cuts the last line; the next piece reports the damage
             number += 1
-            yield Lost(rejected(number, CORRUPT_ARCHIVE, chunk.error.detail), chunk.lost)
+            yield Lost(rejected(number, CORRUPT_ARCHIVE, chunk.damage), chunk.lost)
             tail, skipping = b"", True
             continue
         data = chunk.data

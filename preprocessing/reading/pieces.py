@@ -44,19 +44,12 @@ class Piece(NamedTuple):
 
 
 def cut_file(path: str, layout: Layout) -> list[Piece]:
-    """Return the pieces of a file in their order; a file that cannot be cut is one piece.
-
-    Raises:
-      InputError: the file cannot be opened.
-    """
+    """Return the pieces of a file in their order; a file that cannot be cut is one piece."""
     size = file_size(path)
-    try:
-        with open_raw(path) as raw:
-            packed = compression(path, raw.read(MAGIC_BYTES))
-    except CorruptArchive:
-        return [Piece(path, layout, 0, 0, None, False, size)]
+    with open_raw(path) as raw:
+        packed = compression(path, raw.read(MAGIC_BYTES))
     factor = 2.0 if layout.format == "parquet" else _UNPACKED[packed]
-    if layout.format not in LINE_FORMATS or packed not in (None, "bz2"):
+    if layout.format not in LINE_FORMATS or packed not in (None, "bz2") or not size:
         return [Piece(path, layout, 0, 0, None, False, int(size * factor))]
     count = max(1, round(size / (_BZ2_BYTES if packed else _PLAIN_BYTES)))
     edges = [size * index // count for index in range(count + 1)]
@@ -67,50 +60,41 @@ def cut_file(path: str, layout: Layout) -> list[Piece]:
 
 
 class Chunk(NamedTuple):
-    """Decompressed content; `own` is False for content that follows the piece in the file."""
+    """Decompressed content, or a damaged part of an archive, which has no content.
+
+    Attributes:
+      data: the content.
+      own: False for a part of the file behind the piece.
+      damage: what is wrong and where; None for content.
+      lost: the size of the damaged part in (compressed) bytes of the file.
+    """
 
     data: bytes
     own: bool
+    damage: str | None = None
+    lost: int = 0
 
 
-class Damage(NamedTuple):
-    """A damaged part of an archive.
-
-    Attributes:
-      error: what is wrong and where.
-      lost: the size of the part in (compressed) bytes of the file.
-      own: whether the part is in the piece itself.
-    """
-
-    error: CorruptArchive
-    lost: int
-    own: bool
-
-
-def decompress(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Chunk | Damage]:
-    """Yield the content of a piece, and then the content that follows the piece in the file.
+def decompress(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Chunk]:
+    """Yield the content of a piece of lines, and then the content behind the piece in the file.
 
     The last line of a piece may end behind the piece. The caller stops at the end of this line.
-
-    Args:
-      piece: a piece of a file of lines.
-      pool: the threads that decompress bz2.
     """
     if piece.end is None:
         return _whole(piece)
     return _bz2(piece, piece.end, pool) if piece.is_bz2 else _plain(piece, piece.end)
 
 
-def _whole(piece: Piece) -> Iterator[Chunk | Damage]:
+def _whole(piece: Piece) -> Iterator[Chunk]:
     try:
         with open_bytes(piece.path) as stream:
             while data := stream.read(_READ):
                 yield Chunk(data, True)
     except CorruptArchive as error:
-        yield Damage(error, max(0, file_size(piece.path) - error.position), True)
+        yield Chunk(b"", True, error.detail, max(0, file_size(piece.path) - error.position))
 
 
-def _plain(piece: Piece, end: int) -> Iterator[Chunk | Damage]:
+def _plain(piece: Piece, end: int) -> Iterator[Chunk]:
     with open_raw(piece.path) as raw:
         raw.seek(piece.start)
         left = end - piece.start
@@ -119,7 +103,7 @@ def _plain(piece: Piece, end: int) -> Iterator[Chunk | Damage]:
             left = max(0, left - len(data))
 
 
-def _bz2(piece: Piece, end: int, pool: ThreadPoolExecutor) -> Iterator[Chunk | Damage]:
+def _bz2(piece: Piece, end: int, pool: ThreadPoolExecutor) -> Iterator[Chunk]:
     with open_raw(piece.path) as raw:
         for block in bz2_blocks.read_blocks(raw, piece.start, pool, _BLOCKS_AHEAD):
             own = block.at < end * 8
@@ -127,4 +111,4 @@ def _bz2(piece: Piece, end: int, pool: ThreadPoolExecutor) -> Iterator[Chunk | D
                 yield Chunk(block.data, own)
             else:
                 error = CorruptArchive(piece.path, block.position, block.why)
-                yield Damage(error, block.lost, own)
+                yield Chunk(b"", own, error.detail, block.lost)

@@ -5,7 +5,7 @@
 | find the files | `files` | folder and globs | `SourceFile` |
 | detect the layout | `detect`, `layouts` | files of an input | `Layout` of each |
 | cut | `pieces` | file and layout | `Piece` |
-| decompress | `pieces` | `Piece` | `Chunk`, `Damage` |
+| decompress | `pieces` | `Piece` | `Chunk` |
 | split into lines | `lines` | chunks | `Lines`, `Lost` |
 | parse | `formats` | `Lines`, or a stream | `Batch`, or records |
 | batch | `records` | records | `Batch` |
@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from preprocessing.reading.archives import CorruptArchive, DecompressedStream
+from preprocessing.reading.archives import DecompressedStream
 from preprocessing.reading.files import file_size, open_bytes
 from preprocessing.reading.formats import csv, fasttext, jsonl, parquet
 from preprocessing.reading.lines import Lost, split_lines
 from preprocessing.reading.pieces import Piece, decompress
-from preprocessing.reading.records import CORRUPT_ARCHIVE, Batch, in_batches, rejected
+from preprocessing.reading.records import Batch, in_batches
 
 _LINE_PARSERS = {
     "fasttext": fasttext.make_parser,
@@ -38,11 +38,7 @@ def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
 
     A line (CSV: record, Parquet: row) is a review, a neutral or a rejected line; nothing
     disappears. Damage in a compressed file is one rejected line. In a bz2 file of lines, reading
-    continues behind the damage.
-
-    Args:
-      piece: one of `pieces.cut_file`.
-      pool: the threads that decompress.
+    continues behind the damage. The threads of `pool` decompress.
     """
     make_parser = _LINE_PARSERS.get(piece.layout.format)
     if make_parser is None:
@@ -58,12 +54,7 @@ def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
 
 def _read_stream(piece: Piece) -> Iterator[Batch]:
     """Yield the batches of a CSV or Parquet file, which is read as a whole."""
-    try:
-        stream = open_bytes(piece.path)
-    except CorruptArchive as damage:
-        yield Batch(rejected=[rejected(1, CORRUPT_ARCHIVE, damage.detail)])
-        return
-    with stream:
+    with open_bytes(piece.path) as stream:
         yield from in_batches(
             _STREAM_READERS[piece.layout.format](piece.path, stream, piece.layout)
         )

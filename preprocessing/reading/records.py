@@ -145,14 +145,12 @@ def printable(value: object) -> str:
     """Return a value as printable text of at most 200 characters, for `Rejected.detail`."""
     if isinstance(value, bytes):
         value = value[:_DETAIL_CHARACTERS].decode("utf-8", "backslashreplace")
-    if isinstance(value, str):
-        shown = "".join(
-            char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-            for char in value[:_DETAIL_CHARACTERS]
-        )
-    else:
-        shown = ascii(reprlib.repr(value))[1:-1]
-    return shown[:_DETAIL_CHARACTERS]
+    text = value if isinstance(value, str) else reprlib.repr(value)
+    shown = (
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        for char in text[:_DETAIL_CHARACTERS]
+    )
+    return "".join(shown)[:_DETAIL_CHARACTERS]
 
 
 def rejected(position: int, reason: str, value: object) -> Rejected:
@@ -161,15 +159,15 @@ def rejected(position: int, reason: str, value: object) -> Rejected:
 
 
 def text_problem(text: str) -> str | None:
-    """Return the character that a text in an Example must not have; None if there is none."""
+    """Return a text from its first NUL or lone surrogate on; None if it has none of them."""
     if "\0" in text:
-        return "a NUL character"
+        return text[text.index("\0") :]
     if text.isascii():
         return None
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        return f"the lone surrogate U+{ord(text[error.start]):04X}"
+        return text[error.start :]
     return None
 
 

@@ -117,7 +117,7 @@ def find_inputs(words: Iterable[str]) -> list[SourceFile]:
 def _files(word: str) -> Sequence[SourceFile]:
     is_local = FileSystems.get_scheme(word) is None
     if is_local and os.path.isdir(word):
-        files = match_files(word, globs.EVERYTHING, data_only=True)
+        files = match_files(word, globs.EVERYTHING)
     elif is_local and os.path.exists(word):
         # The name of an existing file may contain the special characters of a glob.
         status = os.stat(word)
@@ -126,7 +126,7 @@ def _files(word: str) -> Sequence[SourceFile]:
         base = _existing_folder(word) if is_local else globs.literal_prefix(word).rpartition("/")[0]
         files = match_files(base, word.removeprefix(base).lstrip("/"))
         if not files and not is_local and globs.is_literal(word):
-            files = match_files(word, globs.EVERYTHING, data_only=True)
+            files = match_files(word, globs.EVERYTHING)
     if not files:
         raise InputError(f"--input: {word} matches no file; give files, folders or globs")
     return files

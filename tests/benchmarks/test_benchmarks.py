@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import sample_data
-from benchmarks import reference_table, usage, whole
+from benchmarks import usage
 from benchmarks.peer_results import Result, by_peer, table
 from benchmarks.strategies import Row, scaling_efficiency, setups
 
@@ -66,14 +66,6 @@ def test_the_benchmark_of_the_beam_runners_runs(flink_jars, tmp_path):
     done = run("beam_runners", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "one / direct" in done.stdout
-
-
-@pytest.mark.parametrize("script", [whole, reference_table])
-def test_a_folder_without_reviews_is_refused(tmp_path, script, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["benchmark", "--from", str(tmp_path)])
-    with pytest.raises(SystemExit, match="2"):
-        script.main()
-    assert "no train.ft.txt.bz2, and not without .bz2" in capsys.readouterr().err
 
 
 def cells(drawn):

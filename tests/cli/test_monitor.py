@@ -7,7 +7,7 @@ import logging
 import pytest
 from rich.console import Console
 
-from cli.monitor import Watched
+from cli.monitor import Component, Watched
 from core.events import receive
 from platforms.local import events
 
@@ -48,7 +48,7 @@ def test_the_progress_of_several_files_is_summed_and_units_are_next_to_each_othe
 
 
 def test_components_wait_until_they_begin_and_are_not_run_after_a_failure():
-    state = Watched.of(["Transform", "Trainer", "Pusher"])
+    state = Watched([Component(name, "waiting") for name in ("Transform", "Trainer", "Pusher")])
     state.update({"event": "phase", "doing": "loading TFX"})
     assert [c.state for c in state.components] == ["waiting"] * 3
     assert "loading TFX" in shown(state)

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 
 from pipeline.config import PipelineConfig
 from pipeline.nodes import node_ids
+from tests.waiting import wait
 
 COMMAND = str(Path(sys.executable).with_name("amazon-reviews"))
 PIPELINE_NODES = tuple(node_ids(PipelineConfig()))
@@ -77,17 +77,6 @@ class Workspace:
     def run(self, overrides=""):
         return self.command("run", overrides=overrides)
 
-    def start(self, overrides=""):
-        """Start `amazon-reviews run`; its output has both streams."""
-        return subprocess.Popen(
-            [COMMAND, "run"],
-            env=self.env(overrides),
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
     def report(self, output):
         """Return the page of which the output of `amazon-reviews run` has the path."""
         [path] = [
@@ -127,24 +116,45 @@ class Workspace:
     def pushed(self):
         return sorted(self.serving.iterdir()) if self.serving.exists() else []
 
-    def run_and_kill(self, sign, overrides="", seconds=300):
-        """Start a run, and kill the pipeline's process with SIGKILL as soon as `sign()` is true.
+    def run_and_kill(self, sign, overrides=""):
+        """Kill a run as soon as `sign()` is true; return the output of the command."""
+        run = Run(self, overrides)
+        run.until(sign)
+        return run.end(signal.SIGKILL, code=1)
 
-        Return the output of the command, which must end by itself.
+
+class Run:
+    """`amazon-reviews run`, started and not yet ended."""
+
+    def __init__(self, workspace, overrides=""):
+        self.printed = workspace.folder / "printed"
+        with self.printed.open("w") as printed:
+            self.process = subprocess.Popen(
+                [COMMAND, "run"],
+                env=workspace.env(overrides),
+                cwd=workspace.folder,
+                stdout=printed,
+                stderr=subprocess.STDOUT,
+            )
+
+    def until(self, sign):
+        def came():
+            assert self.process.poll() is None, self.printed.read_text()
+            return sign()
+
+        wait(came, seconds=300)
+
+    def end(self, number=signal.SIGINT, code=130):
+        """Send a signal; return the output after the end of all processes of the run.
+
+        SIGKILL is sent to the pipeline's process, and the command ends by itself.
         """
-        command = self.start(overrides)
-        deadline = time.monotonic() + seconds
-        while not sign():
-            assert command.poll() is None, command.communicate()[0]
-            assert time.monotonic() < deadline, "the condition for the kill was never true"
-            time.sleep(0.05)
-        for child in _children(command.pid):
-            os.kill(child, signal.SIGKILL)
-        output, _ = command.communicate(timeout=300)
-        assert command.returncode == 1
-        return output
-
-
-def _children(pid):
-    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(child) for child in listed.split()]
+        pid = self.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for each in map(int, children) if number == signal.SIGKILL else [pid]:
+            os.kill(each, number)
+        assert self.process.wait(300) == code, self.printed.read_text()
+        wait(lambda: not any(os.path.exists(f"/proc/{child}") for child in children))
+        printed = self.printed.read_text()
+        assert "Traceback" not in printed
+        return printed

@@ -20,14 +20,6 @@ def fasttext(label, count):
     return "".join(f"__label__{label} Title {i}: some words\n" for i in range(count))
 
 
-def test_a_wrong_setting_is_2_and_one_line(tmp_path):
-    done = workspace(tmp_path, {}).run("training.epochs=none")
-    assert done.returncode == 2
-    assert done.stdout == ""
-    [line] = done.stderr.splitlines()
-    assert "training.epochs: Input should be a valid integer, not 'none'" in line
-
-
 def test_predict_without_a_pushed_model_is_2_and_one_line(tmp_path):
     done = workspace(tmp_path, {}).command("predict", "Great")
     assert done.returncode == 2

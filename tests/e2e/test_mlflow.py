@@ -94,11 +94,6 @@ def story(mlflow_server, tmp_path_factory):
     return workspace, done, load
 
 
-@pytest.fixture
-def tracked(story):
-    return story[0]
-
-
 def test_the_guide_goes_back_without_a_failed_request(mlflow_server, story):
     workspace, done, load = story
     assert [each.returncode for each in done] == [0, 3, 0, 0, 0], [each.stderr for each in done]
@@ -108,15 +103,18 @@ def test_the_guide_goes_back_without_a_failed_request(mlflow_server, story):
     assert load.failed == []
     assert (load.answers[0], load.answers[-1]) == (0, 1)
     assert mlflow_server.champion() == (first.name, 2)
-    results = [values(run["data"]["tags"])["result"] for run in mlflow_server.runs()]
-    assert results[::-1][:3] == ["pushed", "not blessed", "pushed"]
+    tags = [values(run["data"]["tags"]) for run in mlflow_server.runs()][::-1]
+    assert [of_run["result"] for of_run in tags[:3]] == ["pushed", "not blessed", "pushed"]
+    assert "0.999" in tags[1]["mlflow.note.content"]
     lines = workspace.command("models").stdout.splitlines()[1:]
     assert [line.split()[0] for line in lines] == [second.name, first.name]
     assert [line.split()[-1] for line in lines] == ["back", "served"]
     assert ["champion" in line for line in lines] == [False, True]
 
 
-def test_a_run_and_its_model_are_in_mlflow(mlflow_server, tracked):
+def test_a_run_and_its_model_are_in_mlflow_and_the_model_predicts(mlflow_server, story):
+    from mlflow import pyfunc, set_tracking_uri
+
     run = mlflow_server.runs()[-1]
     assert run["info"]["status"] == "FINISHED"
     assert values(run["data"]["params"])["training.model"] == "ngram_linear"
@@ -136,11 +134,6 @@ def test_a_run_and_its_model_are_in_mlflow(mlflow_server, tracked):
     assert len({each["digest"] for each in datasets}) == 3
     assert mlflow_server.artifacts(run) >= {"report.html", "evaluation", "model_run", "model"}
     assert "model/MLmodel" in mlflow_server.artifacts(run, "model")
-
-
-def test_the_registered_model_predicts(mlflow_server, tracked):
-    from mlflow import pyfunc, set_tracking_uri
-
     set_tracking_uri(mlflow_server.uri)
     model = pyfunc.load_model(f"models:/{NAME}@champion")
     assert [column.name for column in model.metadata.signature.inputs.inputs] == ["text"]
@@ -148,14 +141,11 @@ def test_the_registered_model_predicts(mlflow_server, tracked):
     assert answers["label"].tolist() == [1, 0]
 
 
-def test_a_run_that_is_not_blessed_says_why(mlflow_server, tracked):
-    tags = values(mlflow_server.runs("tags.result = 'not blessed'")[0]["data"]["tags"])
-    assert "0.999" in tags["mlflow.note.content"]
-
-
+@pytest.mark.exhaustive
 def test_a_killed_run_and_one_without_an_answer_are_sent_later_with_their_trials(
-    mlflow_server, tracked
+    mlflow_server, story
 ):
+    tracked, *_ = story
     known = len(mlflow_server.runs())
     tracked.run_and_kill(
         lambda: list(tracked.root.glob("checkpoints/**/*.index")), "training.epochs=80"
@@ -185,7 +175,8 @@ def test_a_killed_run_and_one_without_an_answer_are_sent_later_with_their_trials
     assert tracked.command("runs", "--send").stdout == ""
 
 
-def test_the_password_is_nowhere(mlflow_server, tracked):
+def test_the_password_is_nowhere(story):
+    tracked, *_ = story
     files = [file for file in tracked.folder.rglob("*") if file.is_file()]
     assert [file for file in files if SECRET.encode() in file.read_bytes()] == []
     refused = tracked.run(f"tracking.mlflow=http://me:{SECRET}@127.0.0.1:1")
@@ -194,7 +185,9 @@ def test_the_password_is_nowhere(mlflow_server, tracked):
     assert "MLFLOW_TRACKING_PASSWORD" in refused.stderr
 
 
-def test_a_rolled_back_model_is_not_pushed_again_but_can_be_served_again(mlflow_server, tracked):
+@pytest.mark.exhaustive
+def test_a_rolled_back_model_is_not_pushed_again_but_can_be_served_again(mlflow_server, story):
+    tracked, *_ = story
     first, second, _ = tracked.pushed()
     # A run that trains the served model registers no second version.
     unchanged = tracked.run("evaluation.min_accuracy=0.01")

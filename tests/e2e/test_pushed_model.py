@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
 
-from preprocessing import features, normalise
-from preprocessing.settings import Transform
+from preprocessing import features
 from tests.checkout import CHECKOUT
 from tests.e2e.everyday import SENTENCES
 from tests.examples import example
@@ -24,12 +23,6 @@ def pushed(first_run):
     return tf.saved_model.load(str(workspace.pushed()[0]))
 
 
-@pytest.fixture(scope="module")
-def test_examples(first_run):
-    workspace, *_ = first_run
-    return _examples(workspace, "ReviewExampleGen", "test")
-
-
 def _examples(workspace, component, split):
     """Return the serialized Examples that a component wrote."""
     uris = [a.uri for a in workspace.store().get_artifacts_by_type("Examples")]
@@ -38,27 +31,16 @@ def _examples(workspace, component, split):
     return [record.numpy() for record in tf.data.TFRecordDataset(files, "GZIP")]
 
 
-def _texts(examples):
-    return [
-        tf.train.Example.FromString(e).features.feature[features.TEXT].bytes_list.value[0]
-        for e in examples
-    ]
-
-
-def test_raw_strings_and_examples_get_the_same_answer(pushed, test_examples):
-    by_text = pushed.signatures["predict_text"](texts=tf.constant(_texts(test_examples)))
-    by_example = pushed.signatures["serving_default"](examples=tf.constant(test_examples))
+def test_examples_need_no_label_and_get_the_answer_of_their_text(pushed):
+    texts = [b"Great: loved it", b"Broke after a day"]
+    unlabelled = tf.constant([example(text=text) for text in texts])
+    by_example = pushed.signatures["serving_default"](examples=unlabelled)
+    by_text = pushed.signatures["predict_text"](texts=tf.constant(texts))
     np.testing.assert_array_equal(by_text["probability"], by_example["probability"])
     np.testing.assert_array_equal(by_text["label"], by_example["label"])
     assert by_text["probability"].dtype == tf.float32
     assert by_text["label"].dtype == tf.int64
-    assert by_text["probability"].shape == (len(test_examples),)
-
-
-def test_examples_need_no_label_to_be_predicted(pushed):
-    unlabelled = tf.constant([example(text="Great: loved it")])
-    answer = pushed.signatures["serving_default"](examples=unlabelled)
-    assert answer["label"].numpy() in ([0], [1])
+    assert by_text["probability"].shape == by_text["label"].shape == (2,)
 
 
 def test_transform_features_returns_the_features_of_the_training(finished, pushed):
@@ -75,21 +57,15 @@ def test_transform_features_returns_the_features_of_the_training(finished, pushe
     rows = zip(buckets.ravel(), ngrams, strict=True)
     answered = Counter((bucket, tuple(row[row >= 0])) for bucket, row in rows)
     assert answered == written
-    assert set(buckets.ravel()) <= {bucket.encode() for bucket in features.LENGTH_BUCKETS}
-    # The default is uni- and bigrams: each word, and each pair of neighbouring words, of the
-    # review and of each opening.
-    words = normalise.words(tf.constant(_texts(raw))).row_lengths().numpy()
-    runs = [words, *(np.minimum(words, length) for length in Transform().openings)]
-    wanted = sum(2 * run - 1 for run in runs)
-    np.testing.assert_array_equal((ngrams >= 0).sum(axis=1), wanted)
 
 
-def test_predict_scores_files_with_the_answers_of_the_signature(
-    finished, pushed, test_examples, tmp_path
-):
+def test_predict_scores_files_with_the_answers_of_the_signature(finished, pushed, tmp_path):
     """The serving check compares the signature with the evaluation, review by review."""
     workspace, _ = finished
-    texts = _texts(test_examples)
+    texts = [
+        tf.train.Example.FromString(each).features.feature[features.TEXT].bytes_list.value[0]
+        for each in _examples(workspace, "ReviewExampleGen", "test")
+    ]
     answers = pushed.signatures["predict_text"](texts=tf.constant(texts))
     source, output = tmp_path / "reviews.txt", tmp_path / "scores.parquet"
     source.write_bytes(b"\n".join(texts))

@@ -7,10 +7,9 @@ import sys
 from collections import Counter
 
 import pytest
-import tensorflow_model_analysis as tfma
 
-from preprocessing.features import LENGTH_BUCKETS
 from tests.e2e.harness import ALWAYS, PIPELINE_NODES, REPORT_ARTIFACTS
+from tests.exhaustive import exhaustive
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks, pytest.mark.xdist_group("finished")]
 
@@ -63,33 +62,6 @@ def test_a_run_stays_on_this_machine(finished, connections):
     assert not [program for program in executed if "prism" in program]
 
 
-def test_the_evaluation_has_every_metric_overall_and_by_text_length(finished):
-    workspace, _ = finished
-    evaluation = str(workspace.artifact_uri("ModelEvaluation"))
-    metrics = {
-        tuple(key.bytes_value.decode() for key in of_slice.slice_key.single_slice_keys): {
-            item.key.name: item.value for item in of_slice.metric_keys_and_values
-        }
-        for of_slice in tfma.load_metrics(evaluation)
-    }
-    slices = {bucket for (bucket,) in metrics.keys() - {()}}
-    assert len(slices) >= 3
-    assert slices <= set(LENGTH_BUCKETS)
-    counts = {key: values["example_count"].double_value.value for key, values in metrics.items()}
-    assert counts.pop(()) == sum(counts.values())
-    expected = {
-        "example_count",
-        "binary_accuracy",
-        "auc",
-        "precision",
-        "recall",
-        "specificity",
-        "negative_predictive_value",
-        "calibration",
-    }
-    assert all(values.keys() >= expected for values in metrics.values())
-
-
 def test_an_unchanged_second_run_shows_the_result_of_the_first_one(finished):
     workspace, output = finished
     before, executions = workspace.artifacts(), workspace.executions()
@@ -101,6 +73,7 @@ def test_an_unchanged_second_run_shows_the_result_of_the_first_one(finished):
     assert (workspace.artifacts(), workspace.executions()) == (before, executions)
 
 
+@pytest.mark.exhaustive
 def test_a_changed_threshold_reruns_the_evaluation_alone_and_pushes_nothing(finished):
     workspace, _ = finished
     before, executions = workspace.artifacts(), workspace.executions()
@@ -115,23 +88,26 @@ def test_a_changed_threshold_reruns_the_evaluation_alone_and_pushes_nothing(fini
     assert after - before == dict.fromkeys(kinds, 1) | REPORT_ARTIFACTS
     assert workspace.executions() == executions + Counter(COMPLETE=5, CACHED=7)
     assert len(workspace.pushed()) == 1
-    # The report of a run that was not blessed, written again.
-    file = workspace.folder / "again.html"
-    assert workspace.command("report", "--output", str(file)).stdout == f"{file}\n"
-    for page in (file.read_text(encoding="utf-8"), workspace.report(done.stdout)):
-        assert "The model is not blessed, and was not pushed." in page
-        assert "evaluation.min_accuracy requires 0.999" in page
-        assert page.count("cached</td>") == 7
+    page = workspace.report(done.stdout)
+    assert "evaluation.min_accuracy requires 0.999" in page
+    assert page.count("cached</td>") == 7
 
 
-def test_a_model_worse_than_the_served_one_is_not_pushed(finished):
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("ngram_linear", {"Trainer"}),
+        # It reads words, so the vocabulary also passes through the whole pipeline.
+        exhaustive("text_cnn", {"Transform", "Trainer"}),
+    ],
+)
+def test_a_model_worse_than_the_served_one_is_not_pushed(finished, model, expected):
     workspace, _ = finished
     # The served model is all that the comparison needs of the run that pushed it.
     shutil.rmtree(workspace.root / "Trainer" / "model")
-    # The model is hardly trained. It reads words, so the vocabulary also passes through the
-    # whole pipeline.
+    # The model is hardly trained.
     done = workspace.run(
-        "training.model=text_cnn,training.epochs=1,training.learning_rate=0.000000001,"
+        f"training.model={model},training.epochs=1,training.learning_rate=0.000000001,"
         "evaluation.min_accuracy=0.0"
     )
     assert done.returncode == 3, done.stdout + done.stderr
@@ -139,17 +115,46 @@ def test_a_model_worse_than_the_served_one_is_not_pushed(finished):
     assert "evaluation.max_accuracy_drop allows 0.01" in done.stdout
     [pushed] = workspace.pushed()
     assert f"(the baseline is version {pushed.name})" in done.stdout
-    # The page compares the model with the one that was pushed last.
-    page = workspace.report(done.stdout)
-    assert "evaluation.max_accuracy_drop allows 0.01" in page
+    # The page compares the model with the one that was pushed last; it may be written again.
+    file = workspace.folder / "again.html"
+    assert workspace.command("report", "--output", str(file)).stdout == f"{file}\n"
+    for page in (file.read_text(encoding="utf-8"), workspace.report(done.stdout)):
+        assert "The model is not blessed, and was not pushed." in page
+        assert "evaluation.max_accuracy_drop allows 0.01" in page
     row = re.search(r'<tr><th scope="row">accuracy</th>(.*?)</tr>', page, re.DOTALL)
     numbers = [float(number) for number in re.findall(r"[+-]?\d\.\d{4}", row[1])]
     value, low, high, baseline, difference = numbers
     assert low < value < high < baseline
     assert difference == pytest.approx(value - baseline, abs=2e-4)
     ran = {name for name, state in workspace.states(done.stdout).items() if state == "done"}
-    assert ran == {"Transform", "Trainer", "Evaluator", "ServingCheck", "Pusher"} | ALWAYS
+    assert ran == expected | {"Evaluator", "ServingCheck", "Pusher"} | ALWAYS
     assert len(workspace.pushed()) == 1
+
+
+@pytest.mark.parametrize("served", [exhaustive("nothing"), "part of it", exhaustive("another one")])
+def test_a_model_that_is_not_served_is_pushed_again_and_only_once(finished, served):
+    """After a run with other settings another model is served."""
+    workspace, _ = finished
+    [model] = workspace.pushed()
+    if served == "nothing":
+        shutil.rmtree(model)
+    elif served == "part of it":
+        (model / "saved_model.pb").unlink()
+    else:
+        shutil.copytree(model, model.with_name(str(int(model.name) + 1)))
+    done = workspace.run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    states = workspace.states(done.stdout)
+    assert {states.pop(name) for name in ("Pusher", *ALWAYS)} == {"done"}
+    assert set(states.values()) == {"cached"}
+    pushed = workspace.pushed()
+    assert pushed[-1] != model
+    assert f"pushed to {pushed[-1]}" in done.stdout
+
+    done = workspace.run()
+    assert workspace.states(done.stdout)["Pusher"] == "cached"
+    assert f"pushed to {pushed[-1]}" in done.stdout
+    assert workspace.pushed() == pushed
 
 
 def training(workspace):

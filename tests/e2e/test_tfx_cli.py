@@ -45,6 +45,7 @@ SHAPES = {
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_wrong_settings_end_it_with_one_line(tmp_path):
     workspace = Workspace(tmp_path, SETTINGS)
     done = tfx(workspace, *CREATE, overrides="training.epoch=3")
@@ -54,26 +55,13 @@ def test_wrong_settings_end_it_with_one_line(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runner", ["pipeline/local_runner.py", "kubeflow/runner.py"])
-def test_the_old_paths_of_the_runners_work(tmp_path, runner):
-    environ = Workspace(tmp_path, SETTINGS).env("training.epoch=3")
-    words = [sys.executable, str(ROOT / runner)]
-    done = subprocess.run(words, env=environ, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "training.epoch: unknown key, did you mean epochs?" in done.stderr.splitlines()[-1]
-
-
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("verb", "engine", "runner", "line"),
     [
-        exhaustive(
-            *("compile", "vertex", LOCAL), f"is for --engine local; set --pipeline_path {VERTEX}"
-        ),
-        exhaustive("create", "beam", LOCAL, "is for --engine local; set --engine local"),
-        exhaustive(
-            *("create", "local", VERTEX), f"is for --engine vertex; set --pipeline_path {LOCAL}"
-        ),
+        ("compile", "vertex", LOCAL, f"is for --engine local; set --pipeline_path {VERTEX}"),
+        ("create", "beam", LOCAL, "is for --engine local; set --engine local"),
+        ("create", "local", VERTEX, f"is for --engine vertex; set --pipeline_path {LOCAL}"),
     ],
 )
 def test_the_runner_of_another_engine_is_one_line_and_runs_nothing(

@@ -68,38 +68,25 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
             "training.epochs=three",
             "training.epochs: Input should be a valid integer, not 'three'",
         ),
-        ("", "training.strategy=gpu", "strategy: unknown value 'gpu', known here: auto, o"),
         ("", "training.strategy=mirorred", "unknown value 'mirorred', did you mean mirrored?"),
         ("", "epochs=3", "epochs: unknown key, did you mean training.epochs?"),
-        ("", "training.strategy=one_device,training.devices=2", "2 devices need training.strategy"),
         ("", "training.workers=2", "2 workers need training.strategy: multi_worker_mirrored"),
-        (
-            "training: {strategy: mirrored, jit_compile: true}",
-            "",
-            "training.jit_compile: true compiles the step of a single device",
-        ),
-        ("", "training.seed=4294967296", "training.seed: Input should be less than or equal to"),
         ("", "training.learning_rate=.inf", "training.learning_rate: Input should be a finite num"),
         ("", "training.hyperparameters={dropout: .nan}", "training.hyperparameters.dropout"),
         pytest.param(
             "",
-            f"name={'[' * 3000}{']' * 3000}",
+            f"name={'[' * 1200}{']' * 1200}",
             "is not a YAML value (nested too deeply)",
             id="brackets in a key",
         ),
         pytest.param(
-            f"name: {'[' * 3000}{']' * 3000}",
+            f"name: {'[' * 1200}{']' * 1200}",
             "",
             "not valid YAML: nested too deeply",
             id="brackets in the file",
         ),
         ("", "evaluation.min_accuracy=1.5", "evaluation.min_accuracy: Input should be less than"),
         ("data: {input_base: x, splits: {test: a}}", "", "splits names no train files"),
-        (
-            "data: {splits: {trian: a}}",
-            "",
-            "data.splits.trian: unknown value 'trian', did you mean train?",
-        ),
         ("- 1", "", "settings are a mapping"),
         ("a: [", "", "line 1: not valid YAML"),
         (
@@ -108,21 +95,15 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
             "config.yaml: line 5: not valid YAML: the key 'data' is in line 2 and again in line 5",
         ),
         (
-            "kubeflow:\n  tolerations:\n  - key: a\n    key: b\n",
-            "",
-            "the key 'key' is in line 3 and again in line 4",
-        ),
-        (
             "",
             "cluster.resources={Trainer: {memory: 16ki}}",
             "cluster.resources.Trainer.memory: String should match pattern",
         ),
         ("", "kubeflow.volume={claim: a, claim: b}", "kubeflow.volume: '{claim: a, claim: b}' is"),
+        ("paths: {root: 'exp[1]'}", "", "/exp[1] contains [, * or ?, which libraries match as a"),
         ("paths: {root: 'gs:/bucket/runs'}", "", "gs:/bucket/runs is not a valid URL; write gs:"),
         ("", "name='mine,training.epochs=3", """name: "'mine,training.epochs=3" is not a YAML v"""),
         ("", "training.epochs", "'training.epochs' is not KEY=VALUE"),
-        ("", "name={a: [b],cache=false", "name: '{a: [b],cache=false' is not a YAML value"),
-        ("", "training.epochs=[1}", "training.epochs: '[1}' is not a YAML value"),
         ("name: 7", "", "name: Input should be a valid string, not 7"),
         ("training: {epochs: x, model: y}", "", "(and 1 more)"),
     ],
@@ -139,11 +120,9 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path, text, overrides, message)
     [
         ("a='x,y',b=1", ["x,y", 1]),
         ("a='it''s, so',b=1", ["it's, so", 1]),
-        (r'a="say \"no\", please",b=1', ['say "no", please', 1]),
         ('a="it\'s",b=["x, y", \'z]\']', ["it's", ["x, y", "z]"]]),
         ("a={k: 'x, }', l: [1, 2]}, b = 1", [{"k": "x, }", "l": [1, 2]}, 1]),
         ("a=part[0-9].csv,b=1", ["part[0-9].csv", 1]),
-        ('a="/reviews[2018",b=1', ["/reviews[2018", 1]),
         ("a=it's,b=1]", ["it's", "1]"]),
         ("a=gs://x/1,2,,b=1,", ["gs://x/1,2", 1]),
         ("a='x,b=1',b={c: 1,d=2}", ["x,b=1", {"c": 1, "d=2": None}]),
@@ -161,8 +140,8 @@ def test_quotes_and_brackets_keep_their_commas(overrides, values):
         "training={model: text_cnn, hyperparameters: {kernel_sizes: '2,3'}}",
     ],
 )
-@pytest.mark.parametrize("text", ["", "training: {hyperparameters: {filters: 7}}"])
-def test_numbers_with_a_comma_are_one_value(tmp_path, text, override):
+def test_numbers_with_a_comma_are_one_value(tmp_path, override):
+    text = "training: {hyperparameters: {filters: 7}}"
     training = load(tmp_path, text, f"training.model=text_cnn,{override},training.seed=3").training
     assert training.hyperparameters["kernel_sizes"] == "2,3"
     assert hyperparameters(training).sizes == [2, 3]

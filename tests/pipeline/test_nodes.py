@@ -16,11 +16,7 @@ pytestmark = pytest.mark.slow
     "sections",
     [
         {},
-        {"push": {"destination": "none"}},
-        {"training": {"warm_start": True}},
-        {"training": {"tuner_trials": 2}},
         {"training": {"warm_start": True, "tuner_trials": 2}, "push": {"destination": "none"}},
-        {"data": {"statistics_examples": None}},
     ],
 )
 def test_the_nodes_are_those_of_the_pipeline_in_its_order(tmp_path, sections):

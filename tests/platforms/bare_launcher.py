@@ -3,8 +3,7 @@
 usage: bare_launcher.py PIPELINE.yaml FOLDER [NAME=VALUE ...]
 
 Each step gets what any launcher knows: names and URIs of artifacts, and parameters. The steps run
-one after the other in this process, because imports take longer than most steps. A step that has a
-folder in FOLDER has run before, and is not run again.
+one after the other in this process, because imports take longer than most steps.
 """
 
 import json
@@ -27,8 +26,7 @@ class Launcher:
         self._values = {name: each["defaultValue"] for name, each in definitions.items()} | values
 
     def run(self):
-        tasks = self._spec["root"]["dag"]["tasks"]
-        waiting = {name: task for name, task in tasks.items() if not (self._folder / name).exists()}
+        waiting = dict(self._spec["root"]["dag"]["tasks"])
         while waiting:
             ready = [name for name, task in waiting.items() if not self._needs(task) & set(waiting)]
             self._run(ready[0], waiting.pop(ready[0]))

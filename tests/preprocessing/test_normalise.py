@@ -15,22 +15,17 @@ words_of_a_text = st.lists(
 )
 
 
-def test_words_are_lower_case_and_punctuation_is_a_word():
-    [words] = normalise.words(tf.constant(["Don't buy: it BROKE!!! (twice)"])).to_list()
-    assert words == [b"don't", b"buy", b":", b"it", b"broke", b"!!!", b"(", b"twice", b")"]
-
-
-def test_letters_beyond_ascii_are_letters():
-    [words] = normalise.words(tf.constant(["ÜBER café 日本"])).to_list()
-    assert [word.decode() for word in words] == ["über", "café", "日本"]
-
-
-def test_no_word_behind_a_nul_is_lost():
-    rows = normalise.words(tf.constant(["good\0 terrible\0\0WASTE", "\0Größe\0ÄRGER"])).to_list()
-    assert [[word.decode() for word in row] for row in rows] == [
-        ["good", "terrible", "waste"],
-        ["größe", "ärger"],
-    ]
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Don't buy: it BROKE!!! (twice)", "don't buy : it broke !!! ( twice )"),
+        ("ÜBER café 日本", "über café 日本"),
+        ("good\0 terrible\0\0WASTE \0ÄRGER", "good terrible waste ärger"),
+    ],
+)
+def test_words_are_lower_case_and_punctuation_is_a_word(text, words):
+    [found] = normalise.words(tf.constant([text])).to_list()
+    assert b" ".join(found).decode() == words
 
 
 @settings(max_examples=50)
@@ -45,7 +40,7 @@ def test_words_match_a_plain_reference(texts):
     assert [[word.decode() for word in row] for row in words] == [reference(t) for t in texts]
 
 
-@settings(max_examples=50)
+@settings(max_examples=10)
 @given(st.lists(words_of_a_text, min_size=1, max_size=4), st.integers(1, 3))
 def test_an_ngram_has_the_same_id_wherever_it_stands(rows, longest):
     """The id of every n-gram equals its id in a text that has only this n-gram."""
@@ -74,8 +69,7 @@ def test_ids_stay_in_their_buckets_and_word_order_matters():
     assert ab != ba
 
 
-@pytest.mark.parametrize("opening", [1, 2, 3, 9])
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize(("opening", "number"), [(1, 0), (3, 1), (9, 0)])
 def test_the_ngrams_of_an_opening_have_another_id_there(opening, number):
     rows = [["a", "b", "c"], [], ["b"], ["c", "a", "b", "c"]]
     tokens = tf.ragged.constant(rows, dtype=tf.string, ragged_rank=1)

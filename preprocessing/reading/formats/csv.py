@@ -1,10 +1,9 @@
 """CSV: records that may span lines, read so that a broken quote loses only one line.
 
-A quote that is never closed would make the rest of a file one field. So if a record breaks the
-rules of quoting, or is still open after 1 MB or at the end of the file, only its first line is
-rejected, and reading continues at the next line. Every line then belongs to exactly one record,
-which is read or rejected. A record that is cut by damage to an archive is rejected as a whole: its
-lines alone would be misread as records.
+If a record breaks the rules of quoting, or is still open after 1 MB or at the end of the file, only
+its first line is rejected, and reading continues at the next line. Every line then belongs to
+exactly one record, which is read or rejected. A record that is cut by damage to an archive is
+rejected as a whole: its lines alone would be misread as records.
 
 The lines behind an open quote are read again. Crafted quotes could repeat this at every line, so
 from some point on these lines are rejected.
@@ -29,7 +28,6 @@ from preprocessing.reading.pieces import Chunk
 from preprocessing.reading.records import (
     BROKEN_CSV,
     CORRUPT_ARCHIVE,
-    INVALID_UTF8,
     LINE_TOO_LONG,
     NO_TEXT,
     Record,
@@ -37,8 +35,8 @@ from preprocessing.reading.records import (
     rejected,
 )
 
-# Replaces NUL inside the parser, because the csv module of Python 3.10 refuses NUL. Decoded text
-# never contains this character (undecodable bytes become U+DC80 and up).
+# Replaces NUL, which the csv module of Python 3.10 refuses. Like bytes that are not UTF-8, which
+# become U+DC80 and up, a text may not contain it, see `records.text_problem`.
 _NUL = "\udc00"
 _READ = 1 << 20
 _MAX_READ_AGAIN = 1 << 25
@@ -63,7 +61,6 @@ class _Lines:
         self._last = 0
         self._read_again = 0
         self.position = 0  # the first line of the current record
-        self.unclean = False  # whether the current record has NUL or bytes that are not UTF-8
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -80,19 +77,12 @@ class _Lines:
         self._size += len(line or b"")
         if line is None or self._size > MAX_LINE_BYTES:
             raise _TooLong(BROKEN_CSV, "a quoted field of more than 1 MB")
-        try:
-            text = line.decode()
-        except UnicodeDecodeError:
-            self.unclean, text = True, line.decode("utf-8", "surrogateescape")
-        if "\0" in text:
-            self.unclean, text = True, text.replace("\0", _NUL)
-        return text + "\n"
+        return line.decode("utf-8", "surrogateescape").replace("\0", _NUL) + "\n"
 
     def next_record(self) -> None:
         """Forget the lines of the record that was read."""
         self._taken.clear()
         self._size = 0
-        self.unclean = False
 
     def keep_first_only(self) -> Iterator[Rejected]:
         """Return to the second line of the current record, or reject its other lines."""
@@ -114,8 +104,6 @@ def _numbered_lines(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, b
         CorruptArchive: after all lines before the damage, without the line that the damage cuts.
     """
     blocks = iter(partial(stream.read, _READ), b"")
-    if dialect.ends_with_cr:
-        blocks = (data.replace(b"\r", b"\n") for data in blocks)
     for found in split_lines((Chunk(data, True) for data in blocks), 0):
         if isinstance(found, Lost):
             yield found.record.position, None
@@ -155,7 +143,7 @@ def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[
         except csv.Error as error:
             yield rejected(lines.position, BROKEN_CSV, str(error))
         else:
-            yield _clean(lines.position, fields) if lines.unclean else (lines.position, fields)
+            yield lines.position, fields
             lines.next_record()
             continue
         yield from lines.keep_first_only()
@@ -163,25 +151,18 @@ def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[
 
 
 def sampled_records(data: bytes, dialect: Dialect) -> Iterator[list[str]]:
-    """Yield the good records of a part of a CSV file that starts with a record and ends anywhere.
+    """Yield the good records at the beginning of a CSV file, of which the last one may be cut.
 
-    The end may cut a record, whose lines would be misread as records. So nothing is yielded behind
-    a quoted field that is still open at the end.
+    The lines of a cut record would be misread as records. So nothing is yielded behind a quoted
+    field that is still open at the end, unless it is that of the first review.
     """
+    count = 0
     for record in csv_records(io.BytesIO(data), dialect):
         if not isinstance(record, Rejected):
+            count += 1
             yield record[1]
-        elif record.detail == _OPEN:
+        elif record.detail == _OPEN and count > 1:
             return
-
-
-def _clean(position: int, fields: list[str]) -> tuple[int, list[str]] | Rejected:
-    data = ",".join(fields).replace(_NUL, "\0").encode("utf-8", "surrogateescape")
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return rejected(position, INVALID_UTF8, data[error.start :])
-    return rejected(position, INVALID_UTF8, "a NUL character")
 
 
 def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:

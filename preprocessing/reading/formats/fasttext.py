@@ -18,9 +18,8 @@ from preprocessing.reading.records import (
     LINE_TOO_LONG,
     NO_TEXT,
     Batch,
-    Neutral,
     Record,
-    Review,
+    make_review,
     rejected,
 )
 
@@ -99,12 +98,6 @@ def _parse(position: int, line: bytes, labels: LabelReader | None) -> Record:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         return rejected(position, INVALID_UTF8, data[error.start :])
-    if not text or text.isspace():
-        return rejected(position, NO_TEXT, "nothing after the label")
-    if "\0" in text:
-        return rejected(position, INVALID_UTF8, "a NUL character")
     if labels is not None and text.startswith("__label__"):
         return rejected(position, BAD_LABEL, "more than one label: " + text)
-    if label < 0:
-        return Neutral(position)
-    return Review(position, label, text)
+    return make_review(position, label, "", text)

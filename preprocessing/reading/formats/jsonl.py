@@ -50,8 +50,6 @@ def parse_object(position: int, line: bytes) -> dict[str, Any] | Rejected:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
         return rejected(position, INVALID_UTF8, line[error.start :])
-    if "\0" in text:
-        return rejected(position, INVALID_UTF8, "a NUL character")
     if not text or text.isspace():
         return rejected(position, NO_TEXT, "a blank line")
     try:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
-from preprocessing.reading.columns import HEADERLESS, Columns, Layout
+from preprocessing.reading.columns import HEADERLESS, Layout
 from preprocessing.reading.formats import make_record
 from preprocessing.reading.labels import LabelReader
 from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG
@@ -27,7 +27,6 @@ from preprocessing.reading.records import (
 )
 
 _ROWS = 4096
-_STEPS = 15
 _NOT_UTF8 = b"\xff"  # replaces a value whose bytes cannot be read
 _DAMAGED = (OSError, ValueError, pa.ArrowException)
 
@@ -63,37 +62,12 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, unpacked)
 
 
-def check_types(path: str, file: pq.ParquetFile, columns: Columns) -> None:
-    """Raise InputError if the title or the text is neither text nor a list of texts."""
-    for name in filter(None, columns[1:3]):
-        kind = file.schema_arrow.field(name).type
-        is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-        if pa.types.is_nested(kind.value_type if is_list else kind):
-            raise InputError(
-                f"{path}: the column {name} is of type {kind}, which is not text: write it as a "
-                "string, or set data.columns to another column"
-            )
-
-
-def label_values(file: pq.ParquetFile, name: str) -> list[Any]:
-    """Return a sample of the labels in the file, which may contain duplicates.
-
-    The sample has all labels of a few row groups from the first to the last, and the minimum and
-    maximum of every row group whose statistics are in the file. Damaged row groups are skipped.
-    """
-    found = []
-    last = file.num_row_groups - 1
-    for group in sorted({last * step // _STEPS for step in range(_STEPS + 1)} if last >= 0 else ()):
+def label_values(file: pq.ParquetFile, name: str) -> Iterator[Any]:
+    """Yield the labels in the file, with duplicates. Damaged row groups are skipped."""
+    for group in range(file.num_row_groups):
         with contextlib.suppress(*_DAMAGED):
             for batch in file.iter_batches(row_groups=[group], columns=[name]):
-                found += _values(batch.column(batch.schema.names.index(name)).unique())
-    paths = [file.schema.column(index).path for index in range(len(file.schema))]
-    for group in range(last + 1) if name in paths else ():
-        with contextlib.suppress(*_DAMAGED):
-            limits = file.metadata.row_group(group).column(paths.index(name)).statistics
-            if limits is not None and limits.has_min_max:
-                found += [limits.min, limits.max]
-    return found
+                yield from _values(batch.column(batch.schema.names.index(name)).unique())
 
 
 def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:

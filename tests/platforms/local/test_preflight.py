@@ -5,7 +5,7 @@ import pytest
 from google.auth.exceptions import DefaultCredentialsError
 
 from core.errors import ConfigError, InputError
-from pipeline.config import PipelineConfig, load_config
+from pipeline.config import PipelineConfig
 from platforms.local.preflight import check
 from tests.platforms.local.store import Metadata
 
@@ -99,9 +99,3 @@ def test_the_files_are_checked_with_the_settings_of_the_run(tmp_path):
     ]:
         with pytest.raises(InputError, match=expected):
             check(config(tmp_path, data={key: data[key] for key in data if key != name}))
-
-
-@pytest.mark.parametrize("preset", ["amazon", "reduced", "vertex", "gke"])
-def test_presets_name_their_files_exactly(preset):
-    patterns = load_config(preset, environ={}).data.splits
-    assert patterns == {"train": "train.ft.txt.bz2", "test": "test.ft.txt.bz2"}

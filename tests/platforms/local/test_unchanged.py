@@ -86,7 +86,6 @@ def test_a_run_with_the_same_code_settings_and_input_is_unchanged(finished):
         "cache=false",
         "training.warm_start=true",
         "paths.serving=gs://bucket/serving",
-        "data.input_base=gs://bucket/reviews",
         "data.input_base=null",
         f"paths.serving={__file__}",
     ],

@@ -36,19 +36,14 @@ def marks():
     return find_marks(ARCHIVE)
 
 
-def test_the_archive_has_some_blocks_at_any_bit():
-    assert len(marks()) > 5
-    assert len({mark % 8 for mark in marks()}) > 2
-
-
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.lists(st.binary(max_size=2000) | st.just(CONTENT[:250_000]), min_size=1, max_size=5))
 def test_archives_of_many_streams_are_read_whole(parts):
     found = read(b"".join(bz2.compress(part, 1) for part in parts))
     assert (content(found), damage(found)) == (b"".join(parts), [])
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(st.lists(st.integers(1, len(ARCHIVE) + len(EMPTY)), max_size=6, unique=True))
 def test_every_block_belongs_to_one_piece_wherever_a_file_is_cut(cuts):
     archive = EMPTY + ARCHIVE
@@ -71,7 +66,7 @@ def test_a_truncated_archive_gives_its_whole_blocks(cut):
     assert len(content(found)) >= max(0, whole) * 99_000
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_damage_loses_only_the_blocks_that_contain_it(seed):
     at = random.Random(seed).randrange(50, len(ARCHIVE) - 100)
     wrong = bytes(byte ^ 0xFF for byte in ARCHIVE[at : at + 64])

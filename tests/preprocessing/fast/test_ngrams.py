@@ -29,7 +29,7 @@ def expected(texts, longest, buckets, openings):
     return normalise.ngram_ids(words, longest, buckets, openings)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     texts=st.lists(TEXT.map(_encoded), min_size=1, max_size=6),
     longest=st.integers(1, 3),

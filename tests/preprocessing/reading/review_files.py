@@ -12,7 +12,8 @@ import zstandard
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from preprocessing.reading.layouts import detect_format
+from preprocessing.reading.detect import inspect
+from preprocessing.reading.layouts import _with_scale
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import Neutral, ReadOptions, Rejected, Review
@@ -38,6 +39,11 @@ def write(folder, name, data):
     path = folder / name
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     return str(path)
+
+
+def detect_format(path, options=ReadOptions()):  # noqa: B008 - it is immutable
+    """Return the layout of the only file of an input."""
+    return _with_scale([inspect(path, options)], options)[0]
 
 
 def read(path, options=None):

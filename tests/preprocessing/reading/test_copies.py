@@ -33,9 +33,6 @@ def rows(count, first=0):
 
 
 def content(kind, reviews):
-    if kind == "fasttext":
-        lines = (f"__label__{1 + r // 4} {t}: {' '.join(b.split())}\n" for r, t, b in reviews)
-        return "".join(lines).encode()
     if kind == "csv":
         return csv_text([NAMES, *reviews]).encode()
     if kind == "parquet":
@@ -54,8 +51,6 @@ def decide(folder, **patterns):
     ("kind", "suffix", "count"),
     [
         ("csv", "", 3),
-        ("csv", ".gz", 300),
-        ("fasttext", "", 40),
         ("jsonl", ".gz", 3),
         ("parquet", "", 300),
     ],
@@ -88,27 +83,21 @@ def test_copies_in_another_order_are_refused(tmp_path):
         decide(tmp_path)
 
 
-def test_files_that_repeat_a_few_phrases_are_read(tmp_path):
-    phrases = ["I use this product every day.", "It arrived in two days."]
-    for name in ("a", "b"):
-        reviews = [(1 + 4 * (n % 2), f"Title {n} of {name}", phrases[n % 2]) for n in range(100)]
-        write(tmp_path, f"{name}.csv", content("csv", reviews))
-    assert decide(tmp_path) == 2
-
-
-def test_shards_that_share_some_texts_are_read(tmp_path):
-    for shard in range(5):
-        write(tmp_path, f"{shard}.csv", content("csv", rows(60, 60 * shard)))
-    # Half of the reviews of this file are also in the first shard.
-    write(tmp_path, "5.csv", content("csv", rows(60, 30)))
-    assert decide(tmp_path) == 6
-
-
-def test_small_files_with_the_same_short_texts_are_read(tmp_path):
-    reviews = [(5, "", "Great product"), (1, "", "Broken"), (5, "", "Works as it should.")]
-    for name in ("a.csv", "b.csv"):
-        write(tmp_path, name, content("csv", reviews))
-    assert decide(tmp_path) == 2
+@pytest.mark.parametrize(
+    "reviews_of",
+    [
+        # They repeat a few phrases.
+        lambda n: [(5, "", "I use it every day."), (1, "", "It arrived in pieces.")] * 50,
+        # Half of the reviews of a file are also in the next one.
+        lambda n: rows(60, 30 * n),
+        # They have the same short texts.
+        lambda n: [(5, "", "Great product"), (1, "", "Broken"), (5, "", "Works as it should.")],
+    ],
+)
+def test_files_that_share_some_texts_are_read(tmp_path, reviews_of):
+    for number in range(4):
+        write(tmp_path, f"{number}.csv", content("csv", reviews_of(number)))
+    assert decide(tmp_path) == 4
 
 
 def test_files_of_different_splits_may_share_reviews(tmp_path):

