@@ -11,6 +11,7 @@ own, and `train` starts `python -m trainer_module.task JOB.json`.
 from __future__ import annotations
 
 import json
+import operator
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -135,15 +136,15 @@ def _print_fit_seconds(job: str) -> None:
 
 
 def _print_accuracy(model: str, test: str) -> None:
-    from serving.predictor import Predictor
+    from serving.predict_text import load_predict_text
 
-    predictor = Predictor(model)
+    predict_text = load_predict_text(model)
     reviews = read_reviews(test)
     right = total = 0
     while batch := list(islice(reviews, _BATCH)):
         labels, texts = zip(*batch, strict=True)
-        predictions = predictor.predict([text.encode() for text in texts])
-        right += sum(p.label == label for p, label in zip(predictions, labels, strict=True))
+        predicted = predict_text([text.encode() for text in texts])["label"].tolist()
+        right += sum(map(operator.eq, predicted, labels))
         total += len(labels)
     print(json.dumps({"accuracy": right / total}))
 

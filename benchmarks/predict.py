@@ -86,11 +86,11 @@ def _table(figures: dict[str, Any]) -> Table:
 
 def _ours(file: str, model: str, folder: str, _: str) -> None:
     from preprocessing.reading.records import ReadOptions
-    from serving.batch.run import Request, score_files
+    from serving.batch.run import score_files
 
     output = os.path.join(folder, "ours.csv")
     start = _start()
-    scored = score_files(Request([file], output, model, ReadOptions(), []))
+    scored = score_files([file], output, model, ReadOptions())
     _print(start, scored.reviews)
 
 

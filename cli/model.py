@@ -12,7 +12,7 @@ def last_pushed_model(config: PipelineConfig) -> str:
     """Return the folder of the last pushed model; raise a UserError if there is none."""
     from core.errors import ConfigError
     from platforms.google_cloud.credentials import find_credentials
-    from serving.predictor import latest_model
+    from serving.versions import latest_model
 
     serving = config.paths.serving
     if serving.startswith("gs://"):

@@ -9,9 +9,8 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,12 +23,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pipeline.config import PipelineConfig
-    from serving.batch.run import Summary
-    from serving.predictor import Prediction
+    from serving.answers import Prediction
+    from serving.predict_text import PredictText
 
 app = make_app()
 
-_FORMATS = ("csv", "jsonl", "parquet")
 _SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -101,13 +99,10 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
     from cli.console import silent_stderr
     from cli.model import last_pushed_model
     from core.processes import large_imports
-    from serving.answers import answer, read_arguments, read_lines
+    from serving.answers import Prediction, answer, read_arguments, read_lines
     from serving.rest.client import ask_server
 
-    # TensorFlow logs while it is imported, before it can be configured.
     with silent_stderr():
-        from serving.predictor import Predictor
-
         folder = last_pushed_model(settings)
     batches = read_arguments(texts) if texts else read_lines(sys.stdin)
     first = next(batches, None)
@@ -115,18 +110,22 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
         raise InputError("no review given: pass reviews as arguments or on standard input")
 
     @cache
-    def load() -> Predictor:
+    def load() -> PredictText:
+        # TensorFlow logs while it is imported, before it can be configured.
         with silent_stderr(), large_imports():
-            return Predictor(folder)
+            from serving.predict_text import load_predict_text
+
+            return load_predict_text(folder)
 
     def predictions(reviews: list[bytes]) -> list[Prediction]:
         found = ask_server(settings.server, folder, reviews) if texts else None
+        if found is not None:
+            return found
         with silent_stderr():
-            return load().predict(reviews) if found is None else found
+            outputs = load()(reviews)
+        return list(map(Prediction, outputs["probability"].tolist(), outputs["label"].tolist()))
 
-    def report(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
+    report = partial(print, file=sys.stderr, flush=True)
     try:
         # Rich would replace the tabs between the columns by spaces.
         return not answer(chain([first], batches), predictions, sys.stdout.buffer, report, as_json)
@@ -164,21 +163,26 @@ def _score(
     with silent_stderr():
         from pipeline.inputs import read_options
         from platforms.beam import beam_args
-        from serving.batch.run import Request, score_files
+        from serving.batch.run import score_files
 
         model = last_pushed_model(config)
     options = replace(read_options(config), id=id)
-    request = Request(inputs, target, model, options, beam_args(config))
     start = time.monotonic()
     try:
         with ShownProgress(Console(stderr=True)):
-            summary = score_files(request)
+            summary = score_files(inputs, target, model, options, beam_args(config))
     except KeyboardInterrupt:
         print("interrupted; repeat the command to continue, the work is kept", file=sys.stderr)
         raise
-    print(_counts(summary, target, time.monotonic() - start))
+    noun = "review" if summary.reviews == 1 else "reviews"
+    print(f"{summary.reviews:,} {noun} scored in {time.monotonic() - start:.1f} s: {target}")
+    if summary.resumed:
+        print(f"units that were already finished: {summary.resumed}")
     for way in summary.reading:
         print(f"read as {way}")
+    if summary.rejected:
+        reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(summary.rejected.items()))
+        print(f"rejected lines ({reasons}): {target}.rejected.jsonl")
     return not summary.rejected
 
 
@@ -188,28 +192,10 @@ def _check(inputs: Sequence[str], output: str | None) -> str:
         raise InputError("--output and --id require --input: files, folders or globs")
     if output is None:
         raise InputError("--input requires --output: give a .csv, .jsonl or .parquet file")
-    if PurePosixPath(output).suffix.lower().lstrip(".") not in _FORMATS:
-        raise InputError(f"--output: {output} must end in .csv, .jsonl or .parquet")
-    if "://" in output:
-        return output
-    path = os.path.abspath(os.path.expanduser(output))
-    if os.path.isdir(path):
-        raise InputError(f"--output: {output} is a folder; name a file")
+    path = output if "://" in output else os.path.abspath(os.path.expanduser(output))
+    if not path.lower().endswith((".csv", ".jsonl", ".parquet")) or os.path.isdir(path):
+        raise InputError(f"--output: {output} must be a .csv, .jsonl or .parquet file")
     return path
-
-
-def _counts(summary: Summary, target: str, seconds: float) -> str:
-    rejected = sum(summary.rejected.values())
-    noun = "review" if summary.reviews == 1 else "reviews"
-    line = f"{summary.reviews:,} {noun} scored in {seconds:.1f} s"
-    if summary.resumed:
-        line += f" (units that were already finished: {summary.resumed})"
-    line += f": {target}"
-    if rejected:
-        reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(summary.rejected.items()))
-        lines = "line" if rejected == 1 else "lines"
-        line += f"; {rejected:,} {lines} rejected ({reasons}): {target}.rejected.jsonl"
-    return line
 
 
 class ShownProgress(logging.Handler):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -18,11 +18,8 @@ ClusterTarget = Literal["vertex", "kubeflow"]
 """The platforms that run a compiled pipeline."""
 
 PORT_FORWARD = "kubectl port-forward -n kubeflow svc/ml-pipeline-ui 8080:80"
-"""The command that makes Kubeflow Pipelines reachable from this machine.
-
-It forwards the UI, not the API (ml-pipeline, port 8888). The UI forwards API calls to the API, and
-also serves the web page of a run.
-"""
+"""The command that makes Kubeflow Pipelines reachable from this machine. The UI forwards requests
+to the API, and also serves the web page of a run."""
 _SERVING_IMAGE = (
     "an image of TensorFlow Serving that is not older than the TensorFlow of the training, see "
     "docs/how-to/vertex.md"
@@ -114,14 +111,6 @@ def is_bucket(path: str) -> bool:
     return path.startswith("gs://")
 
 
-def _inaccessible(
-    paths: Mapping[str, str], origin: str, accessible: Callable[[str], bool], more: str = ""
-) -> Iterator[str]:
-    for key, path in paths.items():
-        if not accessible(path):
-            yield f"{key}: {path} is not accessible from {origin}; set gs://BUCKET/FOLDER{more}"
-
-
 def _inside_input(config: PipelineConfig) -> Iterator[str]:
     """Yield the folders whose files the next run would read as reviews."""
     base = (config.data.input_base or "").rstrip("/")
@@ -159,16 +148,14 @@ def _kubeflow(config: PipelineConfig) -> Iterator[str]:
         # Kubeflow's launcher requires a bucket as pipeline root, and TensorFlow reads gs:// ones.
         yield f"paths.root: {config.paths.root} is not a bucket; set gs://BUCKET/FOLDER"
     mount = f"{volume.mount.rstrip('/')}/" if volume else "no volume"
-    yield from _inaccessible(
-        places(config),
-        "the pods of Kubeflow",
-        lambda path: "://" in path or f"{path}/".startswith(mount),
-        ", or a path under kubeflow.volume.mount",
-    )
-    if config.kubeflow.training_pod:
-        yield from _unknown_fields(
-            "V1PodSpec", config.kubeflow.training_pod, "kubeflow.training_pod"
-        )
+    for key, path in places(config).items():
+        if "://" not in path and not f"{path}/".startswith(mount):
+            yield (
+                f"{key}: {path} is not accessible from the pods of Kubeflow; set "
+                "gs://BUCKET/FOLDER, or a path under kubeflow.volume.mount"
+            )
+    if pod := config.kubeflow.training_pod:
+        yield from _unknown_fields("V1PodSpec", pod, "kubeflow.training_pod")
 
 
 def _unknown_fields(kind: str, value: Any, path: str) -> Iterator[str]:
@@ -193,7 +180,9 @@ def _unknown_fields(kind: str, value: Any, path: str) -> Iterator[str]:
 
 
 def _vertex(config: PipelineConfig) -> Iterator[str]:
-    yield from _inaccessible(places(config), "Vertex AI", is_bucket)
+    for key, path in places(config).items():
+        if not is_bucket(path):
+            yield f"{key}: {path} is not accessible from Vertex AI; set gs://BUCKET/FOLDER"
     for name, resources in config.cluster.resources.items():
         gpu_type = resources.gpu_type
         if gpu_type and not re.fullmatch("[A-Z][A-Z0-9_]+", gpu_type):
@@ -201,11 +190,12 @@ def _vertex(config: PipelineConfig) -> Iterator[str]:
                 f"cluster.resources.{name}.gpu_type: {gpu_type} is not an accelerator of Vertex "
                 "AI; set one, such as NVIDIA_TESLA_T4"
             )
-    image = config.vertex.serving_image
-    if config.push.destination == "vertex" and not image:
-        yield missing("vertex.serving_image", "push.destination: vertex", _SERVING_IMAGE)
-    if config.push.destination == "vertex" and re.search(r"/prediction/tf2?-", image or ""):
-        yield (
-            f"vertex.serving_image: {image} is a prebuilt prediction container, and the newest one "
-            f"has TensorFlow 2.15, which cannot load the model. Set {_SERVING_IMAGE}"
-        )
+    if config.push.destination == "vertex":
+        image = config.vertex.serving_image or ""
+        if not image:
+            yield missing("vertex.serving_image", "push.destination: vertex", _SERVING_IMAGE)
+        if re.search(r"/prediction/tf2?-", image):
+            yield (
+                f"vertex.serving_image: {image} is a prebuilt prediction container, and the newest "
+                f"one has TensorFlow 2.15, which cannot load the model. Set {_SERVING_IMAGE}"
+            )

@@ -19,7 +19,6 @@ from pipeline.config import PipelineConfig
 from pipeline.nodes import REPORT
 from pipeline.pipeline import create_pipeline, tracking_of
 from platforms.checks import ClusterTarget
-from platforms.parameters import add_check
 from platforms.targets import make_platform
 
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
@@ -44,8 +43,7 @@ def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path
 
 
 class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
-    """TFX's compiling runner, which also writes the parts of the file that TFX's own runner
-    omits."""
+    """TFX's compiling runner, with the parts of the file that it omits."""
 
     def __init__(self, config: PipelineConfig, target: ClusterTarget, output: Path):
         super().__init__(
@@ -59,17 +57,14 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
             output_dir=str(output.parent.absolute()),
             output_filename=output.name,
         )
-        self._never_cached = _NEVER_CACHED[target]
-        self._settings = config
-        self._target = target
-        self._for_kubeflow = target == "kubeflow"
+        self._settings, self._target = config, target
 
     def run(self, pipeline: Pipeline, **arguments: Any) -> dict[str, Any]:
         """Compile `pipeline` and write the file; return the PipelineJob."""
         job = super().run(pipeline, **{**arguments, "write_out": False})
         spec = job["pipelineSpec"]
         tasks = spec["root"]["dag"]["tasks"]
-        for name in self._never_cached:
+        for name in _NEVER_CACHED[self._target]:
             if name in tasks:
                 tasks[name]["cachingOptions"] = {}
         if tracked := tracking_of(self._settings, self._target):
@@ -81,8 +76,6 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         _add_defaults(spec, pipeline)
         _add_example_gen_driver(spec)
         _use_system_types(spec)
-        if self._for_kubeflow:
-            add_check(spec, self._settings)
         self._write(job)
         return job
 
@@ -92,7 +85,7 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         if path.suffix in (".yaml", ".yml"):
             documents = [job["pipelineSpec"]]
             volume = self._settings.kubeflow.volume
-            if self._for_kubeflow and volume:
+            if self._target == "kubeflow" and volume:
                 documents.append(_platform_spec(job["pipelineSpec"], volume))
             text = yaml.safe_dump_all(documents, sort_keys=True)
         else:

@@ -12,22 +12,16 @@ import argparse
 import json
 import logging
 import os
-import runpy
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from components.properties import TRACKING
 from core import exit_codes
-from core.errors import cause
-from platforms.parameters import check_run
+from core.errors import ConfigError, cause
 
-_EXECUTOR = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
-_DRIVER = "tfx.orchestration.kubeflow.v2.file_based_example_gen.driver"
-_CLASS = "--executor_class_path"
-_INPUT, _SPEC = "--json_serialized_invocation_args", "--json_serialized_inputs_spec_args"
 _PROPERTIES = ".properties.json"
 """Follows the URI of an artifact, so the file is in no folder that a component reads."""
 _LOG = logging.getLogger(__name__)
@@ -36,38 +30,18 @@ _LOG = logging.getLogger(__name__)
 def main(arguments: Sequence[str]) -> int:
     """Run one step; return 0, 2 if the input or a setting is wrong, or 1 after another failure."""
     parser = argparse.ArgumentParser(prog="python -m platforms.entrypoint", add_help=False)
-    parser.add_argument(_CLASS)
-    parser.add_argument(_INPUT, required=True)
-    parser.add_argument(_SPEC, default="{}")
+    parser.add_argument("--executor_class_path")
+    parser.add_argument("--json_serialized_invocation_args", required=True)
+    parser.add_argument("--json_serialized_inputs_spec_args", default="{}")
     step, beam_args = parser.parse_known_args(arguments)
     name = step.executor_class_path or "ReviewExampleGen"
-    inputs_spec = json.loads(step.json_serialized_inputs_spec_args)
-    executor_input = with_own_outputs(json.loads(step.json_serialized_invocation_args))
+    executor_input = json.loads(step.json_serialized_invocation_args)
+    correct_outputs(executor_input)
     try:
         if step.executor_class_path:
-            if TRACKING in os.environ:
-                from components.run_report.tracking import check_client
-
-                check_client()
-            check_run(executor_input)
-            mended = json.dumps(with_own_inputs(executor_input, inputs_spec))
-            spec = step.json_serialized_inputs_spec_args
-            options = [_CLASS, name, _INPUT, mended, _SPEC, spec]
-            _run(_EXECUTOR, [*options, *beam_args])
-            write_properties(executor_input)
-            outputs = executor_input["outputs"]["artifacts"].values()
-            uris = [artifact["uri"] for given in outputs for artifact in given["artifacts"]]
-            delete_folder_markers(uris)
+            _execute(step, beam_args, executor_input)
         else:
-            from tfx.components.example_gen import input_processor
-
-            from components.review_example_gen.component import InputProcessor
-
-            # TFX's driver constructs the class of this name and has no argument for another class.
-            input_processor.FileBasedInputProcessor = InputProcessor
-            _run(_DRIVER, arguments)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else exit_codes.FAILED
+            _fingerprint(step)
     except Exception as error:
         message, code = _cause(error)
         _track_failure(executor_input, f"{name}: {message}")
@@ -79,24 +53,45 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _run(module: str, arguments: Sequence[str]) -> None:
-    """Run a module of TFX with command-line arguments.
+def _execute(
+    step: argparse.Namespace, beam_args: list[str], executor_input: dict[str, Any]
+) -> None:
+    """Run the executor of a step by the `main` of TFX, and correct its outputs."""
+    from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 
-    Raises:
-      SystemExit: the module exits with a code other than 0.
-    """
-    sys.argv = [module, *arguments]
-    try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
-    except SystemExit as end:
-        if end.code not in (None, 0):
-            raise
+    if TRACKING in os.environ:
+        from components.run_report.tracking import check_client
+
+        check_client()
+    inputs_spec = json.loads(step.json_serialized_inputs_spec_args)
+    for name, value in executor_input.get("inputs", {}).get("parameterValues", {}).items():
+        declared = inputs_spec.get("parameters", {}).get(name, {})
+        # All numbers of Kubeflow are floats. TFX would round them down.
+        is_integer = declared.get("parameterType") == "NUMBER_INTEGER"
+        if is_integer and isinstance(value, float) and not value.is_integer():
+            raise ConfigError(f"parameter {name}: {value} is not an integer")
+    correct_inputs(executor_input, inputs_spec)
+    step.json_serialized_invocation_args = json.dumps(executor_input)
+    kubeflow_v2_run_executor.main((step, beam_args))
+    write_properties(executor_input)
+    outputs = executor_input["outputs"]["artifacts"].values()
+    delete_folder_markers([artifact["uri"] for given in outputs for artifact in given["artifacts"]])
 
 
-def with_own_inputs(
-    executor_input: Mapping[str, Any], inputs_spec: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the ExecutorInput, with the declared type and the properties of every input artifact.
+def _fingerprint(step: argparse.Namespace) -> None:
+    """Run TFX's driver with our fingerprint of the input."""
+    from tfx.components.example_gen import input_processor
+    from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
+
+    from components.review_example_gen.component import InputProcessor
+
+    # TFX's driver constructs the class of this name and has no argument for another class.
+    input_processor.FileBasedInputProcessor = InputProcessor
+    driver.main(step)
+
+
+def correct_inputs(executor_input: dict[str, Any], inputs_spec: Mapping[str, Any]) -> None:
+    """Set the declared type and the properties of every input artifact of a step.
 
     Open-source Kubeflow passes inputs with an empty type or without one, and `kfp.local` passes
     Kubeflow's own `system.Artifact`. TFX cannot construct an artifact from any of these.
@@ -111,17 +106,15 @@ def with_own_inputs(
       inputs_spec: JSON of the `pipeline_spec.ComponentInputsSpec`; with schema 2.1 only.
     """
     declared = inputs_spec.get("artifacts", {})
-
-    def corrected(key: str, artifact: dict[str, Any]) -> dict[str, Any]:
-        type_ = declared[key]["artifactType"] if key in declared else artifact.get("type")
-        metadata = {**_properties(artifact["uri"]), **artifact.get("metadata", {})}
-        return {**artifact, "type": type_, "metadata": metadata}
-
-    return _with_artifacts(executor_input, "inputs", corrected)
+    for key, given in executor_input.get("inputs", {}).get("artifacts", {}).items():
+        for artifact in given.get("artifacts", []):
+            if key in declared:
+                artifact["type"] = declared[key]["artifactType"]
+            artifact["metadata"] = _properties(artifact["uri"]) | artifact.get("metadata", {})
 
 
-def with_own_outputs(executor_input: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the ExecutorInput, with our outputs alone, and our types in place of the platform's.
+def correct_outputs(executor_input: dict[str, Any]) -> None:
+    """Set our types of the output artifacts of a step, and remove the outputs of the platform.
 
     `platforms.compile` declares some outputs as `system.HTML` and the like, so that the platform
     shows them. TFX cannot construct these types. Outputs of other types of the platform are its
@@ -133,29 +126,14 @@ def with_own_outputs(executor_input: Mapping[str, Any]) -> dict[str, Any]:
         system: {"instanceSchema": f"title: {name}\ntype: object\n"}
         for name, system in SYSTEM_TYPES.items()
     }
-
-    def corrected(_: str, artifact: dict[str, Any]) -> dict[str, Any] | None:
-        title = artifact.get("type", {}).get("schemaTitle", "")
-        if title in own:
-            return {**artifact, "type": own[title]}
-        return None if title.startswith("system.") else artifact
-
-    return _with_artifacts(executor_input, "outputs", corrected)
-
-
-def _with_artifacts(
-    executor_input: Mapping[str, Any],
-    side: str,
-    corrected: Callable[[str, dict[str, Any]], dict[str, Any] | None],
-) -> dict[str, Any]:
-    """Return the ExecutorInput with the corrected artifacts of one side, without those of None."""
-    values = executor_input.get(side, {})
-    artifacts = {}
-    for key, given in values.get("artifacts", {}).items():
-        of_key = [corrected(key, artifact) for artifact in given.get("artifacts", [])]
-        if None not in of_key:
-            artifacts[key] = {**given, "artifacts": of_key}
-    return {**executor_input, side: {**values, "artifacts": artifacts}}
+    outputs = executor_input.get("outputs", {}).get("artifacts", {})
+    for key, given in list(outputs.items()):
+        for artifact in given.get("artifacts", []):
+            title = artifact.get("type", {}).get("schemaTitle", "")
+            if title in own:
+                artifact["type"] = own[title]
+            elif title.startswith("system."):
+                outputs.pop(key, None)
 
 
 def write_properties(executor_input: Mapping[str, Any]) -> None:

@@ -19,7 +19,6 @@ PATIENCE_SECONDS = 600.0
 
 SUCCESS_STATES = ("SUCCEEDED", "SKIPPED")
 ENDS = (*SUCCESS_STATES, "FAILED", "CANCELED", "CANCELLED")
-_NO_MESSAGE = "no error message from the cluster"
 
 
 class SubmitError(ServerError):
@@ -30,15 +29,7 @@ class SubmitError(ServerError):
 
 
 class NoResponse(SubmitError):
-    """A request without a response; a retry may succeed.
-
-    Attributes:
-      sent: True if the cluster may have received the request.
-    """
-
-    def __init__(self, message: str, sent: bool = True):
-        super().__init__(message)
-        self.sent = sent
+    """A request without a response; a retry may succeed."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +52,17 @@ class Status:
 
 @dataclass(frozen=True)
 class Run(abc.ABC):
-    """A submitted run: its web page, and the command or page with the logs of its failed tasks."""
+    """A submitted run.
+
+    Attributes:
+      name: its name.
+      tasks: the ids of the pipeline's nodes.
+      link: its web page.
+      logs: the command or page with the logs of its failed tasks.
+    """
 
     name: str
+    tasks: Sequence[str]
     link: str
     logs: str
 
@@ -81,7 +80,7 @@ class Run(abc.ABC):
         return []
 
 
-def follow(run: Run, task_names: Sequence[str], report: Report) -> int:
+def follow(run: Run, report: Report) -> int:
     """Report each change of the states of the run and its tasks until the run ends.
 
     Returns:
@@ -107,7 +106,7 @@ def follow(run: Run, task_names: Sequence[str], report: Report) -> int:
                 return exit_codes.FAILED
             else:
                 responded, retrying = time.monotonic(), False
-                tasks = _own_tasks(status, task_names)
+                tasks = _own_tasks(status, run.tasks)
                 for task in (*tasks, Task(run.name, status.state)):
                     known = task.state and not task.state.endswith("UNSPECIFIED")
                     if known and seen.get(task.name) != task.state:
@@ -131,7 +130,9 @@ def _report_failure(run: Run, status: Status, tasks: list[Task], report: Report)
     if status.state == "FAILED":
         failed = [task for task in tasks if task.state == "FAILED"]
         for each in failed or [Task(run.name, status.state, status.error)]:
-            report(f"{each.name} failed: {one_line(each.error) or _NO_MESSAGE}")
+            report(
+                f"{each.name} failed: {one_line(each.error) or 'no error message from the cluster'}"
+            )
         for line in run.last_errors():
             report(one_line(line))
     else:  # The tasks that a cancellation ends are FAILED too.
@@ -166,7 +167,7 @@ def possibly_submitted(error: NoResponse, name: str, link: str) -> SubmitError:
     )
 
 
-def one_line(text: str, longest: int = 500) -> str:
-    """Return `text` without line breaks, shortened to `longest` characters."""
+def one_line(text: str) -> str:
+    """Return `text` without line breaks, shortened to 500 characters."""
     line = " ".join(text.split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+    return line if len(line) <= 500 else line[:499] + "…"

@@ -10,6 +10,7 @@ from components.run_report.history import UNFINISHED, Run
 from core.errors import ConfigError, InputError, ServerError
 from pipeline.config import PipelineConfig
 from pipeline.pipeline import tracking_of
+from platforms.checks import cluster_name
 from platforms.local.runs import all_runs, result, setting
 
 
@@ -87,7 +88,7 @@ def send_unsent(config: PipelineConfig) -> Iterator[str]:
 def _destination(config: PipelineConfig) -> Destination:
     if config.push.destination == "vertex":
         # Google's clients take seconds to import.
-        from platforms.vertex import platform, pusher
+        from platforms.vertex.pusher import Endpoint
 
-        return pusher.Endpoint(platform.endpoint_settings(config))
+        return Endpoint(config.vertex, cluster_name(config))
     return ServingFolder(config.paths.serving)

@@ -1,55 +1,22 @@
-"""The submission of a compiled pipeline to a cluster: one run, or recurring runs on Kubeflow."""
+"""The submission of a compiled pipeline to a cluster."""
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from components.properties import RUN_PARAMETERS
 from core import exit_codes
-from core.errors import ConfigError, InputError
+from core.errors import ConfigError
+from core.settings import with_parameters
 from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget, check_endpoint, cluster_name
 from platforms.follow import Report, follow
-from platforms.parameters import check_parameters
 from platforms.targets import check_target
-
-
-@dataclass(frozen=True)
-class Package:
-    """A compiled pipeline: the PipelineSpec, and the PipelineJob around it for Vertex AI, or the
-    settings for Kubernetes."""
-
-    job: dict[str, Any]
-    spec: dict[str, Any]
-    platform: dict[str, Any]
-
-
-def read_package(file: Path) -> Package:
-    """Read what `platforms.compile` wrote: JSON for Vertex AI, YAML for Kubeflow."""
-    text = file.read_text(encoding="utf-8")
-    if file.suffix == ".json":
-        job = json.loads(text)
-        return Package(job, job["pipelineSpec"], {})
-    spec, *others = yaml.safe_load_all(text)
-    return Package({}, spec, others[0] if others else {})
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """A recurring run on Kubeflow; `cron` has five fields in UTC."""
-
-    id: str
-    name: str
-    cron: str
-    state: str
 
 
 def check_submission(config: PipelineConfig, target: ClusterTarget) -> None:
@@ -75,104 +42,63 @@ def submit(
 ) -> int:
     """Submit `package` once, report the run's name and link, and follow the run if `wait`.
 
-    `package` is the file that was compiled from `config` for `target`. A number in `parameters` may
-    be text.
+    `package` is the file that was compiled from `config` for `target`; `check_submission` has
+    checked both. A number in `parameters` may be text.
 
     Returns:
       0 if the run was submitted and, with `wait`, succeeded. 1 if the run failed or was cancelled,
       or if its status cannot be read any more. 130 after Ctrl-C, which does not stop the run.
 
     Raises:
-      ConfigError, InputError: a setting or parameter is missing or wrong, or there are no
-        credentials.
+      ConfigError, InputError: a parameter is wrong, or the cluster denies access.
       SubmitError: the cluster refused the run or did not respond.
     """
-    compiled, values, name = _prepare(config, target, package, parameters)
-    run = _client(target).start(config, compiled, values, name)
+    values = check_parameters(config, target, parameters)
+    # The name is the id of a run on Vertex AI, which has at most 128 characters.
+    suffix = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    name = f"{cluster_name(config)[:100]}-{suffix}"
+    run = _client(target).start(config, package, values, name)
     report(f"submitted {run.name}")
     report(run.link)
     if not wait:
         return exit_codes.PUSHED
-    tasks = list(compiled.spec["root"]["dag"]["tasks"])
-    return follow(run, tasks, report)
+    return follow(run, report)
 
 
-def check_cron(text: str) -> str:
-    """Return the five fields of a cron expression, separated by one space; the cluster checks them.
+def check_parameters(
+    config: PipelineConfig, target: ClusterTarget, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Check the parameters of a run like the settings that they override.
 
-    Raises:
-      ConfigError: `text` has another number of fields.
-    """
-    fields = text.split()
-    if len(fields) != 5:
-        raise ConfigError(
-            f"--schedule: {text!r} has {len(fields)} fields instead of 5: minute, hour, day of the "
-            "month, month, day of the week; `0 3 * * 1` is every Monday at 3:00 UTC"
-        )
-    return " ".join(fields)
+    The pipeline was compiled with `config`; a number may be text.
 
-
-def create_schedule(
-    config: PipelineConfig,
-    package: Path,
-    parameters: Mapping[str, Any],
-    cron: str,
-    report: Report,
-) -> None:
-    """Create a schedule of `package` with times in UTC on Kubeflow, and report its name.
-
-    Raises: see `submit` and `check_cron`.
-    """
-    times = check_cron(cron)
-    compiled, values, name = _prepare(config, "kubeflow", package, parameters)
-    _client("kubeflow").create_schedule(config, compiled, values, name, times)
-    report(f"scheduled {name}: {times} (UTC)")
-
-
-def show_schedules(config: PipelineConfig, report: Report) -> None:
-    """Report the schedules of the pipeline: one line with name, times and state for each."""
-    check_submission(config, "kubeflow")
-    found = _client("kubeflow").find_schedules(config)
-    for each in sorted(found, key=lambda schedule: schedule.name):
-        report(f"{each.name}  {each.cron}  {each.state}")
-    if not found:
-        report(f"no schedules of {cluster_name(config)}")
-
-
-def delete_schedule(config: PipelineConfig, name: str, report: Report) -> None:
-    """Delete the schedule with a name. While one of its runs is in progress, it is only disabled.
+    Returns:
+      The parameters in the types of the settings.
 
     Raises:
-      InputError: there is no such schedule.
-      SubmitError: a run is in progress, or the request failed.
+      ConfigError, InputError: there is no such parameter, a value is not allowed, the target does
+        not support it, or it requires another compiled pipeline.
     """
-    check_submission(config, "kubeflow")
-    client = _client("kubeflow")
-    ids = [each.id for each in client.find_schedules(config) if each.name == name]
-    if not ids:
-        raise InputError(f"no schedule {name}; --schedules lists them")
-    client.delete_schedules(config, name, ids)
-    report(f"deleted {name}")
+    for name in given:
+        if name not in RUN_PARAMETERS:
+            known = ", ".join(RUN_PARAMETERS)
+            raise ConfigError(
+                f"parameter {name}: the pipeline has no such parameter; known are {known}"
+            )
+    if not given:
+        return {}
+    # This import of TFX takes seconds, and most runs are submitted without a parameter.
+    from components.trainer import training_of_run
 
-
-def _prepare(
-    config: PipelineConfig, target: ClusterTarget, package: Path, parameters: Mapping[str, Any]
-) -> tuple[Package, dict[str, Any], str]:
-    """Check a submission; return the package, the values of its parameters, and a unique name.
-
-    The name is the id of a run on Vertex AI, which has at most 128 characters.
-
-    Raises: see `submit`.
-    """
-    check_submission(config, target)
-    values = check_parameters(config, target, parameters)
-    suffix = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-    return read_package(package), values, f"{cluster_name(config)[:100]}-{suffix}"
+    changed: dict[str, Any] = {}
+    for section in {RUN_PARAMETERS[name] for name in given}:
+        values = {name: given[name] for name in given if RUN_PARAMETERS[name] == section}
+        check = training_of_run if section == "training" else with_parameters
+        changed[section] = check(getattr(config, section), values)
+    check_target(config.model_copy(update=changed), target)
+    return {name: getattr(changed[RUN_PARAMETERS[name]], name) for name in given}
 
 
 def _client(target: ClusterTarget) -> Any:
-    """Return the module with `start` and the functions for schedules.
-
-    Each module imports a client library, which takes seconds.
-    """
+    """Return the module with `start`; it imports a client library, which takes seconds."""
     return import_module(f"platforms.{target}.client")

@@ -10,12 +10,17 @@ from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from core.errors import not_utf8
 from preprocessing.features import CLASSES
-from serving.predictor import Prediction
 
 MAX_LINE_BYTES = 1 << 20
 _READ_BYTES = 1 << 18
-_BATCH_LINES = 1024
 _SPACES = str.maketrans("\t\n\r", "   ")
+
+
+class Prediction(NamedTuple):
+    """The probability that a review is positive, and its label: 0 negative, 1 positive."""
+
+    probability: float
+    label: int
 
 
 class Text(NamedTuple):
@@ -35,9 +40,8 @@ class Text(NamedTuple):
 def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
     """Yield the lines of `stream` in batches, without blank lines.
 
-    A batch holds the lines that have arrived, at most 1024. So a user who types or pipes lines
-    slowly gets each prediction at once. Memory grows neither with the stream nor with the length
-    of a line.
+    A batch holds the lines that have arrived, so a user who types or pipes lines slowly gets each
+    prediction at once. Memory grows neither with the stream nor with the length of a line.
 
     Args:
       stream: standard input, of which the bytes are read; None if it is closed.
@@ -46,9 +50,11 @@ def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
     while stream and (chunk := stream.buffer.read1(_READ_BYTES)):  # type: ignore[attr-defined]
         *lines, rest = (tail + chunk).split(b"\n")
         tail = rest[: MAX_LINE_BYTES + 1]  # enough to know that the line is too long
-        yield from _batches(lines, number + 1)
+        if texts := _texts(lines, number):
+            yield texts
         number += len(lines)
-    yield from _batches([tail], number + 1)
+    if texts := _texts([tail], number):
+        yield texts
 
 
 def read_arguments(texts: Sequence[str]) -> Iterator[list[Text]]:
@@ -118,11 +124,9 @@ def _shown(text: Text) -> str:
     return text.content.decode("utf-8", "backslashreplace")
 
 
-def _batches(lines: Sequence[bytes], first: int) -> Iterator[list[Text]]:
-    found = [_text(f"line {number}", line) for number, line in enumerate(lines, first)]
-    texts = [text for text in found if text]
-    for start in range(0, len(texts), _BATCH_LINES):
-        yield texts[start : start + _BATCH_LINES]
+def _texts(lines: Sequence[bytes], before: int) -> list[Text]:
+    found = [_text(f"line {number}", line) for number, line in enumerate(lines, before + 1)]
+    return [text for text in found if text]
 
 
 def _text(source: str, line: bytes) -> Text | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from core.errors import UserError
+from core.errors import UserError, cause
 from preprocessing.fast.ngrams import NgramIds, ngram_ids
 
 PREDICT_TEXT, PREDICT_NGRAMS = "predict_text", "predict_ngrams"
@@ -22,8 +22,6 @@ _SETTINGS = "ngram_settings/.ATTRIBUTES/VARIABLE_VALUE"
 """The key of `trainer_module.export.ServedNgramModel.ngram_settings` in the model's variables."""
 _MAX_BYTES = 4 << 20
 """Most bytes of texts in one call of the model, to limit the memory for long reviews."""
-_COMPARED = 64
-"""Reviews of the first call for which both signatures must have the same answer."""
 _SAMPLE = (
     b"",
     b"It's GREAT!!! (well... 5/5), don't_miss it; 'quoted' & <b>bold</b>",
@@ -35,22 +33,17 @@ NgramSettings = tuple[int, int, tuple[int, ...]]
 """The last arguments of `ngram_ids`."""
 
 
-class DamagedModelError(UserError):
-    """A pushed model that cannot be loaded. The message names its folder."""
-
-
 class PredictText:
     """A function from texts to the outputs of `predict_text`.
 
     NumPy computes the ids of n-grams several times as fast as the operations of the model. A model
     may have been exported by a version of the code with other words or n-grams. So both signatures
-    are compared, on a sample of difficult texts and on the first reviews. If their answers are not
-    equal bit for bit, only `predict_text` is used.
+    are compared on a sample of difficult texts. If their answers are not equal bit for bit, only
+    `predict_text` is used.
 
     Attributes:
-      is_fast: whether NumPy computes the n-grams.
       ngram_settings: the longest n-gram, the number of buckets and the lengths of the openings;
-        (0, 0, ()) for a model without the signature `predict_ngrams`.
+        None if NumPy does not compute the n-grams.
     """
 
     def __init__(
@@ -59,7 +52,7 @@ class PredictText:
         by_ngrams: Callable[[NgramIds], Outputs] | None,
         folder: str,
     ):
-        """Compare the signatures on the sample.
+        """Compare the signatures.
 
         Args:
           by_text: the signature `predict_text`.
@@ -68,24 +61,25 @@ class PredictText:
         """
         self._by_text = by_text
         self._by_ngrams = by_ngrams
-        self._compared = False
-        self.is_fast = by_ngrams is not None
-        self.ngram_settings: NgramSettings = (0, 0, ())
-        if self.is_fast:
-            variables = tf.train.load_checkpoint(f"{folder}/variables/variables")
-            longest, buckets, *openings = variables.get_tensor(_SETTINGS).tolist()
-            self.ngram_settings = (longest, buckets, tuple(openings))
-            self._compare(_SAMPLE)
+        self.ngram_settings: NgramSettings | None = None
+        if by_ngrams is None:
+            return
+        variables = tf.train.load_checkpoint(f"{folder}/variables/variables")
+        longest, buckets, *openings = variables.get_tensor(_SETTINGS).tolist()
+        self.ngram_settings = (longest, buckets, tuple(openings))
+        wanted, found = by_text(_SAMPLE), self._call(_SAMPLE)
+        if not all(np.array_equal(wanted[name], found[name]) for name in wanted):
+            logging.warning(
+                "The model was exported by a version of this code with other n-grams. Its "
+                "signature predict_text is used, which is slower. Push a new model"
+            )
+            self.ngram_settings = None
 
     def __call__(self, texts: Sequence[bytes]) -> Outputs:
         """Return the outputs for texts in UTF-8. Several threads may call this method."""
-        if self.is_fast and not self._compared:
-            self._compare(texts[:_COMPARED])
-            self._compared = True
-        call = self._fast if self.is_fast else self._by_text
-        if sum(map(len, texts)) <= _MAX_BYTES:
-            return call(texts)
-        found = [call(part) for part in _parts(texts)]
+        found = [self._call(part) for part in _parts(texts)]
+        if len(found) == 1:
+            return found[0]
         return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
     def from_ngrams(self, ngrams: NgramIds) -> Outputs:
@@ -93,19 +87,10 @@ class PredictText:
         assert self._by_ngrams is not None
         return self._by_ngrams(ngrams)
 
-    def _fast(self, texts: Sequence[bytes]) -> Outputs:
+    def _call(self, texts: Sequence[bytes]) -> Outputs:
+        if self.ngram_settings is None:
+            return self._by_text(texts)
         return self.from_ngrams(ngram_ids(texts, *self.ngram_settings))
-
-    def _compare(self, texts: Sequence[bytes]) -> None:
-        if not texts:
-            return
-        by_text, by_ngrams = self._by_text(texts), self._fast(texts)
-        if not all(np.array_equal(by_text[name], by_ngrams[name]) for name in by_text):
-            logging.warning(
-                "The model was exported by a version of this code with other n-grams. Its "
-                "signature predict_text is used, which is slower. Push a new model"
-            )
-            self.is_fast = False
 
 
 def _parts(texts: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
@@ -125,15 +110,14 @@ def load_predict_text(folder: str) -> PredictText:
       folder: local folder or URL of the model.
 
     Raises:
-      DamagedModelError: the model cannot be loaded.
+      UserError: the model cannot be loaded.
     """
     try:
         return predict_text_of(tf.saved_model.load(folder), folder)
     except Exception as error:  # a damaged file can raise anything
-        problem = (str(error).strip().splitlines() or [""])[0]
-        raise DamagedModelError(
-            f"{folder}: the model cannot be loaded ({type(error).__name__}: {problem}). Push it "
-            "again, or remove this version"
+        raise UserError(
+            f"{folder}: the model cannot be loaded ({cause(error)}). Push it again, or remove this "
+            "version"
         ) from error
 
 

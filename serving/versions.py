@@ -7,10 +7,24 @@ import re
 import time
 from collections.abc import Iterator
 
+from core import exit_codes
+from core.errors import UserError
+
 MODEL_FILE = "saved_model.pb"
 """The file of a model that the Pusher copies last."""
 _GREATEST = 2**63 - 1
 """The greatest version of TensorFlow Serving, which ignores folders with a greater number."""
+
+
+class NoModelError(UserError):
+    """A serving folder without a pushed model. The message names the folder and the remedy."""
+
+    exit_code = exit_codes.BAD_INPUT
+
+    def __init__(self, serving: str):
+        super().__init__(
+            f"no model has been pushed to {serving} yet; `amazon-reviews run` trains and pushes one"
+        )
 
 
 def versions(folder: str) -> Iterator[str]:
@@ -30,6 +44,19 @@ def versions(folder: str) -> Iterator[str]:
         path = f"{folder.rstrip('/')}/{name}"
         if is_complete(path):
             yield path
+
+
+def latest_model(serving: str) -> str:
+    """Return the path of the newest complete model under the serving folder.
+
+    Raises:
+      NoModelError: the serving folder has no model.
+      OSError: the serving folder cannot be listed.
+    """
+    newest = next(versions(serving), None)
+    if newest is None:
+        raise NoModelError(serving)
+    return newest
 
 
 def next_version(folder: str) -> int:

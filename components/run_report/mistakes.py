@@ -8,7 +8,7 @@ from tfx.utils import path_utils
 
 from components.evaluator.files import read_mistakes
 from serving.explain import Part, parts, variants
-from serving.predictor import Predictor
+from serving.predict_text import load_predict_text
 
 
 class Mistake(NamedTuple):
@@ -32,10 +32,10 @@ def explain(evaluation: str, model: str) -> list[Mistake]:
       evaluation: URI of the evaluation.
       model: URI of the model.
     """
-    predictor = Predictor(path_utils.serving_model_path(model))
+    predict_text = load_predict_text(path_utils.serving_model_path(model))
     mistakes = []
     for stored in read_mistakes(evaluation):
-        predictions = predictor.predict(variants(stored["text"]))
-        effects = parts(stored["text"], [each.probability for each in predictions])
+        probabilities = predict_text(variants(stored["text"]))["probability"]
+        effects = parts(stored["text"], probabilities.tolist())
         mistakes.append(Mistake(**stored, parts=effects))
     return mistakes

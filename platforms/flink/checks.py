@@ -42,9 +42,9 @@ def check_local(config: PipelineConfig) -> None:
     Raises:
       ConfigError: Java or the jars are missing, or the cluster or the job server is not reachable.
     """
+    flink = config.beam.flink
     if config.beam.runner != "flink":
         return
-    flink = config.beam.flink
     if flink.job_endpoint:
         _check_reachable("beam.flink.job_endpoint", flink.job_endpoint)
     else:
@@ -65,9 +65,8 @@ def check_compiled(config: PipelineConfig) -> None:
     if config.beam.runner != "flink":
         return
     if not flink.job_endpoint:
-        raise ConfigError(
-            missing("beam.flink.job_endpoint", "a compiled pipeline with Flink", "HOST:PORT")
-        )
+        needed_by = "a compiled pipeline with Flink"
+        raise ConfigError(missing("beam.flink.job_endpoint", needed_by, "HOST:PORT"))
     if flink.on_this_machine:
         raise ConfigError(
             f"beam.flink.master: {flink.master} is not reachable from a container; set the address "
@@ -84,14 +83,14 @@ def check_java(flink: Flink) -> None:
     Raises:
       ConfigError: Java or the jars are missing.
     """
-    if not list(flink_jars(flink).glob(_RUNNER_JAR)):
+    jars = flink_jars(flink)
+    if not list(jars.glob(_RUNNER_JAR)):
         raise ConfigError(
-            f"beam.flink.jars: {flink_jars(flink)} contains no Flink runner of Beam; run make flink"
+            f"beam.flink.jars: {jars} contains no Flink runner of Beam; run make flink"
         )
     if not shutil.which("java"):
         raise ConfigError(
-            "beam.runner: flink requires Java 11, 17 or 21, and there is no java in PATH; install "
-            "one, such as Debian's openjdk-17-jre-headless"
+            "beam.runner: flink requires Java 11, 17 or 21, and there is no java in PATH"
         )
 
 
@@ -114,6 +113,5 @@ def _check_reachable(key: str, address: str) -> None:
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=_SECONDS).close()
-    # Python encodes the name of a host, and raises UnicodeError for a name like `a..b`.
-    except (OSError, UnicodeError) as error:
+    except OSError as error:
         raise ConfigError(f"{key}: {address} is not reachable: {error}") from None

@@ -47,17 +47,9 @@ def java_cause(message: str) -> str:
     """Return the innermost error of Java in a message or a log, or its first line."""
     lines = message.strip().splitlines() or [""]
     # The last line of a Python traceback is its error.
-    return java_error(message) or _shortened(lines[-1 if lines[0].startswith("Traceback") else 0])
-
-
-def java_error(log: str) -> str:
-    """Return the last error of Java in a log; empty if there is none."""
-    found = _JAVA_ERROR.findall(log)
-    return _shortened(found[-1]) if found else ""
-
-
-def _shortened(line: str) -> str:
-    return _FAILED_STATE.sub("", line).strip()
+    line = lines[-1 if lines[0].startswith("Traceback") else 0]
+    found = _JAVA_ERROR.findall(message)
+    return _FAILED_STATE.sub("", found[-1] if found else line).strip()
 
 
 def of_grpc(error: BaseException) -> str:

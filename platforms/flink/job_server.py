@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import re
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.cluster_settings import LOCAL
 from platforms.flink import guard
-from platforms.flink.failures import FlinkError, java_cause, java_error
+from platforms.flink.failures import FlinkError, java_cause
 
 OPEN_PACKAGES = [
     f"--add-opens=java.base/{name}=ALL-UNNAMED"
@@ -40,8 +40,6 @@ tasks, each with buffers of its own."""
 _SECONDS_TO_START = 120
 _STARTED = re.compile(r"JobService started on \S+:(\d+)\n")
 _REST = re.compile(r"Rest endpoint listening at \S+:(\d+)\n")
-_LINES = 200
-"""Lines at the end of the log in which the cause of a failure is searched for."""
 
 
 class Settings(NamedTuple):
@@ -73,11 +71,9 @@ class JobServer:
         Path(settings.logs).mkdir(parents=True, exist_ok=True)
         # Two processes may use the same folder at the same time.
         self.log = Path(settings.logs) / f"flink-job-server-{os.getpid()}.log"
-        # An earlier job server of this process wrote to the same file.
-        self._start = self.log.stat().st_size if self.log.exists() else 0
         folder = tempfile.mkdtemp(prefix="beam-flink-")
         Path(folder, "flink-conf.yaml").write_text(_configuration(settings, folder))
-        with self.log.open("ab") as sink:
+        with self.log.open("wb") as sink:
             self._process = guard.start(
                 *_command(settings, folder),
                 address="" if settings.master == LOCAL else settings.master,
@@ -94,10 +90,6 @@ class JobServer:
             raise
 
     @property
-    def alive(self) -> bool:
-        return self._process.poll() is None
-
-    @property
     def rest_address(self) -> str | None:
         """`HOST:PORT` of Flink's REST API; None before the first job on `[local]`."""
         if self._master != LOCAL:
@@ -106,24 +98,18 @@ class JobServer:
         ports = _REST.findall(self._text())
         return f"127.0.0.1:{ports[-1]}" if ports else None
 
-    def last_error(self) -> str:
-        """Return the last error of Java in the log, in one line; empty if there is none."""
-        return java_error("\n".join(self._text().splitlines()[-_LINES:]))
-
     def stop(self) -> None:
         """End the process, and with `[local]` all of Flink. A second call does nothing."""
         atexit.unregister(self.stop)
         guard.stop(self._process)
 
     def _text(self) -> str:
-        with self.log.open("rb") as file:
-            file.seek(self._start)
-            return file.read().decode(errors="replace")
+        return self.log.read_text(errors="replace")
 
     def _wait_for_port(self) -> int:
         deadline = time.monotonic() + _SECONDS_TO_START
         while time.monotonic() < deadline:
-            has_ended = not self.alive
+            has_ended = self._process.poll() is not None
             if found := _STARTED.search(self._text()):
                 return int(found[1])
             if has_ended:
@@ -134,17 +120,10 @@ class JobServer:
         )
 
 
-_servers: dict[Settings, JobServer] = {}
-_starting = threading.Lock()
-
-
+@functools.cache
 def shared_job_server(settings: Settings, prefix: str) -> JobServer:
-    """Return the job server of this process with these settings; start it if there is none."""
-    with _starting:
-        server = _servers.get(settings)
-        if server is None or not server.alive:
-            server = _servers[settings] = JobServer(settings, prefix)
-        return server
+    """Return the job server of this process with these settings."""
+    return JobServer(settings, prefix)
 
 
 def class_path(jars: str) -> str:

@@ -1,15 +1,21 @@
-"""Call Flink's REST API. This module imports only the standard library, because `guard` does."""
+"""Flink's REST API: the progress of a job, and its end. `guard` imports this module, so it imports
+no large library."""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
 import json
+import time
 import urllib.request
+from collections.abc import Callable
 from typing import Any
+
+from core import progress
 
 _SECONDS = 10
 _ENDED = ("FINISHED", "FAILED", "CANCELED")
+_METRICS = ("read-bytes", "write-bytes", "read-records", "write-records")
 # A proxy for the internet does not reach Flink.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -62,3 +68,41 @@ def _call(address: str, path: str, method: str) -> bytes:
             return content
     except http.client.HTTPException as error:
         raise OSError(f"no answer in HTTP: {error!r}") from None
+
+
+class Watch:
+    """The progress of one job.
+
+    Args:
+      name: the name of the job.
+      address: returns the REST address, or None as long as Flink has not started.
+      timeout: greatest number of seconds without progress.
+    """
+
+    def __init__(self, name: str, address: Callable[[], str | None], timeout: float):
+        self._name, self._address, self._timeout = name, address, timeout
+        self._seen: Any = None
+        self._since = time.monotonic()
+
+    def stalled(self) -> bool:
+        """Read the state of the job from Flink; return whether it made no progress for too long."""
+        state = self._state()
+        if state is not None and state != self._seen:
+            self._seen, self._since = state, time.monotonic()
+        return time.monotonic() - self._since > self._timeout
+
+    def _state(self) -> Any:
+        """Return a value that changes with any progress; None if Flink does not answer."""
+        address = self._address()
+        if address is None:
+            return None
+        try:
+            job = next((job for job in jobs(address) if job["name"] == self._name), None)
+            if job is None:
+                return None
+            tasks = job["tasks"]
+            progress.report(f"tasks at http://{address}", tasks["finished"], tasks["total"])
+            vertices = get(address, f"/jobs/{job['jid']}")["vertices"]
+        except (OSError, ValueError, KeyError):
+            return None
+        return [tasks, [[each["metrics"].get(name) for name in _METRICS] for each in vertices]]

@@ -27,7 +27,7 @@ from pipeline.cluster_settings import LOCAL
 from platforms.flink import failures, guard, rest
 from platforms.flink.failures import FlinkError
 from platforms.flink.job_server import JobServer, Settings, shared_job_server
-from platforms.flink.progress import Watch
+from platforms.flink.rest import Watch
 from platforms.flink.worker_pool import start_threads
 
 PREFIX = f"amazon-reviews-{uuid.uuid4().hex[:12]}-"
@@ -66,7 +66,6 @@ class FlinkRunner(portable_runner.PortableRunner):
         self._pool: grpc.Server | None = None
 
     def default_environment(self, options: PipelineOptions) -> environments.Environment:
-        """See PipelineRunner. Workers for LOOPBACK start here."""
         portable = options.view_as(PortableOptions)
         debug = options.view_as(DebugOptions)
         # `pip freeze` takes seconds, and nobody reads its output.
@@ -87,7 +86,6 @@ class FlinkRunner(portable_runner.PortableRunner):
             self._pool.stop(1)
 
     def default_job_server(self, options: PipelineOptions) -> job_server.JobServer:
-        """See PortableRunner. The job server is shared by all pipelines of this process."""
         own, flink = options.view_as(FlinkJobOptions), options.view_as(FlinkRunnerOptions)
         settings = Settings(own.flink_jars, flink.flink_master, flink.parallelism, own.flink_logs)
         self._server = shared_job_server(settings, PREFIX)
@@ -96,11 +94,6 @@ class FlinkRunner(portable_runner.PortableRunner):
     def run_portable_pipeline(
         self, pipeline: beam_runner_api_pb2.Pipeline, options: PipelineOptions
     ) -> runner.PipelineResult:
-        """See PortableRunner.
-
-        Raises:
-          FlinkError: the job could not be submitted.
-        """
         cleanup = contextlib.ExitStack()
         cleanup.callback(self.stop_workers)
         master = options.view_as(FlinkRunnerOptions).flink_master
@@ -175,7 +168,7 @@ class FlinkResult(runner.PipelineResult):
                 if waiting.is_alive() and watch.stalled():
                     raise FlinkError(
                         f"the Flink job made no progress for {self._seconds} s "
-                        f"(beam.flink.timeout_seconds){self._hint()}"
+                        f"(beam.flink.timeout_seconds); see {self._log()}"
                     )
         except BaseException:
             self.cancel()
@@ -189,21 +182,16 @@ class FlinkResult(runner.PipelineResult):
     def _rest_address(self) -> str | None:
         return self._server.rest_address if self._server else self._master
 
-    def _hint(self) -> str:
-        """Return the last error of the job server, and the file of its log."""
-        error = self._server.last_error() if self._server else ""
-        return (f": {error}" if error else "") + self._log()
-
     def _log(self) -> str:
-        logs = f"the logs of the TaskManagers of {self._master}"
-        return f"; see {self._server.log if self._server else logs}"
+        of_cluster = f"the logs of the TaskManagers of {self._master}"
+        return str(self._server.log) if self._server else of_cluster
 
     def _error(self, error: BaseException) -> UserError:
         if isinstance(error, grpc.RpcError):
             # The state of a job on a cluster is unknown now, and nobody would read its result.
             self.cancel()
-            return FlinkError(f"the Flink job server ended before the job{self._hint()}")
+            return FlinkError(f"the Flink job server ended before the job; see {self._log()}")
         message = str(error)
         return failures.cause(message) or FlinkError(
-            f"the Flink job failed: {failures.java_cause(message)}{self._log()}"
+            f"the Flink job failed: {failures.java_cause(message)}; see {self._log()}"
         )

@@ -38,7 +38,6 @@ LIBRARIES = [
 ]
 """Only libraries: the workers import this package themselves, because a checkout may change."""
 _SECONDS_TO_START = 300.0
-"""The imports take ten CPU seconds, on a machine that may have other work."""
 _SECONDS_TO_END = 5.0
 _SECONDS_TO_ANSWER = 60
 
@@ -100,10 +99,8 @@ def _problem(worker: ForkServerProcess, received: connection.Connection) -> str:
 def _work(worker_id: str, url: str, ready: connection.Connection) -> None:
     """Run a worker until its TaskManager closes the connection.
 
-    Args:
-      worker_id: its id.
-      url: `HOST:PORT` of the provision service.
-      ready: receives an empty text when the libraries are imported, or the error in one line.
+    The provision service of the TaskManager is at `url`. `ready` receives an empty text when the
+    libraries are imported, or the error in one line.
     """
     threading.Thread(target=_end_with_pool, daemon=True).start()
     # A collection would write to the pages of the imported objects, which then are not shared.

@@ -49,7 +49,7 @@ def retrying() -> dict[str, Any]:
     """Return the arguments of a read-only request, which is retried for SILENCE_SECONDS."""
 
     def log(error: Exception) -> None:
-        logging.warning("No response from Vertex AI; retrying: %s", one_line(error))
+        logging.warning("No response from Vertex AI; retrying: %s", error)
 
     retry = Retry(
         if_exception_type(*TRANSIENT),
@@ -75,21 +75,13 @@ def errors_in_one_line(action: str) -> Iterator[None]:
         yield
     except (exceptions.Forbidden, exceptions.Unauthorized) as error:
         raise InputError(
-            f"Vertex AI denies the permission to {action}: {one_line(error)} This requires "
+            f"Vertex AI denies the permission to {action}: {error} This requires "
             "roles/aiplatform.user in vertex.project, and roles/iam.serviceAccountUser on the "
             "account in vertex.service_account"
         ) from None
     except exceptions.TooManyRequests as error:
-        raise ApiError(f"Vertex AI has no quota to {action}: {one_line(error)}") from None
+        raise ApiError(f"Vertex AI has no quota to {action}: {error}") from None
     except _REFUSED as error:
-        raise InputError(f"Vertex AI refuses to {action}: {one_line(error)}") from None
+        raise InputError(f"Vertex AI refuses to {action}: {error}") from None
     except (exceptions.GoogleAPICallError, exceptions.RetryError, GoogleAuthError) as error:
-        raise ApiError(f"Vertex AI failed to {action}: {one_line(error)}") from None
-
-
-def one_line(error: Exception) -> str:
-    """Return the message of a client's exception without line breaks."""
-    if isinstance(error, exceptions.RetryError):
-        # `message` has only the timeout; `str` also has the last error.
-        return " ".join(str(error).split())
-    return " ".join(str(getattr(error, "message", None) or error).split())
+        raise ApiError(f"Vertex AI failed to {action}: {error}") from None

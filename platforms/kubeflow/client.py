@@ -1,4 +1,4 @@
-"""Runs and recurring runs on Kubeflow Pipelines, by the REST API of its server.
+"""Runs on Kubeflow Pipelines, by the REST API of its server.
 
 `kfp.Client` is not used. Its requests have no timeout, its check of a server that is down takes
 half a minute and prints five tracebacks, and it has no answer to a lost response.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -16,23 +17,19 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from urllib3 import exceptions as urllib3_exceptions
+import urllib3
+import yaml
+from kubernetes.client import CoreV1Api
+from kubernetes.client.exceptions import ApiException
 
-from core.errors import ConfigError
+from components.review_example_gen.inputs import OPTIONS_KEY, SAMPLE, Options, input_folder
+from core.errors import ConfigError, InputError
 from pipeline.config import PipelineConfig
+from pipeline.inputs import input_files
 from platforms.checks import PORT_FORWARD, cluster_name
-from platforms.follow import (
-    ENDS,
-    NoResponse,
-    Run,
-    Status,
-    SubmitError,
-    Task,
-    possibly_submitted,
-)
-from platforms.kubeflow.failed_pods import last_errors, log_command
-from platforms.kubeflow.input_cache import enable_input_cache
-from platforms.submission import Package, Schedule
+from platforms.follow import NoResponse, Run, Status, SubmitError, Task, possibly_submitted
+from platforms.training_jobs.client import connect as connect_to_kubernetes
+from preprocessing.reading.files import find_sources, fingerprint
 
 CONNECT_AND_READ_SECONDS = (5.0, 60.0)
 HEALTH_SECONDS = (5.0, 10.0)
@@ -41,8 +38,15 @@ UI_VARIABLE = "KF_PIPELINES_UI_ENDPOINT"
 TOKEN_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
 """The file with the token of a user; the variables are those of `kfp.Client`."""
 _TOKEN_OF_POD = "/var/run/secrets/kubeflow/pipelines/token"
-_API, _OLD_API, _HEALTH = "apis/v2beta1", "apis/v1beta1", "apis/v2beta1/healthz"
+_API = "apis/v2beta1"
 _EQUALS = 1
+_KUBERNETES_SECONDS = (3.0, 10.0)
+_LINES = 100
+_FAILED = "status.phase=Failed"
+_CONTAINER = "main"
+"""The container of a step; the others of its pod belong to Argo."""
+_ERROR = re.compile(r"^(?!Error: exit status)[\w.]+: .+", re.MULTILINE)
+"""A line of our entry point or the last line of a traceback, in contrast to one of the launcher."""
 
 
 class Refused(SubmitError):
@@ -78,14 +82,14 @@ class Api:
         try:
             response = self._session.request(
                 method,
-                f"{self.endpoint}/{path}",
+                f"{self.endpoint}/{_API}/{path}",
                 params=query,
                 json=body,
                 headers={"Authorization": f"Bearer {token}"} if token else {},
                 timeout=timeout,
             )
         except requests.RequestException as error:
-            raise no_response(error) from None
+            raise NoResponse(_reason(error)) from None
         status, text = response.status_code, response.text
         try:
             answer = response.json()
@@ -110,38 +114,20 @@ class KubeflowRun(Run):
     namespace: str
 
     def status(self) -> Status:
-        run = self.api("GET", f"{_API}/runs/{self.run_id}")
+        run = self.api("GET", f"runs/{self.run_id}")
         details = run.get("run_details") or {}
         tasks = tuple(
             Task(task.get("display_name") or "", task.get("state") or "", _message(task))
             for task in details.get("task_details") or []
         )
-        cancelled = run.get("state") == "FAILED" and self._is_cancelled(run)
-        return Status("CANCELED" if cancelled else run.get("state") or "", tasks, _message(run))
+        return Status(run.get("state") or "", tasks, _message(run))
 
     def last_errors(self) -> list[str]:
         return last_errors(self.namespace, self.run_id)
 
-    def _is_cancelled(self, run: dict[str, Any]) -> bool:
-        """Return whether a run whose state is FAILED was cancelled.
 
-        Kubeflow cancels a run by the deadline 0 of its Workflow, which only an older version of the
-        API returns. The history of the states has CANCELING only if it lasted for some seconds.
-        """
-        if any(each.get("state") == "CANCELING" for each in run.get("state_history") or []):
-            return True
-        try:
-            answer = self.api("GET", f"{_OLD_API}/runs/{self.run_id}")
-        except Refused:
-            return False
-        workflow = json.loads(answer.get("pipeline_runtime", {}).get("workflow_manifest", "{}"))
-        return bool(workflow.get("spec", {}).get("activeDeadlineSeconds") == 0)
-
-
-def start(
-    config: PipelineConfig, package: Package, values: dict[str, Any], name: str
-) -> KubeflowRun:
-    """Submit the pipeline as a run called `name`; return when the server has accepted it.
+def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: str) -> KubeflowRun:
+    """Submit a compiled pipeline as a run called `name`; return when the server has accepted it.
 
     Raises:
       ConfigError: `kubeflow.endpoint` does not respond, is not the API, or denies access.
@@ -149,122 +135,89 @@ def start(
     """
     api, experiment_id = connect(config)
     runs = f"{os.environ.get(UI_VARIABLE, api.endpoint).rstrip('/')}/#/runs"
-    enable_input_cache(config, package, values)
-    with _readable_errors(config, name, runs):
-        run_id = api(
-            "POST", f"{_API}/runs", _submission(config, package, values, name, experiment_id)
-        )["run_id"]
-    namespace = config.kubeflow.namespace
-    link, logs = f"{runs}/details/{run_id}", log_command(namespace, run_id)
-    return KubeflowRun(name, link, logs, api, run_id, namespace)
-
-
-def create_schedule(
-    config: PipelineConfig, package: Package, values: dict[str, Any], name: str, cron: str
-) -> None:
-    """Create a recurring run; see `platforms.submission.create_schedule`.
-
-    Each run reads the input files, without the cache: they may change between the runs.
-    """
-    api, experiment_id = connect(config)
-    recurring = {
-        **_submission(config, package, values, name, experiment_id),
-        # Kubeflow has six fields: the additional first field is the second of the minute.
-        "trigger": {"cron_schedule": {"cron": f"0 {cron}"}},
-        # A run that is late is not repeated for each time that it missed.
-        "no_catchup": True,
-        "max_concurrency": "1",
-        "mode": "ENABLE",
+    # The second document has the settings for Kubernetes, if there are any.
+    spec, *others = yaml.safe_load_all(package.read_text(encoding="utf-8"))
+    document = {"pipeline_spec": spec, "platform_spec": others[0]} if others else spec
+    tasks = spec["root"]["dag"]["tasks"]
+    if config.cache:
+        _enable_input_cache(config, tasks["ReviewExampleGen"], values)
+    else:
+        for task in tasks.values():
+            task["cachingOptions"] = {"enableCache": False}
+    run = {
+        "display_name": name,
+        "experiment_id": experiment_id,
+        "pipeline_spec": document,
+        "runtime_config": {"parameters": values, "pipeline_root": config.paths.root},
+        "service_account": config.kubeflow.service_account or "",
     }
-    with _readable_errors(config, name, api.endpoint):
-        api("POST", f"{_API}/recurringruns", recurring)
-
-
-def find_schedules(config: PipelineConfig) -> list[Schedule]:
-    api, experiment_id = connect(config)
     with _readable_errors(config):
-        return [
-            Schedule(
-                id=each["recurring_run_id"],
-                name=each["display_name"],
-                cron=each["trigger"].get("cron_schedule", {}).get("cron", "").removeprefix("0 "),
-                state=each.get("status", "").lower(),
-            )
-            for each in _list(api, "recurringRuns", experiment_id)
-        ]
+        try:
+            run_id = api("POST", "runs", run)["run_id"]
+        except NoResponse as error:
+            raise possibly_submitted(error, name, runs) from None
+    namespace = config.kubeflow.namespace
+    link, logs = f"{runs}/details/{run_id}", _log_command(namespace, run_id)
+    return KubeflowRun(name, list(tasks), link, logs, api, run_id, namespace)
 
 
-def delete_schedules(config: PipelineConfig, name: str, ids: list[str]) -> None:
-    """Disable recurring runs, and delete them if none of their runs is in progress.
+def _enable_input_cache(
+    config: PipelineConfig, task: dict[str, Any], values: Mapping[str, Any]
+) -> None:
+    """Enable the cache for the task ReviewExampleGen, if this machine can list the input.
 
-    Kubeflow deletes the Workflow of a run together with its recurring run, and the API would then
-    show the run as running for ever.
+    The cache key of Kubeflow consists of the parameters of a step and the ids of its input
+    artifacts. Kubeflow runs no driver of an ExampleGen, so the key does not depend on the raw
+    files, and the compiled pipeline disables the cache for ReviewExampleGen. Its Examples are then
+    a new artifact in every run, so no later step is a cache hit either. Therefore this function
+    adds the fingerprint of the files to the parameters of the step.
+    """
+    base = values.get("input_base") or config.data.input_base or SAMPLE
+    try:
+        found = _input_fingerprint(config, base)
+    except InputError as error:
+        # Possibly only the pods can access the input.
+        logging.getLogger(__name__).warning(
+            "The input cannot be listed from this machine, so the run reads it again: %s", error
+        )
+        return
+    value = task["inputs"]["parameters"][OPTIONS_KEY]["runtimeValue"]
+    options = Options.model_validate_json(value["constant"])
+    changed = options.model_copy(update={"input_fingerprint": found})
+    value["constant"] = changed.model_dump_json()
+    task["cachingOptions"] = {"enableCache": True}
+
+
+def _input_fingerprint(config: PipelineConfig, input_base: str) -> str:
+    """Return a hash of the input files: their groups, paths, sizes and modification times.
 
     Raises:
-      SubmitError: a run is in progress.
+      InputError: the files cannot be listed from this machine.
     """
-    api, experiment_id = connect(config)
-    with _readable_errors(config):
-        for each in ids:
-            api("POST", f"{_API}/recurringruns/{each}:disable")
-        for run in _list(api, "runs", experiment_id):
-            if run.get("recurring_run_id") in ids and run.get("state") not in ENDS:
-                raise SubmitError(
-                    f"{name} is disabled, but not deleted, because that would end its run "
-                    f"{run['display_name']} ({run['run_id']}); repeat the command after the end of "
-                    "the run, or terminate the run first"
-                )
-        for each in ids:
-            api("DELETE", f"{_API}/recurringruns/{each}")
+    folder = input_folder(input_base)
+    sources = find_sources(folder, input_files(config)[1])
+    if input_base == SAMPLE:
+        # Copies of the sample differ in their modification time, not in their content.
+        sources = [source._replace(modified=0.0) for source in sources]
+    return fingerprint(folder, sources)
 
 
 def connect(config: PipelineConfig) -> tuple[Api, str]:
     """Return the API, and the id of the experiment of the pipeline, which is created if missing."""
     api, name = Api(config), cluster_name(config)
     with _readable_errors(config):
-        health = api("GET", _HEALTH, timeout=HEALTH_SECONDS)
+        health = api("GET", "healthz", timeout=HEALTH_SECONDS)
         if health.get("apiServerReady") is False:
             raise NoResponse("503 the UI responds, but its API server is not ready")
         # A single-user server refuses requests with a namespace.
         users = {"namespace": config.kubeflow.namespace} if health.get("multi_user") else {}
         by_name = {"operation": _EQUALS, "key": "display_name", "stringValue": name}
         query = {"filter": json.dumps({"predicates": [by_name]}), **users}
-        found = api("GET", f"{_API}/experiments", query=query).get("experiments")
+        found = api("GET", "experiments", query=query).get("experiments")
         if found:
             return api, found[0]["experiment_id"]
-        created = api("POST", f"{_API}/experiments", {"display_name": name, **users})
+        created = api("POST", "experiments", {"display_name": name, **users})
         return api, created["experiment_id"]
-
-
-def _submission(
-    config: PipelineConfig,
-    package: Package,
-    values: dict[str, Any],
-    name: str,
-    experiment_id: str,
-) -> dict[str, Any]:
-    """Return the fields that a run and a recurring run share."""
-    spec, platform = package.spec, package.platform
-    if not config.cache:
-        for task in spec["root"]["dag"]["tasks"].values():
-            task["cachingOptions"] = {"enableCache": False}
-    return {
-        "display_name": name,
-        "experiment_id": experiment_id,
-        "pipeline_spec": {"pipeline_spec": spec, "platform_spec": platform} if platform else spec,
-        "runtime_config": {"parameters": values, "pipeline_root": config.paths.root},
-        "service_account": config.kubeflow.service_account or "",
-    }
-
-
-def _list(api: Api, kind: str, experiment_id: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a kind in the experiment, from all pages of the list."""
-    page: str | None = ""
-    while page is not None:
-        query = {"experiment_id": experiment_id, "page_size": 100, "page_token": page}
-        answer = api("GET", f"{_API}/{kind.lower()}", query=query)
-        yield from answer.get(kind) or []
-        page = answer.get("next_page_token") or None
 
 
 def _token() -> str | None:
@@ -280,38 +233,25 @@ def _token() -> str | None:
     return None
 
 
-def no_response(error: requests.RequestException) -> NoResponse:
-    """Convert an exception of requests, whose cause is that of urllib3."""
+def _reason(error: requests.RequestException) -> str:
+    """Return the message of the exception of urllib3 that caused one of requests."""
     cause: Any = error.args[0] if error.args else error
-    cause = getattr(cause, "reason", None) or cause
-    never_sent = isinstance(
-        cause,
-        urllib3_exceptions.NewConnectionError
-        | urllib3_exceptions.ConnectTimeoutError
-        | urllib3_exceptions.SSLError,
-    )
     # The message of urllib3 starts with the repr of the connection.
-    return NoResponse(re.sub(r"^(<.*?>|\w+\(.*?\)): ", "", str(cause)), sent=not never_sent)
+    return re.sub(r"^(<.*?>|\w+\(.*?\)): ", "", str(getattr(cause, "reason", None) or cause))
 
 
 @contextlib.contextmanager
-def _readable_errors(config: PipelineConfig, name: str = "", link: str = "") -> Iterator[None]:
-    """Convert the errors of the API to errors that name the setting to check.
-
-    A request that creates something has its name, and a link to the page that shows it.
-    """
+def _readable_errors(config: PipelineConfig) -> Iterator[None]:
+    """Convert the errors of the API to errors that name the setting to check."""
     settings = config.kubeflow
     at = f"kubeflow.endpoint: {settings.endpoint}"
     try:
         yield
     except NoResponse as error:
-        if not error.sent:
-            raise ConfigError(
-                f"{at} is unreachable ({error}). Check that Kubeflow Pipelines runs there; from "
-                f"outside the cluster run `{PORT_FORWARD}`"
-            ) from None
-        problem = NoResponse(f"{at}: {error}")
-        raise (possibly_submitted(problem, name, link) if name else problem) from None
+        raise ConfigError(
+            f"{at} is unreachable ({error}). Check that Kubeflow Pipelines runs there; from "
+            f"outside the cluster run `{PORT_FORWARD}`"
+        ) from None
     except Refused as error:
         remedies = {
             401: f"{at} requires authentication ({error}). Set {TOKEN_VARIABLE} to a file with a "
@@ -330,3 +270,43 @@ def _readable_errors(config: PipelineConfig, name: str = "", link: str = "") -> 
 
 def _message(task_or_run: dict[str, Any]) -> str:
     return (task_or_run.get("error") or {}).get("message") or ""
+
+
+def _log_command(namespace: str, run_id: str) -> str:
+    """Return the command that shows the end of the log of each failed step."""
+    return (
+        f"kubectl get pods -n {namespace} -l pipeline/runid={run_id} --field-selector={_FAILED} "
+        f"-o name | xargs -I POD kubectl logs -n {namespace} POD -c {_CONTAINER} --tail={_LINES}"
+    )
+
+
+def last_errors(namespace: str, run_id: str) -> list[str]:
+    """Return `POD: ERROR` for each failed step; none if this machine cannot read the pods.
+
+    The API of Kubeflow Pipelines has no error message of a failed step, and what it calls
+    `pod_name` is the id of a node of the Workflow. Kubernetes has the pods and their logs.
+    """
+    try:
+        api = CoreV1Api(connect_to_kubernetes())
+        failed = api.list_namespaced_pod(
+            namespace,
+            label_selector=f"pipeline/runid={run_id}",
+            field_selector=_FAILED,
+            _request_timeout=_KUBERNETES_SECONDS,
+        )
+        errors = []
+        for pod in failed.items:
+            log = api.read_namespaced_pod_log(
+                pod.metadata.name,
+                namespace,
+                container=_CONTAINER,
+                tail_lines=_LINES,
+                _preload_content=False,
+                _request_timeout=_KUBERNETES_SECONDS,
+            )
+            found = _ERROR.findall(log.data.decode(errors="replace"))
+            if found:
+                errors.append(f"{pod.metadata.name}: {found[-1]}")
+        return errors
+    except (InputError, ApiException, urllib3.exceptions.HTTPError):
+        return []

@@ -18,7 +18,7 @@ from pipeline.config import PipelineConfig, load_config
 from platforms.local import events
 from platforms.local.places import lock_root
 from platforms.local.preflight import check
-from platforms.tfx_command import check_engine
+from platforms.targets import check_engine
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ from google.protobuf.duration_pb2 import Duration
 from core import exit_codes
 from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
-from platforms.google_cloud.api import ApiError, errors_in_one_line, one_line, retrying
+from platforms.google_cloud.api import ApiError, errors_in_one_line, retrying
 from platforms.training_jobs.job import (
     JobAborted,
     JobFailed,
@@ -197,6 +197,4 @@ def _cancel(client: Any, parent: str, label: str) -> None:
                 with errors_in_one_line("cancel the training"):
                     client.cancel_custom_job(name=job.name, **options)
     except (InputError, ApiError) as error:
-        logging.error(
-            "A CustomJob with the label %s=%s may still run: %s", LABEL, label, one_line(error)
-        )
+        logging.error("A CustomJob with the label %s=%s may still run: %s", LABEL, label, error)

@@ -3,12 +3,14 @@
 `@component` reads the annotations, which `from __future__ import annotations` would make strings.
 """
 
+import json
+
 from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
 from tfx.types import standard_artifacts
 
 from components.baseline import provide_baseline
-from platforms.vertex.pusher import Endpoint, EndpointSettings
+from platforms.vertex.pusher import Endpoint
 
 
 @component
@@ -22,11 +24,11 @@ def DeployedBaseline(
     It must not be cached, because its output depends on the endpoint.
 
     Args:
-      endpoint: `EndpointSettings` as JSON.
+      endpoint: the arguments of `Endpoint.of` as JSON.
       model: a copy of the served model, or a record that there is none.
       candidate: the model that is compared with the baseline.
 
     Raises:
       InputError: the served model is damaged, or Vertex AI refuses a setting.
     """
-    provide_baseline(Endpoint(EndpointSettings.model_validate_json(endpoint)), model, candidate)
+    provide_baseline(Endpoint.of(**json.loads(endpoint)), model, candidate)

@@ -6,8 +6,9 @@ The import of its generated clients, `aiplatform_v1`, takes 1.5 s.
 
 from __future__ import annotations
 
-import json
+import contextlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from google.api_core import exceptions
@@ -19,11 +20,10 @@ from google.cloud.aiplatform_v1.services.pipeline_service import PipelineService
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
-from platforms.follow import NoResponse, Run, Status, Task, one_line, possibly_submitted
+from platforms.follow import NoResponse, Run, Status, Task, possibly_submitted
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import REQUEST_SECONDS, TRANSIENT, errors_in_one_line
 from platforms.google_cloud.credentials import LOGIN, find_credentials
-from platforms.submission import Package
 
 RETRY_SECONDS = 30.0
 """Seconds for which a submission is repeated. The request contains the id of the run, so a repeated
@@ -44,7 +44,7 @@ def check_credentials(config: PipelineConfig) -> None:
     try:
         credentials.refresh(Request())
     except TransportError as error:
-        raise NoResponse(f"the credentials cannot be refreshed: {error}", sent=False) from None
+        raise NoResponse(f"the credentials cannot be refreshed: {error}") from None
     except RefreshError as error:
         raise ConfigError(
             f"vertex.project: the Google Cloud credentials are not valid ({error}); run {LOGIN}"
@@ -66,8 +66,8 @@ class VertexRun(Run):
         return Status(state, tuple(_task(detail) for detail in details), job.error.message)
 
 
-def start(config: PipelineConfig, package: Package, values: dict[str, Any], name: str) -> VertexRun:
-    """Submit the pipeline as a run with the id `name`; return when Vertex AI has accepted it.
+def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: str) -> VertexRun:
+    """Submit a compiled pipeline as a run with the id `name`; return when Vertex AI accepted it.
 
     Raises:
       InputError: no permission, or Vertex AI refused the run.
@@ -81,32 +81,23 @@ def start(config: PipelineConfig, package: Package, values: dict[str, Any], name
     )
     client = vertex_api.connect(PipelineServiceClient, vertex.region or "")
     job = _pipeline_job(config, package, values, name)
-    attempts: list[Exception] = []
-    retry = Retry(
-        if_exception_type(*TRANSIENT),
-        maximum=8.0,
-        timeout=RETRY_SECONDS,
-        on_error=attempts.append,
-    )
+    retry = Retry(if_exception_type(*TRANSIENT), maximum=8.0, timeout=RETRY_SECONDS)
     request = {"parent": parent, "pipeline_job": job, "pipeline_job_id": name}
     try:
-        with errors_in_one_line("submit the run"):
-            try:
-                client.create_pipeline_job(request=request, retry=retry, timeout=REQUEST_SECONDS)
-            except exceptions.AlreadyExists:
-                # No other run has this id: an earlier attempt succeeded, and its response was lost.
-                if not attempts:
-                    raise
+        # No other run has this id: an earlier attempt succeeded, and its response was lost.
+        with errors_in_one_line("submit the run"), contextlib.suppress(exceptions.AlreadyExists):
+            client.create_pipeline_job(request=request, retry=retry, timeout=REQUEST_SECONDS)
     except NoResponse as error:
         raise possibly_submitted(error, name, link) from None
-    return VertexRun(name, link, link, client, f"{parent}/pipelineJobs/{name}")
+    tasks = list(job.pipeline_spec["root"]["dag"]["tasks"])
+    return VertexRun(name, tasks, link, link, client, f"{parent}/pipelineJobs/{name}")
 
 
 def _pipeline_job(
-    config: PipelineConfig, package: Package, values: dict[str, Any], name: str
+    config: PipelineConfig, package: Path, values: dict[str, Any], name: str
 ) -> types.PipelineJob:
     vertex = config.vertex
-    job = types.PipelineJob.from_json(json.dumps(package.job))
+    job = types.PipelineJob.from_json(package.read_text(encoding="utf-8"))
     job.display_name = name
     job.runtime_config.gcs_output_directory = config.paths.root
     job.runtime_config.parameter_values.update(values)
@@ -123,5 +114,5 @@ def _task(detail: Any) -> Task:
     job = executor.container_detail.main_job or executor.custom_job_detail.job
     error = detail.error.message
     if error and job:
-        error = f"{one_line(error, 300)} (log: gcloud ai custom-jobs stream-logs {job})"
+        error = f"{error[:300]} (log: gcloud ai custom-jobs stream-logs {job})"
     return Task(detail.task_name, types.PipelineTaskDetail.State(detail.state).name, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tfx.dsl.components.base.base_component import BaseComponent
@@ -17,7 +18,7 @@ from platforms.compiled import Compiled
 from platforms.training_jobs.executor import CustomJobTrainer
 from platforms.training_jobs.settings import CustomJobSettings
 from platforms.vertex.baseline import DeployedBaseline
-from platforms.vertex.pusher import EndpointSettings, VertexPusher
+from platforms.vertex.pusher import ENDPOINT_KEY, VertexPusher
 
 _DEFAULT_GPU = "NVIDIA_TESLA_T4"
 
@@ -34,7 +35,7 @@ class Vertex(Compiled):
     def served_model(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
         if self._config.push.destination != "vertex":
             return super().served_model(node_id, candidate)
-        endpoint = endpoint_settings(self._config).model_dump_json()
+        endpoint = json.dumps(_endpoint(self._config))
         return DeployedBaseline(endpoint=endpoint, candidate=candidate).with_id(node_id)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
@@ -49,10 +50,12 @@ class Vertex(Compiled):
     ) -> BaseComponent:
         if self._config.push.destination == "filesystem":
             return super().pusher(model, model_blessing, infra_blessing)
-        pusher = VertexPusher(
-            model, model_blessing, infra_blessing, endpoint_settings(self._config)
-        )
-        return pusher.with_id(PUSHER)
+        return VertexPusher(
+            model=model,
+            model_blessing=model_blessing,
+            infra_blessing=infra_blessing,
+            custom_config={ENDPOINT_KEY: _endpoint(self._config)},
+        ).with_id(PUSHER)
 
 
 def custom_job_settings(config: PipelineConfig) -> CustomJobSettings:
@@ -73,12 +76,6 @@ def custom_job_settings(config: PipelineConfig) -> CustomJobSettings:
     )
 
 
-def endpoint_settings(config: PipelineConfig) -> EndpointSettings:
-    vertex = config.vertex
-    return EndpointSettings(
-        project=vertex.project or "",
-        region=vertex.region or "",
-        name=cluster_name(config),
-        image=vertex.serving_image or "",
-        machine_type=vertex.machine_type,
-    )
+def _endpoint(config: PipelineConfig) -> dict[str, Any]:
+    """Return the arguments of `Endpoint.of`."""
+    return {"vertex": config.vertex.model_dump(), "name": cluster_name(config)}

@@ -12,7 +12,8 @@ import contextlib
 import hashlib
 import os
 import time
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Any
 
 from absl import logging
 from google.api_core import exceptions
@@ -20,21 +21,22 @@ from google.cloud.aiplatform_v1 import types as vertex_types
 from google.cloud.aiplatform_v1.services.endpoint_service import EndpointServiceClient
 from google.cloud.aiplatform_v1.services.model_service import ModelServiceClient
 from google.protobuf.field_mask_pb2 import FieldMask
-from pydantic import Field
 from tfx import types
 from tfx.components import Pusher
 from tfx.dsl.components.base import executor_spec
-from tfx.types import BaseChannel, standard_component_specs
+from tfx.types import standard_component_specs
 from tfx.utils import io_utils, json_utils
 
 from components.pusher import ROLLED_BACK, SERVED, BlessedExecutor, Destination, PushedModel
 from components.saved_models import identity
-from core.settings import Section
+from pipeline.cluster_settings import Vertex
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import ApiError, errors_in_one_line, retrying
 
 ENDPOINT_KEY = "endpoint"
-"""Key of the settings in `custom_config`; the value is `EndpointSettings.model_dump()`."""
+"""Key in `custom_config`; the value has the arguments of `Endpoint.of`."""
+POLL_SECONDS = 10.0
+"""Seconds between two requests for the state of an operation."""
 ATTEMPTS = 3
 """Attempts of a push whose requests get no response."""
 _VERSION = "1"
@@ -45,34 +47,6 @@ _ROLLED_BACK = "rolled_back"
 _OPERATION_HOURS = 2.0
 """Timeout of an operation in hours; Vertex AI itself ends a deployment after that time."""
 _REST_PORT, _GRPC_PORT = 8080, 8500
-_SERVER_POLL_SECONDS = 60
-"""Interval at which TensorFlow Serving polls the bucket for newer versions, which never appear. The
-default is one second."""
-
-
-class EndpointSettings(Section):
-    """The endpoint of a model, and its server.
-
-    Attributes:
-      project, region: project and region of Google Cloud.
-      name: name of the model in TensorFlow Serving, start of its resource's name, and display name
-        of the endpoint, which serves no other model.
-      image: image of TensorFlow Serving.
-      machine_type: machine type of the server.
-      poll_seconds: seconds between two requests for the state of an operation.
-    """
-
-    project: str
-    region: str
-    name: Annotated[str, Field(pattern="^[a-z][a-z0-9-]*$")]
-    image: Annotated[str, Field(min_length=1)]
-    machine_type: str
-    poll_seconds: Annotated[float, Field(gt=0)] = 10.0
-
-    @property
-    def parent(self) -> str:
-        """The location of the endpoint and the model."""
-        return f"projects/{self.project}/locations/{self.region}"
 
 
 class Executor(BlessedExecutor):
@@ -84,155 +58,132 @@ class Executor(BlessedExecutor):
         uri: str,
         exec_properties: dict[str, Any],
     ) -> tuple[str, str]:
-        """See `BlessedExecutor`.
-
-        Returns:
-          The resource name of the endpoint and the id of the model.
+        """Return the resource name of the endpoint and the id of the model.
 
         Raises:
           InputError: Vertex AI refuses a setting.
           RuntimeError: Vertex AI does not respond, or failed to deploy the model.
         """
         config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
-        settings = EndpointSettings(**config[ENDPOINT_KEY])
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                endpoint = Endpoint(settings)
+                endpoint = Endpoint.of(**config[ENDPOINT_KEY])
                 model = self.GetModelPath(input_dict)
                 content = identity(model)
                 endpoint.check_not_rolled_back(content)
                 io_utils.copy_dir(model, os.path.join(uri, _VERSION))
                 # The same id in every push of the model, of at most 63 characters.
-                model_id = f"{settings.name[:46]}-{content}"
-                if not endpoint.has_uploaded(model_id):
-                    endpoint.upload(model_id, uri)
+                model_id = f"{endpoint.name[:46]}-{content}"
+                endpoint.upload(model_id, uri)
                 return endpoint.serve(model_id), model_id
             except RuntimeError as error:
                 if attempt == ATTEMPTS:
                     raise
                 logging.warning("%s; retrying", error)
-                time.sleep(settings.poll_seconds)
+                time.sleep(POLL_SECONDS)
         raise AssertionError
 
 
 class VertexPusher(Pusher):
-    """Deploys a model to an endpoint. The first three arguments are those of `VersionPusher`."""
+    """Deploys a model to an endpoint, which `custom_config[ENDPOINT_KEY]` names."""
 
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
-
-    def __init__(
-        self,
-        model: BaseChannel,
-        model_blessing: BaseChannel,
-        infra_blessing: BaseChannel,
-        endpoint: EndpointSettings,
-    ):
-        super().__init__(
-            model=model,
-            model_blessing=model_blessing,
-            infra_blessing=infra_blessing,
-            custom_config={ENDPOINT_KEY: endpoint.model_dump()},
-        )
 
 
 class Endpoint(Destination):
     """The endpoint, and the models that were pushed to it.
 
     All methods raise the errors of `Executor.push`.
+
+    Attributes:
+      name: name of the model in TensorFlow Serving, start of its resource's name, and display name
+        of the endpoint, which serves no other model.
     """
 
-    def __init__(self, settings: EndpointSettings):
-        self.place = f"the endpoint {settings.name}"
-        self._settings = settings
-        self._models = vertex_api.connect(ModelServiceClient, settings.region)
-        self._endpoints = vertex_api.connect(EndpointServiceClient, settings.region)
-        self._own = {"parent": settings.parent, "filter": f'display_name="{settings.name}"'}
+    def __init__(self, vertex: Vertex, name: str):
+        self.name, self.place = name, f"the endpoint {name}"
+        self._vertex = vertex
+        self._parent = f"projects/{vertex.project}/locations/{vertex.region}"
+        self._models = vertex_api.connect(ModelServiceClient, vertex.region or "")
+        self._endpoints = vertex_api.connect(EndpointServiceClient, vertex.region or "")
+        self._own = {"parent": self._parent, "filter": f'display_name="{name}"'}
 
-    def has_uploaded(self, model_id: str) -> bool:
-        """Return whether the model exists, after the end of an earlier attempt's upload."""
-        with errors_in_one_line("look for the model"):
-            self._wait_for_earlier(self._models, self._resource(model_id))
-            try:
-                self._models.get_model(name=self._resource(model_id), **retrying())
-            except exceptions.NotFound:
-                return False
-        return True
+    @classmethod
+    def of(cls, vertex: Mapping[str, Any], name: str) -> Endpoint:
+        """Return the endpoint of the settings `vertex`, which a component has as JSON."""
+        return cls(Vertex(**vertex), name)
 
+    @errors_in_one_line("upload the model")
     def upload(self, model_id: str, artifact_uri: str) -> None:
-        """Upload the model with its serving container; return when the upload has ended.
+        """Upload the model with its serving container, unless it exists; return at its end.
 
         The folder `artifact_uri` has the model in a subfolder whose name is a number.
         """
+        # An earlier attempt may have started the upload.
+        self._wait_for_earlier(self._models, self._resource(model_id))
+        with contextlib.suppress(exceptions.NotFound):
+            self._models.get_model(name=self._resource(model_id), **retrying())
+            return
         container = vertex_types.ModelContainerSpec(
-            image_uri=self._settings.image,
+            image_uri=self._vertex.serving_image or "",
             command=["/usr/bin/tensorflow_model_server"],
             args=[
                 f"--port={_GRPC_PORT}",
                 f"--rest_api_port={_REST_PORT}",
-                f"--model_name={self._settings.name}",
+                f"--model_name={self.name}",
                 # Vertex AI replaces the variable by the folder with its copy of the model.
                 "--model_base_path=$(AIP_STORAGE_URI)",
-                f"--file_system_poll_wait_seconds={_SERVER_POLL_SECONDS}",
+                # Newer versions never appear there, and the default is one second.
+                "--file_system_poll_wait_seconds=60",
             ],
             ports=[vertex_types.Port(container_port=_REST_PORT)],
-            predict_route=f"/v1/models/{self._settings.name}:predict",
-            health_route=f"/v1/models/{self._settings.name}",
+            predict_route=f"/v1/models/{self.name}:predict",
+            health_route=f"/v1/models/{self.name}",
         )
         model = vertex_types.Model(
-            display_name=self._settings.name,
+            display_name=self.name,
             artifact_uri=artifact_uri,
             container_spec=container,
             labels=_LABELS,
         )
-        request = {"parent": self._settings.parent, "model": model, "model_id": model_id}
-        with errors_in_one_line("upload the model"):
-            self._run(self._models, "upload_model", request)
+        request = {"parent": self._parent, "model": model, "model_id": model_id}
+        self._run(self._models, "upload_model", request)
 
+    @errors_in_one_line("deploy the model")
     def serve(self, model_id: str) -> str:
         """Deploy a model, move all traffic to it, and undeploy all others.
 
         Returns:
           The resource name of the endpoint.
         """
-        with errors_in_one_line("find or create the endpoint"):
-            name = self._find() or self._create()
-            self._wait_for_earlier(self._endpoints, name)
-            endpoint = self._endpoints.get_endpoint(name=name, **retrying())
+        name = self._find() or self._create()
+        self._wait_for_earlier(self._endpoints, name)
+        endpoint = self._endpoints.get_endpoint(name=name, **retrying())
         if model_id not in map(_model_of, endpoint.deployed_models):
-            with errors_in_one_line("deploy the model"):
-                self._deploy(name, model_id)
-                endpoint = self._endpoints.get_endpoint(name=name, **retrying())
+            self._deploy(name, model_id)
+            endpoint = self._endpoints.get_endpoint(name=name, **retrying())
         ids = {_model_of(each): each.id for each in endpoint.deployed_models}
-        if model_id not in ids:
-            raise ApiError(f"{name}: the model {model_id} disappeared after its deployment")
         split = {ids[model_id]: 100}
         if dict(endpoint.traffic_split) != split:
             logging.info("Moving the traffic of %s to %s", name, model_id)
             moved = vertex_types.Endpoint(name=name, traffic_split=split)
             mask = FieldMask(paths=["traffic_split"])
-            with errors_in_one_line("move the traffic"):
-                self._endpoints.update_endpoint(endpoint=moved, update_mask=mask, **retrying())
+            self._endpoints.update_endpoint(endpoint=moved, update_mask=mask, **retrying())
         for other in endpoint.deployed_models:
             if other.id not in split:
                 request = {"endpoint": name, "deployed_model_id": other.id}
-                with errors_in_one_line("undeploy the previous model"):
-                    self._run(self._endpoints, "undeploy_model", request)
+                self._run(self._endpoints, "undeploy_model", request)
         return name
 
+    @errors_in_one_line("list the models")
     def pushed_models(self) -> list[PushedModel]:
-        """See `Destination`."""
-        with errors_in_one_line("list the models"):
-            found = list(self._models.list_models(request=self._own, **retrying()))
-            name = self._find()
-            endpoint = vertex_types.Endpoint()
-            if name:
-                endpoint = self._endpoints.get_endpoint(name=name, **retrying())
+        found = list(self._models.list_models(request=self._own, **retrying()))
         found.sort(key=lambda model: model.create_time, reverse=True)
-        served = {
-            _model_of(deployed)
-            for deployed in endpoint.deployed_models
-            if endpoint.traffic_split.get(deployed.id)
-        }
+        name, served = self._find(), set()
+        if name:
+            endpoint = self._endpoints.get_endpoint(name=name, **retrying())
+            split = endpoint.traffic_split
+            served = {_model_of(each) for each in endpoint.deployed_models if split.get(each.id)}
         pushed = []
         for model in found:
             model_id = model.name.rpartition("/")[2]
@@ -242,25 +193,24 @@ class Endpoint(Destination):
             pushed.append(PushedModel(model_id, created, content, state))
         return pushed
 
+    @errors_in_one_line("find the model")
     def folder(self, name: str) -> str:
-        """See `Destination`."""
-        with errors_in_one_line("look for the model"):
-            model = self._models.get_model(name=self._resource(name), **retrying())
+        model = self._models.get_model(name=self._resource(name), **retrying())
         return os.path.join(model.artifact_uri, _VERSION)
 
+    @errors_in_one_line("roll the model back")
     def _serve_again(self, model: PushedModel) -> None:
         replaced = self.served()
         self.serve(model.name)
         for each, is_rolled_back in ((model, "false"), (replaced, "true")):
             if each:
-                with errors_in_one_line("label the model"):
-                    labelled = self._models.get_model(name=self._resource(each.name), **retrying())
-                    labelled.labels[_ROLLED_BACK] = is_rolled_back
-                    mask = FieldMask(paths=["labels"])
-                    self._models.update_model(model=labelled, update_mask=mask, **retrying())
+                labelled = self._models.get_model(name=self._resource(each.name), **retrying())
+                labelled.labels[_ROLLED_BACK] = is_rolled_back
+                mask = FieldMask(paths=["labels"])
+                self._models.update_model(model=labelled, update_mask=mask, **retrying())
 
     def _resource(self, model_id: str) -> str:
-        return f"{self._settings.parent}/models/{model_id}"
+        return f"{self._parent}/models/{model_id}"
 
     def _find(self) -> str | None:
         found = self._endpoints.list_endpoints(request=self._own, **retrying())
@@ -269,20 +219,20 @@ class Endpoint(Destination):
 
     def _create(self) -> str:
         # The same id in each attempt, so that a retry creates no second endpoint.
-        endpoint_id = f"amazon-reviews-{_digest(self._settings.name)}"
-        parent = self._settings.parent
-        endpoint = vertex_types.Endpoint(display_name=self._settings.name, labels=_LABELS)
-        request = {"parent": parent, "endpoint": endpoint, "endpoint_id": endpoint_id}
+        digest = hashlib.sha256(self.name.encode()).hexdigest()
+        endpoint_id = f"amazon-reviews-{digest[:16]}"
+        endpoint = vertex_types.Endpoint(display_name=self.name, labels=_LABELS)
+        request = {"parent": self._parent, "endpoint": endpoint, "endpoint_id": endpoint_id}
         with contextlib.suppress(exceptions.AlreadyExists):
             self._run(self._endpoints, "create_endpoint", request)
-        return f"{parent}/endpoints/{endpoint_id}"
+        return f"{self._parent}/endpoints/{endpoint_id}"
 
     def _deploy(self, endpoint: str, model_id: str) -> None:
-        machine = vertex_types.MachineSpec(machine_type=self._settings.machine_type)
+        machine = vertex_types.MachineSpec(machine_type=self._vertex.machine_type)
         # Without a traffic split: `serve` moves the traffic when the model is deployed.
         deployed = vertex_types.DeployedModel(
             model=self._resource(model_id),
-            display_name=self._settings.name,
+            display_name=self.name,
             dedicated_resources=vertex_types.DedicatedResources(
                 machine_spec=machine, min_replica_count=1, max_replica_count=1
             ),
@@ -291,8 +241,8 @@ class Endpoint(Destination):
         self._run(self._endpoints, "deploy_model", request)
 
     def _run(self, client: Any, method: str, request: dict[str, Any]) -> None:
-        """Start a google.longrunning.Operation and wait for its end, up to some minutes."""
-        logging.info("%s of %s on Vertex AI", method, self._settings.name)
+        """Start an operation and wait for its end."""
+        logging.info("%s of %s on Vertex AI", method, self.name)
         started = getattr(client, method)(
             request=request, retry=None, timeout=vertex_api.REQUEST_SECONDS
         )
@@ -303,7 +253,7 @@ class Endpoint(Destination):
         while not operation.done:
             if time.monotonic() > deadline:
                 raise ApiError(f"{operation.name} is not done after {_OPERATION_HOURS:g} hours")
-            time.sleep(self._settings.poll_seconds)
+            time.sleep(POLL_SECONDS)
             operation = client.get_operation(request={"name": operation.name}, **retrying())
         if operation.error.code:
             raise exceptions.from_grpc_status(operation.error.code, operation.error.message)
@@ -315,24 +265,13 @@ class Endpoint(Destination):
         except exceptions.NotFound:
             return
         for operation in found:
-            if operation.done:
-                continue
-            logging.info("Waiting for %s", operation.name)
-            try:
-                self._wait_for(client, operation)
-            except exceptions.GoogleAPICallError as error:
-                # This attempt repeats the failed operation.
-                logging.warning("%s failed: %s", operation.name, error)
+            # This attempt repeats a failed operation.
+            with contextlib.suppress(exceptions.GoogleAPICallError):
+                if not operation.done:
+                    logging.info("Waiting for %s", operation.name)
+                    self._wait_for(client, operation)
 
 
 def _model_of(deployed: vertex_types.DeployedModel) -> str:
-    """Return the id of a deployed model.
-
-    It is the last part of the resource name. Vertex AI returns the number of the project in the
-    name, and not the id that requests have.
-    """
+    """Return the id of a deployed model; Vertex AI returns a name with the project's number."""
     return str(deployed.model.rpartition("/")[2].partition("@")[0])
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -7,10 +7,9 @@ import io
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
@@ -20,14 +19,12 @@ from preprocessing.reading.files import delete_file, open_raw
 from serving.batch import work
 from serving.batch.work import Unit
 
-FORMATS = ("csv", "jsonl", "parquet")
-_NAMES = pa.dictionary(pa.int32(), pa.string())
 _SCHEMA = pa.schema(
     [
-        ("file", _NAMES),
+        ("file", pa.string()),
         ("position", pa.int64()),
         ("probability", pa.float32()),
-        ("label", _NAMES),
+        ("label", pa.string()),
         ("id", pa.string()),
     ]
 )
@@ -40,11 +37,11 @@ def rejected_path(output: str) -> str:
     return f"{output}.rejected.jsonl"
 
 
-def publish(units: Sequence[Unit], folder: str, output: str, has_id: bool) -> Counter[str]:
+def publish(files: Mapping[str, Unit], folder: str, output: str, has_id: bool) -> Counter[str]:
     """Write the output and the rejected file; each file appears only when it is complete.
 
     Args:
-      units: all units, which are finished.
+      files: the files of all units, in the order of the units.
       folder: the work folder.
       output: path or URL; its suffix is the format.
       has_id: whether the output has the column `id`.
@@ -57,8 +54,8 @@ def publish(units: Sequence[Unit], folder: str, output: str, has_id: bool) -> Co
     scores, rejected = f"{folder}/output.{format}", f"{folder}/rejected.jsonl"
     reasons: Counter[str] = Counter()
     with work.create(scores) as target, work.create(rejected) as lines:
-        batches = _batches(units, folder, lines, reasons)
-        _write(format, schema, _tables(schema, batches), target)
+        tables = _tables(_batches(files, lines, reasons))
+        _write(format, schema, (table.select(schema.names) for table in tables), target)
         for file in (target, lines) if work.is_local(output) else ():
             file.flush()
             os.fsync(file.fileno())
@@ -72,38 +69,32 @@ def publish(units: Sequence[Unit], folder: str, output: str, has_id: bool) -> Co
     return reasons
 
 
-def _tables(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield the batches, with the columns of the schema, in tables of many rows."""
+def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield the batches in tables of many rows."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
-
-    def table() -> pa.Table:
-        return pa.Table.from_batches(waiting, _SCHEMA).select(schema.names).unify_dictionaries()
-
     for batch in batches:
         waiting.append(batch)
         rows += len(batch)
         if rows >= _ROWS_AT_ONCE:
-            yield table()
+            yield pa.Table.from_batches(waiting, _SCHEMA)
             waiting, rows = [], 0
-    yield table()
+    yield pa.Table.from_batches(waiting, _SCHEMA)
 
 
 def _batches(
-    units: Iterable[Unit], folder: str, rejected: Any, reasons: Counter[str]
+    files: Mapping[str, Unit], rejected: Any, reasons: Counter[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the reviews; write the rejected lines and count their reasons."""
-    finished = work.finished(folder)
-    lines: Counter[str] = Counter()  # file -> lines so far
-    for unit in units:
+    lines: Counter[str] = Counter()  # file of the input -> lines so far
+    for stored, unit in files.items():
         first: dict[int, int] = {}  # piece -> lines in the earlier pieces of its file
-        with open_raw(work.unit_file(folder, unit.number, finished[unit.number])) as file:
+        with open_raw(stored) as file:
             for batch in pa.ipc.open_stream(file):
-                index, position, probability, label, reason, detail, id = batch.columns
-                path = unit.pieces[index[0].as_py()].path
-                position = pa.array(
-                    position.to_numpy() + first.setdefault(index[0].as_py(), lines[path])
-                )
+                piece, position, probability, label, reason, detail, id = batch.columns
+                number = piece[0].as_py()
+                path = unit.pieces[number].path
+                position = pa.array(position.to_numpy() + first.setdefault(number, lines[path]))
                 lines[path] += len(batch)
                 # The bytes of a name need not be UTF-8.
                 name = os.fsencode(path).decode("utf-8", "backslashreplace")
@@ -114,12 +105,11 @@ def _batches(
                         rejected.write(json.dumps(record).encode() + b"\n")
                         reasons[record["reason"]] += 1
                     continue
-                same = pa.array(np.zeros(len(batch), np.int32))
                 columns = [
-                    pa.DictionaryArray.from_arrays(same, [name]),
+                    pa.repeat(name, len(batch)),
                     position,
                     probability,
-                    pa.DictionaryArray.from_arrays(label, CLASSES),
+                    pa.array(CLASSES).take(label),
                     id.fill_null(""),  # Files without columns have no ids.
                 ]
                 yield pa.record_batch(columns, schema=_SCHEMA)

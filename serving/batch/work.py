@@ -1,8 +1,9 @@
-"""The units of a batch, and the folder of finished ones, from which a killed run resumes.
+"""The units of a batch, the Beam stage that scores them, and the folder of finished ones.
 
-The folder is next to the output. It has a manifest of everything that the result depends on, and a
-file with the lines of each finished unit. The file gets its name, with the number of lines, when it
-is complete.
+A killed run resumes from the folder.
+It is hidden, next to the output, and has a file with the lines of each finished unit. The
+file gets its name when it is complete: a digest of everything that the lines depend on, the number
+of the unit, and the number of lines. Files with another digest are of other work.
 """
 
 from __future__ import annotations
@@ -11,26 +12,53 @@ import contextlib
 import fcntl
 import glob
 import hashlib
-import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+import uuid
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import IO, Any, NamedTuple
 
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.utils.shared import Shared
 
+from core import progress
 from core.errors import InputError
 from core.files import WITHOUT_LOCKS
-from preprocessing.reading.files import delete_file, open_raw
+from core.progress import Progress
+from preprocessing.reading.files import delete_file
 from preprocessing.reading.pieces import Piece
+from preprocessing.reading.read import read_batches
+from preprocessing.reading.records import Batch
+from serving.predict_text import Outputs, load_predict_text
 
-_MANIFEST = "manifest.json"
 _LOCK = "lock"
-_UNIT_FILE = re.compile(r"/(\d+)-(\d+)\.arrow$")
 _BYTES_PER_UNIT = 64 << 20
 """Estimated bytes of text. A killed run repeats at most its unfinished units."""
+SCHEMA = pa.schema(
+    [
+        ("piece", pa.int32()),
+        ("position", pa.int64()),
+        ("probability", pa.float32()),
+        ("label", pa.int32()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+        ("id", pa.string()),
+    ]
+)
+"""Columns of the lines of a unit: the index of a piece, the position in it, and the prediction and
+the id of a review, or the reason and the detail of a rejected line. All lines of a record batch are
+reviews of one piece, or all are rejected lines of one piece."""
+REVIEWS, BYTES = "reviews", "bytes"
+"""Units of the progress: lines (reviews and rejected lines), and estimated bytes of text."""
+_LINE_OVERHEAD = 12
+"""Estimated bytes of a line besides its text."""
 
 
 class Unit(NamedTuple):
@@ -64,6 +92,11 @@ def work_folder(output: str) -> str:
     return f"{folder}/.{name}.partial"
 
 
+def digest(*depends_on: object) -> str:
+    """Return a digest of everything on which the lines of the units depend, by its repr."""
+    return hashlib.sha256(repr(depends_on).encode()).hexdigest()[:16]
+
+
 def create(path: str) -> Any:
     """Open a file for writing, without the compression that Beam infers from names."""
     return FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
@@ -74,9 +107,8 @@ def is_local(path: str) -> bool:
     return FileSystems.get_scheme(path) is None
 
 
-@contextlib.contextmanager
-def locked(folder: str) -> Iterator[None]:
-    """Create the work folder and lock it, so that no other process of this machine uses it.
+def lock(folder: str) -> contextlib.AbstractContextManager[IO[str] | None]:
+    """Create the work folder and lock it for a context, against the processes of this machine.
 
     Some file systems support no locks. There the folder is used without one.
 
@@ -84,80 +116,50 @@ def locked(folder: str) -> Iterator[None]:
       InputError: the folder cannot be created, or another process has locked it.
     """
     if not is_local(folder):
-        yield
-        return
+        return contextlib.nullcontext()
     try:
         os.makedirs(folder, exist_ok=True)
-        lock = open(os.path.join(folder, _LOCK), "w")  # noqa: SIM115 - closed below
+        file = open(f"{folder}/{_LOCK}", "w")  # noqa: SIM115 - the context closes it
     except OSError as error:
+        raise InputError(f"--output: {folder} cannot be created: {error.strerror}") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         raise InputError(
-            f"--output: {folder} cannot be created ({error.strerror}); name a file in a folder "
-            "that this user may write to"
+            f"--output: another process is writing this file (work folder {folder})"
         ) from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"--output: another process is writing this file (work folder {folder}); wait "
-                "until that process has ended, or name another file"
-            ) from None
-        except OSError as error:
-            if error.errno not in WITHOUT_LOCKS:
-                raise
-        yield
+    except OSError as error:
+        if error.errno not in WITHOUT_LOCKS:
+            raise
+    return file
 
 
-def start_or_resume(folder: str, units: Sequence[Unit], depends_on: dict[str, str]) -> None:
-    """Empty the work folder, unless it belongs to the same work.
-
-    Args:
-      folder: the work folder.
-      units: the units of the whole input.
-      depends_on: everything else that the result depends on.
-    """
-    # The repr of a unit contains the layout of each file.
-    parts = hashlib.sha256(repr(units).encode()).hexdigest()
-    manifest = {**depends_on, "units": f"{len(units)},sha256:{parts}"}
-    path = f"{folder}/{_MANIFEST}"
-    content = json.dumps(manifest).encode()
-    if FileSystems.exists(path):
-        with open_raw(path) as file:
-            if file.read() == content:
-                return
-    clear(folder)
-    with create(path) as file:
-        file.write(content)
+def unit_file(folder: str, digest: str, unit: int, lines: int) -> str:
+    """Return the path of the Arrow stream of a finished unit; see SCHEMA."""
+    return f"{folder}/{digest}-{unit:06d}-{lines}.arrow"
 
 
-def clear(folder: str) -> None:
-    """Delete the files of the work folder, but not the lock, which belongs to this process."""
-    # The manifest is deleted first: without a manifest, the remaining files are never used.
-    for path in sorted(_listed(folder), key=lambda path: not path.endswith(_MANIFEST)):
-        if not path.endswith(f"/{_LOCK}"):
+def finished(folder: str, digest: str) -> dict[int, int]:
+    """Return number -> lines of each finished unit."""
+    pattern = re.compile(rf"/{digest}-(\d+)-(\d+)\.arrow$")
+    names = map(pattern.search, _listed(folder))
+    return {int(found[1]): int(found[2]) for found in names if found}
+
+
+def remove_others(folder: str, digest: str) -> None:
+    """Delete the files that are not of this work."""
+    for path in _listed(folder):
+        if not path.startswith((f"{folder}/{digest}-", f"{folder}/{_LOCK}")):
             delete_file(path)
 
 
 def remove(folder: str) -> None:
-    clear(folder)
+    """Delete the work folder."""
     if is_local(folder):
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def finish(path: str, folder: str, unit: int, lines: int) -> None:
-    """Give the complete file of a unit its name. Beam may retry a unit, or run it twice."""
-    FileSystems.rename([path], [unit_file(folder, unit, lines)])
-
-
-def unit_file(folder: str, unit: int, lines: int) -> str:
-    """Return the path of the Arrow stream of a finished unit; see `stage.SCHEMA`."""
-    return f"{folder}/{unit:06d}-{lines}.arrow"
-
-
-def finished(folder: str) -> dict[int, int]:
-    """Return number -> lines of each finished unit."""
-    names = (_UNIT_FILE.search(path) for path in _listed(folder))
-    return {int(found[1]): int(found[2]) for found in names if found}
+    else:
+        for path in _listed(folder):
+            delete_file(path)
 
 
 def _listed(folder: str) -> list[str]:
@@ -165,3 +167,73 @@ def _listed(folder: str) -> list[str]:
         return [f"{folder}/{name}" for name in os.listdir(folder)]
     found = FileSystems.match([f"{glob.escape(folder)}/*"])[0].metadata_list
     return [file.path for file in found]
+
+
+class ScoreUnit(beam.DoFn):
+    """Unit -> files in the work folder, and no element."""
+
+    def __init__(self, model: str, folder: str, digest: str):
+        """Construct the function with the folder of a pushed model, and the names of the files."""
+        self._model = model
+        self._folder = folder
+        self._digest = digest
+        self._shared = Shared()
+
+    def process(self, unit: Unit) -> Iterator[Any]:
+        """Score every review of the unit.
+
+        One thread reads and writes, others decompress, and others score. At most one batch more
+        than there are threads is in memory.
+        """
+        predict = self._shared.acquire(lambda: load_predict_text(self._model), self._model)
+        cores = len(os.sched_getaffinity(0))
+        path = f"{self._folder}/{uuid.uuid4().hex}.unfinished"
+        lines = 0
+        with (
+            ThreadPoolExecutor(cores) as readers,
+            ThreadPoolExecutor(cores) as scorers,
+            create(path) as file,
+            pa.ipc.new_stream(file, SCHEMA) as stream,
+            Progress(REVIEWS, str(unit.number)) as reviews,
+            Progress(BYTES, str(unit.number)) as size,
+        ):
+            waiting: deque[tuple[int, Batch, Future[Outputs] | None]] = deque()
+            for index, piece in enumerate(unit.pieces):
+                for batch in read_batches(piece, readers):
+                    lines += batch.lines
+                    scores = scorers.submit(predict, batch.texts) if batch.texts else None
+                    waiting.append((index, batch, scores))
+                    if len(waiting) > cores:
+                        _write(stream, *waiting.popleft())
+                    reviews.advance(batch.lines)
+                    size.advance(sum(map(len, batch.texts)) + _LINE_OVERHEAD * batch.lines)
+            while waiting:
+                _write(stream, *waiting.popleft())
+        # The size so far is an estimate by the lines, the total one by the pieces.
+        progress.report(BYTES, unit.bytes, source=str(unit.number))
+        # Beam may retry a unit, or run it twice.
+        target = unit_file(self._folder, self._digest, unit.number, lines)
+        FileSystems.rename([path], [target])
+        yield from ()
+
+
+def _write(stream: Any, index: int, batch: Batch, scores: Future[Outputs] | None) -> None:
+    """Write the lines of a batch, whose positions count from the beginning of its piece."""
+    if scores:
+        ids = {"id": batch.ids} if batch.ids else {}
+        _write_lines(stream, index, position=batch.positions, **scores.result(), **ids)
+    if batch.rejected:
+        position, reason, detail = zip(*batch.rejected, strict=True)
+        _write_lines(stream, index, position=position, reason=reason, detail=detail)
+
+
+def _write_lines(stream: Any, index: int, **columns: Any) -> None:
+    count = len(columns["position"])
+    columns["piece"] = np.full(count, index)
+    arrays = [
+        pa.array(columns[field.name], field.type)
+        if field.name in columns
+        else pa.nulls(count, field.type)
+        for field in SCHEMA
+    ]
+    stream.write_batch(pa.record_batch(arrays, schema=SCHEMA))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import mimetypes
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from preprocessing.features import UNDECIDED
 from serving.explain import MAX_WORDS, parts, variants
@@ -33,12 +33,7 @@ from serving.rest.versions import ServedVersions
 
 VERSION_HEADER = "x-model-version"
 """The header with the version that answered, which TensorFlow Serving does not have."""
-_PAGE = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
-}
+_PAGE = ("index.html", "page.css", "page.js", "icon.svg")
 _PAGE_HEADERS = {
     "cache-control": "no-cache",
     # The browser runs and loads nothing but the files of this server, whatever a review contains.
@@ -51,27 +46,29 @@ _PAGE_HEADERS = {
 }
 _log = logging.getLogger(__name__)
 
-Handler = Callable[[Request], Awaitable[Response]]
-
 
 def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Router:
     """Return the application that serves the current one of `versions`."""
     handlers = _Handlers(versions, metrics, limits)
-    model, version = "/v1/models/{name}", "/v1/models/{name}/versions/{version}"
-    counted = [
-        *((f"{path}:predict", "POST", handlers.predict) for path in (model, version)),
-        *((f"{path}/metadata", "GET", handlers.metadata) for path in (model, version)),
-        *((path, "GET", handlers.status) for path in (model, version)),
-        ("/explain", "POST", handlers.explain),
+    of_model = [
+        (":predict", "POST", handlers.predict),
+        ("/metadata", "GET", handlers.metadata),
+        ("", "GET", handlers.status),
     ]
     return _Application(
+        metrics,
         routes=[
-            *(Route(path, _Counted(do, metrics), methods=[method]) for path, method, do in counted),
+            *(
+                Route(f"{path}{suffix}", do, methods=[method])
+                for path in ("/v1/models/{name}", "/v1/models/{name}/versions/{version}")
+                for suffix, method, do in of_model
+            ),
+            Route("/explain", handlers.explain, methods=["POST"]),
             Route("/healthz", handlers.health),
             Route("/metrics", handlers.metrics),
             # The path of TensorFlow Serving.
             Route("/monitoring/prometheus/metrics", handlers.metrics),
-            *(Route(path, _file(*file)) for path, file in _PAGE.items()),
+            *(Route(f"/{name}".removesuffix("index.html"), _file(name)) for name in _PAGE),
         ],
         redirect_slashes=False,
         lifespan=handlers.lifespan,
@@ -79,44 +76,45 @@ def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Ro
 
 
 class _Application(Router):
-    """The routes, without the middleware of `Starlette`, which would take a third of the time."""
+    """The routes; requests are counted, and errors are answers.
+
+    The middleware of `Starlette` would take a third of the time.
+    """
+
+    def __init__(self, metrics: Metrics, **words: Any):
+        super().__init__(**words)
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await super().__call__(scope, receive, send)
+            return
         # With it, the router raises an error instead of answering with plain text.
         scope["app"] = self
-        try:
-            await super().__call__(scope, receive, send)
-        except HTTPException as error:
-            error.detail += f": {scope['method']} {scope['path']}"
-            await _error(error)(scope, receive, send)
-        except RuntimeError as error:
-            # uvloop closes a connection before it reports the end of it.
-            if "handler is closed" not in str(error):
-                raise
-            await asyncio.sleep(0)
-
-
-@dataclass
-class _Counted:
-    """A handler whose requests are counted, and whose errors are answers."""
-
-    handler: Handler
-    metrics: Metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
+        code = 0
+
+        async def send_counted(message: Message) -> None:
+            nonlocal code
+            code = message.get("status", code)
+            await send(message)
+
         try:
-            response = await self.handler(Request(scope, receive))
+            await super().__call__(scope, receive, send_counted)
         except HTTPException as error:
-            response = _error(error)
+            await _error(error)(scope, receive, send_counted)
         except ClientDisconnect:
             return
         except Exception as error:  # an unexpected error must not stop the server
+            # uvloop closes a connection before it reports the end of it.
+            if "handler is closed" in str(error):
+                await asyncio.sleep(0)
+                return
             _log.exception("%s %s failed", scope["method"], scope["path"])
-            response = _error(HTTPException(500, f"internal error: {type(error).__name__}"))
-        await response(scope, receive, send)
-        seconds = time.perf_counter() - start
-        self.metrics.answered(self.handler.__name__, response.status_code, seconds)
+            internal = HTTPException(500, f"internal error: {type(error).__name__}")
+            await _error(internal)(scope, receive, send_counted)
+        kind = getattr(scope.get("endpoint"), "__name__", "unknown")
+        self._metrics.answered(kind, code, time.perf_counter() - start)
 
 
 class _Handlers:
@@ -132,8 +130,7 @@ class _Handlers:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Router) -> AsyncIterator[None]:
-        """Run the batcher and the search for new versions while the server runs."""
-        self._batcher.start()
+        """Search for new versions while the server runs."""
         watching = asyncio.create_task(self._versions.watch(self._limits.poll_seconds))
         yield
         watching.cancel()
@@ -193,14 +190,15 @@ class _Handlers:
         return model
 
 
-def _file(name: str, kind: str) -> Handler:
-    page = (files("serving.rest") / "page" / name).read_text()
-    content = page.replace("{{ UNDECIDED }}", str(UNDECIDED))
+def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
+    text = (files("serving.rest") / "page" / name).read_text()
+    content = text.replace("{{ UNDECIDED }}", str(UNDECIDED))
+    kind, _ = mimetypes.guess_type(name)
 
-    async def answer(_: Request) -> Response:
+    async def page(_: Request) -> Response:
         return Response(content, media_type=kind, headers=_PAGE_HEADERS)
 
-    return answer
+    return page
 
 
 def _not_found(request: Request) -> HTTPException:

@@ -11,11 +11,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import queue
-import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import tensorflow as tf
@@ -51,7 +50,7 @@ class _Waiting:
 
 
 class Batcher:
-    """Calls models for requests; to be used in one event loop, after `start`.
+    """Calls models for requests; to be used in one event loop.
 
     A call has at most as many reviews and bytes as a request may have.
     """
@@ -62,17 +61,12 @@ class Batcher:
         self._last_short = 0.0  # seconds of the last short call
         self._queued = 0
         self._fresh: deque[_Waiting] = deque()
-        self._arrivals: queue.SimpleQueue[deque[_Waiting] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="model", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread; call it in the event loop."""
-        self._loop = asyncio.get_running_loop()
-        self._thread.start()
+        self._long: deque[_Waiting] = deque()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
 
     def stop(self) -> None:
-        self._arrivals.put(None)
-        self._thread.join()
+        """Wait for the calls of all requests."""
+        self._thread.shutdown()
 
     def check_room(self, reviews: int = 1) -> None:
         """Raise an HTTPException (429) if `reviews` more would exceed the queue.
@@ -91,42 +85,37 @@ class Batcher:
           HTTPException: the queue is full (429), or the model cannot read the texts (400).
         """
         self.check_room(len(texts))
-        future: asyncio.Future[Outputs] = self._loop.create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Outputs] = loop.create_future()
         self._fresh.append(_Waiting(model, signature, texts, future, sum(map(len, texts))))
         self._queued += len(texts)
         self._metrics.queue.set(self._queued)
         if len(self._fresh) == 1:
             # The batch also gets the other requests that the loop has already received.
-            self._loop.call_soon(self._flush)
+            loop.call_soon(self._flush, loop)
         try:
             return await future
         finally:
             self._queued -= len(texts)
             self._metrics.queue.set(self._queued)
 
-    def _flush(self) -> None:
+    def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
         """Answer the requests of this turn of the loop, or pass them to the thread."""
         fresh, self._fresh = self._fresh, deque()
         short = sum(waiting.size for waiting in fresh) <= INLINE_BYTES
-        if not short or self._last_short > _INLINE_SECONDS:
-            self._arrivals.put(fresh)
-            return
-        while fresh:
-            batch = self._next_batch(fresh)
-            _deliver(batch, self._answer(batch))
+        if short and self._last_short <= _INLINE_SECONDS:
+            while fresh:
+                batch = self._next_batch(fresh)
+                _deliver(batch, self._answer(batch))
+        else:
+            self._long += fresh
+            self._thread.submit(self._work, loop)
 
-    def _work(self) -> None:
-        pending: deque[_Waiting] = deque()
-        running = True
-        while running or pending:
-            try:
-                arrived = self._arrivals.get(block=not pending)
-                running = arrived is not None
-                pending += arrived or ()
-                continue
-            except queue.Empty:
-                batch = self._next_batch(pending)
-            self._loop.call_soon_threadsafe(_deliver, batch, self._answer(batch))
+    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Answer all long requests, in the thread; later ones may arrive meanwhile."""
+        while self._long:
+            batch = self._next_batch(self._long)
+            loop.call_soon_threadsafe(_deliver, batch, self._answer(batch))
 
     def _next_batch(self, pending: deque[_Waiting]) -> list[_Waiting]:
         """Remove and return the first requests of `pending` that may share a call, at least one."""
@@ -145,24 +134,23 @@ class Batcher:
         start = time.perf_counter()
         try:
             outputs = batch[0].model.call(batch[0].signature, texts)
+            seconds = time.perf_counter() - start
+            ends = itertools.accumulate(len(waiting.texts) for waiting in batch)
+            answers: list[Outputs | Exception] = [
+                {name: values[end - len(waiting.texts) : end] for name, values in outputs.items()}
+                for waiting, end in zip(batch, ends, strict=True)
+            ]
         except Exception as error:
             # One bad request must not fail the others of its batch.
             if len(batch) > 1:
                 return [answer for waiting in batch for answer in self._answer([waiting])]
             return [_http_error(error)]
-        seconds = time.perf_counter() - start
         if sum(waiting.size for waiting in batch) <= INLINE_BYTES:
             self._last_short = seconds
         self._metrics.call.observe(seconds)
         self._metrics.batch.observe(len(texts))
         self._metrics.reviews.inc(len(texts))
-        if len(batch) == 1:
-            return [outputs]
-        ends = itertools.accumulate(len(waiting.texts) for waiting in batch)
-        return [
-            {name: values[end - len(waiting.texts) : end] for name, values in outputs.items()}
-            for waiting, end in zip(batch, ends, strict=True)
-        ]
+        return answers
 
 
 def _deliver(batch: list[_Waiting], answers: list[Outputs | Exception]) -> None:
@@ -178,7 +166,7 @@ def _deliver(batch: list[_Waiting], answers: list[Outputs | Exception]) -> None:
 def _http_error(error: Exception) -> HTTPException:
     if isinstance(error, tf.errors.InvalidArgumentError):
         # The lines that follow the reason in TensorFlow's message name operations.
-        lines = error.message.partition("[[{{node")[0].strip().splitlines() or [""]
-        return HTTPException(400, lines[-1] or "the model cannot read the input")
+        lines = error.message.partition("[[{{node")[0].strip().splitlines()
+        return HTTPException(400, lines[-1] if lines else "the model cannot read the input")
     _log.error("the model failed: %s", error, exc_info=error)
     return HTTPException(500, f"the model failed: {type(error).__name__}")

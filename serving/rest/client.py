@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
-from serving.predictor import Prediction
+from serving.answers import Prediction
 from serving.rest.settings import MODEL_NAME, Server, url
 
 _CONNECT_SECONDS = 1.0

@@ -24,10 +24,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 MAX_HEADER_BYTES = 64 * 2**10
 _BODIES_IN_MEMORY = 16
 """Number of bodies of the greatest size that fit into the memory for requests."""
-_BODIES_TO_DISCARD = 16
-"""Number of bodies of the greatest size that the server reads and discards before it answers with
-HTTP 413. A client that still sends would otherwise get a broken connection instead of the
-answer."""
 _LAST_REQUEST_SECONDS = 0.5
 """After SIGTERM, how long an idle connection accepts a request that is already on its way."""
 _UPGRADE = re.compile(rb"\r\n(?:upgrade|http2-settings):[^\r\n]*", re.IGNORECASE)
@@ -63,49 +59,42 @@ class Bodies:
     async def read(self, request: Request) -> AsyncIterator[bytes]:
         """Yield the body of a request, which counts as held until the end of the context.
 
+        The rest of a body that is too large is read and discarded. A client that still sends would
+        otherwise get a broken connection instead of the answer.
+
         Raises:
-          HTTPException: the body is too large (413), too slow (408) or encoded (400), or the server
-            has no memory for it (429).
+          HTTPException: the body is too large (413) or too slow (408), or the server has no memory
+            for it (429).
           ClientDisconnect: the client closed the connection.
         """
         # `Request.headers` decodes all names for each access.
         headers, most = dict(request.scope["headers"]), self._limits.body_bytes
-        if headers.get(b"content-encoding", b"identity").lower() != b"identity":
-            raise HTTPException(
-                400, "Content-Encoding is not supported: send the JSON without compression"
-            )
-        length = int(headers.get(b"content-length", 0))
+        size = int(headers.get(b"content-length", 0))
         too_large = HTTPException(413, f"The body is larger than {most:,} bytes", _CLOSE)
-        if length > most and b"expect" in headers:
+        if size > most and b"expect" in headers:
             raise too_large
-        chunks: list[bytes] = []
-        size = held = 0
+        body = bytearray()
+        held = 0
         try:
             with anyio.move_on_after(self._limits.read_seconds) as time_limit:
                 async for chunk in request.stream():
-                    size += len(chunk)
-                    if max(size, length) <= most:
-                        chunks.append(chunk)
-                        held = size
-                        self._hold(len(chunk))
-                    elif size > _BODIES_TO_DISCARD * most:
-                        break
+                    size = max(size, len(body) + len(chunk))
+                    if size > most:
+                        continue
+                    body += chunk
+                    held += len(chunk)
+                    self._held += len(chunk)
+                    if self._held > _BODIES_IN_MEMORY * most:
+                        retry = {"retry-after": "1", **_CLOSE}
+                        raise HTTPException(429, "Too many large requests; retry later", retry)
+            if size > most:
+                raise too_large
             if time_limit.cancelled_caught:
                 seconds = f"{self._limits.read_seconds:g} s"
                 raise HTTPException(408, f"The body did not arrive within {seconds}", _CLOSE)
-            if max(size, length) > most:
-                raise too_large
-            body = b"".join(chunks)
-            chunks.clear()
-            yield body
+            yield bytes(body)
         finally:
             self._held -= held
-
-    def _hold(self, size: int) -> None:
-        self._held += size
-        if self._held > _BODIES_IN_MEMORY * self._limits.body_bytes:
-            retry = {"retry-after": "1", **_CLOSE}
-            raise HTTPException(429, "Too many large requests at once; retry later", retry)
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -121,46 +110,36 @@ class LimitedProtocol(HttpToolsProtocol):
     read_seconds = 10.0
 
     _in_body = _ending = False
-    _header_bytes = 0
-    _incomplete = b""
+    _head = b""
     _timer: TimerHandle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.on_message_begin()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
-        super().connection_lost(exc)
+        self._start_timer()
 
     def data_received(self, data: bytes) -> None:
-        """Pass the data on, unless the headers have become too large."""
+        """Pass the data on; the headers of a request when they are complete."""
         if not self._in_body:
-            self._header_bytes += len(data)
-            if self._header_bytes > MAX_HEADER_BYTES + len(data):
+            self._start_timer()
+            start = max(0, len(self._head) - 3)
+            data, self._head = self._head + data, b""
+            end = data.find(b"\r\n\r\n", start)
+            size = len(data) if end < 0 else end
+            if size > MAX_HEADER_BYTES:
                 self.transport.close()
                 return
-            data = self._without_upgrade(self._incomplete + data)
+            # The parser answers at once what is not HTTP, such as the beginning of TLS.
+            if end < 0 and data[:1].isalpha():
+                self._head = data
+                return
+            data = _UPGRADE.sub(b"", data[:size]) + data[size:]
         super().data_received(data)
-
-    def _without_upgrade(self, data: bytes) -> bytes:
-        """Return the data without the header `Upgrade`; keep an incomplete last line for later."""
-        head, end, rest = data.partition(b"\r\n\r\n")
-        self._incomplete = b""
-        if not end:
-            head = head.rpartition(b"\r\n")[0] or head.rstrip(b"\r")
-            self._incomplete = data[len(head) :]
-        return _UPGRADE.sub(b"", head) + end + rest
-
-    def on_message_begin(self) -> None:
-        if self._timer is None:
-            self._timer = self.loop.call_later(self.read_seconds, self.transport.close)
-        super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         self._in_body = True
-        self._header_bytes = 0
-        self._stop_timer()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         super().on_headers_complete()
         if self._ending:
             self.cycle.keep_alive = False
@@ -193,10 +172,9 @@ class LimitedProtocol(HttpToolsProtocol):
         if not unread[0]:
             super().shutdown()
 
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _start_timer(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(self.read_seconds, self.transport.close)
 
 
 def limited_protocol(limits: Limits) -> type[Any]:

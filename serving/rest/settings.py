@@ -40,22 +40,17 @@ def open_socket(settings: Server) -> socket.socket:
       ConfigError: the address is in use, or not one of this machine.
     """
     host, port = settings.host, settings.port
-    place = f"server.host, server.port: {host}:{port}"
     try:
         [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-    except (OSError, UnicodeError) as error:
-        # Python encodes the name of a host, and raises UnicodeError for a name like `a..b`.
-        problem = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(f"{place} is not an address: {problem}") from None
-    listener = socket.socket(family, kind, protocol)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-    except OSError as error:
-        listener.close()
+    # Python encodes the name of a host, and raises UnicodeError for a name like `a..b`.
+    except (OSError, UnicodeError) as error:
         raise ConfigError(
-            f"{place} cannot be used: {error.strerror}. Choose another port with --port"
+            f"server.host, server.port: {host}:{port} cannot be used: "
+            f"{getattr(error, 'strerror', error)}. Choose another port with --port"
         ) from None
     return listener

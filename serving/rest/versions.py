@@ -6,19 +6,16 @@ import asyncio
 import gc
 import logging
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import tensorflow as tf
 
-from core.errors import ServerError
-from serving.predictor import NoModelError
+from core.errors import ServerError, cause
 from serving.rest.metrics import Metrics
 from serving.rest.model import BrokenModelError, LoadedModel
-from serving.versions import versions
+from serving.versions import NoModelError, versions
 
 _log = logging.getLogger(__name__)
-_STATES_KEPT = 50
 
 Files = list[tuple[str, int, int]]
 
@@ -39,8 +36,7 @@ class ServedVersions:
         self.folder = folder
         self._metrics = metrics
         self._states: dict[int, tuple[str, str]] = {}  # version -> state, error
-        # Path -> `_files` of a rejected version when it was loaded, and at the last poll.
-        self._rejected: dict[str, tuple[Files, Files]] = {}
+        self._rejected: dict[str, Files] = {}  # path -> its files when it was loaded
 
     def load_first(self) -> None:
         """Load the newest version that is not broken.
@@ -56,28 +52,20 @@ class ServedVersions:
             raise NoModelError(self.folder)
         else:
             number, (_, problem) = max(self._states.items())
-            raise ServerError(
-                f"no model in {self.folder} can be served: {number} {problem}. Push a model with "
-                "`amazon-reviews run`"
-            )
+            raise ServerError(f"no model in {self.folder} can be served: {number} {problem}")
 
     async def watch(self, seconds: float) -> None:
         """Look for a newer version every `seconds`, load it in a thread, and switch to it.
 
         No error ends it: the next version must be found after any problem with this one.
         """
-        loop = asyncio.get_running_loop()
-        with ThreadPoolExecutor(1, thread_name_prefix="load") as thread:
-            while True:
-                await asyncio.sleep(seconds)
-                try:
-                    model = await loop.run_in_executor(thread, self._load_newer)
-                except OSError as error:
-                    _log.warning("paths.serving: %s cannot be read: %s", self.folder, error)
-                    continue
-                except Exception:
-                    _log.exception("paths.serving: the search in %s failed", self.folder)
-                    continue
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                model = await asyncio.to_thread(self._load_newer)
+            except Exception as error:
+                _log.warning("paths.serving: %s cannot be read: %s", self.folder, cause(error))
+            else:
                 if model is not None:
                     self._switch(model)
 
@@ -102,9 +90,6 @@ class ServedVersions:
         if before is not None:
             self._states[before.version] = ("END", "")
         self._states[model.version] = ("AVAILABLE", "")
-        for number in sorted(self._states)[:-_STATES_KEPT]:
-            if number != model.version:
-                del self._states[number]
         self._metrics.version.set(model.version)
         _log.info("version %s of %s answers requests now", model.version, self.folder)
 
@@ -114,39 +99,23 @@ class ServedVersions:
         for path in versions(self.folder):
             if current is not None and _number(path) == current.version:
                 return None
-            if path in self._rejected and not self._is_repaired(path):
+            # A version that is copied file by file is complete only after its first load failed.
+            files = _files(path)
+            if self._rejected.get(path) == files:
                 continue
-            model = self._try(path)
-            if model is not None:
+            # A replaced model has cycles of references, and would stay in memory for many versions.
+            gc.collect()
+            try:
+                model = LoadedModel(path)
+            except BrokenModelError as error:
+                self._rejected[path] = files
+                self._states[_number(path)] = ("END", str(error))
+                self._metrics.loads.labels("rejected").inc()
+                _log.error("%s is rejected: it %s", path, error)
+            else:
+                self._metrics.loads.labels("loaded").inc()
                 return model
         return None
-
-    def _is_repaired(self, path: str) -> bool:
-        """Return whether the files of a rejected version have changed, but not since the last poll.
-
-        A version that is copied file by file becomes complete after its first load has failed.
-        """
-        rejected, before = self._rejected[path]
-        now = _files(path)
-        self._rejected[path] = (rejected, now)
-        return now == before != rejected
-
-    def _try(self, path: str) -> LoadedModel | None:
-        """Return the model at `path`; None if it is broken, which is logged and remembered."""
-        number, found = _number(path), _files(path)
-        self._states[number] = ("LOADING", "")
-        # A replaced model has cycles of references, and would stay in memory for many versions.
-        gc.collect()
-        try:
-            model = LoadedModel(path)
-        except BrokenModelError as error:
-            self._states[number] = ("END", str(error))
-            self._rejected[path] = (found, found)
-            self._metrics.loads.labels("rejected").inc()
-            _log.error("%s is rejected: it %s", path, error)
-            return None
-        self._metrics.loads.labels("loaded").inc()
-        return model
 
 
 def _number(path: str) -> int:

@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import time
 
 import pytest
 from ml_metadata import proto
@@ -83,8 +82,7 @@ def test_an_unchanged_run_trains_nothing_and_can_be_cancelled(kubeflow, sample):
     kubeflow.client.terminate_run(run_id)
     lines = process.stdout.read()
     assert process.wait() == 1
-    assert " was cancelled\n" in lines
-    assert "no error message" not in lines
+    assert " failed: " in lines
     assert kubeflow.executors(run_id).keys() <= NEVER_CACHED
 
 
@@ -128,48 +126,7 @@ def test_a_failure_names_the_pod_and_its_error(kubeflow):
     assert error in shown.stdout
 
 
-def test_the_first_step_refuses_the_parameters_of_a_run_from_the_ui(kubeflow):
-    kubeflow("compile")
-    client, file = kubeflow.client, kubeflow.folder / f"{kubeflow.config.name}.yaml"
-    uploaded = client.upload_pipeline(str(file), f"amazon-reviews-{time.time_ns()}")
-    [version] = client.list_pipeline_versions(uploaded.pipeline_id).pipeline_versions
-    run = client.run_pipeline(
-        kubeflow.experiment,
-        "from the UI",
-        params={"epochs": 2.5},
-        pipeline_id=uploaded.pipeline_id,
-        version_id=version.pipeline_version_id,
-        pipeline_root=kubeflow.config.paths.root,
-    )
-    assert client.wait_for_run_completion(run.run_id, 900).state == "FAILED"
-    log = kubeflow.log(kubeflow.executors(run.run_id)["ReviewExampleGen"])
-    assert "parameter epochs: Input should be a valid integer" in log
-
-
-def test_a_schedule_is_not_deleted_while_its_run_is_in_progress(kubeflow):
-    name = kubeflow("submit", "--schedule", "* * * * *").split()[1].rstrip(":")
-    assert f"{name}  * * * * *  enabled" in kubeflow("submit", "--schedules")
-    run = wait_for(lambda: run_of_schedule(kubeflow))
-    refused = kubeflow("submit", "--delete-schedule", name, code=1)
-    assert f"its run {run.display_name} ({run.run_id})" in refused
-    assert kubeflow.client.get_run(run.run_id).state == "RUNNING"
-    assert f"{name}  * * * * *  disabled" in kubeflow("submit", "--schedules")
-    kubeflow.client.terminate_run(run.run_id)
-    wait_for(lambda: kubeflow.client.get_run(run.run_id).state == "FAILED")
-    assert kubeflow("submit", "--delete-schedule", name) == f"deleted {name}\n"
-    assert name not in kubeflow("submit", "--schedules")
-
-
 def run_in(printed):
     """Return the id in the link that `submit` prints; None: it is not printed yet."""
     link = re.search(r"/#/runs/details/(\S+)", printed)
     return link and link[1]
-
-
-def run_of_schedule(kubeflow):
-    """Return a run of a schedule of the pipeline that is in progress; None: there is none."""
-    page = kubeflow.client.list_runs(
-        experiment_id=kubeflow.experiment, page_size=9, sort_by="created_at desc"
-    )
-    scheduled = [run for run in page.runs or [] if run.recurring_run_id]
-    return next((run for run in scheduled if run.state == "RUNNING"), None)

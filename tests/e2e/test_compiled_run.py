@@ -25,10 +25,10 @@ TEXTS = ["Great phone: works as it should", "Broke after a day: do not buy", "It
 # Prints the predictions of models, with the version of TensorFlow that wrote them.
 ASK = """
 import json, sys
-from serving.predictor import Predictor
+from serving.predict_text import load_predict_text
 texts, *folders = map(json.loads, sys.argv[1:])
 texts = [text.encode() for text in texts]
-print(json.dumps([[a.probability for a in Predictor(f).predict(texts)] for f in folders]))
+print(json.dumps([load_predict_text(f)(texts)["probability"].tolist() for f in folders]))
 """
 
 

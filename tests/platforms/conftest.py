@@ -24,8 +24,8 @@ def kubeflow(monkeypatch, tmp_path):
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kube.yaml"))
     for name in (kubeflow_client.TOKEN_VARIABLE, kubeflow_client.UI_VARIABLE):
         monkeypatch.delenv(name, raising=False)
-    with serving_kubeflow() as server:
-        yield Submission("kubeflow", server, tmp_path, endpoint=server.url)
+    server = serving_kubeflow(monkeypatch)
+    return Submission("kubeflow", server, tmp_path, endpoint=server.url)
 
 
 @pytest.fixture

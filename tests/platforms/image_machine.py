@@ -81,7 +81,7 @@ def built_image():
             _remove_others()
             if shutil.disk_usage(STORE).free < FREE_BYTES:
                 pytest.skip(f"building the image takes {FREE_BYTES >> 30} GiB of disk")
-            build(name, base, ROOT, STORE / "build.log")
+            build(name, base)
         return name
 
 
@@ -229,19 +229,19 @@ def _inputs():
                     yield file.read_bytes()
 
 
-def build(name, base, checkout, log, epoch=""):
-    """Build an image from a checkout by the command `amazon-reviews image build`."""
+def build(name, base):
+    """Build the image of this checkout by the command `amazon-reviews image build`."""
+    log = STORE / "build.log"
     command = "from cli.command import main; main()"
     with log.open("w") as output:
         done = subprocess.run(
             [sys.executable, "-c", command, "image", "build", "--tool=buildah", f"--base={base}"],
-            cwd=checkout,
+            cwd=ROOT,
             env={
                 **_environment(),
                 "PIPELINE_CONFIG": "sample",
                 "PIPELINE_SET": f"cluster.image={name}",
-                "PYTHONPATH": str(checkout),
-                "SOURCE_DATE_EPOCH": epoch,
+                "PYTHONPATH": str(ROOT),
             },
             stdout=output,
             stderr=subprocess.STDOUT,

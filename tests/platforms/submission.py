@@ -5,8 +5,9 @@ import json
 import yaml
 
 from pipeline.config import PipelineConfig
-from platforms.submission import submit
+from platforms.submission import check_submission, submit
 
+OPTIONS = '{"max_examples": {}}'
 TASKS = {"ReviewExampleGen": False, "Trainer": True}
 SPEC = {
     "schemaVersion": "2.1.0",
@@ -21,6 +22,7 @@ SPEC = {
                     "taskInfo": {"name": name},
                     "componentRef": {"name": name},
                     "cachingOptions": {"enableCache": cached},
+                    "inputs": {"parameters": {"options": {"runtimeValue": {"constant": OPTIONS}}}},
                 }
                 for name, cached in TASKS.items()
             }
@@ -68,8 +70,10 @@ class Submission:
         return PipelineConfig.model_validate(self.settings)
 
     def __call__(self, *parameters, wait=False, report=None, cache=False, **changes):
+        config = self.config(cache=cache, **changes)
+        check_submission(config, self.target)
         return submit(
-            self.config(cache=cache, **changes),
+            config,
             self.target,
             self.file,
             dict(each.split("=") for each in parameters),

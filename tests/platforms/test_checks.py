@@ -5,7 +5,7 @@ import pytest
 from core.errors import ConfigError
 from pipeline.config import load_config
 from platforms.targets import check_target
-from tests.platforms.settings import REQUIRED, settings
+from tests.platforms.settings import settings
 
 
 @pytest.mark.parametrize("target", ["vertex", "kubeflow"])
@@ -23,20 +23,12 @@ def test_kubeflow_supports_the_sample_and_a_volume():
     check_target(load_config("sample", environ={"PIPELINE_SET": more}), "kubeflow")
 
 
-@pytest.mark.parametrize("target", REQUIRED)
-def test_a_cluster_requires_more_than_the_preset_sample(target):
-    with pytest.raises(ConfigError, match=r"^cluster\.image: not set"):
-        check_target(load_config("sample", environ={}), target)
-
-
 @pytest.mark.parametrize(
     ("target", "more", "line"),
     [
         ("vertex", "vertex.project=null", "vertex.project: not set"),
-        ("vertex", "vertex.region=null", "vertex.region: not set"),
-        ("vertex", "data.input_base=null", "data.input_base: not set"),
+        ("kubeflow", "cluster.image=null", "cluster.image: not set"),
         ("vertex", "paths.root=/here", "paths.root: /here is not accessible from Vertex AI; set"),
-        ("vertex", "paths.serving=/here", "paths.serving: /here"),
         ("vertex", "push.destination=vertex", "vertex.serving_image: not set"),
         (
             "vertex",
@@ -51,7 +43,6 @@ def test_a_cluster_requires_more_than_the_preset_sample(target):
         ("vertex", "name=" + "x" * 200, "name: "),
         ("kubeflow", "paths.root=/here", "paths.root: /here is not a bucket; set gs://"),
         ("kubeflow", "paths.checkpoints=/here", "paths.checkpoints: /here is not accessible f"),
-        ("kubeflow", "data.input_base=/here", "data.input_base: /here"),
         ("kubeflow", "push.destination=vertex", "push.destination: vertex requires --target vert"),
         (
             "kubeflow",
@@ -78,11 +69,6 @@ def test_a_cluster_requires_more_than_the_preset_sample(target):
             "kubeflow",
             "kubeflow.training_pod={tolerations: [{key: a}, {keys: b}]}",
             "kubeflow.training_pod.tolerations.1.keys: unknown field, did you mean key?",
-        ),
-        (
-            "kubeflow",
-            "kubeflow.training_pod={tolerations: {key: a}}",
-            "kubeflow.training_pod.tolerations: must be a list, not {'key': 'a'}",
         ),
     ],
 )
@@ -112,11 +98,9 @@ def test_settings_for_clusters_are_refused_on_this_machine(more, line):
         ("cluster.resources={Trainr: {cpu: 1}}", "unknown component Trainr"),
         ("cluster.resources={Trainer: {memory: 16GB}}", "cluster.resources.Trainer.memory"),
         ("kubeflow.volume={claim: c, mount: data}", "kubeflow.volume.mount"),
-        ("kubeflow.volume={claim: c, mount: /tmp/}", "kubeflow.volume.mount"),
         ("kubeflow.volume={claim: c, mount: '/a:b'}", "kubeflow.volume.mount"),
         (f"kubeflow.namespace={'n' * 64}", "kubeflow.namespace"),
         ("kubeflow.service_account=Trainer", "kubeflow.service_account"),
-        ("cluster.training_timeout_hours=0.0", "cluster.training_timeout_hours"),
         ("kubeflow.training_pod={containers: []}", "cluster.image and cluster.resources describe"),
         ("kubeflow.experiment=x", "kubeflow.experiment: was removed; the experiment has the name"),
     ],

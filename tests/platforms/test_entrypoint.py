@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import runpy
 import sys
 from typing import NamedTuple
 from unittest.mock import Mock
@@ -11,6 +10,8 @@ import pytest
 from google.cloud import storage
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx.components.example_gen import input_processor
+from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
+from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
 
 from components.properties import TRACKING
 from components.review_example_gen.component import InputProcessor
@@ -18,13 +19,7 @@ from components.review_example_gen.inputs import Options
 from components.run_report.tracking import Tracking
 from core.errors import InputError
 from platforms import entrypoint
-from platforms.entrypoint import (
-    delete_folder_markers,
-    main,
-    with_own_inputs,
-    write_properties,
-)
-from platforms.parameters import SETTINGS_KEY
+from platforms.entrypoint import correct_inputs, main, write_properties
 
 DECLARED, STATISTICS = (
     {"instanceSchema": f"title: tfx.Example{name}\ntype: object\n"}
@@ -61,6 +56,11 @@ def executor_input(folder, given):
     }
 
 
+def corrected(step_input, spec):
+    correct_inputs(step_input, spec)
+    return step_input
+
+
 def call(executor, step_input, *more):
     return main(
         [
@@ -80,12 +80,6 @@ def run_gate(folder, given, anomalies):
     split.mkdir(parents=True)
     (split / "SchemaDiff.pb").write_bytes(anomalies.SerializeToString())
     return call("components.data_gate.DataGate_Executor", step_input)
-
-
-@pytest.fixture(autouse=True)
-def own_arguments(monkeypatch):
-    """Restore the arguments of the process, which the entry point changes for TFX."""
-    monkeypatch.setattr(sys, "argv", sys.argv)
 
 
 @pytest.mark.slow
@@ -109,17 +103,14 @@ def test_bad_data_is_one_line_and_exit_code_2(tmp_path, capsys):
 
 ENDS = {
     "done": (None, 0),
-    "exit": (SystemExit(), 0),
-    "exit 3": (SystemExit(3), 3),
-    "exit with a message": (SystemExit("no such executor"), 1),
     "crash": (RuntimeError("the disk is full"), 1),
     "wrong input": (InputError("no review is left"), 2),
 }
 
 
 def run_main(monkeypatch, step, folder="/x"):
-    """Return the exit code of a step whose executor is the function `step`."""
-    monkeypatch.setattr(runpy, "run_module", lambda *_, **__: step())
+    """Return the exit code of a step; the function `step` gets what TFX gets."""
+    monkeypatch.setattr(kubeflow_v2_run_executor, "main", step)
     if folder.startswith("gs://"):
         # TensorFlow does not know the bucket on loopback.
         monkeypatch.setattr(entrypoint, "_properties", lambda uri: {})
@@ -129,11 +120,7 @@ def run_main(monkeypatch, step, folder="/x"):
 
 @pytest.mark.parametrize(("end", "code"), ENDS.values(), ids=ENDS)
 def test_the_exit_code_is_that_of_the_step(monkeypatch, capsys, log, end, code):
-    def step():
-        if end is not None:
-            raise end
-
-    assert run_main(monkeypatch, step) == code
+    assert run_main(monkeypatch, Mock(side_effect=end)) == code
     assert capsys.readouterr().err == (
         "some.Executor: no review is left\n" if isinstance(end, InputError) else ""
     )
@@ -145,39 +132,36 @@ def test_an_image_without_mlflow_is_one_line_at_the_first_step(monkeypatch, caps
     monkeypatch.setenv(TRACKING, tracked)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setitem(sys.modules, "mlflow", None)
-    assert run_main(monkeypatch, lambda: None) == 2
+    assert run_main(monkeypatch, Mock()) == 2
     assert "some.Executor: tracking.mlflow: MLflow is not installed" in capsys.readouterr().err
 
 
 def test_tfx_gets_the_corrected_input_and_the_beam_arguments(monkeypatch):
-    found = []
-    run_main(monkeypatch, lambda: found.extend(sys.argv[1:]))
-    *known, beam = found
-    values = dict(zip(known[::2], known[1::2], strict=True))
-    assert beam == "--direct_num_workers=2"
-    assert values.pop("--executor_class_path") == "some.Executor"
-    assert json.loads(values.pop("--json_serialized_inputs_spec_args")) == SPEC
-    mended = json.loads(values.pop("--json_serialized_invocation_args"))
-    assert mended == with_own_inputs(executor_input("/x", {}), SPEC)
-    assert values == {}
+    step = Mock()
+    run_main(monkeypatch, step)
+    [[(given, beam_args)]] = [call.args for call in step.call_args_list]
+    assert beam_args == ["--direct_num_workers=2"]
+    assert given.executor_class_path == "some.Executor"
+    mended = json.loads(given.json_serialized_invocation_args)
+    assert mended == corrected(executor_input("/x", {}), SPEC)
 
 
 def test_only_declared_types_replace_that_of_an_input():
     for given in BROKEN.values():
-        mended = with_own_inputs(executor_input("/x", given), SPEC)
+        mended = corrected(executor_input("/x", given), SPEC)
         [artifact] = mended["inputs"]["artifacts"]["anomalies"]["artifacts"]
         assert artifact["type"] == DECLARED
         assert artifact["metadata"] == {"split_names": '["train"]'}
         assert mended["outputs"] == executor_input("/x", given)["outputs"]
     given = {"type": {"schemaTitle": "tfx.ExampleAnomalies"}}
-    mended = with_own_inputs(executor_input("/x", given), {})
+    mended = corrected(executor_input("/x", given), {})
     assert mended["inputs"]["artifacts"]["anomalies"]["artifacts"][0]["type"] == given["type"]
 
 
 def test_a_later_step_gets_the_properties_that_its_launcher_drops(tmp_path):
     def properties(uri, **more):
         given = {"inputs": {"artifacts": artifacts(examples={"uri": uri, **more})}}
-        [artifact] = with_own_inputs(given, {})["inputs"]["artifacts"]["examples"]["artifacts"]
+        [artifact] = corrected(given, {})["inputs"]["artifacts"]["examples"]["artifacts"]
         return artifact["metadata"]
 
     uri, written = str(tmp_path / "examples"), {"split_names": '["train"]', "version": "2"}
@@ -219,52 +203,41 @@ def bucket(monkeypatch):
     return objects
 
 
-def test_folder_markers_are_deleted_and_nothing_else(bucket):
+def test_the_folder_markers_of_a_step_are_deleted_and_nothing_else(bucket, monkeypatch):
     kept = {
-        "run/model/Format-Serving/saved_model.pb": 7,
-        "run/model/empty": 0,
-        "run/model/odd/": 5,
+        "run/checked/checked.json": 2,
+        "run/checked/empty": 0,
+        "run/checked/odd/": 5,
         "other/": 0,
     }
-    bucket |= {"run/model/": 0, "run/model/Format-Serving/": 0, **kept}
-    delete_folder_markers(["/local/folder", "gs://bucket/run/model"])
-    assert bucket == kept
+    bucket |= kept
 
-
-@pytest.mark.parametrize("end", [None, SystemExit(0)], ids=["done", "exit 0"])
-def test_the_folder_markers_that_a_step_leaves_are_deleted(bucket, monkeypatch, end):
-    def step():
-        bucket.update({"run/checked/": 0, "run/checked/checked.json": 2, "run/anomalies/": 0})
-        if end is not None:
-            raise end
+    def step(_):
+        bucket.update({"run/checked/": 0, "run/checked/deep/": 0})
 
     assert run_main(monkeypatch, step, "gs://bucket/run") == 0
-    assert set(bucket) == {"run/checked/checked.json", "run/anomalies/"}
+    assert bucket == kept
 
 
 def test_the_driver_constructs_our_class_and_keeps_its_error(monkeypatch, capsys):
     constructs = []
 
-    def run_module(name, **keywords):
+    def run_driver(_):
         constructs.append(input_processor.FileBasedInputProcessor)
         raise InputError("no file matches")
 
     monkeypatch.setattr(input_processor, "FileBasedInputProcessor", object)
-    monkeypatch.setattr(runpy, "run_module", run_module)
+    monkeypatch.setattr(driver, "main", run_driver)
     assert main(["--json_serialized_invocation_args", "{}"]) == 2
     assert capsys.readouterr().err == "ReviewExampleGen: no file matches\n"
     assert constructs == [InputProcessor]
 
 
 def test_a_pipeline_that_other_code_compiled_is_one_line(monkeypatch, capsys):
-    def step():
+    def step(_):
         Options.model_validate_json('{"colour": 1}')
 
     assert run_main(monkeypatch, step) == 2
-    step_input = executor_input("/x", {})
-    step_input["inputs"]["parameterValues"] = {SETTINGS_KEY: '{"data": {"colour": 1}}'}
-    assert call("some.Executor", step_input) == 2
-    lines = capsys.readouterr().err.splitlines()
+    [line] = capsys.readouterr().err.splitlines()
     beginning = "some.Executor: the code of the image is not that with which the pipeline was compi"
-    assert [line.startswith(beginning) for line in lines] == [True, True]
-    assert "(colour: Extra" in lines[0] and "(data.colour: Extra" in lines[1]
+    assert line.startswith(beginning) and "(colour: Extra" in line

@@ -15,8 +15,6 @@ from core.errors import ConfigError, UserError
 from platforms import follow
 from platforms.vertex.client import check_credentials
 
-# Wrong settings and parameters are reported before the first request.
-
 
 def test_errors_are_reported_before_compiling(kubeflow, tmp_path, monkeypatch):
     monkeypatch.setattr(command, "compile_to", lambda *arguments: pytest.fail("compiled"))
@@ -45,28 +43,14 @@ def test_a_parameter_that_the_pipeline_lacks(kubeflow):
     assert not kubeflow.server.requests
 
 
-# Following.
-
-
-def test_missing_responses_are_reported_once_and_retried(kubeflow):
-    kubeflow.server.states = [{"state": "RUNNING"}, {"state": "SUCCEEDED"}]
-    kubeflow.server.fail("GET", "/runs/r-1", 502, "bad gateway", times=3)
-    kubeflow.server.fail("GET", "/runs/r-1", 0)
-    kubeflow.server.fail("GET", "/runs/r-1", 429, "slow down")
-    assert kubeflow(wait=True) == 0
-    assert [line for line in kubeflow.lines if "no response" in line] == [
-        "no response (502 bad gateway); retrying"
-    ]
-
-
 def test_each_loss_of_the_connection_is_reported_and_has_its_own_patience(monkeypatch):
     clock = Mock(monotonic=itertools.count(step=10).__next__, strftime=time.strftime)
     monkeypatch.setattr(follow, "time", clock)
     running, lost = follow.Status("RUNNING"), follow.NoResponse("gone")
-    states = Mock(side_effect=[running, lost, running, lost, follow.Status("SUCCEEDED")])
-    run, lines = Mock(status=states), []
+    states = Mock(side_effect=[lost, lost, running, lost, follow.Status("SUCCEEDED")])
+    run, lines = Mock(status=states, tasks=[]), []
     monkeypatch.setattr(follow, "PATIENCE_SECONDS", 25)
-    assert follow.follow(run, [], lines.append) == 0
+    assert follow.follow(run, lines.append) == 0
     assert lines.count("no response (gone); retrying") == 2
 
 
@@ -95,4 +79,4 @@ def test_ctrl_c_while_waiting_leaves_the_run_alone(kubeflow):
             signal.raise_signal(signal.SIGINT)
 
     assert kubeflow(wait=True, report=report) == 130
-    assert lines[-1].startswith("interrupted; the run continues, see or stop it at http://127")
+    assert lines[-1].startswith("interrupted; the run continues, see or stop it at http://kub")

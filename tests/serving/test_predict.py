@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from cli import command
+from core.errors import UserError
 from serving import answers
-from serving.answers import answer, read_arguments, read_lines
-from serving.predict_text import DamagedModelError, load_predict_text
-from serving.predictor import NoModelError, Prediction, latest_model
+from serving.answers import Prediction, answer, read_arguments, read_lines
+from serving.predict_text import load_predict_text
+from serving.versions import NoModelError, latest_model
 from tests.loaded import run_command
 from tests.serving.models import push
 
@@ -118,7 +119,7 @@ def test_without_a_model_the_error_names_the_folder(tmp_path, folder):
 def test_a_damaged_model_is_one_line(tmp_path, damage):
     push(tmp_path / "1")
     damage(tmp_path / "1")
-    with pytest.raises(DamagedModelError) as raised:
+    with pytest.raises(UserError) as raised:
         load_predict_text(str(tmp_path / "1"))
     assert str(raised.value).startswith(f"{tmp_path}/1: the model cannot be loaded (")
 
@@ -157,33 +158,29 @@ def test_closed_standard_input_is_2(root, monkeypatch, capfd):
     assert "no review given" in capfd.readouterr().err
 
 
-@pytest.fixture
-def process(root):
-    """The command, which has answered a first line."""
+def test_a_reader_that_leaves_ends_it_quietly(root, monkeypatch):
+    source, target = os.pipe()
+    os.close(source)
+    monkeypatch.setenv("PIPELINE_SET", f"paths.root={root}")
+    monkeypatch.setattr("sys.argv", ["amazon-reviews", "predict", "good"])
+    with os.fdopen(target, "w") as closed:
+        monkeypatch.setattr("sys.stdout", closed)
+        with pytest.raises(SystemExit) as ended:
+            command.main()
+    assert not ended.value.code
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_130(root):
     environment = {**os.environ, "PIPELINE_SET": f"paths.root={root}"}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(COMMAND, env=environment, **pipes) as started:
-        started.stdin.write(b"good\n")
-        started.stdin.flush()
-        assert started.stdout.readline() == b"positive\t0.900\tgood\n"
-        yield started
-        started.kill()
-
-
-@pytest.mark.slow
-def test_a_reader_that_leaves_ends_it_quietly(process):
-    process.stdout.close()
-    process.stdin.write(b"good\n" * 3)
-    process.stdin.close()
-    assert process.stderr.read() == b""
-    assert process.wait(timeout=300) == 0
-
-
-@pytest.mark.slow
-def test_ctrl_c_is_130(process):
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=300) == 130
-    assert process.communicate() == (b"", b"")
+    with subprocess.Popen(COMMAND, env=environment, **pipes) as process:
+        process.stdin.write(b"good\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"positive\t0.900\tgood\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=300) == 130
+        assert process.communicate() == (b"", b"")
 
 
 NOT_NEEDED = {

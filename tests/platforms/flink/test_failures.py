@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import InputError
-from platforms.flink.failures import FlinkError, cause, java_cause, java_error
+from platforms.flink.failures import FlinkError, cause, java_cause
 
 OF_A_WORKER = """\
 java.util.concurrent.ExecutionException: java.lang.RuntimeException: Error received from SDK \
@@ -20,11 +20,7 @@ harness for instruction 4: Traceback (most recent call last):
     [
         ("core.errors.InputError: a.csv: line 3: no text", InputError, "a.csv: line 3: no text"),
         ("ValueError: bad value", FlinkError, "ValueError: bad value"),
-        (
-            "some.missing.module.CustomError: bad",
-            FlinkError,
-            "some.missing.module.CustomError: bad",
-        ),
+        ("missing.CustomError: bad", FlinkError, "missing.CustomError: bad"),
     ],
 )
 def test_an_error_of_ours_keeps_its_class_and_any_other_is_named(error, kind, text):
@@ -37,19 +33,9 @@ def test_an_error_of_ours_keeps_its_class_and_any_other_is_named(error, kind, te
     [
         ("Pipeline p-1_a failed in state FAILED: java.lang.IllegalStateException: ended", "ended"),
         ("java.lang.RuntimeException: a\n\tat b(C.java)\nCaused by: java.io.IOException: in", "in"),
+        ("Traceback (most recent call last):\n  File x\nOSError: no", "OSError: no"),
         ("", ""),
     ],
 )
-def test_an_error_of_java_alone_is_its_innermost_cause(message, line):
-    assert cause(message) is None
+def test_any_other_error_is_its_innermost_cause(message, line):
     assert java_cause(message) == line
-
-
-def test_the_last_line_of_a_traceback_is_its_error():
-    assert java_cause("Traceback (most recent call last):\n  File x\nOSError: no") == "OSError: no"
-
-
-def test_the_last_error_of_java_in_a_log():
-    log = "12:00:01 [main] INFO org.apache.flink.A - started\n"
-    assert java_error(log) == ""
-    assert java_error(f"{log}java.io.IOException: first\njava.io.IOException: last\n") == "last"

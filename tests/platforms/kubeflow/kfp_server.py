@@ -1,11 +1,10 @@
-"""Scripted responses of Kubeflow Pipelines to a submission, on 127.0.0.1."""
+"""Scripted responses of Kubeflow Pipelines to a submission, in place of a server."""
 
-import contextlib
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http import HTTPStatus
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+
+import requests
 
 LOGIN_PAGE = "<!doctype html><html><body>Log in to Your Account</body></html>"
 
@@ -27,8 +26,9 @@ class KfpServer:
       states: the states of a run, one for each request of the state; the last one is repeated.
     """
 
+    url = "http://kubeflow.example"
+
     def __init__(self):
-        self.url = ""
         self.requests = []
         self.multi_user = False
         self.states = [{"state": "SUCCEEDED"}]
@@ -42,61 +42,42 @@ class KfpServer:
     def find_requests(self, method, part=""):
         return [r for r in self.requests if r.method == method and part in r.path]
 
-    def handle(self, request):
+    def request(self, method, url, json, headers):
+        """Return the response to the arguments of `requests.Session.request`."""
+        request = Request(method, url.removeprefix(self.url), headers, json)
         self.requests.append(request)
+        status, text = self._answer(request)
+        if not status:
+            raise requests.ConnectionError("connection closed")
+        response = requests.Response()
+        response.status_code, response.reason = status, HTTPStatus(status).phrase
+        response._content = text.encode()
+        return response
+
+    def _answer(self, request):
         for failure in self._failures:
             method, part, status, text = failure
             if request.method == method and part in request.path:
                 self._failures.remove(failure)
                 return status, text
-        return 200, json.dumps(self.answer(request))
-
-    def answer(self, request):
-        path = request.path.removeprefix("/apis/v2beta1/")
+        path, answer = request.path.removeprefix("/apis/v2beta1/"), {"run_id": "r-1"}
         if path == "healthz":
-            return {"multi_user": self.multi_user}
-        if path == "experiments":
-            return {} if request.method == "GET" else {"experiment_id": "e-1"}
-        more = {} if request.method == "POST" else self.states[0]
-        if more and len(self.states) > 1:
-            del self.states[0]
-        return {"run_id": "r-1", "experiment_id": "e-1", **more}
+            answer = {"multi_user": self.multi_user}
+        elif path == "experiments":
+            answer = {} if request.method == "GET" else {"experiment_id": "e-1"}
+        elif request.method == "GET":
+            answer |= self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        return 200, json.dumps(answer)
 
 
-@contextlib.contextmanager
-def serving():
-    """Run a server in this context."""
-    server = KfpServer()
+def serving(monkeypatch):
+    """Replace the requests to the server's URL; return the server."""
+    server, real = KfpServer(), requests.Session.request
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+    def request(session, method, url, **options):
+        if url.startswith(server.url):
+            return server.request(method, url, options["json"], options["headers"])
+        return real(session, method, url, **options)
 
-        def do_GET(self):
-            length = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(length)) if length else None
-            headers = dict(self.headers)
-            status, text = server.handle(
-                Request(self.command, urlsplit(self.path).path, headers, body)
-            )
-            if not status:
-                self.close_connection = True
-                return
-            data = text.encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        do_POST = do_DELETE = do_GET
-
-        def log_message(self, format, *args):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, args=(0.02,))
-        thread.start()
-        server.url = f"http://127.0.0.1:{http.server_address[1]}"
-        yield server
-        http.shutdown()
-        thread.join()
+    monkeypatch.setattr(requests.Session, "request", request)
+    return server

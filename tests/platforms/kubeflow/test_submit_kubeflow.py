@@ -1,16 +1,16 @@
 """Submitting to Kubeflow Pipelines: the client of its REST API against a real server."""
 
 import json
+import re
 import socket
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
-import yaml
 
-from core.errors import ConfigError, InputError
+from core.errors import ConfigError
 from platforms.follow import SubmitError
-from platforms.kubeflow import failed_pods
+from platforms.kubeflow import client
 from tests.platforms.kubeflow.kfp_server import LOGIN_PAGE
 from tests.platforms.submission import PLATFORM
 
@@ -30,13 +30,6 @@ def reviews(kubeflow, tmp_path):
     folder = tmp_path / "raw"
     folder.mkdir()
     (folder / "reviews.csv").write_text("label,text\n1,bad\n")
-    documents = list(yaml.safe_load_all(kubeflow.file.read_text()))
-    task = documents[0]["root"]["dag"]["tasks"]["ReviewExampleGen"]
-    options = {"runtimeValue": {"constant": '{"max_examples": {}}'}}
-    added = ("compiled_settings", "input_base", "epochs", "strategy", "min_accuracy")
-    inputs = {name: {"componentInputParameter": name} for name in added}
-    task["inputs"] = {"parameters": {"options": options, **inputs}}
-    kubeflow.file.write_text(yaml.safe_dump_all(documents))
     volume = {"claim": "reviews", "mount": str(tmp_path)}
     kubeflow.config(data__input_base=str(folder), kubeflow__volume=volume)
     return folder
@@ -49,8 +42,6 @@ def test_unchanged_input_is_a_cache_hit_and_changed_input_is_not(kubeflow, revie
         assert task["cachingOptions"] == {"enableCache": True}
         options = json.loads(task["inputs"]["parameters"]["options"]["runtimeValue"]["constant"])
         assert options["max_examples"] == {}
-        # The check of the parameters is not a part of the cache key.
-        assert set(task["inputs"]["parameters"]) == {"options", "input_base"}
         return options["input_fingerprint"]
 
     first = key()
@@ -71,14 +62,12 @@ def test_input_that_only_the_pods_can_access_is_read_again(kubeflow, reviews, ca
     assert kubeflow(cache=True, data__input_base=elsewhere) == 0
     assert not is_cached(kubeflow, "ReviewExampleGen")
     assert is_cached(kubeflow, "Trainer")
-    assert f"the run reads it again: the folder {elsewhere} does not exist" in caplog.text
+    assert "the run reads it again: " in caplog.text and elsewhere in caplog.text
 
 
 def test_the_cache_can_be_switched_off(kubeflow, reviews):
     assert kubeflow(cache=False) == 0
     assert not any(is_cached(kubeflow, name) for name in ("ReviewExampleGen", "Trainer"))
-    # The input is not listed, so the step still checks the parameters.
-    assert "epochs" in sent_tasks(kubeflow)["ReviewExampleGen"]["inputs"]["parameters"]
 
 
 def test_the_run_has_the_settings_and_the_parameters(kubeflow):
@@ -148,30 +137,27 @@ def test_the_error_of_a_failed_step_is_the_last_one_in_its_log(monkeypatch):
     api = Mock()
     api.list_namespaced_pod().items = [Mock(metadata=SimpleNamespace(name=each)) for each in logs]
     api.read_namespaced_pod_log = lambda pod, *_, **__: Mock(data=logs[pod])
-    monkeypatch.setattr(failed_pods, "connect", Mock())
-    monkeypatch.setattr(failed_pods, "CoreV1Api", lambda _: api)
-    assert failed_pods.last_errors("team-a", "r-1") == ["first: place.InputError: no file"]
-    monkeypatch.setattr(failed_pods, "connect", Mock(side_effect=InputError("no kube config")))
-    assert failed_pods.last_errors("team-a", "r-1") == []
+    monkeypatch.setattr(client, "connect_to_kubernetes", Mock())
+    monkeypatch.setattr(client, "CoreV1Api", lambda _: api)
+    assert client.last_errors("team-a", "r-1") == ["first: place.InputError: no file"]
 
 
 def test_a_run_that_fails_before_any_task(kubeflow):
     kubeflow.server.states = [{"state": "FAILED", "error": {"code": 13, "message": "no quota"}}]
-    kubeflow.server.fail("GET", "v1beta1/runs", 404, "no older version of the API")
     assert kubeflow(wait=True) == 1
     assert kubeflow.lines[-2].endswith(" failed: no quota")
 
 
 def test_an_unreachable_endpoint(kubeflow, monkeypatch):
     # An endpoint on loopback is not requested from a proxy.
-    monkeypatch.setenv("http_proxy", kubeflow.server.url)
+    monkeypatch.setenv("http_proxy", "http://localhost:1")
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     message = rf"kubeflow.endpoint: {url} is unreachable \(.*refused\)\. .*port-forward -n kubeflo"
     with pytest.raises(ConfigError, match=message) as caught:
         kubeflow(kubeflow__endpoint=url)
-    assert "object at 0x" not in str(caught.value)
+    assert not re.search("object at 0x|proxy", str(caught.value))
 
 
 DENIED = "Failed to authorize: PermissionDenied: User 'x' is not authorized with reason: (request"
@@ -181,10 +167,11 @@ DENIED = "Failed to authorize: PermissionDenied: User 'x' is not authorized with
     ("part", "status", "body", "message"),
     [
         ("healthz", 401, "Jwt is missing", r"endpoint: .* authentication \(401 Jwt is missing\)\."),
-        ("healthz", 403, "RBAC: access denied", r"namespace: no permission .* \(403 RBAC: access"),
         ("experiments", 403, {"code": 7, "error": DENIED}, r"namespace: .*'team-a' \(403 Failed"),
         ("healthz", 404, LOGIN_PAGE, r"endpoint: .* is not the Kubeflow Pipelines API.*\(404 Not"),
         ("healthz", 200, LOGIN_PAGE, r"endpoint: .* requires a login \(404 a web page"),
+        ("healthz", 503, "no healthy", r"endpoint: .* unreachable \(503 no healthy\)\. Check that"),
+        ("healthz", 200, {"apiServerReady": False}, "endpoint: .* its API server is not ready"),
     ],
 )
 def test_kubeflow_denies_access(kubeflow, part, status, body, message):
@@ -193,20 +180,6 @@ def test_kubeflow_denies_access(kubeflow, part, status, body, message):
         kubeflow()
     assert "\n" not in str(caught.value)
     assert not kubeflow.server.find_requests("POST")
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "message"),
-    [
-        (503, "no healthy upstream", "503 no healthy upstream"),
-        (200, {"apiServerReady": False}, "503 the UI responds, but its API server is not ready"),
-    ],
-)
-def test_kubeflow_is_not_up(kubeflow, status, body, message):
-    kubeflow.server.fail("GET", "healthz", status, body, times=10)
-    with pytest.raises(SubmitError) as caught:
-        kubeflow()
-    assert str(caught.value) == f"kubeflow.endpoint: {kubeflow.server.url}: {message}"
 
 
 def test_kubeflow_refuses_the_pipeline(kubeflow):

@@ -152,7 +152,7 @@ def test_a_job_that_exceeds_its_timeout_is_cancelled(vertex):
     ("code", "message", "error", "expected"),
     [
         ("PERMISSION_DENIED", "Permission denied", InputError, "roles/aiplatform.user"),
-        ("INVALID_ARGUMENT", "Machine type x", InputError, "refuses to start the training: Mach"),
+        ("INVALID_ARGUMENT", "Machine type x", InputError, "refuses to start the training: 400 Ma"),
     ],
 )
 def test_a_refusal_by_vertex_is_an_input_error(vertex, code, message, error, expected):

@@ -15,45 +15,37 @@ from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
 from platforms.vertex import pusher
 from platforms.vertex.baseline import DeployedBaseline
-from platforms.vertex.pusher import ENDPOINT_KEY, Endpoint, EndpointSettings
+from platforms.vertex.pusher import ENDPOINT_KEY, Endpoint
 from tests.platforms.vertex.vertex_server import as_json, serving
 from tests.waiting import in_background, wait
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = EndpointSettings(
-    project="my-project",
-    region="europe-west4",
-    name="amazon-reviews",
-    image="registry/serving:2.21.0",
-    machine_type="n1-standard-4",
-    poll_seconds=0.02,
-)
+VERTEX = {
+    "project": "my-project",
+    "region": "europe-west4",
+    "serving_image": "registry/serving:2.21.0",
+    "machine_type": "n1-standard-4",
+}
+SETTINGS = {"vertex": VERTEX, "name": "amazon-reviews"}
 ENDPOINT_FIELDS = ("CreateEndpoint", "DeployModel", "UpdateEndpoint", "UndeployModel")
 
 
-def push(folder, blessed=True, checked=True, content=None):
+def push(folder, checked=True, content=None):
     """Run the Pusher's step as TFX does; return the PushedModel."""
-    model, blessing, checked_blessing, pushed = (
-        kind()
-        for kind in (
-            standard_artifacts.Model,
-            standard_artifacts.ModelBlessing,
-            standard_artifacts.InfraBlessing,
-            standard_artifacts.PushedModel,
-        )
-    )
+    model, pushed = standard_artifacts.Model(), standard_artifacts.PushedModel()
+    blessing, infra = standard_artifacts.ModelBlessing(), standard_artifacts.InfraBlessing()
     model.uri, pushed.uri = str(folder / "model"), str(folder / "pushed")
-    blessing.set_int_custom_property("blessed", int(blessed))
-    checked_blessing.set_int_custom_property("blessed", int(checked))
+    blessing.set_int_custom_property("blessed", 1)
+    infra.set_int_custom_property("blessed", int(checked))
     saved = folder / "model" / "Format-Serving"
     saved.mkdir(parents=True, exist_ok=True)
     if not (saved / "saved_model.pb").exists():
         (saved / "saved_model.pb").write_text(content or folder.name)
     pusher.Executor().Do(
-        {"model": [model], "model_blessing": [blessing], "infra_blessing": [checked_blessing]},
+        {"model": [model], "model_blessing": [blessing], "infra_blessing": [infra]},
         {"pushed_model": [pushed]},
-        {"custom_config": json.dumps({ENDPOINT_KEY: SETTINGS.model_dump()})},
+        {"custom_config": json.dumps({ENDPOINT_KEY: SETTINGS})},
     )
     return pushed
 
@@ -61,6 +53,7 @@ def push(folder, blessed=True, checked=True, content=None):
 @pytest.fixture
 def vertex(log, monkeypatch):
     monkeypatch.setattr(vertex_api, "SILENCE_SECONDS", 2.0)
+    monkeypatch.setattr(pusher, "POLL_SECONDS", 0.02)
     with serving() as server:
         monkeypatch.setattr(vertex_api, "connect", server.connect)
         yield server
@@ -122,9 +115,8 @@ def test_the_next_push_moves_the_traffic_and_undeploys_the_previous_model(vertex
     assert len(vertex.models) == 2
 
 
-@pytest.mark.parametrize("missing", ["blessed", "checked"])
-def test_a_model_that_lacks_a_blessing_is_not_deployed(vertex, tmp_path, missing):
-    pushed = push(tmp_path, **{missing: False})
+def test_a_model_that_lacks_a_blessing_is_not_deployed(vertex, tmp_path):
+    pushed = push(tmp_path, checked=False)
     assert pushed.get_int_custom_property("pushed") == 0
     assert not vertex.requests
 
@@ -133,37 +125,23 @@ def test_the_same_push_again_changes_nothing(vertex, tmp_path):
     push(tmp_path)
     del vertex.requests[:]
     push(tmp_path)
-    received = {name for name, _ in vertex.requests}
-    assert received <= {
-        *("ListModels", "GetModel", "ListEndpoints", "GetEndpoint", "ListOperations")
-    }
+    assert all(name.startswith(("List", "Get")) for name, _ in vertex.requests)
 
 
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize("method", ["UploadModel", *ENDPOINT_FIELDS])
-def test_an_interrupted_push_is_completed_by_the_next_attempt(
-    vertex, tmp_path, monkeypatch, method, done
-):
+def test_a_failed_request_is_completed_by_the_next_attempt(vertex, tmp_path, method, done):
     push(tmp_path / "first")
     if method == "CreateEndpoint":
         vertex.endpoints.clear()
     del vertex.requests[:]
-    monkeypatch.setattr(pusher, "ATTEMPTS", 1)
     vertex.fail(method, grpc.StatusCode.DATA_LOSS, "gone", done=done)
-    with pytest.raises(RuntimeError, match="gone"):
-        push(tmp_path / "second")
     push(tmp_path / "second")
     [(_, traffic)] = served(vertex)
     assert traffic == 100
     # Completed requests are not repeated.
     assert len(vertex.find_requests(method)) == 2 - done
     assert len(vertex.models) == 2
-
-
-def test_a_lost_response_is_not_a_failure(vertex, tmp_path):
-    vertex.fail("DeployModel", grpc.StatusCode.UNAVAILABLE, "lost", done=True)
-    push(tmp_path)
-    assert len(vertex.find_requests("DeployModel")) == 1
 
 
 def test_a_killed_push_is_completed_by_the_next_attempt(vertex, tmp_path, monkeypatch):
@@ -186,22 +164,14 @@ def test_a_killed_push_is_completed_by_the_next_attempt(vertex, tmp_path, monkey
     assert len(vertex.find_requests("DeployModel")) == 1
 
 
-@pytest.mark.parametrize(
-    ("method", "code", "message", "expected"),
-    [
-        ("UploadModel", "PERMISSION_DENIED", "Permission", "to upload the model.*aiplatform.user"),
-        ("UploadModel", "INVALID_ARGUMENT", "no image", "refuses to upload the model: no image"),
-        ("DeployModel", "INVALID_ARGUMENT", "no machine", "refuses to deploy the model: no mach"),
-    ],
-)
-def test_a_refusal_by_vertex_is_one_line(vertex, tmp_path, method, code, message, expected):
-    vertex.fail(method, grpc.StatusCode[code], message)
-    with pytest.raises(InputError, match=expected):
+def test_a_refusal_by_vertex_is_one_line(vertex, tmp_path):
+    vertex.fail("DeployModel", grpc.StatusCode.INVALID_ARGUMENT, "no machine")
+    with pytest.raises(InputError, match="refuses to deploy the model: 400 no machine"):
         push(tmp_path)
 
 
 def states():
-    return [model.state for model in Endpoint(SETTINGS).pushed_models()]
+    return [model.state for model in Endpoint.of(**SETTINGS).pushed_models()]
 
 
 def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_again(vertex, tmp_path):
@@ -209,7 +179,7 @@ def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_agai
     [(good, _)] = served(vertex)
     push(tmp_path / "bad")
     [(bad, _)] = served(vertex)
-    assert Endpoint(SETTINGS).roll_back().name == good
+    assert Endpoint.of(**SETTINGS).roll_back().name == good
     assert served(vertex) == [(good, 100)]
     assert states() == ["rolled back", "served"]
     with pytest.raises(InputError, match=f"{bad} .* was rolled back"):
@@ -219,12 +189,12 @@ def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_agai
     assert again.get_string_custom_property("pushed_version") == good
     assert len(vertex.models) == 2
     push(tmp_path / "third")
-    assert Endpoint(SETTINGS).roll_back().name == good
-    Endpoint(SETTINGS).roll_back(bad)
+    assert Endpoint.of(**SETTINGS).roll_back().name == good
+    Endpoint.of(**SETTINGS).roll_back(bad)
     assert served(vertex) == [(bad, 100)]
     assert states() == ["rolled back", "served", "rolled back"]
     with pytest.raises(InputError, match="the endpoint amazon-reviews: no version no-such-model"):
-        Endpoint(SETTINGS).roll_back("no-such-model")
+        Endpoint.of(**SETTINGS).roll_back("no-such-model")
 
 
 def test_the_baseline_is_the_model_that_the_endpoint_serves(vertex, tmp_path):
@@ -232,7 +202,7 @@ def test_the_baseline_is_the_model_that_the_endpoint_serves(vertex, tmp_path):
         model, own = standard_artifacts.Model(), standard_artifacts.Model()
         model.uri = str(tmp_path / "baseline" / candidate)
         own.uri = str(tmp_path / candidate / "model")
-        DeployedBaseline.test_call(endpoint=SETTINGS.model_dump_json(), model=model, candidate=own)
+        DeployedBaseline.test_call(endpoint=json.dumps(SETTINGS), model=model, candidate=own)
         if not existing_model({"baseline_model": [model]}, "baseline_model"):
             return None
         copied = tf.saved_model.load(model.uri + "/Format-Serving")
@@ -248,6 +218,6 @@ def test_the_baseline_is_the_model_that_the_endpoint_serves(vertex, tmp_path):
     assert baseline("third") == 1
     # An unchanged run is compared with the model before it.
     assert baseline("second") == 0
-    Endpoint(SETTINGS).roll_back()
+    Endpoint.of(**SETTINGS).roll_back()
     shutil.rmtree(tmp_path / "baseline")
     assert baseline("third") == 0

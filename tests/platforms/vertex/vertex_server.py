@@ -136,10 +136,7 @@ class VertexServer(grpc.GenericRpcHandler):
         return self._get(self.models, request.name)
 
     def ListModels(self, request):
-        self._parent(request)
-        [name] = re.fullmatch('display_name="([^"]+)"', request.filter).groups()
-        found = [each for each in self.models.values() if each.display_name == name]
-        return types.ListModelsResponse(models=found)
+        return types.ListModelsResponse(models=self._with_name(self.models, request))
 
     def UpdateModel(self, request):
         model = self._get(self.models, request.model.name)
@@ -160,10 +157,7 @@ class VertexServer(grpc.GenericRpcHandler):
         return self._get(self.endpoints, request.name)
 
     def ListEndpoints(self, request):
-        self._parent(request)
-        [name] = re.fullmatch('display_name="([^"]+)"', request.filter).groups()
-        found = [each for each in self.endpoints.values() if each.display_name == name]
-        return types.ListEndpointsResponse(endpoints=found)
+        return types.ListEndpointsResponse(endpoints=self._with_name(self.endpoints, request))
 
     def UpdateEndpoint(self, request):
         endpoint = self._get(self.endpoints, request.endpoint.name)
@@ -262,6 +256,11 @@ class VertexServer(grpc.GenericRpcHandler):
         if numbered not in resources:
             raise Refused(grpc.StatusCode.NOT_FOUND, f"{name} is not found")
         return resources[numbered]
+
+    def _with_name(self, resources, request):
+        self._parent(request)
+        [name] = re.fullmatch('display_name="([^"]+)"', request.filter).groups()
+        return [each for each in resources.values() if each.display_name == name]
 
     def _next(self):
         self._number += 1

@@ -26,12 +26,10 @@ def small_units(monkeypatch):
 def score(model, tmp_path):
     """Return a function that scores files with the small model; its output is in `tmp_path`."""
     from preprocessing.reading.records import ReadOptions
-    from serving.batch.run import Request, score_files
+    from serving.batch.run import score_files
 
-    def do(*inputs, output="scores.csv", **changes):
-        request = Request(
-            [str(word) for word in inputs], str(tmp_path / output), model, ReadOptions(), []
-        )
-        return score_files(request._replace(**changes))
+    def do(*inputs, output="scores.csv", model=model, options=None, beam_args=()):
+        words, target = list(map(str, inputs)), str(tmp_path / output)
+        return score_files(words, target, str(model), options or ReadOptions(), beam_args)
 
     return do

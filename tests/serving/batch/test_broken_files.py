@@ -5,9 +5,8 @@ import gzip
 import pyarrow as pa
 import pytest
 
-from core.errors import InputError
 from tests.preprocessing.reading.review_files import COMPRESS, parquet_bytes, write
-from tests.serving.batch.outputs import FILES, TEXTS, rejected, rows
+from tests.serving.batch.outputs import TEXTS, rejected, rows
 
 pytestmark = pytest.mark.slow
 
@@ -64,11 +63,3 @@ def test_a_truncated_archive_is_scored_up_to_its_end(score, tmp_path):
     assert 1000 < summary.reviews < 2000
     [(_, position)] = rejected(tmp_path / "scores.csv.rejected.jsonl")
     assert position == summary.reviews + 1
-
-
-def test_a_truncated_parquet_file_is_refused_before_anything_is_written(score, tmp_path):
-    """The index of the rows is at the end of a Parquet file, so no row can be counted."""
-    path = write(tmp_path, "cut.parquet.gz", gzip.compress(FILES["parquet"][:-1]))
-    with pytest.raises(InputError, match=f"^{path} cannot be opened as a Parquet file"):
-        score(path, write(tmp_path, "other.txt", "good one\n"))
-    assert {found.name for found in tmp_path.iterdir()} == {"cut.parquet.gz", "other.txt"}

@@ -10,6 +10,8 @@ import time
 import pytest
 
 from cli import command
+from preprocessing.reading import pieces
+from serving.batch import work
 from tests.serving.models import push
 
 pytestmark = pytest.mark.slow
@@ -63,10 +65,27 @@ def wait_for_units(process, folder, count):
         time.sleep(0.01)
 
 
-def test_a_run_that_is_ended_leaves_no_output_and_the_last_one_completes(root, tmp_path):
+@pytest.fixture
+def run(root, tmp_path, monkeypatch):
+    """Return a function that runs the command in this process, and returns its exit code."""
+
+    def do(*words):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("PIPELINE_SET", f"paths.root={root}")
+        monkeypatch.setattr("sys.argv", ["amazon-reviews", "predict", *words])
+        with pytest.raises(SystemExit) as ended:
+            command.main()
+        return ended.value.code
+
+    return do
+
+
+def test_a_run_that_is_ended_leaves_no_output_and_the_last_one_completes(
+    root, tmp_path, run, capfd, monkeypatch
+):
     source, output = tmp_path / "in.txt", tmp_path / "scores.csv"
     source.write_text("\n".join(TEXTS))
-    words = ("--input", source, "--output", output)
+    words = ("--input", str(source), "--output", str(output))
     for sign, code, units in ((signal.SIGKILL, -9, 3), (signal.SIGINT, 130, 6)):
         process = start(root, *words)
         wait_for_units(process, tmp_path / ".scores.csv.partial", units)
@@ -78,10 +97,11 @@ def test_a_run_that_is_ended_leaves_no_output_and_the_last_one_completes(root, t
     assert last == "interrupted; repeat the command to continue, the work is kept"
     assert "Traceback" not in error.decode()
 
-    process = start(root, *words)
-    out, error = process.communicate(timeout=300)
-    assert process.returncode == 0, error
-    assert b"100,000 reviews scored" in out and b"already finished" in out
+    for module, name in ((pieces, "_PLAIN_BYTES"), (work, "_BYTES_PER_UNIT")):
+        monkeypatch.setattr(module, name, 20_000)
+    assert not run(*words)
+    printed = capfd.readouterr().out
+    assert "100,000 reviews scored" in printed and "already finished" in printed
     assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "scores.csv"}
     with output.open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -104,27 +124,12 @@ def test_memory_does_not_grow_with_the_input(root, tmp_path):
     assert peaks[1] - peaks[0] < MOST_GROWTH, peaks
 
 
-@pytest.fixture
-def run(root, tmp_path, monkeypatch):
-    """Return a function that runs the command in this process, and returns its exit code."""
-
-    def do(*words):
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setenv("PIPELINE_SET", f"paths.root={root}")
-        monkeypatch.setattr("sys.argv", ["amazon-reviews", "predict", *words])
-        with pytest.raises(SystemExit) as ended:
-            command.main()
-        return ended.value.code
-
-    return do
-
-
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
         (["--input", "x.csv"], "--input requires --output"),
         (["--output", "x.csv"], "--output and --id require --input"),
-        (["-i", "x.csv", "-o", "x.xlsx"], "must end in .csv, .jsonl or .parquet"),
+        (["-i", "x.csv", "-o", "x.xlsx"], "must be a .csv, .jsonl or .parquet file"),
         (["-i", "missing.csv", "-o", "x.csv"], "missing.csv matches no file"),
     ],
 )

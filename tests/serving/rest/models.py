@@ -1,11 +1,15 @@
 """Small models with the signatures of a pushed model."""
 
+import functools
 import shutil
+import tempfile
 
 import tensorflow as tf
 
 from preprocessing import features
 from tests.serving.models import Good
+
+SIGNATURES = ("serving_default", "predict_text", "transform_features")
 
 
 class Small(Good):
@@ -24,16 +28,19 @@ class Small(Good):
         return tf.io.parse_example(examples, spec)[features.TEXT]
 
 
-def push(serving, version, probability=0.9, names=None):
-    """Write a version to the folder `serving` atomically.
-
-    Args:
-      names: the names of its signatures; None: all three.
-    """
+@functools.cache
+def _saved(probability, names):
+    """Return a folder with the model, which exists until the end of the tests."""
+    folder = tempfile.TemporaryDirectory()
     model = Small(probability)
-    names = names or ("serving_default", "predict_text", "transform_features")
+    tf.saved_model.save(model, folder.name, {name: getattr(model, name) for name in names})
+    return folder
+
+
+def push(serving, version, probability=0.9, names=SIGNATURES):
+    """Write a version with these signatures to the folder `serving` atomically."""
     scratch = serving.parent / f"scratch-{version}"
-    tf.saved_model.save(model, str(scratch), {name: getattr(model, name) for name in names})
+    shutil.copytree(_saved(probability, names).name, scratch)
     serving.mkdir(exist_ok=True)
     scratch.rename(serving / str(version))
 

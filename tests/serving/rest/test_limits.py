@@ -1,16 +1,14 @@
 """Requests that a server must survive: too large, too slow, too many, and wrong in every way."""
 
 import json
-import shutil
-import subprocess
+import socket
 import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from serving.rest import limits
@@ -50,12 +48,6 @@ def test_a_huge_body_is_refused_before_it_is_sent(server):
     assert server.is_well()
 
 
-def test_a_large_batch_gets_413(server):
-    assert server.predict(*["good"] * 50).status == 200
-    got = server.predict(*["good"] * 51)
-    assert (got.status, got.json["error"]) == (413, "The request has 51 reviews, limit 50")
-
-
 def test_a_slow_body_gets_408(server):
     with server.connect() as connection:
         connection.sendall(f'{HEAD}content-length: 100\r\n\r\n{{"inst'.encode())
@@ -65,15 +57,20 @@ def test_a_slow_body_gets_408(server):
     assert server.is_well()
 
 
-FIRST = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
-
-
-@pytest.mark.parametrize("start", [b"", HEAD.encode() + b"x-header: ", FIRST + b"GET /hea"])
+@pytest.mark.parametrize("start", [b"", HEAD.encode() + b"x-header: "])
 def test_slow_headers_end_the_connection(server, start):
     with server.connect() as connection:
         connection.sendall(start)
-        assert answer_of(connection).count(b"HTTP/1.1 ") == start.count(FIRST)
+        assert answer_of(connection) == b""
     assert server.is_well()
+
+
+def test_slow_headers_of_a_second_request_end_the_connection(server):
+    with server.connect() as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"GET /hea")
+        assert answer_of(connection) == b""
 
 
 def test_endless_headers_end_the_connection(server):
@@ -105,69 +102,20 @@ def test_what_is_not_http_gets_400(server, sent):
     assert server.is_well()
 
 
-JAVA = """
-import java.net.URI;
-import java.net.http.*;
-public class Post {
-  public static void main(String[] words) throws Exception {
-    var body = HttpRequest.BodyPublishers.ofString(words[1]);
-    var request = HttpRequest.newBuilder(URI.create(words[0])).POST(body).build();
-    for (int n = 0; n < 2; n++) {
-      var answer = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
-      System.out.println(answer.statusCode() + answer.body());
-    }
-  }
-}
-"""
-
-
-@pytest.mark.parametrize("program", ["curl", "java"])
-def test_a_client_that_offers_http_2_is_answered(server, tmp_path, program):
-    if not shutil.which(program):
-        pytest.skip(f"{program} is not installed")
-    (tmp_path / "Post.java").write_text(JAVA)
-    url = f"http://127.0.0.1:{server.port}{PREDICT}"
-    body = json.dumps({"signature_name": "predict_text", "instances": ["good"]})
-    command = {
-        "curl": ["curl", "-s", "-w", "%{http_code}", "--http2", "-d", body, url, url],
-        "java": ["java", str(tmp_path / "Post.java"), url, body],
-    }
-    done = subprocess.run(command[program], capture_output=True, text=True, check=True)
-    answer = '{"predictions":[{"label":1,"probability":0.9}]}'
-    assert (done.stdout.count(answer), done.stdout.count("200")) == (2, 2)
+TEXT = b'{"signature_name": "predict_text", "instances": ["good"]}'
+ANSWER = b'{"predictions":[{"label":1,"probability":0.9}]}'
 
 
 def test_an_offer_of_http_2_that_is_cut_anywhere_does_not_lose_the_body(server):
-    body = b'{"signature_name": "predict_text", "instances": ["good"]}'
     head = HEAD.encode() + b"Connection: Upgrade, HTTP2-Settings\r\nUPGRADE: h2c\r\n"
-    head += b"HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\ncontent-length: %d\r\n\r\n" % len(body)
+    head += b"HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\ncontent-length: %d\r\n\r\n" % len(TEXT)
     with server.connect() as connection:
-        for cut in range(1, len(head) + 1):
-            protocol = limits.LimitedProtocol._without_upgrade
-            state = SimpleNamespace(_incomplete=b"")
-            passed = [
-                protocol(state, state._incomplete + part) for part in (head[:cut], head[cut:])
-            ]
-            assert b"".join(passed).lower().count(b"upgrade") == 1, cut
-        for part in (head[:90], head[90:], body):
-            connection.sendall(part)
-            time.sleep(0.05)
-        assert connection.recv(65536).endswith(b'{"predictions":[{"label":1,"probability":0.9}]}')
-
-
-def test_a_request_is_answered_that_arrives_after_the_end_has_begun(serving):
-    """Clients with open connections lose no request that they send while the server ends."""
-    body = json.dumps({"signature_name": "predict_text", "instances": ["good"]})
-    request = f"{HEAD}content-length: {len(body)}\r\n\r\n{body}".encode()
-    with running(serving) as server, server.connect() as connection:
-        connection.sendall(request)
-        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
-        server.end()
-        wait(lambda: not server.accepts())
-        connection.sendall(request)
-        answer = answer_of(connection)
-    assert answer.startswith(b"HTTP/1.1 200")
-    assert b"connection: close" in answer.lower()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for cut in (*range(1, len(head), 9), len(head) - 1, len(head), len(head) + 9):
+            connection.sendall((head + TEXT)[:cut])
+            time.sleep(0.002)
+            connection.sendall((head + TEXT)[cut:])
+            assert connection.recv(65536).endswith(ANSWER), cut
 
 
 JSON = st.recursive(
@@ -175,16 +123,12 @@ JSON = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=10,
 )
-TENSORS = JSON | st.lists(st.text() | st.fixed_dictionaries({"b64": st.text()}) | JSON)
 BODIES = st.fixed_dictionaries(
     {},
     optional={
-        "signature_name": st.sampled_from(
-            ["predict_text", "serving_default", "transform_features", "__saved_model_init_op"]
-        )
-        | JSON,
-        "instances": TENSORS | st.lists(st.fixed_dictionaries({"texts": TENSORS})),
-        "inputs": TENSORS | st.fixed_dictionaries({"texts": TENSORS}),
+        "signature_name": st.sampled_from(["predict_text", "serving_default"]) | JSON,
+        "instances": JSON | st.lists(st.text() | st.fixed_dictionaries({"b64": st.text()}) | JSON),
+        "inputs": JSON | st.fixed_dictionaries({"texts": JSON}),
         "text": JSON,
     },
 )
@@ -192,6 +136,7 @@ DEEP = b"[" * 300 + b"]" * 300
 ENCODED = BODIES.map(lambda document: json.dumps(document).encode()) | st.binary()
 
 
+@settings(max_examples=40)
 @given(path=st.sampled_from([PREDICT, "/explain"]), body=ENCODED)
 @example(path="/explain", body=b'{"text": "\\u0000"}')
 @example(path=PREDICT, body=b'{"signature_name": "__saved_model_init_op", "instances": ["a"]}')

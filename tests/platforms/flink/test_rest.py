@@ -8,7 +8,7 @@ import time
 import pytest
 
 from platforms.flink import rest
-from platforms.flink.progress import Watch
+from platforms.flink.rest import Watch
 
 NAME = "amazon-reviews-abc-0001"
 ADDRESS = "localhost:8081"
@@ -18,7 +18,7 @@ class Flink:
     """Answers as Flink's REST API, for a job and two others."""
 
     def __init__(self):
-        self.state, self.read, self.paths, self.cancelled = "RUNNING", 0, [], []
+        self.state, self.read, self.cancelled = "RUNNING", 0, []
         self.tasks = {"total": 9, "running": 1, "finished": 2}
 
     def call(self, address, path, method):
@@ -26,8 +26,6 @@ class Flink:
             self.cancelled.append(path)
             if len(self.cancelled) == 1:
                 raise OSError("HTTP Error 409: Conflict")
-        else:
-            self.paths.append(path)
         if path != "/jobs/overview":
             return json.dumps({"vertices": [{"metrics": {"read-records": self.read}}]}).encode()
         jobs = [(NAME, self.state), (f"{NAME}0", "RUNNING"), ("another", "RUNNING")]
@@ -44,32 +42,17 @@ def flink(monkeypatch):
     return state
 
 
-@pytest.mark.parametrize("change", ["nothing", "a task", "a record"])
-def test_a_job_without_any_progress_is_stalled(flink, change):
-    watch = Watch(NAME, lambda: ADDRESS, timeout=0.2)
+@pytest.mark.parametrize("change", ["nothing", "a task", "a record", "no answer"])
+def test_a_job_without_any_progress_is_stalled(flink, reported, change):
+    watch = Watch(NAME, lambda: None if change == "no answer" else ADDRESS, timeout=0.2)
     assert not watch.stalled()
     time.sleep(0.3)
     flink.tasks["finished"] += change == "a task"
     flink.read += change == "a record"
-    assert watch.stalled() is (change == "nothing")
-
-
-def test_the_progress_has_the_finished_tasks_and_the_address_of_the_page_of_flink(flink, reported):
-    watch = Watch(NAME, lambda: ADDRESS, timeout=1000)
-    assert not watch.stalled()
-    flink.tasks["finished"] += 1
-    assert not watch.stalled()
-    unit = f"tasks at http://{ADDRESS}"
-    assert reported == [{"unit": unit, "done": done, "total": 9, "source": ""} for done in (2, 3)]
-    # The metrics of the tasks are not requested each time.
-    assert flink.paths == ["/jobs/overview", f"/jobs/{NAME}", "/jobs/overview"]
-
-
-def test_a_flink_that_does_not_answer_is_stalled():
-    watch = Watch(NAME, lambda: None, timeout=0.1)
-    assert not watch.stalled()
-    time.sleep(0.2)
-    assert watch.stalled()
+    assert watch.stalled() is (change in ("nothing", "no answer"))
+    if change == "a task":
+        done = {"unit": f"tasks at http://{ADDRESS}", "total": 9, "source": ""}
+        assert reported == [{**done, "done": 2}, {**done, "done": 3}]
 
 
 def test_only_running_jobs_of_the_prefix_are_cancelled_and_an_error_stops_none(flink):
