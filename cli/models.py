@@ -11,7 +11,7 @@ from cli.options import ConfigOption, SetOption, make_app
 
 app = make_app()
 
-_COLUMNS = ("version", "pushed", "accuracy", "95 % interval", "run", "alias", "state")
+_COLUMNS = ("version", "pushed", "accuracy", "95 % interval", "run", "state")
 
 
 @app.command(epilog="Example: amazon-reviews models")
@@ -32,7 +32,7 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
 
         found = list_models(settings)
     table = Table(*_COLUMNS, box=None, pad_edge=False)
-    for model, run, alias in found:
+    for model, run in found:
         accuracy = interval = "–"
         if run and run.outcome:
             share, tested = run.outcome["accuracy"], run.outcome["lines"]["examples_test"]
@@ -40,7 +40,7 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
             interval = "{:.4f} to {:.4f}".format(*wilson(round(share * tested), tested))
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(model.pushed))
         name = run.id if run else "–"
-        table.add_row(model.name, day, accuracy, interval, name, alias, model.state)
+        table.add_row(model.name, day, accuracy, interval, name, model.state)
     print_table(table)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Annotated
@@ -41,7 +42,7 @@ def report(
         from components.run_report.page import collect, render
 
         changed = changed_settings(json.dumps(found.settings))
-        page = render(collect(found.sources(settings.name, changed)))
+        page = render(collect(dataclasses.replace(found, name=settings.name, changed=changed)))
     with writing(file):
         file.write_text(page, encoding="utf-8")
     print_line(str(file))

@@ -25,15 +25,22 @@ from tfx.utils import path_utils
 from tfx.version import __version__
 
 from components.properties import BASELINE_PROPERTY
-from components.pusher import ROLLED_BACK, SERVED, Destination, PushedModel, ServingFolder
-from components.saved_models import copy_model, identity
+from components.pusher import (
+    ROLLED_BACK,
+    SERVED,
+    Destination,
+    PushedModel,
+    ServingFolder,
+    copy_model,
+    identity,
+)
 from core.errors import InputError, UserError
 from serving.versions import MODEL_FILE, is_complete
 
 MODEL_KEY = "model"
 CANDIDATE_KEY = "candidate"
 _VERSION_PROPERTY = artifact_utils.ARTIFACT_TFX_VERSION_CUSTOM_PROPERTY_KEY
-PROBLEM_PROPERTY = "problem"
+_PROBLEM_PROPERTY = "problem"
 """The property of a Model with the reason for which the baseline is unknown."""
 _NO_MODEL = "NO_MODEL"
 """The file in an artifact in place of a model, if there is no baseline."""
@@ -65,11 +72,7 @@ def served_model(destination: Destination, candidate: types.Artifact | None) -> 
 
 
 def _copy(served: str, artifact: types.Artifact) -> None:
-    """Copy a served model to an artifact.
-
-    Raises:
-      InputError: the model is damaged.
-    """
+    """Copy a served model to an artifact; raise InputError if the model is damaged."""
     try:
         _read(served)
     except Exception as error:  # TensorFlow raises any error for a damaged file.
@@ -84,7 +87,11 @@ def _copy(served: str, artifact: types.Artifact) -> None:
 def provide_baseline(
     destination: Destination, model: types.Artifact, candidate: types.Artifact | None
 ) -> None:
-    """Copy the baseline to an artifact, or record that there is none; see `served_model`."""
+    """Copy the baseline to an artifact, or record that there is none.
+
+    Raises:
+      InputError: the served model is damaged, or the candidate was deleted.
+    """
     served = served_model(destination, candidate)
     if served is None:
         logging.info("No other model is served: the evaluation has no baseline")
@@ -93,12 +100,7 @@ def provide_baseline(
     folder = destination.folder(served.name)
     logging.info("Baseline: %s", folder)
     _copy(folder, model)
-    model.set_string_custom_property(BASELINE_PROPERTY, _name(served))
-
-
-def _name(served: PushedModel) -> str:
-    """Return the name of a served model in the result of a run."""
-    return f"version {served.name}"
+    model.set_string_custom_property(BASELINE_PROPERTY, f"version {served.name}")
 
 
 @component
@@ -115,22 +117,15 @@ def PushedBaseline(
       serving_dir: the Pusher's base directory.
       model: a copy of the served model, or a record that there is none.
       candidate: the model that is compared with the baseline.
-
-    Raises:
-      InputError: the served model is damaged.
     """
     provide_baseline(ServingFolder(serving_dir), model, candidate)
 
 
 class ServedBaseline(ResolverStrategy):
-    """The model that `serving` serves, and never the candidate.
+    """The model that the folder `serving` serves, and never the candidate.
 
-    The strategy copies the model to an artifact in `copies`. An unchanged second run gets the same
-    artifact, so the Evaluator is a cache hit.
-
-    Args:
-      serving: the folder of all versions.
-      copies: the folder for the copies of served models.
+    The strategy copies the model to an artifact in the folder `copies`. An unchanged second run
+    gets the same artifact, so the Evaluator is a cache hit.
     """
 
     def __init__(self, serving: str, copies: str):
@@ -145,13 +140,11 @@ class ServedBaseline(ResolverStrategy):
         except Exception as error:
             # TFX only logs the exception of a strategy, and evaluates without a baseline.
             logging.exception("The baseline is unknown")
-            problem = (
-                str(error)
-                if isinstance(error, UserError)
-                else f"paths.serving: the model in {self._serving} cannot be copied to "
-                f"{self._copies}: {error}"
+            where = (
+                f"paths.serving: the model in {self._serving} cannot be copied to {self._copies}"
             )
-            found = _new_model(PROBLEM_PROPERTY, problem)
+            known = isinstance(error, UserError)
+            found = _new_model(_PROBLEM_PROPERTY, str(error) if known else f"{where}: {error}")
         # TFX requires every key of the input in the result.
         return {**{key: [] for key in input_dict}, MODEL_KEY: [found] if found else []}
 
@@ -166,7 +159,7 @@ class ServedBaseline(ResolverStrategy):
         # The artifact of an earlier run.
         model = next((model for model in input_dict[MODEL_KEY] if model.uri == uri), None)
         if model is None:
-            model = _new_model(BASELINE_PROPERTY, _name(served))
+            model = _new_model(BASELINE_PROPERTY, f"version {served.name}")
             model.uri = uri
         # Each run copies the model again, because somebody may have deleted a part of the copy.
         _copy(destination.folder(served.name), model)
@@ -206,9 +199,8 @@ def existing_model(
     inputs = dict(input_dict)
     if not inputs.get(key):
         return inputs
-    model = artifact_utils.get_single_instance(inputs[key])
-    problem = model.get_string_custom_property(PROBLEM_PROPERTY)
-    if problem:
+    [model] = inputs[key]
+    if problem := model.get_string_custom_property(_PROBLEM_PROPERTY):
         raise InputError(problem)
     if fileio.exists(os.path.join(model.uri, _NO_MODEL)):
         del inputs[key]

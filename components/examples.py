@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 from tfx import types
@@ -17,18 +17,6 @@ from trainer_module.inputs.autotune import without_autotune
 
 _BATCH = 1024
 _FILES_AT_ONCE = 2
-
-
-class Sample(NamedTuple):
-    """Examples of a split.
-
-    Attributes:
-      examples: serialized tf.Examples.
-      total: number of Examples in the split.
-    """
-
-    examples: list[bytes]
-    total: int
 
 
 def example_files(folder: str) -> list[str]:
@@ -72,8 +60,8 @@ def read(dataset: tf.data.Dataset, files: Sequence[str]) -> Iterator[Any]:
         yield from without_autotune(dataset)
 
 
-def read_sample(folder: str, size: int) -> Sample:
-    """Return a random sample of the Examples in the gzipped TFRecords of a folder.
+def read_sample(folder: str, size: int) -> list[bytes]:
+    """Return a random sample of the serialized Examples in the gzipped TFRecords of a folder.
 
     The Examples with the smallest hash are sampled, so that a sorted input makes no difference, and
     every call returns the same ones. Memory grows with `size`, not with the split.
@@ -81,15 +69,8 @@ def read_sample(folder: str, size: int) -> Sample:
     Raises:
       InputError: see `example_files` and `read`.
     """
-    total = 0
-
-    def hashed() -> Iterator[tuple[int, int, bytes]]:
-        nonlocal total
-        files = example_files(folder)
-        for batch in read(batches(files, _BATCH), files):
-            for example in batch.numpy():
-                yield zlib.crc32(example), total, example
-                total += 1
-
-    examples = [example for *_, example in heapq.nsmallest(size, hashed())]
-    return Sample(examples, total)
+    files = example_files(folder)
+    examples = (
+        example for batch in read(batches(files, _BATCH), files) for example in batch.numpy()
+    )
+    return heapq.nsmallest(size, examples, key=zlib.crc32)

@@ -7,6 +7,7 @@ works for each of them as any push does.
 from __future__ import annotations
 
 import abc
+import hashlib
 import os
 from typing import Any, NamedTuple
 
@@ -18,18 +19,52 @@ from tfx.components.pusher import executor as tfx_executor
 from tfx.dsl.components.base import executor_spec
 from tfx.dsl.io import fileio
 from tfx.proto import pusher_pb2
-from tfx.types import BaseChannel, artifact_utils, standard_component_specs
+from tfx.types import BaseChannel, standard_component_specs
 from tfx.utils import io_utils, proto_utils
 
-from components.saved_models import copy_model, identity
 from core.errors import InputError
-from serving.versions import next_version, versions
+from serving.versions import MODEL_FILE, next_version, versions
 
 SERVED, ROLLED_BACK = "served", "rolled back"
 """States of a pushed model."""
 _ROLLBACK = "assets.extra/rollback.txt"
 """A file of each version that a rollback pushed. SavedModels have such a folder for files that
 TensorFlow does not read."""
+_FINGERPRINT = "fingerprint.pb"
+"""A file with hashes of graph and weights, which TensorFlow writes to every SavedModel."""
+
+
+def identity(model: str) -> str:
+    """Return 16 hex digits, the same for each copy of a SavedModel, others for another model."""
+    paths = [os.path.join(model, _FINGERPRINT)]
+    if not fileio.exists(paths[0]):  # A TensorFlow older than 2.12 saved the model.
+        # The index contains the checksums of all weights.
+        index = os.path.join(model, "variables", "variables.index")
+        paths = [os.path.join(model, MODEL_FILE), *([index] if fileio.exists(index) else [])]
+    digest = hashlib.sha256()
+    for path in paths:
+        with fileio.open(path, "rb") as file:
+            digest.update(file.read())
+    return digest.hexdigest()[:16]
+
+
+def copy_model(source: str, target: str) -> None:
+    """Copy a SavedModel to the folder `target`.
+
+    Servers take the model file as the sign of a complete model. So this file is written under
+    another name, and gets its name when all files are complete.
+    """
+    source, target = source.rstrip("/"), target.rstrip("/")
+    for folder, _, names in fileio.walk(source):
+        copy = f"{target}{folder[len(source) :]}"
+        fileio.makedirs(copy)
+        for name in names:
+            file = os.path.join(folder, name)
+            if file != f"{source}/{MODEL_FILE}":
+                fileio.copy(file, os.path.join(copy, name), overwrite=True)
+    partial = f"{target}/{MODEL_FILE}.partial"
+    fileio.copy(f"{source}/{MODEL_FILE}", partial, overwrite=True)
+    fileio.rename(partial, f"{target}/{MODEL_FILE}", overwrite=True)
 
 
 class PushedModel(NamedTuple):
@@ -49,13 +84,10 @@ class PushedModel(NamedTuple):
 
 
 class Destination(abc.ABC):
-    """Pushed models, one of which is served.
-
-    Attributes:
-      place: the name of the destination in messages.
-    """
+    """Pushed models, one of which is served."""
 
     place: str
+    """The name of the destination in messages."""
 
     @abc.abstractmethod
     def pushed_models(self) -> list[PushedModel]:
@@ -128,7 +160,6 @@ class ServingFolder(Destination):
         return self._copy(model)
 
     def pushed_models(self) -> list[PushedModel]:
-        """See `Destination`."""
         models: dict[str, PushedModel] = {}
         undone: set[str] = set()
         served = ""
@@ -146,7 +177,6 @@ class ServingFolder(Destination):
         return found[::-1]
 
     def folder(self, name: str) -> str:
-        """See `Destination`."""
         return os.path.join(self.place, name)
 
     def _serve_again(self, model: PushedModel) -> None:
@@ -169,7 +199,7 @@ class ServingFolder(Destination):
 
 
 class BlessedExecutor(tfx_executor.Executor, abc.ABC):
-    """Pushes the model by `push` if it has both blessings; a missing one is not a blessing."""
+    """Pushes the model by `push` if it has both blessings."""
 
     def Do(
         self,
@@ -177,11 +207,8 @@ class BlessedExecutor(tfx_executor.Executor, abc.ABC):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """See TFX's Pusher, and `push` for the errors."""
         self._log_startup(input_dict, output_dict, exec_properties)
-        pushed = artifact_utils.get_single_instance(
-            output_dict[standard_component_specs.PUSHED_MODEL_KEY]
-        )
+        [pushed] = output_dict[standard_component_specs.PUSHED_MODEL_KEY]
         if not self.CheckBlessing(input_dict):
             self._MarkNotPushed(pushed)
             return
@@ -201,10 +228,13 @@ class BlessedExecutor(tfx_executor.Executor, abc.ABC):
         Args:
           input_dict, exec_properties: those of `Do`.
           uri: the folder of the `PushedModel`.
+
+        Raises:
+          InputError: the model was rolled back.
         """
 
     def CheckBlessing(self, input_dict: dict[str, list[types.Artifact]]) -> bool:
-        """Return whether the model has both blessings; TFX ignores a missing one."""
+        # TFX ignores a missing blessing.
         keys = (
             standard_component_specs.MODEL_BLESSING_KEY,
             standard_component_specs.INFRA_BLESSING_KEY,
@@ -221,15 +251,8 @@ class Executor(BlessedExecutor):
         uri: str,
         exec_properties: dict[str, Any],
     ) -> tuple[str, str]:
-        """See `BlessedExecutor`.
-
-        Raises:
-          InputError: no version can be newer than the newest one, or the model was rolled back.
-        """
-        destination = pusher_pb2.PushDestination()
-        proto_utils.json_to_proto(
-            exec_properties[standard_component_specs.PUSH_DESTINATION_KEY], destination
-        )
+        stored = exec_properties[standard_component_specs.PUSH_DESTINATION_KEY]
+        destination = proto_utils.json_to_proto(stored, pusher_pb2.PushDestination())
         model = self.GetModelPath(input_dict)
         version = ServingFolder(destination.filesystem.base_directory).push(model)
         io_utils.copy_dir(model, uri)
@@ -237,16 +260,10 @@ class Executor(BlessedExecutor):
 
 
 class VersionPusher(Pusher):
-    """Copies a model that has both blessings to a new version.
+    """Copies a model that has both blessings to a new version in the folder `serving_dir`.
 
     TFX's own Pusher names a version by the clock alone. After a change of the clock, an older model
     would stay the newest version, and in the same second the Pusher would copy nothing.
-
-    Args:
-      model: the SavedModel.
-      model_blessing: the Evaluator's blessing of the model.
-      infra_blessing: the ServingCheck's blessing of the model.
-      serving_dir: the folder of all versions.
     """
 
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)

@@ -198,14 +198,14 @@ def _cause(error: Exception) -> tuple[str, int]:
 
 def _track_failure(executor_input: Mapping[str, Any], failure: str) -> None:
     """Send the failure of the run to MLflow, if its runs are sent there."""
-    from components.run_report.history import Sources
+    from components.run_report.history import Run
     from components.run_report.page import collect
     from components.run_report.tracking import from_environment, run_of_output, track
 
     if sent_to := from_environment():
         [output, *_] = executor_input["outputs"]["artifacts"].values()
         run_id = run_of_output(output["artifacts"][0]["uri"])
-        track(sent_to, collect(Sources(sent_to.name, run_id, failure=failure)))
+        track(sent_to, collect(Run(sent_to.name, run_id, error=failure)))
 
 
 if __name__ == "__main__":

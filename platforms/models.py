@@ -14,15 +14,13 @@ from platforms.checks import cluster_name
 from platforms.local.runs import all_runs, result, setting
 
 
-def list_models(config: PipelineConfig) -> list[tuple[PushedModel, Run | None, str]]:
+def list_models(config: PipelineConfig) -> list[tuple[PushedModel, Run | None]]:
     """Return the pushed models, the newest first.
 
-    With each model are the run that pushed it, None if another machine has the run, and the alias
-    in MLflow, empty without one.
+    With each model is the run that pushed it; None if another machine has the run.
 
     Raises:
       InputError: there is none.
-      ServerError: MLflow does not respond.
     """
     destination = _destination(config)
     models = destination.pushed_models()
@@ -30,14 +28,7 @@ def list_models(config: PipelineConfig) -> list[tuple[PushedModel, Run | None, s
         raise InputError(f"{destination.place}: no pushed model; `amazon-reviews run` pushes one")
     folder = config.paths.serving.rstrip("/")
     runs = {run.outcome["pushed_to"]: run for run in all_runs(config) if run.outcome}
-    champion = ""
-    if config.tracking.mlflow:
-        with tracking.connected(config.tracking.mlflow) as client:
-            champion = tracking.champion(client, config.name)
-    return [
-        (model, runs.get(f"{folder}/{model.name}"), tracking.CHAMPION * (model.content == champion))
-        for model in models
-    ]
+    return [(model, runs.get(f"{folder}/{model.name}")) for model in models]
 
 
 def roll_back(config: PipelineConfig, name: str | None) -> Iterator[str]:
@@ -73,7 +64,7 @@ def send_unsent(config: PipelineConfig) -> Iterator[str]:
         raise ConfigError("tracking.mlflow: not set; set the URI of a tracking server")
     # A run in progress is one of them.
     killed = [
-        run.sources(config.name)
+        run
         for run in all_runs(config)
         if result(run) == UNFINISHED and setting(run, "tracking.mlflow") == sent_to.uri
     ]

@@ -84,8 +84,7 @@ def gpus(tmp_path, monkeypatch):
     """A program nvidia-smi that lists six GPUs."""
     program = tmp_path / "programs" / "nvidia-smi"
     program.parent.mkdir()
-    listed = "\n".join(f"{index}, GPU-{name}1-{index}" for index, name in enumerate("abcdef"))
-    program.write_text(f"#!/bin/sh\ncat <<END\n{listed}\nEND\n")
+    program.write_text("#!/bin/sh\nseq 0 5\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     return program

@@ -13,7 +13,6 @@ from preprocessing.settings import Transform
 
 
 def _signature(**dtypes: tf.DType) -> Any:
-    """Return a decorator for functions of tensors with one axis."""
     specs = [tf.TensorSpec([None], dtype, name=name) for name, dtype in dtypes.items()]
     return tf.function(autograph=False, input_signature=specs)
 
@@ -70,13 +69,9 @@ class ServedModel(tf.Module):
 class ServedNgramModel(ServedModel):
     """A trained model whose only input is n-grams, with a signature for precomputed n-gram ids.
 
-    Signatures besides those of `ServedModel`:
-      predict_ngrams: ids of n-grams, int64 [n-grams of all reviews], and the number of n-grams of
-        each review, int64 [batch] -> probability float32, label int64, both [batch].
-
-    Attributes:
-      ngram_settings: the longest n-gram, the number of buckets and the lengths of the openings,
-        int64 [2 + openings].
+    `predict_ngrams`: ids of n-grams, int64 [n-grams of all reviews], and the number of n-grams of
+    each review, int64 [batch] -> probability float32, label int64, both [batch]. `ngram_settings`
+    has the longest n-gram, the number of buckets and the lengths of the openings.
     """
 
     def __init__(self, model: tf_keras.Model, transform_graph: str, settings: Transform):

@@ -28,8 +28,9 @@ class Training(Section):
     """The model and its training."""
 
     removed: ClassVar[Mapping[str, str]] = {
+        "cache_input": "the files are read in each epoch, which takes a few percent of a training",
         "learning_rate_batch": "learning_rate now applies at a global batch of 1024 Examples; "
-        "with the default scaling multiply it by the square root of 1024 / learning_rate_batch"
+        "with the default scaling multiply it by the square root of 1024 / learning_rate_batch",
     }
     """See `Section`."""
 
@@ -98,8 +99,6 @@ class Training(Section):
     from the start of the process; None: off."""
     shuffle_buffer: PositiveInt = 100_000
     """Examples in the shuffle buffer of a training."""
-    cache_input: bool = False
-    """Keep the transformed Examples in memory after the first epoch, whatever their size."""
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 42
     """Seed of shuffling and initialisation."""
 
@@ -167,10 +166,7 @@ class Training(Section):
         return name, f"auto: no TPU, no TF_CONFIG, {gpus} GPUs, training.devices {devices}"
 
     def with_values(self, values: Mapping[str, Any]) -> Training:
-        """Return these settings with a Tuner's `learning_rate` and hyperparameters.
-
-        A value that is set here remains.
-        """
+        """Return these settings with a Tuner's values for what is not set here."""
         hyperparameters = {**values, **self.hyperparameters}
         rate = hyperparameters.pop("learning_rate", None)
         update = {"learning_rate": self.learning_rate or rate, "hyperparameters": hyperparameters}
@@ -181,15 +177,13 @@ class TrainingJob(Section):
     """One training, independent of the platform; `task.py` reads it as JSON.
 
     Attributes:
-      train_files, eval_files: patterns of transformed TFRecord files, such as FOLDER/*. Only the
-        name of the file is a pattern; `[`, `*` and `?` in FOLDER are ordinary characters.
+      train_files, eval_files: patterns of transformed TFRecord files, such as FOLDER/*; only the
+        name of the file is a pattern.
       transform_graph: folder of the Transform output (TFT's `TFTransformOutput`).
       serving_model_dir: folder for the SavedModel.
       model_run_dir: folder for TensorBoard logs.
       checkpoint_dir: folder for checkpoints; an interrupted training continues from it.
       base_model: SavedModel with the first weights (warm start); None: new weights.
-      training: the `training` section of the settings.
-      transform: the `transform` section.
     """
 
     train_files: list[str]

@@ -48,11 +48,7 @@ def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
 def make_strategy(
     training: Training, cluster: Cluster | None
 ) -> tuple[tf.distribute.Strategy, str]:
-    """Create the strategy of a training; call this before any other TensorFlow op.
-
-    Returns:
-      The strategy, and the reason for it.
-    """
+    """Return the strategy and the reason for it; call this before any other TensorFlow op."""
     name, reason = _choose(training, cluster)
     _check_cluster(name, cluster)
     if training.strategy == "auto":
@@ -106,15 +102,11 @@ def _check_cluster(name: str, cluster: Cluster | None) -> None:
 
 
 def _devices(training: Training) -> list[str]:
-    """Return the names of the devices on which this process trains.
-
-    Without GPUs the CPU is split into `training.devices` logical ones.
-    """
+    """Return the devices of this process; without GPUs split the CPU into `training.devices`."""
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         training.check_gpus(len(gpus))
-        wanted = training.devices or len(gpus)
-        return [f"GPU:{i}" for i in range(wanted)]
+        return [f"GPU:{i}" for i in range(training.devices or len(gpus))]
     wanted = training.devices or 1
     cpu = tf.config.list_physical_devices("CPU")[0]
     if len(tf.config.get_logical_device_configuration(cpu) or [None]) != wanted:

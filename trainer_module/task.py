@@ -7,7 +7,6 @@ TF_CONFIG it starts a local cluster if the settings require one.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import traceback
@@ -40,7 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parent = events.Sender.attach()
     logging.set_verbosity(logging.INFO)
-    options = _parser().parse_args(arguments)
+    parser = argparse.ArgumentParser(
+        prog="python -m trainer_module.task",
+        description="Trains a model; if TF_CONFIG is set, as a task of that cluster.",
+    )
+    parser.add_argument("job", metavar="JOB", help="JSON file of the training, local or gs://")
+    options = parser.parse_args(arguments)
     cluster = None
     try:
         set_tf_config(os.environ)
@@ -76,39 +80,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def read_job(path: str) -> TrainingJob:
     """Read a job from a JSON file, local or gs://."""
     try:
-        values = json.loads(_read(path))
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error}") from None
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: not JSON: {error}") from None
-    if not isinstance(values, dict):
-        raise ValueError(f"{path}: contains a {type(values).__name__}, a training job is a mapping")
-    try:
-        return TrainingJob.model_validate(values)
+        return TrainingJob.model_validate_json(_read(path))
     except ValidationError as error:
         raise ValueError(f"{path}: {first_problem(error, TrainingJob)}") from None
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m trainer_module.task",
-        description="Trains a model; if TF_CONFIG is set, as a task of that cluster.",
-    )
-    parser.add_argument("job", metavar="JOB", help="JSON file of the training, local or gs://")
-    return parser
-
-
-def _read(path: str) -> str:
-    if "://" in path:
-        import tensorflow as tf
-
+def _read(path: str) -> bytes:
+    if "://" not in path:
         try:
-            with tf.io.gfile.GFile(path) as file:
-                text: str = file.read()
-                return text
-        except tf.errors.OpError as error:
-            raise OSError(str(error)) from None
-    return Path(path).read_text(encoding="utf-8")
+            return Path(path).read_bytes()
+        except OSError as error:
+            raise ValueError(f"{path}: cannot be read: {error}") from None
+    import tensorflow as tf
+
+    try:
+        with tf.io.gfile.GFile(path, "rb") as file:
+            content: bytes = file.read()
+            return content
+    except tf.errors.OpError as error:
+        raise ValueError(f"{path}: cannot be read: {error}") from None
 
 
 def is_self_explanatory(error: Exception) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import time
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,25 +19,24 @@ from absl import logging
 from core.files import damage_named
 from preprocessing.features import CLASSES
 from trainer_module import models, strategies, weights
-from trainer_module.cluster.collective import Collective
+from trainer_module.cluster.collective import Collective, PreemptionSync
 from trainer_module.cluster.exits import signals_to
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.inputs.dataset import Inputs
 from trainer_module.inputs.stored import LABELS, NGRAMS
 from trainer_module.loop import checkpoint_folders
-from trainer_module.loop.callbacks import StepProgress, StopOnNonFiniteLoss, TensorBoard
+from trainer_module.loop.callbacks import (
+    Measurements,
+    StepProgress,
+    StopOnNonFiniteLoss,
+    TensorBoard,
+    TrainingCurve,
+)
 from trainer_module.loop.checkpoints import Checkpoints, EarlyStopping, SaveRegularly
 from trainer_module.loop.loops import LOOPS, Plan
-from trainer_module.loop.measurements import (
-    Measurements,
-    TrainingCurve,
-    configuration,
-    write_summary,
-)
-from trainer_module.loop.preemption import PreemptionSync
 from trainer_module.loop.schedule import WarmUp, make_schedule
 from trainer_module.loop.steps import Loss, Trainable
-from trainer_module.settings import Training, TrainingJob
+from trainer_module.settings import SUMMARY_FILE, Training, TrainingJob
 
 
 def train(job: TrainingJob) -> None:
@@ -119,12 +121,12 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
         plan = Plan(inputs, training, state, first_step, cluster.workers if cluster else 1)
         LOOPS[training.loop](model, plan, callbacks)
     checkpoints.restore_best()
-    metrics = state.best_metrics or state.metrics
+    metrics = state.history[-1 if state.best_epoch is None else state.best_epoch]
     if chief:
         measured = measurements.summary()
         figures = {
             "strategy_reason": reason,
-            **configuration(job, inputs, model, cluster),
+            **_configuration(job, inputs, model, cluster),
             "prepare_seconds": round(prepared_seconds, 3),
             **measured,
             "seconds": round(prepared_seconds + sum(measured["seconds_per_epoch"]), 3),
@@ -134,8 +136,54 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
                 {**point, "learning_rate": float(rate(point["step"] - 1))} for point in state.curve
             ],
         }
-        write_summary(job, figures)
+        _write_summary(job, figures)
     return TrainingResult(model, metrics, checkpoints, collective)
+
+
+def _configuration(
+    job: TrainingJob, inputs: Inputs, model: Trainable, cluster: Cluster | None
+) -> dict[str, Any]:
+    """Return what training.json contains about the model, the data and the devices."""
+    strategy = model.distribute_strategy
+    devices = map(tf.DeviceSpec.from_string, strategy.extended.worker_devices)
+    return {
+        "model": job.training.model,
+        "strategy": type(strategy).__name__,
+        "processes": cluster.processes if cluster else 1,
+        "devices": [f"{device.device_type}:{device.device_index}" for device in devices],
+        "replicas": strategy.num_replicas_in_sync,
+        "batch_size_per_replica": job.training.batch_size_per_replica,
+        "examples": inputs.train.examples,
+        "epochs": job.training.epochs,
+        "steps_per_epoch": inputs.steps,
+        "parameter_server_bytes": _bytes_on_servers(model),
+    }
+
+
+def _bytes_on_servers(model: Trainable) -> list[int]:
+    """Return the bytes of the model's and the optimizer's variables on each parameter server."""
+    parts = {
+        id(part): part
+        for variable in (*model.variables, *model.optimizer.variables())
+        for part in getattr(variable, "variables", [variable])
+    }
+    held: Counter[int] = Counter()
+    for part in parts.values():
+        device = tf.DeviceSpec.from_string(part.device)
+        if device.job == "ps":
+            held[device.task] += part.shape.num_elements() * part.dtype.size
+    return [held[task] for task in sorted(held)]
+
+
+def _write_summary(job: TrainingJob, figures: Mapping[str, Any]) -> None:
+    """Write training.json. An error is only logged, because the model must still be exported."""
+    file = os.path.join(job.model_run_dir, SUMMARY_FILE)
+    try:
+        tf.io.gfile.makedirs(job.model_run_dir)
+        with tf.io.gfile.GFile(file, "w") as stream:
+            stream.write(json.dumps(figures, indent=1))
+    except tf.errors.OpError as error:
+        logging.warning("%s cannot be written: %s; its content is %s", file, error, figures)
 
 
 def build_model(

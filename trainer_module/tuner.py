@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,12 +33,7 @@ class TrialTuner(keras_tuner.Tuner):
         super().__init__(**kwargs)
 
     def search(self, *args: Any, **kwargs: Any) -> None:
-        """Train all trials; three failures in a row end the search."""
-        try:
-            super().search(*args, **kwargs)
-        except RuntimeError:
-            # KerasTuner raises it for the failures in a row; its message is a traceback.
-            logging.warning("The Tuner ends early", exc_info=True)
+        super().search(*args, **kwargs)
         if self.oracle.get_best_trials()[0].status != TrialStatus.COMPLETED:
             raise ValueError(f"every trial of the Tuner failed, the last one with {self._failure}")
 
@@ -78,13 +74,13 @@ def tuner_fn(fn_args: Any) -> Any:
     oracle = keras_tuner.oracles.BayesianOptimizationOracle(
         objective=OBJECTIVE,
         max_trials=training.tuner_trials,
+        max_consecutive_failed_trials=sys.maxsize,
         seed=training.seed,
-        hyperparameters=search_space(free),
+        hyperparameters=_search_space(free),
     )
+    of_trials = {"training": training.model_copy(update=_ONE_DEVICE), "base_model": None}
     tuner = TrialTuner(
-        job.model_copy(
-            update={"training": training.model_copy(update=_ONE_DEVICE), "base_model": None}
-        ),
+        job.model_copy(update=of_trials),
         oracle=oracle,
         directory=fn_args.working_dir,
         project_name="trials",
@@ -92,11 +88,8 @@ def tuner_fn(fn_args: Any) -> Any:
     return TunerFnResult(tuner=tuner, fit_kwargs={})
 
 
-def search_space(space: Mapping[str, Any]) -> keras_tuner.HyperParameters:
-    """Convert values of a SEARCH_SPACE for KerasTuner.
-
-    A list becomes a choice, (low, high, sampling) a range of floats.
-    """
+def _search_space(space: Mapping[str, Any]) -> keras_tuner.HyperParameters:
+    """Convert a SEARCH_SPACE: a list is a choice, (low, high, sampling) a range of floats."""
     parameters = keras_tuner.HyperParameters()
     for name, values in space.items():
         if isinstance(values, list):

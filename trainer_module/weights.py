@@ -24,17 +24,13 @@ ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
 
 
 def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
-    """Copy the weights of `plain`, a model outside any strategy, to `model`.
-
-    It has the same architecture, and its variables may be mirrored, or sharded over servers.
-    """
+    """Copy the weights of `plain`, a model outside any strategy, to the same model under one."""
     for whole, parts in _tables(plain, model):
-        value, row = whole.read_value(), 0
-        for part in parts:
-            # Only shards select rows; a scalar has none.
-            rows = part.shape[0] if len(parts) > 1 else None
-            part.assign(value if rows is None else value[row : row + rows])
-            row += rows or 0
+        value = whole.read_value()
+        # Only shards select rows; a scalar has none.
+        rows = [part.shape[0] for part in parts] if len(parts) > 1 else []
+        for part, values in zip(parts, tf.split(value, rows) if rows else [value], strict=True):
+            part.assign(values)
 
 
 def gather(model: tf_keras.Model, plain: tf_keras.Model) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
-from xml.etree import ElementTree
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from components.evaluator.metrics import Point, Tenth
-from components.run_report.evaluation import Evaluation
+from components.evaluator.metrics import Counts, Tenth
 from preprocessing.features import CLASSES
 
 # Placeholders in matplotlib's output -> the variables of the page's style sheet, so that a chart
@@ -26,8 +25,6 @@ _VARIABLES = {
     _FIRST: "var(--first)",
     _SECOND: "var(--second)",
 }
-_SVG = "http://www.w3.org/2000/svg"
-_XLINK = "http://www.w3.org/1999/xlink"
 _STYLE: Any = {
     # Text instead of paths: a tenth of the size, and readable by a screen reader.
     "svg.fonttype": "none",
@@ -50,21 +47,33 @@ _STYLE: Any = {
 
 
 @matplotlib.rc_context(_STYLE)
-def draw(training: Mapping[str, Any], evaluation: Evaluation | None) -> dict[str, str]:
+def draw(training: Mapping[str, Any], counts: Counts | None) -> dict[str, str]:
     """Return the charts of a report as SVG elements; empty where the figures are missing.
 
     Args:
       training: the content of training.json.
-      evaluation: the figures of the Evaluator.
+      counts: those of the Evaluator.
     """
     found = {"training": ""}
     if training.get("curve") and training.get("epoch_metrics"):
         found["training"] = _training(training["curve"], training["epoch_metrics"])
-    if evaluation:
-        found["roc"] = _roc(evaluation.curve)
-        found["precision_recall"] = _precision_recall(evaluation.curve)
-        found["calibration"] = _calibration(evaluation.tenths)
-        found["scores"] = _scores(evaluation.tenths)
+    if counts:
+        curve, tenths = list(counts.curve()), list(counts.tenths())
+        rates, recalls = [p.false_positive_rate for p in curve], [p.recall for p in curve]
+        figure, axes = _axes("false positive rate", "true positive rate")
+        axes.plot([0, 1], [0, 1], "--", color=_MUTED)
+        axes.plot(rates, recalls, color=_FIRST)
+        found["roc"] = _svg(figure, "Receiver operating characteristic")
+        figure, axes = _axes("recall of positive reviews", "precision of positive reviews")
+        axes.plot(recalls, [p.precision for p in curve], color=_FIRST)
+        axes.set_ylim(0, 1.02)
+        found["precision_recall"] = _svg(figure, "Precision over recall of positive reviews")
+        figure, axes = _axes("predicted probability of positive", "observed fraction")
+        axes.plot([0, 1], [0, 1], "--", color=_MUTED)
+        observed = [each.positive / (each.negative + each.positive) for each in tenths]
+        axes.plot([each.mean for each in tenths], observed, "o-", color=_FIRST)
+        found["calibration"] = _svg(figure, "Calibration of the predicted probabilities")
+        found["scores"] = _scores(tenths)
     return found
 
 
@@ -83,28 +92,6 @@ def _training(curve: Sequence[dict[str, float]], epochs: Sequence[dict[str, floa
             axes.legend()
         found += _svg(figure, f"{title.capitalize()} over the steps")
     return found
-
-
-def _roc(curve: Sequence[Point]) -> str:
-    figure, axes = _axes("false positive rate", "true positive rate")
-    axes.plot([0, 1], [0, 1], "--", color=_MUTED)
-    axes.plot([p.false_positive_rate for p in curve], [p.recall for p in curve], color=_FIRST)
-    return _svg(figure, "Receiver operating characteristic")
-
-
-def _precision_recall(curve: Sequence[Point]) -> str:
-    figure, axes = _axes("recall of positive reviews", "precision of positive reviews")
-    axes.plot([p.recall for p in curve], [p.precision for p in curve], color=_FIRST)
-    axes.set_ylim(0, 1.02)
-    return _svg(figure, "Precision over recall of positive reviews")
-
-
-def _calibration(tenths: Sequence[Tenth]) -> str:
-    figure, axes = _axes("predicted probability of positive", "observed fraction")
-    axes.plot([0, 1], [0, 1], "--", color=_MUTED)
-    observed = [each.positive / (each.negative + each.positive) for each in tenths]
-    axes.plot([each.mean for each in tenths], observed, "o-", color=_FIRST)
-    return _svg(figure, "Calibration of the predicted probabilities")
 
 
 def _scores(tenths: Sequence[Tenth]) -> str:
@@ -131,23 +118,14 @@ def _axes(x: str, y: str) -> tuple[Figure, Axes]:
 def _svg(figure: Figure, label: str) -> str:
     """Return the SVG element of a figure, for use inside an HTML page.
 
-    It has a text alternative and the width of the page, at most that of the figure. matplotlib's
-    style sheet is removed, because it would apply to the whole page.
+    It has a text alternative and the width of the page, at most that of the figure.
     """
     stream = io.StringIO()
-    figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-    root = ElementTree.fromstring(stream.getvalue())
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag in (f"{{{_SVG}}}metadata", f"{{{_SVG}}}style"):
-                parent.remove(child)
-    for name in ("width", "height"):
-        root.attrib.pop(name, None)
+    names = ("Date", "Creator", "Format", "Type")
+    figure.savefig(stream, format="svg", metadata=dict.fromkeys(names))
+    opening, content = stream.getvalue().partition("<svg")[2].split(">", 1)
+    [view_box] = re.findall('viewBox="[^"]*"', opening)
     width = round(figure.get_figwidth() * 96)
-    root.attrib |= {"role": "img", "aria-label": label, "style": f"max-width: {width}px"}
-    ElementTree.register_namespace("", _SVG)
-    ElementTree.register_namespace("xlink", _XLINK)
-    element = ElementTree.tostring(root, encoding="unicode")
     for placeholder, variable in _VARIABLES.items():
-        element = element.replace(placeholder, variable)
-    return element
+        content = content.replace(placeholder, variable)
+    return f'<svg role="img" aria-label="{label}" style="max-width: {width}px" {view_box}>{content}'

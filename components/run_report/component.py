@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import os
@@ -19,27 +18,15 @@ from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 
 from components.artifacts import Classification, KeyFigures, RejectedLines, Report
+from components.evaluator.metrics import Counts
 from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, RUN_PARAMETERS
-from components.run_report.evaluation import Evaluation
-from components.run_report.history import Sources, installed_versions, read_runs
-from components.run_report.page import collect, render
+from components.run_report.history import DESCRIBED, Run, installed_versions, read_runs
+from components.run_report.page import collect, figures, render
 from components.run_report.tracking import from_environment, run_of_output, track
 from core.metadata import open_store
 from preprocessing.features import CLASSES
 
 REPORT_FILE = "report.html"
-_INPUTS = {
-    "rejected": RejectedLines,
-    "statistics": standard_artifacts.ExampleStatistics,
-    "anomalies": standard_artifacts.ExampleAnomalies,
-    "examples": standard_artifacts.Examples,
-    "model": standard_artifacts.Model,
-    "model_run": standard_artifacts.ModelRun,
-    "evaluation": standard_artifacts.ModelEvaluation,
-    "check": standard_artifacts.InfraBlessing,
-    "trials": standard_artifacts.TunerResults,
-}
-"""The inputs whose URIs a report reads."""
 
 
 class Executor(base_executor.BaseExecutor):
@@ -52,76 +39,59 @@ class Executor(base_executor.BaseExecutor):
         exec_properties: dict[str, Any],
     ) -> None:
         [report], [metrics], [classified] = (output_dict[key] for key in RunReportSpec.OUTPUTS)
-        content = collect(self._sources(input_dict, exec_properties, report.uri))
+        content = collect(self._run(input_dict, exec_properties, report.uri))
         on_cluster = not exec_properties.get("metadata")
         file = report.uri if on_cluster else os.path.join(report.uri, REPORT_FILE)
         fileio.makedirs(os.path.dirname(file))
         with fileio.open(file, "w") as page:
             page.write(render(content))
-        if content.evaluation:
-            for name, value in key_figures(content.evaluation).items():
-                metrics.set_float_custom_property(name, value)
-            for name, value in classification(content.evaluation).items():
-                classified.set_json_value_custom_property(name, value)
+        if content.evaluation and on_cluster:
+            _write_figures(content.evaluation.candidate, metrics, classified)
         if tracking := from_environment():
             track(tracking, content)
 
-    def _sources(
+    def _run(
         self,
         input_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
         report: str,
-    ) -> Sources:
+    ) -> Run:
         run_id = (self._context.pipeline_run_id if self._context else None) or run_of_output(report)
         [blessing] = input_dict["blessing"]
         settings, changed = _settings(exec_properties)
-        sources = Sources(
+        location = exec_properties.get("metadata")
+        [recorded] = read_runs(open_store(location), run_id) if location else [None]
+        return Run(
             name=exec_properties["name"],
-            run_id=run_id,
+            id=run_id,
+            uris={key: input_dict[key][0].uri for key in DESCRIBED if input_dict.get(key)},
+            started=recorded.started if recorded else None,
             settings=settings,
             changed=changed,
             versions=installed_versions(),
+            steps=recorded.steps if recorded else (),
             # A file, because Kubeflow Pipelines may drop the properties of an artifact.
             blessed=fileio.exists(os.path.join(blessing.uri, constants.BLESSED_FILE_NAME)),
             baseline=str(blessing.get_string_custom_property(BASELINE_PROPERTY)),
             pushed_to=_destination(input_dict.get("pushed_model", [])),
-            uris={key: input_dict[key][0].uri for key in _INPUTS if input_dict.get(key)},
         )
-        location = exec_properties.get("metadata")
-        if not location:
-            return sources
-        [run] = read_runs(open_store(location), run_id)
-        return dataclasses.replace(sources, started=run.started, steps=run.steps)
 
 
-def key_figures(evaluation: Evaluation) -> dict[str, float]:
-    """Return the metadata of a `system.Metrics`, which the pages of clusters show: name -> value.
+def _write_figures(counts: Counts, metrics: types.Artifact, classified: types.Artifact) -> None:
+    """Write what the pages of clusters show, in the form of the classes of kfp."""
+    from kfp.dsl import ClassificationMetrics
 
-    Undefined metrics, such as the precision of a model that predicts no positive, are left out: ML
-    Metadata cannot store NaN.
-    """
-    return {m.name: m.value for m in evaluation.metrics if math.isfinite(m.value)}
-
-
-def classification(evaluation: Evaluation) -> dict[str, Any]:
-    """Return the metadata of a `system.ClassificationMetrics`: ROC and confusion matrix.
-
-    It has the form of the class `ClassificationMetrics` in kfp.
-    """
-    return {
-        "confidenceMetrics": [
-            {
-                "confidenceThreshold": point.threshold,
-                "recall": point.recall,
-                "falsePositiveRate": point.false_positive_rate,
-            }
-            for point in evaluation.curve
-        ],
-        "confusionMatrix": {
-            "annotationSpecs": [{"displayName": label} for label in CLASSES],
-            "rows": [{"row": row} for row in evaluation.confusion],
-        },
-    }
+    for metric in figures():
+        value = metric.value(counts)
+        # ML Metadata cannot store NaN, such as the precision of a model without a positive answer.
+        if math.isfinite(value):
+            metrics.set_float_custom_property(metric.title, value)
+    found = ClassificationMetrics()
+    thresholds, rates, recalls, _ = map(list, zip(*counts.curve(), strict=True))
+    found.log_roc_curve(fpr=rates, tpr=recalls, threshold=thresholds)
+    found.log_confusion_matrix(list(CLASSES), counts.confusion.tolist())
+    for name, content in found.metadata.items():
+        classified.set_json_value_custom_property(name, content)
 
 
 def _settings(exec_properties: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -155,10 +125,15 @@ class RunReportSpec(types.ComponentSpec):
         "min_accuracy": ExecutionParameter(type=float, optional=True),
     }
     INPUTS = {
-        **{
-            key: ChannelParameter(type=kind, optional=key == "trials")
-            for key, kind in _INPUTS.items()
-        },
+        "rejected": ChannelParameter(type=RejectedLines),
+        "statistics": ChannelParameter(type=standard_artifacts.ExampleStatistics),
+        "anomalies": ChannelParameter(type=standard_artifacts.ExampleAnomalies),
+        "examples": ChannelParameter(type=standard_artifacts.Examples),
+        "model": ChannelParameter(type=standard_artifacts.Model),
+        "model_run": ChannelParameter(type=standard_artifacts.ModelRun),
+        "evaluation": ChannelParameter(type=standard_artifacts.ModelEvaluation),
+        "check": ChannelParameter(type=standard_artifacts.InfraBlessing),
+        "trials": ChannelParameter(type=standard_artifacts.TunerResults, optional=True),
         "blessing": ChannelParameter(type=standard_artifacts.ModelBlessing),
         "pushed_model": ChannelParameter(type=standard_artifacts.PushedModel, optional=True),
     }

@@ -40,7 +40,6 @@ DESCRIBED = {
     "trials": ("Tuner", "tuner_results"),
 }
 """Input of RunReport -> the id of a node and the key of its output."""
-_DECISIONS = {"blessing": ("Evaluator", "blessing"), "pushed_model": ("Pusher", "pushed_model")}
 _LIBRARIES = ("tfx", "tensorflow", "tf_keras", "apache-beam", "tensorflow-transform")
 _NODE_TYPE = "node"
 _STATES = {
@@ -69,89 +68,54 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sources:
-    """The run that a report describes. A failed run lacks the artifacts of later components.
+class Run:
+    """One run of the pipeline. A failed run lacks the artifacts of later components.
 
     Attributes:
       name: name of the pipeline.
-      run_id: id of the run.
+      id: id of the run.
       uris: key of DESCRIBED -> URI of the artifact.
       started: seconds since 1970; None if it is unknown.
       settings: the settings of the run, section -> key -> value; empty if they are unknown.
       changed: the keys `section.key` that differ from the defaults.
       versions: library -> version, of the run; empty if they are unknown.
       steps: the components, in the order in which they ran; empty if ML Metadata is not accessible.
-      failure: the error of a failed run in one line; empty if no component failed.
+      error: the error of a failed run in one line; empty if no component failed.
       blessed: whether the Evaluator blessed the model; None if it did not decide.
       baseline: the name of the model that the candidate was compared with; empty if there was none.
       pushed_to: the folder or the endpoint of the pushed model; empty if no model was pushed.
+      outcome: see `platforms.local.run.outcome_of`; None if the run did not finish.
+      outputs: node id -> output key -> artifact in ML Metadata, of the successful components.
     """
 
     name: str
-    run_id: str
+    id: str
     uris: Mapping[str, str] = field(default_factory=dict)
     started: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     changed: Sequence[str] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     steps: Sequence[Step] = ()
-    failure: str = ""
+    error: str = ""
     blessed: bool | None = None
     baseline: str = ""
     pushed_to: str = ""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run of the pipeline.
-
-    Attributes:
-      id: name of its `pipeline_run` context.
-      started: seconds since 1970.
-      settings: the settings; empty if an older version, which did not store them, ran it.
-      versions: library -> version; empty if an older version ran it.
-      outcome: see `platforms.local.run.outcome_of`; None if the run did not finish.
-      error: the error of a failed run.
-      steps: its components.
-      outputs: node id -> output key -> artifact, of the successful components.
-    """
-
-    id: str
-    started: float
-    settings: Mapping[str, Any]
-    versions: Mapping[str, str]
-    outcome: Mapping[str, Any] | None
-    error: str
-    steps: Sequence[Step]
-    outputs: Mapping[str, Mapping[str, mlmd.Artifact]]
+    outcome: Mapping[str, Any] | None = None
+    outputs: Mapping[str, Mapping[str, mlmd.Artifact]] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
         """Seconds from the start of the run to the end of its last component."""
         return max((step.started + step.seconds for step in self.steps), default=0.0)
 
-    def sources(self, name: str, changed: Sequence[str] = ()) -> Sources:
-        """Return the inputs of a report on this run; see `Sources` for the arguments."""
-        artifacts = {
-            key: self.outputs[node][output]
-            for key, (node, output) in (DESCRIBED | _DECISIONS).items()
-            if output in self.outputs.get(node, {})
-        }
-        blessing, pushed = (artifacts.pop(key, None) for key in _DECISIONS)
-        return Sources(
-            name=name,
-            run_id=self.id,
-            uris={key: artifact.uri for key, artifact in artifacts.items()},
-            started=self.started,
-            settings=self.settings,
-            changed=changed,
-            versions=self.versions,
-            steps=self.steps,
-            failure=self.error,
-            blessed=_int(blessing, "blessed") == 1 if blessing else None,
-            baseline=_text(blessing, BASELINE_PROPERTY) if blessing else "",
-            pushed_to=destination(pushed),
-        )
+    def to_json(self) -> dict[str, Any]:
+        """Return everything but the outputs."""
+        return {key: value for key, value in vars(self).items() if key != "outputs"}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Run:
+        """Return the run of `to_json`."""
+        return cls(**{**stored, "steps": [Step(*step) for step in stored["steps"]]})
 
 
 def result_of(failure: str, blessed: bool | None, refused: object, pushed: object) -> str:
@@ -184,15 +148,8 @@ def installed_versions() -> dict[str, str]:
 
 def read_runs(store: MetadataStore, run_id: str | None = None) -> list[Run]:
     """Return the runs, the newest first; only the run `run_id` if it is given."""
-    contexts = [
-        context
-        for context in store.get_contexts_by_type(RUN_TYPE)
-        if run_id in (None, context.name)
-    ]
-    if not contexts:
-        return []
-    nodes = _node_ids(store)
-    contexts.sort(key=lambda context: context.create_time_since_epoch, reverse=True)
+    contexts = [each for each in _newest_first(store) if run_id in (None, each.name)]
+    nodes = _node_ids(store) if contexts else {}
     return [_read_run(store, context, nodes) for context in contexts]
 
 
@@ -206,17 +163,12 @@ def record(store: MetadataStore, run_id: str, key: str, value: str) -> None:
 
 def last_state(store: MetadataStore) -> tuple[str, str] | None:
     """Return the id and the `STATE` of the last run that began; None if there is no run."""
-    contexts = store.get_contexts_by_type(RUN_TYPE)
-    if not contexts:
-        return None
-    last = max(contexts, key=lambda context: context.id)
-    return last.name, _text(last, STATE)
+    return next(((run.name, _text(run, STATE)) for run in _newest_first(store)), None)
 
 
 def last_settings(store: MetadataStore, serving: str) -> dict[str, Any]:
     """Return the settings of the last run that pushes to `serving`; empty if there is none."""
-    contexts = store.get_contexts_by_type(RUN_TYPE)
-    for context in sorted(contexts, key=lambda context: context.id, reverse=True):
+    for context in _newest_first(store):
         settings: dict[str, Any] = json.loads(_text(context, SETTINGS) or "{}")
         if settings and settings["paths"]["serving"] == serving:
             return settings
@@ -233,22 +185,40 @@ def exists(artifact: mlmd.Artifact) -> bool:
     return artifact.state == mlmd.Artifact.LIVE and os.path.exists(artifact.uri)
 
 
+def _newest_first(store: MetadataStore) -> list[mlmd.Context]:
+    contexts = store.get_contexts_by_type(RUN_TYPE)
+    return sorted(contexts, key=lambda context: context.id, reverse=True)
+
+
 def _read_run(store: MetadataStore, context: mlmd.Context, nodes: Mapping[int, str]) -> Run:
     executions = sorted(store.get_executions_by_context(context.id), key=lambda found: found.id)
     started = context.create_time_since_epoch / 1000
+    settings = json.loads(_text(context, SETTINGS) or "{}")
+    outputs = _outputs(store, executions, nodes)
+
+    def output(node: str, key: str) -> mlmd.Artifact | None:
+        return outputs.get(node, {}).get(key)
+
+    artifacts = {key: output(*described) for key, described in DESCRIBED.items()}
+    blessing = output("Evaluator", "blessing")
     return Run(
+        name=settings.get("name", ""),
         id=context.name,
+        uris={key: artifact.uri for key, artifact in artifacts.items() if artifact},
         started=started,
-        settings=json.loads(_text(context, SETTINGS) or "{}"),
+        settings=settings,
         versions=json.loads(_text(context, VERSIONS) or "{}"),
-        outcome=json.loads(_text(context, OUTCOME) or "null"),
-        error=_text(context, ERROR),
         steps=[
             _step(nodes.get(execution.id, "?"), execution, started)
             for execution in executions
             if nodes.get(execution.id) != REPORT_NODE
         ],
-        outputs=_outputs(store, executions, nodes),
+        error=_text(context, ERROR),
+        blessed=_int(blessing, "blessed") == 1 if blessing else None,
+        baseline=_text(blessing, BASELINE_PROPERTY),
+        pushed_to=destination(output("Pusher", "pushed_model")),
+        outcome=json.loads(_text(context, OUTCOME) or "null"),
+        outputs=outputs,
     )
 
 
@@ -292,7 +262,9 @@ def _node_ids(store: MetadataStore) -> dict[int, str]:
 
 def _text(item: Any, key: str) -> str:
     """Return a custom property of an artifact or a context; empty if it is missing."""
-    return item.custom_properties[key].string_value if key in item.custom_properties else ""
+    return (
+        item.custom_properties[key].string_value if item and key in item.custom_properties else ""
+    )
 
 
 def _int(item: Any, key: str) -> int:

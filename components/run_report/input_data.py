@@ -13,35 +13,12 @@ from tfx.dsl.io import fileio
 from components.data_gate import class_counts, read_anomalies
 from core.files import list_files
 
+OVER_CAP = "over data.max_examples"
 _FILES_SHOWN = 50
 _SAMPLES = 3
 _SPLITS = ("train", "eval", "test")
 _REJECTED = "rejected/"
 _DUPLICATE = f"{_REJECTED}duplicate_across_splits"
-
-
-class FileLines(NamedTuple):
-    """The lines of one input file.
-
-    Attributes:
-      name: the end of its path.
-      read: all lines.
-      examples: split -> Examples.
-      duplicates: reviews that are also in a held-out split.
-      neutral: left-out neutral reviews.
-      over_cap: usable reviews beyond `data.max_examples`.
-      rejected: unusable lines.
-      lost_bytes: bytes of damaged compressed files, which are no lines.
-    """
-
-    name: str
-    read: int
-    examples: Mapping[str, int]
-    duplicates: int
-    neutral: int
-    over_cap: int
-    rejected: int
-    lost_bytes: int
 
 
 class Reason(NamedTuple):
@@ -52,47 +29,48 @@ class Reason(NamedTuple):
     samples: list[str]
 
 
-class Balance(NamedTuple):
-    """The labels of a split, in the sample that StatisticsGen read."""
-
-    split: str
-    negative: float
-    positive: float
-
-
 class InputData(NamedTuple):
-    """The input of a run; `more_files` is the number of files that are not listed."""
+    """The input of a run.
 
-    total: FileLines
-    files: list[FileLines]
+    Attributes:
+      total: heading of a column -> lines of all files; the lines read are the sum of the others.
+      files: the name of a file and its columns.
+      more_files: number of files that are not listed.
+      lost_bytes: bytes of damaged compressed files, which are no lines.
+      reasons: why lines were rejected.
+    """
+
+    total: Mapping[str, int]
+    files: list[tuple[str, Mapping[str, int]]]
     more_files: int
+    lost_bytes: int
     reasons: list[Reason]
 
 
 def read_input(rejected: str) -> InputData:
     """Read the output `rejected` of ReviewExampleGen."""
     total: Counter[str] = Counter()
-    files: list[FileLines] = []
+    files: list[tuple[str, Mapping[str, int]]] = []
     more_files = 0
     for counts in _json_lines(os.path.join(rejected, "files.jsonl")):
         path = counts.pop("file")
         total.update(counts)
         if len(files) < _FILES_SHOWN:
-            files.append(_file_lines(os.path.basename(path), Counter(counts)))
+            files.append((os.path.basename(path), _columns(Counter(counts))))
         else:
             more_files += 1
     reasons = _reasons(rejected, total)
-    return InputData(_file_lines("all files", total), files, more_files, reasons)
+    return InputData(_columns(total), files, more_files, total["lost_bytes"], reasons)
 
 
-def read_balance(statistics: str) -> list[Balance]:
-    """Read the label frequencies from the output of StatisticsGen."""
-    found = []
-    for split in _SPLITS:
-        negative, positive = class_counts(statistics, split).values()
-        if whole := negative + positive:
-            found.append(Balance(split, negative / whole, positive / whole))
-    return found
+def read_balance(statistics: str) -> dict[str, dict[str, float]]:
+    """Return split -> class -> its fraction, in the sample that StatisticsGen read."""
+    found = {split: class_counts(statistics, split) for split in _SPLITS}
+    return {
+        split: {label: count / whole for label, count in counts.items()}
+        for split, counts in found.items()
+        if (whole := sum(counts.values()))
+    }
 
 
 def read_all_anomalies(anomalies: str) -> list[str]:
@@ -101,18 +79,16 @@ def read_all_anomalies(anomalies: str) -> list[str]:
     return [line for split in splits for line in read_anomalies(anomalies, split)]
 
 
-def _file_lines(name: str, counts: Counter[str]) -> FileLines:
+def _columns(counts: Counter[str]) -> dict[str, int]:
     rejected = sum(n for key, n in counts.items() if key.startswith(_REJECTED))
-    return FileLines(
-        name=name,
-        read=sum(counts.values()) - counts["lost_bytes"],
-        examples={split: counts[f"examples/{split}"] for split in _SPLITS},
-        duplicates=counts[_DUPLICATE],
-        neutral=counts["neutral"],
-        over_cap=counts["over_max_examples"],
-        rejected=rejected - counts[_DUPLICATE],
-        lost_bytes=counts["lost_bytes"],
-    )
+    return {
+        "lines read": counts.total() - counts["lost_bytes"],
+        **{split: counts[f"examples/{split}"] for split in _SPLITS},
+        "duplicates": counts[_DUPLICATE],
+        "neutral": counts["neutral"],
+        OVER_CAP: counts["over_max_examples"],
+        "rejected": rejected - counts[_DUPLICATE],
+    }
 
 
 def _reasons(rejected: str, total: Counter[str]) -> list[Reason]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -12,60 +13,72 @@ from typing import Any, NamedTuple, TypeVar
 import jinja2
 from absl import logging
 from tfx.dsl.io import fileio
+from tfx.utils import path_utils
 
+from components.evaluator import files
+from components.evaluator.metrics import ACCURACY, METRICS, Counts, Metric, constant_answer
 from components.properties import CHECK_FILE
+from components.run_report import input_data
 from components.run_report.charts import draw
-from components.run_report.evaluation import Evaluation, read_evaluation
-from components.run_report.history import UNFINISHED, Sources, result_of
-from components.run_report.input_data import (
-    Balance,
-    InputData,
-    read_all_anomalies,
-    read_balance,
-    read_input,
-)
-from components.run_report.mistakes import Mistake, explain
+from components.run_report.history import UNFINISHED, Run, result_of
 from core.errors import cause
 from core.settings import flat_settings
 from preprocessing.features import CLASSES, THRESHOLD, UNDECIDED
+from serving.explain import Part, parts, variants
+from serving.predict_text import load_predict_text
 from trainer_module.settings import SUMMARY_FILE
 
 _T = TypeVar("_T")
 _VERDICTS = {
-    "failed": ("bad", "The run failed. {0.failure}"),
+    "failed": ("bad", "The run failed. {0.error}"),
     UNFINISHED: ("neutral", "The run did not evaluate a model."),
     "not blessed": ("bad", "The model is not blessed, and was not pushed."),
     "refused": ("bad", "The model is blessed, but failed the serving check. It was not pushed."),
     "pushed": ("good", "The model is blessed, and was pushed to {0.pushed_to}."),
     "blessed": ("neutral", "The model is blessed. It was not pushed."),
 }
-"""Result of a run -> its kind and a sentence, with attributes of `Sources`."""
+"""Result of a run -> its kind and a sentence, with attributes of `Run`."""
+
+
+class Mistake(NamedTuple):
+    """A review that the model gets wrong.
+
+    Attributes:
+      text, label, probability: see `components.evaluator.files.MISTAKES_FILE`.
+      parts: the parts of the text, with the effects of its first words.
+    """
+
+    text: str
+    label: int
+    probability: float
+    parts: list[Part]
 
 
 class Content(NamedTuple):
     """The content of a report. A part is None or empty if the run does not have it.
 
     Attributes:
-      sources: the run.
-      input, balance: the input.
+      run: the run.
+      input: the lines of its files.
+      balance: split -> class -> its fraction.
       anomalies: a line for each anomaly; None if the data was not validated.
       training: the content of training.json.
-      evaluation, mistakes, check: the candidate.
+      evaluation, mistakes, check: the candidate; the last one is the content of check.json.
       problems: a line for each part that cannot be read.
     """
 
-    sources: Sources
-    input: InputData | None
-    balance: list[Balance]
+    run: Run
+    input: input_data.InputData | None
+    balance: Mapping[str, Mapping[str, float]]
     anomalies: list[str] | None
     training: Mapping[str, Any]
-    evaluation: Evaluation | None
+    evaluation: files.Results | None
     mistakes: list[Mistake]
     check: Mapping[str, Any] | None
     problems: list[str]
 
 
-def collect(sources: Sources) -> Content:
+def collect(run: Run) -> Content:
     """Read the artifacts of a run.
 
     A part that cannot be read is left out, and the page names it: a report must also exist for a
@@ -84,14 +97,14 @@ def collect(sources: Sources) -> Content:
             problems.append(f"{what}: {cause(error)}")
             return None
 
-    uri = sources.uris.get
+    uri = run.uris.get
     return Content(
-        sources=sources,
-        input=read("input", read_input, uri("rejected")),
-        balance=read("class balance", read_balance, uri("statistics")) or [],
-        anomalies=read("anomalies", read_all_anomalies, uri("anomalies")),
+        run=run,
+        input=read("input", input_data.read_input, uri("rejected")),
+        balance=read("class balance", input_data.read_balance, uri("statistics")) or {},
+        anomalies=read("anomalies", input_data.read_all_anomalies, uri("anomalies")),
         training=read("training figures", read_json, uri("model_run"), SUMMARY_FILE) or {},
-        evaluation=read("evaluation", read_evaluation, uri("evaluation")),
+        evaluation=read("evaluation", files.read, uri("evaluation")),
         mistakes=read("mistakes", explain, uri("evaluation"), uri("model")) or [],
         check=read("serving check", read_json, uri("check"), CHECK_FILE),
         problems=problems,
@@ -100,7 +113,7 @@ def collect(sources: Sources) -> Content:
 
 def render(content: Content) -> str:
     """Return a report as one HTML document without references to other files."""
-    sources = content.sources
+    run, results = content.run, content.evaluation
     kind, sentence = _VERDICTS[result(content)]
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("components.run_report", "templates"),
@@ -112,18 +125,65 @@ def render(content: Content) -> str:
     )
     environment.globals |= {
         **{"highlighted": highlighted, "number": _number, "figure": figure, "answer": answer},
-        **{"CLASSES": CLASSES, "UNDECIDED": UNDECIDED},
+        **{"CLASSES": CLASSES, "UNDECIDED": UNDECIDED, "ACCURACY": ACCURACY},
+        **{"constant_answer": constant_answer, "OVER_CAP": input_data.OVER_CAP},
     }
     return environment.get_template("report.html.j2").render(
         **content._asdict(),
-        run=sources,
-        verdict=(kind, sentence.format(sources)),
-        started=sources.started
-        and time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(sources.started)),
-        seconds=sum(step.seconds for step in sources.steps),
-        settings=flat_settings(sources.settings),
-        charts=draw(content.training, content.evaluation),
+        verdict=(kind, sentence.format(run)),
+        started=run.started and time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(run.started)),
+        seconds=sum(step.seconds for step in run.steps),
+        settings=flat_settings(run.settings),
+        own=results.candidate if results else None,
+        metrics=figures(),
+        slices=slices(results) if results else [],
+        undecided=undecided(results.candidate) if results else None,
+        charts=draw(content.training, results.candidate if results else None),
     )
+
+
+def figures() -> list[Metric]:
+    """Return the metrics of a report."""
+    return [metric for metric in METRICS if metric.title]
+
+
+def slices(results: files.Results) -> list[tuple[str, Counts]]:
+    """Return the name of each slice, and the counts of the candidate there."""
+    names = [each for each in results.slices if each != files.WHOLE]
+    names.sort(key=lambda each: (each[0], _first_number(each[1])))
+    return [(" ".join(name), results.slices[name][files.CANDIDATE]) for name in names]
+
+
+def undecided(counts: Counts) -> tuple[int, float] | None:
+    """Return number and accuracy of the reviews whose probability is near the threshold; None if
+    there are none."""
+    # Rounded, because 1 - 0.7 is more than 0.3.
+    lowest = round(1 - UNDECIDED, 9)
+    near = [each for each in counts.tenths() if lowest <= each.lower < UNDECIDED]
+    examples = sum(each.negative + each.positive for each in near)
+    right = sum(each.positive if each.lower >= THRESHOLD else each.negative for each in near)
+    return (examples, right / examples) if examples else None
+
+
+def explain(evaluation: str, model: str) -> list[Mistake]:
+    """Explain the mistakes that the Evaluator stored.
+
+    Args:
+      evaluation: URI of the evaluation.
+      model: URI of the model.
+    """
+    predict_text = load_predict_text(path_utils.serving_model_path(model))
+    mistakes = []
+    for stored in files.read_mistakes(evaluation):
+        probabilities = predict_text(variants(stored["text"]))["probability"]
+        effects = parts(stored["text"], probabilities.tolist())
+        mistakes.append(Mistake(**stored, parts=effects))
+    return mistakes
+
+
+def _first_number(name: str) -> int:
+    found = re.search(r"\d+", name)
+    return int(found[0]) if found else 0
 
 
 def highlighted(mistake: Mistake) -> list[tuple[str, float]]:
@@ -158,9 +218,9 @@ def _number(value: float, pattern: str = "{:.4f}") -> str:
 
 def result(content: Content) -> str:
     """Return the result of the run, a key of _VERDICTS."""
-    source, check = content.sources, content.check
+    run, check = content.run, content.check
     refused = check is not None and not check["passed"]
-    return result_of(source.failure, source.blessed, refused, source.pushed_to)
+    return result_of(run.error, run.blessed, refused, run.pushed_to)
 
 
 def read_json(folder: str, name: str) -> Any:

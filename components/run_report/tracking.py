@@ -1,14 +1,12 @@
 """Send a run to MLflow: its settings, metrics, artifacts, datasets, trials and pushed model.
 
 A run is sent once, at its end, from the files that the report describes. So a tracking server that
-does not respond costs a run at most `SECONDS`, and a later `amazon-reviews runs --send` sends the
-same.
+does not respond costs a run one timeout, and a later `amazon-reviews runs --send` sends the same.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import importlib.util
 import json
@@ -17,7 +15,6 @@ import os
 import platform
 import re
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,9 +23,9 @@ from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
 from components.properties import TRACKING
-from components.run_report.history import Sources, Step
-from components.run_report.page import Content, collect, read_json, render, result
-from components.saved_models import identity
+from components.pusher import identity
+from components.run_report.history import Run
+from components.run_report.page import Content, collect, figures, read_json, render, result
 from core.errors import ConfigError, ServerError, cause
 from core.settings import flat_settings
 from serving import mlflow_model
@@ -39,8 +36,6 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities.model_registry import ModelVersion
 
-SECONDS = 45.0
-"""The longest time that a run waits for MLflow."""
 CHAMPION = "champion"
 """The alias of the served version of the registered model."""
 RUN_TAG, MODEL_TAG = "pipeline_run_id", "content"
@@ -118,52 +113,40 @@ def connected(uri: str) -> Iterator[MlflowClient]:
 
 def track(tracking: Tracking, content: Content) -> None:
     """Send a run, or log one warning and keep the run for `send_unsent`."""
-    problem = f"tracking.mlflow: {tracking.uri}: no response within {SECONDS:g} s"
+    run = content.run
     tags = {**tracking.tags, **_tags(content)}
-
-    def attempt() -> None:
-        nonlocal problem
-        try:
-            with connected(tracking.uri) as client:
-                if pushed := send(client, content, tags):
-                    move_champion(client, tracking.name, pushed)
-            problem = ""
-        except ServerError as error:
-            problem = str(error)
-
-    # A daemon, because Python waits for the threads of its own pools before it exits.
-    thread = threading.Thread(target=attempt, daemon=True)
-    thread.start()
-    thread.join(SECONDS)
-    if not problem:
+    try:
+        with connected(tracking.uri) as client:
+            if pushed := send(client, content, tags):
+                move_champion(client, tracking.name, pushed)
         return
-    run_id = content.sources.run_id
+    except ServerError as error:
+        problem = str(error)
     remedy = "`amazon-reviews runs --send` sends it"
     try:
-        unsent = json.dumps({"sources": dataclasses.asdict(content.sources), "tags": tags})
-        io_utils.write_string_file(os.path.join(tracking.unsent, f"{run_id}.json"), unsent)
+        unsent = json.dumps({"run": run.to_json(), "tags": tags})
+        io_utils.write_string_file(os.path.join(tracking.unsent, f"{run.id}.json"), unsent)
     except Exception as error:  # A folder that cannot be written must not fail the run.
         remedy = f"{tracking.unsent} cannot be written: {cause(error)}"
-    logging.warning("%s; the run %s was not sent; %s", problem, run_id, remedy)
+    logging.warning("%s; the run %s was not sent; %s", problem, run.id, remedy)
 
 
-def send_unsent(client: MlflowClient, unsent: str, killed: Sequence[Sources]) -> Iterator[str]:
+def send_unsent(client: MlflowClient, unsent: str, killed: Sequence[Run]) -> Iterator[str]:
     """Send the runs that were not sent; yield the id of each one that is now in MLflow.
 
     The runs `killed` are runs on this machine without an end. They may have been sent since.
     """
     for file in sorted(fileio.glob(os.path.join(unsent, "*.json"))):
         kept = json.loads(io_utils.read_string_file(file))
-        kept["sources"]["steps"] = [Step(*step) for step in kept["sources"]["steps"]]
-        source = Sources(**kept["sources"])
-        send(client, collect(source), kept["tags"])
+        run = Run.from_json(kept["run"])
+        send(client, collect(run), kept["tags"])
         fileio.remove(file)
-        yield source.run_id
-    for source in killed:
-        if not _find(source):
-            content = collect(source)
+        yield run.id
+    for run in killed:
+        if not _find(run.name, run.id):
+            content = collect(run)
             send(client, content, {PLATFORM: "local", **_tags(content)})
-            yield source.run_id
+            yield run.id
 
 
 def send(client: MlflowClient, content: Content, tags: Mapping[str, str]) -> str:
@@ -171,26 +154,25 @@ def send(client: MlflowClient, content: Content, tags: Mapping[str, str]) -> str
 
     A second call completes what an interrupted one has sent, and repeats nothing.
     """
-    source = content.sources
-    info = _log(client, source, tags, flat_settings(source.settings), _metrics(content))
-    run_id = info.run_id
-    client.log_inputs(run_id, _datasets(source))
+    run = content.run
+    info = _log(client, run, run.id, tags, flat_settings(run.settings), _metrics(content))
+    client.log_inputs(info.run_id, _datasets(run))
     with tempfile.TemporaryDirectory() as folder:
         io_utils.write_string_file(os.path.join(folder, "report.html"), render(content))
         for name in ("evaluation", "model_run"):
-            if uri := source.uris.get(name):
+            if uri := run.uris.get(name):
                 io_utils.copy_dir(uri, os.path.join(folder, name))
-        client.log_artifacts(run_id, folder)
-    trials = source.uris.get("trials")
+        client.log_artifacts(info.run_id, folder)
+    trials = run.uris.get("trials")
     for number, trial in enumerate(read_json(trials, "tuner_results.json") if trials else ()):
         score = ("val_loss", trial.pop("score", math.nan), 0)
-        parent = {"mlflow.parentRunId": run_id}
-        child = _log(client, source, parent, trial, [score], f"-trial-{number}")
+        parent = {"mlflow.parentRunId": info.run_id}
+        child = _log(client, run, f"{run.id}-trial-{number}", parent, trial, [score])
         client.set_terminated(child.run_id)
-    pushed = _register(client, run_id, source) if source.pushed_to else ""
-    ended = info.start_time + round(1e3 * sum(step.seconds for step in source.steps))
+    pushed = _register(client, info.run_id, run) if run.pushed_to else ""
+    ended = info.start_time + round(1e3 * sum(step.seconds for step in run.steps))
     status = {"failed": "FAILED", "unfinished": "KILLED"}.get(result(content), "FINISHED")
-    client.set_terminated(run_id, status, ended)
+    client.set_terminated(info.run_id, status, ended)
     return pushed
 
 
@@ -198,14 +180,6 @@ def registered(client: MlflowClient, name: str) -> dict[str, ModelVersion]:
     """Return `identity` of a model -> its version of the registered model."""
     found = client.search_model_versions(f"name = '{name}'")
     return {version.tags.get(MODEL_TAG, ""): version for version in found}
-
-
-def champion(client: MlflowClient, name: str) -> str:
-    """Return the `identity` of the model with the alias; empty without one."""
-    models = client.search_registered_models(f"name = '{name}'")
-    version = models[0].aliases.get(CHAMPION) if models else None
-    found = registered(client, name).items()
-    return next((content for content, each in found if each.version == version), "")
 
 
 def move_champion(client: MlflowClient, name: str, served: str) -> str:
@@ -222,42 +196,42 @@ def move_champion(client: MlflowClient, name: str, served: str) -> str:
     return "no version"
 
 
-def _find(source: Sources, suffix: str = "") -> list[mlflow.entities.Run]:
-    """Return the run in MLflow, or a child of it, in a list; an empty one if it does not exist."""
+def _find(pipeline: str, name: str) -> list[mlflow.entities.Run]:
+    """Return the run of this name in a list; an empty one if MLflow does not have it."""
     import mlflow
 
-    condition = f"tags.{RUN_TAG} = '{source.run_id}{suffix}'"
     found: list[mlflow.entities.Run] = mlflow.search_runs(
-        experiment_names=[source.name], filter_string=condition, output_format="list"
+        experiment_names=[pipeline],
+        filter_string=f"tags.{RUN_TAG} = '{name}'",
+        output_format="list",
     )
     return found
 
 
 def _log(
     client: MlflowClient,
-    source: Sources,
+    run: Run,
+    name: str,
     tags: Mapping[str, str],
     params: Mapping[str, Any],
     metrics: Iterable[tuple[str, float, int]],
-    suffix: str = "",
 ) -> mlflow.entities.RunInfo:
     """Log a run, or a child of it, without metrics (name, value, step) that are NaN."""
     import mlflow
     from mlflow.entities import Metric, Param, RunTag
 
-    if found := _find(source, suffix):
+    if found := _find(run.name, name):
         info = found[0].info
     else:
-        experiment = mlflow.set_experiment(source.name).experiment_id
-        started = round(1e3 * source.started) if source.started else None
-        name = source.run_id + suffix
+        experiment = mlflow.set_experiment(run.name).experiment_id
+        started = round(1e3 * run.started) if run.started else None
         info = client.create_run(experiment, started, {RUN_TAG: name}, name).info
     client.log_batch(
         info.run_id,
         # MLflow ignores a metric that it has with the same step and time.
-        [Metric(name, y, info.start_time, x) for name, y, x in metrics if math.isfinite(y)],
-        [Param(name, str(value)) for name, value in params.items()],
-        [RunTag(name, value) for name, value in tags.items() if value],
+        [Metric(key, y, info.start_time, x) for key, y, x in metrics if math.isfinite(y)],
+        [Param(key, str(value)) for key, value in params.items()],
+        [RunTag(key, value) for key, value in tags.items() if value],
     )
     return info
 
@@ -275,36 +249,37 @@ def _metrics(content: Content) -> Iterator[tuple[str, float, int]]:
     for name in ("examples_per_second", "seconds", "peak_rss_bytes"):
         if name in training:
             yield name, training[name], last
-    for figure in content.evaluation.metrics if content.evaluation else ():
-        yield figure.name, figure.value, last
+    if content.evaluation:
+        for metric in figures():
+            yield metric.title, metric.value(content.evaluation.candidate), last
 
 
-def _datasets(source: Sources) -> list[Any]:
+def _datasets(run: Run) -> list[Any]:
     """Return the splits, each with a digest of its content."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    if "examples" not in source.uris:
+    if "examples" not in run.uris:
         return []
     found = []
-    for folder in sorted(fileio.glob(os.path.join(source.uris["examples"], "Split-*"))):
+    for folder in sorted(fileio.glob(os.path.join(run.uris["examples"], "Split-*"))):
         split = os.path.basename(folder).removeprefix("Split-")
         digest = stored.content_digest([os.path.join(folder, "*")])
         # MLflow's limit is 36 characters.
         digest = hashlib.sha256(digest.encode()).hexdigest()[:32]
-        name, where = f"{source.name}/{split}", json.dumps({"uri": folder})
+        name, where = f"{run.name}/{split}", json.dumps({"uri": folder})
         dataset = Dataset(name, digest, "tfrecord", where)
         found.append(DatasetInput(dataset, [InputTag("mlflow.data.context", split)]))
     return found
 
 
-def _register(client: MlflowClient, run_id: str, source: Sources) -> str:
+def _register(client: MlflowClient, run_id: str, run: Run) -> str:
     """Make the pushed model a version of the registered model, unless it is one already.
 
     The version has a signature and an example.
     """
-    model = path_utils.serving_model_path(source.uris["model"])
+    model = path_utils.serving_model_path(run.uris["model"])
     content = identity(model)
-    if content in registered(client, source.name):
+    if content in registered(client, run.name):
         return content
     import mlflow
     import pandas as pd
@@ -327,18 +302,18 @@ def _register(client: MlflowClient, run_id: str, source: Sources) -> str:
             pip_requirements=[f"tensorflow=={tf.__version__}", "pandas"],
         )
         client.log_artifacts(run_id, saved, "model")
-    tags = {MODEL_TAG: content, "pushed_to": source.pushed_to}
-    mlflow.register_model(f"runs:/{run_id}/model", source.name, None, tags=tags)
+    tags = {MODEL_TAG: content, "pushed_to": run.pushed_to}
+    mlflow.register_model(f"runs:/{run_id}/model", run.name, None, tags=tags)
     return content
 
 
 def _tags(content: Content) -> dict[str, str]:
-    source = content.sources
-    checks = content.evaluation.checks if content.evaluation else []
+    run = content.run
+    checks = content.evaluation.checks() if content.evaluation else []
     failed = [check.sentence for check in checks if not check.passed]
     return {
         "result": result(content),
         "host": platform.node(),
-        "mlflow.note.content": source.failure or "\n".join(failed),
-        **{f"version.{name}": version for name, version in source.versions.items()},
+        "mlflow.note.content": run.error or "\n".join(failed),
+        **{f"version.{name}": version for name, version in run.versions.items()},
     }

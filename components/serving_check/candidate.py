@@ -25,20 +25,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
-import psutil
 import tensorflow as tf
 from absl import logging
 from tfx.utils import io_utils
 
 from core import processes
+from core.errors import ServerError, cause
 from preprocessing import features
 from serving.rest import server
 from serving.rest.settings import MODEL_NAME
 from trainer_module.cluster.resources import peak_rss
 
-EXAMPLE, TEXT, TRANSFORM = "serving_default", "predict_text", "transform_features"
-SIGNATURES = (EXAMPLE, TEXT, TRANSFORM)
-"""The signatures that every model has."""
+EXAMPLE, TEXT = "serving_default", "predict_text"
+_SIGNATURES = (EXAMPLE, TEXT, "transform_features")
 _SERVER = server.__name__
 _TIMEOUT_SECONDS = 600.0
 _SINGLE_REQUESTS = 300
@@ -48,7 +47,6 @@ _MIN_SINGLE_REQUESTS = 5
 _BATCH = 64
 _BATCH_BYTES = 2 * 2**20
 """Most bytes of a batch, of which the Base64 fits into the greatest body of a request."""
-_MEBIBYTE = 2**20
 _REJECTED = re.compile(r"/1 is rejected: it (.+)")
 """The line that the server logs for a model that it cannot load."""
 _ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
@@ -58,25 +56,19 @@ _MAX_CHARACTERS = 300
 
 @dataclasses.dataclass
 class Answers:
-    """The answers of a candidate; None or empty for what it has not answered.
+    """The answers of a candidate; empty for what it has not answered.
 
     Attributes:
-      signatures: the names of the model's signatures.
-      load_seconds: seconds until the model is loaded and each signature has answered once.
-      p99_ms: the p99 latency of requests with one text.
-      reviews_per_second: the throughput of `predict_text` in batches.
-      memory_mb: greatest resident memory of the server in MiB.
-      by_example: probability of each Example by `serving_default`, of the last requests.
+      measured: `load_seconds` until each signature has answered once, `p99_ms` of requests with one
+        text, `reviews_per_second` of `predict_text` in batches, and the greatest resident memory
+        `memory_mb` of the server in MiB.
+      by_example: probability of each Example by `serving_default`.
       by_text: probability of the text of each Example by `predict_text`, in batches.
       by_single: probability of the first texts by `predict_text`, one in a request.
       golden: probability of each golden sentence by `predict_text`.
     """
 
-    signatures: list[str] = dataclasses.field(default_factory=list)
-    load_seconds: float | None = None
-    p99_ms: float | None = None
-    reviews_per_second: float | None = None
-    memory_mb: float | None = None
+    measured: dict[str, float] = dataclasses.field(default_factory=dict)
     by_example: list[float] = dataclasses.field(default_factory=list)
     by_text: list[float] = dataclasses.field(default_factory=list)
     by_single: list[float] = dataclasses.field(default_factory=list)
@@ -95,8 +87,7 @@ def try_candidate(
       seconds: time until the process is killed.
 
     Returns:
-      The answers, and the reason for which some are missing; empty if none is. A model without one
-      of the signatures gets no request, which is no such reason.
+      The answers, and the reason for which some are missing; empty if none is.
     """
     answers, failure = Answers(), ""
     with tempfile.TemporaryDirectory(prefix="serving_check_") as folder:
@@ -108,29 +99,18 @@ def try_candidate(
         timer.start()
         try:
             _send_requests(process, answers, examples, golden)
-        except _RefusedError as error:
-            failure = str(error)
-        # The last three are those of an answer of another form.
-        except (
-            *(OSError, http.client.HTTPException, psutil.Error),
-            *(ValueError, KeyError, TypeError),
-        ) as error:
-            failure = f"{type(error).__name__}: {error}"
+        except Exception as error:  # An answer of another form raises any error.
+            failure = cause(error)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(1.0)
-                failure = _end(process.returncode, log.read_text(errors="replace"))
+                failure = _end(process.wait(1.0), log.read_text(errors="replace"))
+            if time.monotonic() - start >= seconds:
+                failure = f"the answers took longer than {seconds:g} s"
         finally:
             timer.cancel()
             process.kill()
             process.wait()
         logging.info("The server of %s logged:\n%s", model, log.read_text(errors="replace"))
-    if failure and time.monotonic() - start >= seconds:
-        failure = f"the answers took longer than {seconds:g} s"
     return answers, failure
-
-
-class _RefusedError(Exception):
-    """The server answered with an error."""
 
 
 class _Client:
@@ -141,7 +121,7 @@ class _Client:
         """Return the JSON of the answer to a request below the model.
 
         Raises:
-          _RefusedError: the answer is an error.
+          ServerError: the answer is an error.
         """
         content = None if body is None else json.dumps(body)
         self._connection.request(method, f"/v1/models/{MODEL_NAME}{path}", content)
@@ -150,23 +130,21 @@ class _Client:
         if response.status != http.client.OK:
             signature = f"{body['signature_name']}: " if body else ""
             reason = answer["error"][:_MAX_CHARACTERS]
-            raise _RefusedError(f"{signature}HTTP {response.status}, {reason}")
+            raise ServerError(f"{signature}HTTP {response.status}, {reason}")
         return answer
 
-    def rows(self, signature: str, inputs: Sequence[bytes]) -> Iterator[Any]:
-        """Yield the outputs of a signature for each input, in batches."""
+    def probabilities(self, signature: str, inputs: Sequence[bytes]) -> list[float]:
+        """Return the probability of each input, from batches; NaN is null in the JSON."""
+        found: list[float] = []
         for batch in _batches(inputs):
             instances = [{"b64": base64.b64encode(value).decode()} for value in batch]
             body = {"signature_name": signature, "instances": instances}
-            found: list[Any] = self.request("POST", ":predict", body)["predictions"]
-            if len(found) != len(batch):
-                raise _RefusedError(f"{signature}: {len(found)} outputs for {len(batch)} inputs")
-            yield from found
-
-    def probabilities(self, signature: str, inputs: Sequence[bytes]) -> list[float]:
-        """Return the probability of each input; NaN is null in the JSON."""
-        found = [row["probability"] for row in self.rows(signature, inputs)]
-        return [math.nan if value is None else float(value) for value in found]
+            rows = self.request("POST", ":predict", body)["predictions"]
+            if len(rows) != len(batch):
+                raise ServerError(f"{signature}: {len(rows)} outputs for {len(batch)} inputs")
+            values = (row["probability"] for row in rows)
+            found += [math.nan if value is None else float(value) for value in values]
+        return found
 
 
 def _send_requests(
@@ -175,29 +153,15 @@ def _send_requests(
     examples: Sequence[bytes],
     golden: Sequence[str],
 ) -> None:
-    texts = [_text(example) for example in examples]
     assert process.stdout is not None
     started = json.loads(process.stdout.readline())
-    answers.load_seconds = started["load_seconds"]
-    answers.memory_mb = peak_rss(process.pid) / _MEBIBYTE
+    measured = answers.measured
+    measured["load_seconds"] = started["load_seconds"]
     client = _Client(started["url"])
-    metadata = client.request("GET", "/metadata")["metadata"]
-    names = metadata["signature_def"]["signature_def"]
-    # TensorFlow adds __saved_model_init_op.
-    answers.signatures = sorted(name for name in names if not name.startswith("__"))
-    if not set(SIGNATURES) <= set(answers.signatures):
-        return
-    _send_single_requests(client, answers, texts)
-    answers.golden = client.probabilities(TEXT, [text.encode() for text in golden])
-    start = time.perf_counter()
-    answers.by_text = client.probabilities(TEXT, texts)
-    answers.reviews_per_second = len(texts) / (time.perf_counter() - start)
-    list(client.rows(TRANSFORM, examples[:_BATCH]))
-    answers.by_example = client.probabilities(EXAMPLE, examples)
-    answers.memory_mb = peak_rss(process.pid) / _MEBIBYTE
-
-
-def _send_single_requests(client: _Client, answers: Answers, texts: Sequence[bytes]) -> None:
+    names = client.request("GET", "/metadata")["metadata"]["signature_def"]["signature_def"]
+    if missing := [name for name in _SIGNATURES if name not in names]:
+        raise ServerError(f"the model has no signature {' and no '.join(missing)}")
+    texts = [_text(example) for example in examples]
     seconds: list[float] = []
     for text in texts[:_SINGLE_REQUESTS]:
         if sum(seconds) > _SINGLE_SECONDS and len(seconds) >= _MIN_SINGLE_REQUESTS:
@@ -205,9 +169,14 @@ def _send_single_requests(client: _Client, answers: Answers, texts: Sequence[byt
         start = time.perf_counter()
         answers.by_single += client.probabilities(TEXT, [text])
         seconds.append(time.perf_counter() - start)
-    if seconds:
-        # The nearest rank.
-        answers.p99_ms = 1000 * float(np.percentile(seconds, 99, method="inverted_cdf"))
+    # The nearest rank.
+    measured["p99_ms"] = 1000 * float(np.percentile(seconds, 99, method="inverted_cdf"))
+    answers.golden = client.probabilities(TEXT, [text.encode() for text in golden])
+    start = time.perf_counter()
+    answers.by_text = client.probabilities(TEXT, texts)
+    measured["reviews_per_second"] = len(texts) / (time.perf_counter() - start)
+    answers.by_example = client.probabilities(EXAMPLE, examples)
+    measured["memory_mb"] = peak_rss(process.pid) / 2**20
 
 
 def _batches(inputs: Sequence[bytes]) -> Iterator[list[bytes]]:
@@ -244,11 +213,9 @@ def _start(folder: str, log: Path) -> subprocess.Popen[bytes]:
 
 def _end(code: int, log: str) -> str:
     """Return why the server has ended, with the last line of its log that names an error."""
-    rejected = _REJECTED.search(log)
-    if rejected:
+    if rejected := _REJECTED.search(log):
         return f"the model {rejected[1][:_MAX_CHARACTERS]}"
     end = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
     # TensorFlow prints the operation, not the reason, in the lines after an exception.
-    named = [line for line in lines if _ERROR_LINE.search(line)] or lines
+    named = [line.strip() for line in log.splitlines() if _ERROR_LINE.search(line)]
     return f"the server ended with {end}: {named[-1][:_MAX_CHARACTERS] if named else 'no message'}"

@@ -5,7 +5,10 @@
 
 import json
 import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+import numpy as np
 from absl import logging
 from tfx.components.evaluator import constants
 from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
@@ -15,16 +18,28 @@ from tfx.types import artifact_utils
 from tfx.types.standard_artifacts import Examples, InfraBlessing, Model, ModelEvaluation
 from tfx.utils import path_utils
 
-from components.evaluator.files import read, stored_predictions
+from components.evaluator.files import stored_predictions
 from components.examples import read_sample
 from components.properties import BLESSED_PROPERTY, CAUSE_PROPERTY, CHECK_FILE
-from components.serving_check.candidate import try_candidate
-from components.serving_check.results import Evaluated, check
+from components.serving_check.candidate import EXAMPLE, TEXT, Answers, try_candidate
 from components.serving_check.settings import Thresholds
+from preprocessing.features import CLASSES, THRESHOLD
 
 _SPLIT = "test"
 _MAX_EXAMPLES = 1000
 """Most test Examples whose predictions are compared with the evaluation."""
+_TOLERANCE = 1e-3
+"""Greatest difference of two probabilities by rounding, which is that of half precision."""
+_EVALUATION_TOLERANCE = 1e-2
+"""Greatest difference between the evaluation and the check, which is on the CPU. A GPU multiplies
+matrices with ten bits (TF32)."""
+_MEASUREMENTS = {
+    "load_seconds": ("s", "", ""),
+    "memory_mb": ("MiB", "max_memory_mb", "the server used"),
+    "p99_ms": ("ms", "max_p99_ms", "the p99 latency of single requests is"),
+    "reviews_per_second": ("reviews/s", "", ""),
+}
+"""Name -> unit, threshold in the settings, and the beginning of the cause."""
 
 
 @component
@@ -52,14 +67,12 @@ def ServingCheck(
     sentences = json.loads(golden)
     sample = read_sample(artifact_utils.get_split_uri([examples], _SPLIT), _MAX_EXAMPLES)
     answers, failure = try_candidate(
-        path_utils.serving_model_path(model.uri), sample.examples, [text for _, text in sentences]
+        path_utils.serving_model_path(model.uri), sample, [text for _, text in sentences]
     )
-    evaluated = Evaluated(
-        reviews=read(evaluation.uri).candidate.examples,
-        predictions=stored_predictions(evaluation.uri, sample.examples),
+    predictions = stored_predictions(evaluation.uri, sample)
+    found = check(
+        answers, failure, Thresholds.model_validate_json(settings), predictions, sentences
     )
-    thresholds = Thresholds.model_validate_json(settings)
-    found = check(answers, failure, thresholds, sample, evaluated, sentences)
     for result in found["results"]:
         logging.info("Serving check: %s", result)
     fileio.makedirs(blessing.uri)
@@ -69,3 +82,115 @@ def ServingCheck(
     blessing.set_int_custom_property(constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY, model.id)
     blessing.set_int_custom_property(BLESSED_PROPERTY, int(found["passed"]))
     blessing.set_string_custom_property(CAUSE_PROPERTY, found["cause"])
+
+
+def check(
+    answers: Answers,
+    failure: str,
+    thresholds: Thresholds,
+    predictions: Mapping[int, float],
+    golden: Sequence[Sequence[str]],
+) -> dict[str, Any]:
+    """Return the content of `check.json`.
+
+    Its structure is flat: `passed`; `cause`, one line, empty if the model passed; `results`, a list
+    of objects with `name`, `value`, `threshold`, `unit`, `passed` and `cause`; `golden_mistakes`, a
+    list of objects with `text`, `label` and the `probability` that the review is positive.
+
+    Args:
+      answers: the answers of the candidate.
+      failure: the reason for which some are missing; empty if none is.
+      thresholds: the thresholds.
+      predictions: index of an Example -> its probability in the evaluation. It is empty if the
+        Examples are others than those of the evaluation.
+      golden: the label and the text of each golden sentence.
+    """
+    mistakes = [
+        {"text": text, "label": label, "probability": round(probability, 4)}
+        for (label, text), probability in zip(golden, answers.golden, strict=False)
+        if CLASSES[probability > THRESHOLD] != label
+    ]
+    results = [_result("process", failure or "finished", cause=failure)]
+    results += _measurements(answers, thresholds)
+    if answers.by_example:
+        results += _agreement(answers, predictions)
+    if answers.golden:
+        results += _golden([label for label, _ in golden], mistakes, thresholds.min_golden)
+    causes = [result["cause"] for result in results if not result["passed"]]
+    more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
+    return {
+        "passed": not causes,
+        "cause": f"{causes[0]}{more}" if causes else "",
+        "results": results,
+        "golden_mistakes": mistakes,
+    }
+
+
+def _result(
+    name: str, value: float | str, threshold: float | None = None, unit: str = "", cause: str = ""
+) -> dict[str, Any]:
+    values = {"name": name, "value": value, "threshold": threshold, "unit": unit}
+    return {**values, "passed": not cause, "cause": " ".join(cause.split())}
+
+
+def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[dict[str, Any]]:
+    for name, (unit, key, subject) in _MEASUREMENTS.items():
+        if name not in answers.measured:
+            continue
+        value = answers.measured[name]
+        limit = getattr(thresholds, key, None)
+        cause = ""
+        if limit is not None and value > limit:
+            shown = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+            cause = f"{subject} {shown} {unit}, serving_check.{key} allows {limit:g}"
+        yield _result(name, value, limit, unit, cause)
+
+
+def _agreement(answers: Answers, predictions: Mapping[int, float]) -> Iterator[dict[str, Any]]:
+    """Yield whether all kinds of requests, and the evaluation, have the same probabilities."""
+    by_text = answers.by_text
+    yield _compared("largest_difference", _TOLERANCE, {TEXT: by_text, EXAMPLE: answers.by_example})
+    single = answers.by_single
+    ways = {TEXT: by_text[: len(single)], f"{TEXT} for a single text": single}
+    yield _compared("single_difference", _TOLERANCE, ways)
+    if predictions:
+        evaluated = [answers.by_example[number] for number in predictions]
+        ways = {EXAMPLE: evaluated, "the evaluation": list(predictions.values())}
+        yield _compared("evaluation_difference", _EVALUATION_TOLERANCE, ways)
+    else:
+        cause = "the evaluation has stored no predictions of these test reviews"
+        yield _result("evaluation_difference", "no predictions", cause=cause)
+
+
+def _compared(name: str, tolerance: float, ways: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """Return the greatest difference between the probabilities of the same reviews."""
+    (way, one), (other_way, other) = ways.items()
+    differences = np.abs(np.subtract(one, other))
+    # That of a NaN, if there is one.
+    worst = int(differences.argmax())
+    largest = float(differences[worst])
+    cause = (
+        f"{way} returned the probability {one[worst]:.4f} for a test review, and {other_way} "
+        f"{other[worst]:.4f} for the same review"
+    )
+    # A comparison with NaN is false, so a prediction that is not a number does not pass.
+    return _result(name, largest, tolerance, cause="" if largest <= tolerance else cause)
+
+
+def _golden(
+    labels: Sequence[str], mistakes: Sequence[Mapping[str, Any]], least: float
+) -> Iterator[dict[str, Any]]:
+    """Yield whether enough golden sentences of each class are right."""
+    for label in sorted(set(labels)):
+        count = labels.count(label)
+        right = count - sum(mistake["label"] == label for mistake in mistakes)
+        cause = (
+            f"{right} of {count} {label} golden sentences are right, serving_check.min_golden "
+            f"requires {least:g}; check the model, or set serving_check.golden to sentences of its "
+            "data"
+        )
+        # No model can miss 0.
+        is_passed = right / count >= least
+        yield _result(
+            f"golden_{label}", right / count, least or None, cause="" if is_passed else cause
+        )

@@ -87,7 +87,7 @@ class Runner(LocalDagRunner):
                 history.record(handle.store, self.run_id, history.ERROR, error)
                 [run] = history.read_runs(handle.store, self.run_id)
             if tracking := from_environment():
-                track(tracking, collect(run.sources(self._config.name)))
+                track(tracking, collect(run))
 
     def _metadata(self) -> metadata.Metadata:
         return metadata.Metadata(connection_config(self._paths.metadata))
@@ -142,7 +142,6 @@ def outcome_of(run: history.Run) -> dict[str, Any]:
     check = run.outputs[SERVING_CHECK]["blessing"].custom_properties
     results = read(run.outputs["Evaluator"]["evaluation"].uri)
     own, base = results.candidate, results.baseline or results.candidate
-    found = run.sources("")
     missed = [each.sentence for each in results.checks() if not each.passed]
     return {
         "lines": {
@@ -154,14 +153,14 @@ def outcome_of(run: history.Run) -> dict[str, Any]:
         "accuracy": ACCURACY.value(own),
         "auc": AUC.value(own),
         "constant_answer": constant_answer(own),
-        "baseline": found.baseline,
+        "baseline": run.baseline,
         "accuracy_change": ACCURACY.value(own) - ACCURACY.value(base),
-        "blessed": bool(found.blessed),
-        "reasons": [] if found.blessed else missed,
+        "blessed": bool(run.blessed),
+        "reasons": [] if run.blessed else missed,
         "refused": check[CAUSE_PROPERTY].string_value,
-        "pushed_to": found.pushed_to,
+        "pushed_to": run.pushed_to,
         "report": os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
-        "strategy": _strategy(found.uris),
+        "strategy": _strategy(run.uris),
         "metrics": {metric.title: metric.value(own) for metric in METRICS if metric.title},
     }
 

@@ -27,8 +27,14 @@ from tfx.dsl.components.base import executor_spec
 from tfx.types import standard_component_specs
 from tfx.utils import io_utils, json_utils
 
-from components.pusher import ROLLED_BACK, SERVED, BlessedExecutor, Destination, PushedModel
-from components.saved_models import identity
+from components.pusher import (
+    ROLLED_BACK,
+    SERVED,
+    BlessedExecutor,
+    Destination,
+    PushedModel,
+    identity,
+)
 from pipeline.cluster_settings import Vertex
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import ApiError, errors_in_one_line, retrying

@@ -83,8 +83,8 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> _Detected:
         return Layout("empty"), ()
     data = head.removeprefix(codecs.BOM_UTF8)
     # A quoted field may contain line breaks.
-    outside = re.sub(rb'"[^"]*"', b"", data).strip()
-    if b"\r" in outside and b"\n" not in outside and not data.startswith(_PARQUET):
+    outside = re.sub(rb'"[^"]*"', b"", data)
+    if b"\r" in outside.strip() and b"\n" not in outside and not data.startswith(_PARQUET):
         raise InputError(
             f"{path} has lines that end with CR alone: convert it with "
             r"`tr '\r' '\n' < FILE > NEW_FILE`"

@@ -2,6 +2,7 @@
 
 The names of columns and the scale of labels are properties of the input, not of a file. In sorted
 data, one file may contain only the labels 1 and 2, and only another file shows that they are stars.
+Two files with the same reviews are refused, whatever their formats and the order of the reviews.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 
 from core.errors import InputError
 from preprocessing.reading.columns import SEPARATORS, Layout, NoReviews
-from preprocessing.reading.copies import refuse_copies
 from preprocessing.reading.detect import Inspection, inspect
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, STARS, WORDS
+from preprocessing.reading.pieces import Piece
+from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import ReadOptions, printable
 
 _FILES_AT_ONCE = 16
@@ -27,6 +31,13 @@ _MAX_LINES = 4
 _FORMATS = {"fasttext": "fastText", "csv": "CSV", "jsonl": "JSON lines", "parquet": "Parquet"}
 _MAX_LABELS = 5
 _MAX_CHARACTERS = 30
+
+_REVIEWS, _MIN_BYTES = 100, 16
+"""Reviews at the start of each file that are compared, and the shortest one that counts."""
+_SAME, _MIN_SAME = 0.9, 2
+"""Fraction and number of equal reviews in two copies. A few may differ in damaged characters."""
+_VARIED = 0.5
+"""Fraction of different reviews below which a file is not compared, because it repeats phrases."""
 
 
 def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[Layout]:
@@ -51,7 +62,7 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
                     f"data.columns.{name} is '{column}', but every file is fastText, which has no "
                     "columns: remove the setting, or set data.format"
                 )
-            refuse_copies(files, layouts, pool)
+            _refuse_copies(files, layouts, pool)
     return layouts
 
 
@@ -148,6 +159,39 @@ def _short(label: str) -> str:
 
 def _counts_from_one(layout: Layout) -> bool:
     return layout.format == "fasttext" or (layout.format == "csv" and layout.header is None)
+
+
+def _refuse_copies(
+    files: Sequence[SourceFile], layouts: Sequence[Layout], pool: ThreadPoolExecutor
+) -> None:
+    """Raise InputError if two files of a group start with the same reviews, in any order.
+
+    Files of different groups are not compared: ReviewExampleGen rejects each review that is also in
+    the files of a held-out split.
+    """
+    # A task may not wait for another task of its pool. The reader of a whole file starts none.
+    starts = list(pool.map(partial(_start, pool=pool), files, layouts))
+    seen: dict[tuple[str, int], int] = {}  # group and review -> the first file
+    for number, (file, start) in enumerate(zip(files, starts, strict=True)):
+        holders = Counter(seen.setdefault((file.group, review), number) for review in start)
+        for other, _ in holders.most_common(2):
+            common, most = len(start & starts[other]), max(len(start), len(starts[other]))
+            if other != number and common >= max(_MIN_SAME, _SAME * most):
+                raise InputError(
+                    f"{files[other].path} and {file.path} contain the same reviews ({common} "
+                    f"of the first {most} are equal): remove one of them, or write a glob in "
+                    "data.splits that matches only one"
+                )
+
+
+def _start(file: SourceFile, layout: Layout, pool: ThreadPoolExecutor) -> frozenset[int]:
+    """Return the hashes of the first reviews of a file."""
+    whole = Piece(file.path, replace(layout, labels="optional"), 0, 0, None, False, file.size)
+    texts = (text for batch in read_batches(whole, pool) for text in batch.texts)
+    words = (b" ".join(text.split()) for text in islice(texts, _REVIEWS))
+    found = [hash(review) for review in words if len(review) >= _MIN_BYTES]
+    different = frozenset(found)
+    return different if len(different) >= _VARIED * len(found) else frozenset()
 
 
 def describe(layouts: Iterable[Layout]) -> list[str]:

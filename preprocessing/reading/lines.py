@@ -34,7 +34,8 @@ def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
     Nothing behind the damage of a gzip or zstd file can be read.
 
     Args:
-      chunks: the content of the piece and the content behind it; see `pieces.decompress`.
+      chunks: the content of the piece and the content behind it; see `pieces.decompress`. None is
+        longer than the longest line.
       start: the byte of the file at which the piece starts.
     """
     number = 0
@@ -60,11 +61,11 @@ def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
         if end < 0:
             tail = _joined(tail, data)
             continue
-        if tail is None:
+        first = data.find(b"\n")
+        if tail is None or _is_long(tail + data[:first]):
             number += 1
             yield Lost(rejected(number, LINE_TOO_LONG, TOO_LONG))
-            begins = data.find(b"\n") + 1
-            data, end, tail = data[begins:], end - begins, b""
+            data, end, tail = data[first + 1 :], end - first - 1, b""
         if end >= 0:
             found = tail + data[:end]
             if not number and not start:
@@ -74,10 +75,14 @@ def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
         if not chunk.own:
             return
         tail = _joined(b"", data[end + 1 :])
-    if tail is None:
+    if tail is None or _is_long(tail):
         yield Lost(rejected(number + 1, LINE_TOO_LONG, TOO_LONG))
     elif tail:
         yield Lines(number + 1, tail if number or start else tail.removeprefix(codecs.BOM_UTF8))
+
+
+def _is_long(line: bytes) -> bool:
+    return len(line.removesuffix(b"\r")) > MAX_LINE_BYTES
 
 
 def _joined(tail: bytes | None, more: bytes) -> bytes | None:

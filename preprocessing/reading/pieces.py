@@ -108,7 +108,9 @@ def _bz2(piece: Piece, end: int, pool: ThreadPoolExecutor) -> Iterator[Chunk]:
         for block in bz2_blocks.read_blocks(raw, piece.start, pool, _BLOCKS_AHEAD):
             own = block.at < end * 8
             if isinstance(block, bz2_blocks.Content):
-                yield Chunk(block.data, own)
+                # A block of one repeated byte may have 45 MB.
+                for at in range(0, len(block.data), _READ):
+                    yield Chunk(block.data[at : at + _READ], own)
             else:
                 error = CorruptArchive(piece.path, block.position, block.why)
                 yield Chunk(b"", own, error.detail, block.lost)

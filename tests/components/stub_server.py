@@ -7,15 +7,19 @@ import sys
 import time
 
 kind = os.environ["STUB"]
+ANSWERS = {
+    "list": (200, []),
+    "refuse": (500, {"error": "internal error: KeyError"}),
+    "lacks": (200, {"metadata": {"signature_def": {"signature_def": {"predict_text": {}}}}}),
+}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        if kind == "stop":
-            os._exit(3)
-        self.send_response(200 if kind == "list" else 500)
+        status, body = ANSWERS[kind]
+        self.send_response(status)
         self.end_headers()
-        self.wfile.write(b"[]" if kind == "list" else b'{"error": "internal error: KeyError"}')
+        self.wfile.write(json.dumps(body).encode())
 
     def log_message(self, *_):
         pass
@@ -29,11 +33,7 @@ elif kind == "raise":
     raise ValueError("no weights\nfor it")
 elif kind == "hang":
     time.sleep(600)
-elif kind == "garbage":
-    print("certainly!", flush=True)
-    time.sleep(600)
-elif kind != "nothing":
-    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-    url = f"http://127.0.0.1:{server.server_port}"
-    print(json.dumps({"url": url, "load_seconds": 1.0}), flush=True)
-    server.serve_forever()
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+url = f"http://127.0.0.1:{server.server_port}"
+print(json.dumps({"url": url, "load_seconds": 1.0}), flush=True)
+server.serve_forever()

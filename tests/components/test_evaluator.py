@@ -16,7 +16,6 @@ from components.evaluator.scoring import ScoreFiles
 from components.evaluator.settings import Evaluation
 from components.examples import read_sample, split_files
 from components.properties import BASELINE_PROPERTY
-from components.run_report.evaluation import read_evaluation
 from core.errors import InputError
 from preprocessing import normalise
 from tests.components.evaluated import NgramModel, OtherModel, write_examples, write_model
@@ -66,14 +65,12 @@ def evaluate(folder, examples, models, *, min_accuracy=0.1, beam_args=(), **sett
 def reviews_of(examples, model):
     """Return texts, labels, and the predictions of the signature for single Examples."""
     found = read_sample(f"{examples.uri}/Split-test", 1000)
-    parsed = [tf.train.Example.FromString(one).features.feature for one in found.examples]
+    parsed = [tf.train.Example.FromString(one).features.feature for one in found]
     texts = [features["text"].bytes_list.value[0] for features in parsed]
     labels = np.array([features["label"].int64_list.value[0] for features in parsed])
     loaded = tf.saved_model.load(f"{model.uri}/Format-Serving")
     outputs = (
-        loaded.signatures["serving_default"](tf.constant(found.examples))["probability"]
-        .numpy()
-        .ravel()
+        loaded.signatures["serving_default"](tf.constant(found))["probability"].numpy().ravel()
     )
     return texts, labels, outputs.astype(np.float64)
 
@@ -143,7 +140,7 @@ def test_the_minimum_is_that_of_the_run_and_the_baseline_is_optional(
     assert blessing.get_string_custom_property(BASELINE_PROPERTY) == ""
     [check] = files.read(evaluation.uri).checks()
     assert check.sentence.endswith("evaluation.min_accuracy requires 0.99")
-    assert read_evaluation(evaluation.uri).slices == []
+    assert files.read(evaluation.uri).slices.keys() == {WHOLE}
 
 
 def test_an_empty_test_split_is_an_error(folder, ngram_models):
@@ -158,7 +155,7 @@ def test_the_check_and_the_report_get_predictions_and_mistakes(
     monkeypatch.setattr(scoring, "SAMPLE_SIZE", 100)
     evaluation, _ = evaluate(tmp_path, examples, ngram_models)
     texts, labels, predictions = reviews_of(examples, ngram_models[0])
-    kept = read_sample(f"{examples.uri}/Split-test", 150).examples
+    kept = read_sample(f"{examples.uri}/Split-test", 150)
     found = files.stored_predictions(evaluation.uri, kept)
     # The first 100 of the 150 with the smallest hash.
     assert sorted(found) == list(range(100))

@@ -18,7 +18,7 @@ from components.evaluator import files, metrics, tfma_files
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
 from components.evaluator.metrics import ACCURACY, AUC, METRICS, Counts
 from components.evaluator.settings import Evaluation
-from components.run_report.evaluation import read_evaluation
+from components.run_report.page import undecided
 from core.errors import InputError
 
 pytestmark = pytest.mark.both_stacks
@@ -123,7 +123,7 @@ def test_all_metrics_of_all_slices_are_those_of_tfma(oracle):
     [result] = tfma.load_eval_results(ours).get_results()
     assert result.model_location == "/model"
     near = reviews[(reviews["probability"] >= 0.3) & (reviews["probability"] < 0.7)]
-    examples, accuracy = read_evaluation(ours).undecided
+    examples, accuracy = undecided(files.read(ours).candidate)
     assert examples == pytest.approx(len(near), abs=3)
     right = ((near["probability"] > 0.5) == near["label"]).mean()
     assert accuracy == pytest.approx(right, abs=0.02)

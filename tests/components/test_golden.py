@@ -34,7 +34,6 @@ def test_comments_blank_lines_and_windows_line_ends_are_allowed(tmp_path):
             b"positive\tgood\ngreat phone\n",
             ", line 2: 'great phone' is not negative or positive, a",
         ),
-        (b"positive\t \n", ", line 1: 'positive' is not negative or positive, a tab and a text"),
         (b"\n1\tgood\n", r", line 2: '1\\tgood' is not negative or positive, a"),
         (b"positive\tcaf\xe9\n", r", line 1: byte 13 \(0xe9\) is not UTF-8, convert it"),
         (b"# nothing\n\n", " has no sentence; write lines of negative or positive, a tab and"),
@@ -43,14 +42,11 @@ def test_comments_blank_lines_and_windows_line_ends_are_allowed(tmp_path):
 )
 def test_a_wrong_file_is_one_line_with_file_and_line(tmp_path, content, problem):
     file = tmp_path / "golden.txt"
+    with pytest.raises(ConfigError, match=r"golden.txt cannot be read: No such file or directory"):
+        read_golden(str(file))
     file.write_bytes(content)
     with pytest.raises(ConfigError, match=f"^serving_check.golden: {file}{problem}"):
         read_golden(str(file))
-
-
-def test_a_missing_file_is_one_line(tmp_path):
-    with pytest.raises(ConfigError, match=r"none.txt cannot be read: No such file or directory"):
-        read_golden(str(tmp_path / "none.txt"))
 
 
 def test_the_path_is_that_of_a_file_of_this_machine():

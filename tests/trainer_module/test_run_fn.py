@@ -56,12 +56,9 @@ def test_the_values_of_a_tuner_add_to_those_that_are_set(fn_args):
     ("training", "place"),
     [
         ({}, "here"),
-        ({"strategy": "one_device"}, "here"),
         ({"strategy": "mirrored"}, "here"),
-        ({"strategy": "mirrored", "devices": 2}, "cluster"),
         ({"devices": 2}, "cluster"),
         ({"strategy": "multi_worker_mirrored"}, "cluster"),
-        ({"strategy": "multi_worker_mirrored", "workers": 2}, "cluster"),
         ({"strategy": "parameter_server"}, "cluster"),
     ],
 )

@@ -84,26 +84,12 @@ def test_a_trial_is_a_training_of_its_own_on_one_device(records, tmp_path, jobs)
     assert len(set.union(*places)) == 4
 
 
-def test_a_trial_that_is_repeated_tries_the_same(records, tmp_path, jobs):
-    """The seed decides the values of the trials."""
-
-    def tried(place, seed):
-        before = len(jobs)
-        found = tuner.tuner_fn(fn_args(records, tmp_path / place, tuner_trials=2, seed=seed))
-        found.tuner.search(**found.fit_kwargs)
-        return [job.training.learning_rate for job in jobs[before:]]
-
-    first = tried("a", 1)
-    assert tried("b", 1) == first
-    assert tried("c", 2) != first
-
-
 @pytest.mark.parametrize("successes", [0, 2])
 def test_only_the_failure_of_every_trial_is_an_error(
     records, tmp_path, jobs, monkeypatch, successes
 ):
     fit = tuner.fit
-    numbers = iter(range(6))
+    numbers = iter(range(4))
 
     def fails_later(job, cluster):
         if next(numbers) >= successes:
@@ -111,7 +97,7 @@ def test_only_the_failure_of_every_trial_is_an_error(
         return fit(job, cluster)
 
     monkeypatch.setattr(tuner, "fit", fails_later)
-    found = tuner.tuner_fn(fn_args(records, tmp_path, tuner_trials=6))
+    found = tuner.tuner_fn(fn_args(records, tmp_path, tuner_trials=4))
     if successes:
         found.tuner.search(**found.fit_kwargs)
         assert found.tuner.get_best_hyperparameters()
@@ -122,7 +108,7 @@ def test_only_the_failure_of_every_trial_is_an_error(
         ):
             found.tuner.search(**found.fit_kwargs)
     assert len(jobs) == successes
-    assert next(numbers) == successes + 3, "three failures in a row end the search"
+    assert list(numbers) == [], "a trial is missing"
 
 
 def test_nothing_to_try_is_an_error(records, tmp_path):

@@ -16,16 +16,14 @@ from collections.abc import Callable, Iterator
 from trainer_module.cluster.tf_config import Cluster
 
 LOST_PEER = 138
-"""The exit code of a process that lost a peer: 128 + SIGUSR1.
-
-Kubeflow's training operator reserves this code for errors that a restart can fix.
-"""
+"""The exit code of a process that lost a peer: 128 + SIGUSR1. Kubeflow's training operator reserves
+this code for errors that a restart can fix."""
+ENDED_BY_SIGTERM = 128 + signal.SIGTERM
+"""The exit code of a process ended by SIGTERM, by the convention of shells."""
 
 _TYPES = frozenset(("UnavailableError", "AbortedError", "DeadlineExceededError", "CancelledError"))
-"""TensorFlow's errors that the program, its settings or its data never cause.
-
-An object storage that does not respond raises them too; a restart is right in that case as well.
-"""
+"""TensorFlow's errors that the program, its settings or its data never cause. An object storage
+that does not respond raises them too; a restart is right in that case as well."""
 _RESTARTED = re.compile(
     # Messages of errors of other types. TensorFlow raises them if a peer ends and is restarted
     # before this process has noticed the end.
@@ -40,11 +38,9 @@ _REMOTE = "Additional GRPC error information from remote target"
 
 
 def is_lost_peer(error: BaseException, cluster: Cluster | None) -> bool:
-    """Return whether a training failed because another process of its cluster is gone.
+    """Return whether a training failed, by `error` or its causes, because a process is gone.
 
-    Args:
-      error: the error of the training; its causes are considered too.
-      cluster: the cluster of this process; None if it has no peers.
+    The process is another one of `cluster`, the cluster of this process if there is one.
     """
     return cluster is not None and any(_indicates_loss(each, cluster) for each in _chain(error))
 
@@ -107,5 +103,5 @@ def _wait_for_sigterm() -> None:
         signal.sigwait([signal.SIGTERM])
         handler = signal.getsignal(signal.SIGTERM)
         if not callable(handler):
-            os._exit(128 + signal.SIGTERM)
+            os._exit(ENDED_BY_SIGTERM)
         handler(signal.SIGTERM, None)

@@ -1,8 +1,7 @@
 """A cluster of processes on this machine for one training.
 
-Each process runs `trainer_module.task JOB` with a TF_CONFIG of its own. No process
-outlives the training, even if the training ends by an error, SIGTERM, Ctrl-C or a kill of this
-process.
+Each process runs `trainer_module.task JOB` with a TF_CONFIG of its own. No process outlives the
+training, even if it ends by an error, SIGTERM, Ctrl-C or a kill of this process.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-import psutil
 from absl import logging
 
 from core import events, exit_codes, processes, progress
@@ -35,9 +33,6 @@ from trainer_module.settings import Training, TrainingJob
 
 _RESTARTS = 3
 """Restarts of workers under parameter servers, over all workers."""
-_SECONDS_STOPPED = 30.0
-"""Time after which a process is killed that someone has stopped by SIGSTOP. Its peers wait for it,
-under parameter servers forever."""
 _SECONDS_TO_FIND_CAUSE = 2.0
 """Time to wait for the end of the process that caused the failure, if others ended before it."""
 _SECONDS_TO_SAVE = 30.0
@@ -49,8 +44,6 @@ _SECONDS_BEHIND_CHIEF = 60.0
 
 _EXTERNAL_SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 """Signals that the end of a peer never causes."""
-_SECONDS_BETWEEN_CHECKS = 1.0
-"""Time between two checks whether a process is stopped."""
 _LINES_KEPT = 20
 _SECONDS_TO_DRAIN = 2.0
 _ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
@@ -63,8 +56,8 @@ class TrainingFailed(RuntimeError):
 def is_needed(training: Training, environ: Mapping[str, str] = os.environ) -> bool:
     """Return whether a process that has already used TensorFlow must delegate a training to `run`.
 
-    This is so for several processes without TF_CONFIG. It is also so for a training that splits the
-    CPU or uses collective operations, both of which TensorFlow sets up before its first operation.
+    It must for several processes without TF_CONFIG, and for a training that splits the CPU or uses
+    collective operations, both of which TensorFlow sets up before its first operation.
     """
     if Cluster.from_environ(environ) is not None:
         return False
@@ -75,15 +68,12 @@ def is_needed(training: Training, environ: Mapping[str, str] = os.environ) -> bo
 def run(job: TrainingJob, command: Sequence[str] = ()) -> None:
     """Train in as many processes of this machine as `job` requires, at least one.
 
-    This process copies the logs of the processes to its own, and reports the chief's progress. CPU
-    cores and GPUs are divided among the workers. Under parameter servers a worker that dies is
-    restarted. In the main thread, SIGTERM and SIGINT end the training after a checkpoint; a second
-    signal ends it without one.
+    Under parameter servers a worker that dies is restarted. In the main thread, SIGTERM and SIGINT
+    end the training after a checkpoint; a second signal ends it without one.
 
     Args:
       job: written to `JOB_FILE` in its `model_run_dir`.
-      command: the command of each process, to which the path of the job is appended; empty: the
-        command that runs `trainer_module.task`.
+      command: what each process runs with the path of the job; empty: `trainer_module.task`.
 
     Raises:
       ValueError: a setting is wrong; the message is that of the process.
@@ -144,16 +134,8 @@ class _LocalCluster:
                 self._wait_for(list(self._children.values()), _SECONDS_TO_FIND_CAUSE)
             if chief.code != 0:
                 raise self._failure()
-        workers = self._select(serving=False)
-        try:
-            self._wait_for(workers, _SECONDS_BEHIND_CHIEF)
-        except queue.Empty:
-            logging.warning("%s: still running after the training has finished", _names(workers))
-        for child in workers:
-            if child.code:
-                logging.warning(
-                    "%s %s, ignored because the training has finished", child.name, child.outcome
-                )
+        with contextlib.suppress(queue.Empty):
+            self._wait_for(self._select(serving=False), _SECONDS_BEHIND_CHIEF)
 
     def _next_end(self, deadline: float | None = None) -> Child:
         """Return the next child that ends.
@@ -180,7 +162,6 @@ class _LocalCluster:
         first = min(
             (each for each in children if each.noticed and (each.code != 0 or each.task.serves)),
             key=lambda child: (
-                not child.stopped,
                 child.killed_by not in _EXTERNAL_SIGNALS,
                 child.code != exit_codes.BAD_INPUT,
                 child.code == exits.LOST_PEER,
@@ -201,7 +182,8 @@ class _LocalCluster:
         try:
             self._wait_for(children, seconds)
         except (queue.Empty, SystemExit, KeyboardInterrupt) as reason:
-            logging.warning("Killing processes that are still running: %s", _names(children))
+            running = ", ".join(child.name for child in children if child.code is None)
+            logging.warning("Killing processes that are still running: %s", running)
             for child in children:
                 child.process.kill()
             with contextlib.suppress(queue.Empty, SystemExit, KeyboardInterrupt):
@@ -220,27 +202,15 @@ class _LocalCluster:
         return [child for child in self._children.values() if child.task.serves == serving]
 
 
-def _names(children: Sequence[Child]) -> str:
-    """Return the names of the children that have not ended."""
-    return ", ".join(child.name for child in children if child.code is None)
-
-
 class Child:
     """A child process, whose output is copied to the log of this process line by line.
 
     The progress of the chief is reported as that of this process; the others take the same steps.
-
-    Args:
-      command: program and arguments.
-      resources: its task, environment variables and CPU cores.
-      on_end: called with the Child, in another thread, once it has ended.
+    Another thread calls `on_end` with the Child once it has ended.
 
     Attributes:
-      task: its task in the cluster.
-      name: the name in the log, such as `worker 1`.
       code: exit code, negative for a signal; None until `on_end` is called.
       failure: the reason of its failure, if the child has sent one.
-      stopped: whether SIGSTOP has stopped it.
       noticed: `time.monotonic()` of the first sign of its end.
     """
 
@@ -250,7 +220,6 @@ class Child:
         self.task, self.name = resources.task, resources.task.name
         self.code: int | None = None
         self.failure: str | None = None
-        self.stopped = False
         self.noticed: float | None = None
         self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
         self._on_end = on_end
@@ -295,8 +264,6 @@ class Child:
     @property
     def outcome(self) -> str:
         """The end of the process as a predicate for its name, such as "was killed (SIGTERM)"."""
-        if self.stopped:
-            return "was stopped (SIGSTOP)"
         if self.killed_by in _EXTERNAL_SIGNALS:
             return f"was killed ({self.killed_by})"
         if self.killed_by:
@@ -332,12 +299,7 @@ class Child:
                     self.failure = event["error"]
 
     def _wait(self, readers: Sequence[threading.Thread]) -> None:
-        code = None
-        while code is None:
-            try:
-                code = self.process.wait(_SECONDS_BETWEEN_CHECKS)
-            except subprocess.TimeoutExpired:
-                self._kill_if_it_remains_stopped()
+        code = self.process.wait()
         self.noticed = self.noticed or time.monotonic()
         deadline = time.monotonic() + _SECONDS_TO_DRAIN
         for reader in readers:
@@ -345,20 +307,3 @@ class Child:
             reader.join(max(0.0, deadline - time.monotonic()))
         self.code = code
         self._on_end(self)
-
-    def _kill_if_it_remains_stopped(self) -> None:
-        # The main thread may learn of the end first, as it sends signals.
-        with contextlib.suppress(psutil.NoSuchProcess):
-            stopped = psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED
-            if stopped and not self.stopped:
-                self.noticed = time.monotonic()
-                logging.warning(
-                    "%s was stopped (SIGSTOP); it is killed unless it continues within %d s",
-                    self.name,
-                    _SECONDS_STOPPED,
-                )
-            elif self.stopped and not stopped:
-                self.noticed = None
-            elif stopped and self.noticed and time.monotonic() > self.noticed + _SECONDS_STOPPED:
-                self.process.kill()
-            self.stopped = stopped

@@ -54,28 +54,25 @@ def count_processes(training: Training) -> dict[str, int]:
 def write_job(job: TrainingJob) -> str:
     """Write the job to `JOB_FILE`, atomically; return the path of the file."""
     path = os.path.join(job.model_run_dir, JOB_FILE)
-    unfinished = f"{path}.new"
     text = job.model_dump_json(indent=2)
     if "://" in path:
         import tensorflow as tf
 
-        tf.io.gfile.makedirs(job.model_run_dir)
-        with tf.io.gfile.GFile(unfinished, "w") as file:
+        # An object appears once it is complete.
+        with tf.io.gfile.GFile(path, "w") as file:
             file.write(text)
-        tf.io.gfile.rename(unfinished, path, overwrite=True)
     else:
         os.makedirs(job.model_run_dir, exist_ok=True)
-        Path(unfinished).write_text(text, encoding="utf-8")
-        os.replace(unfinished, path)
+        Path(f"{path}.new").write_text(text, encoding="utf-8")
+        os.replace(f"{path}.new", path)
     return path
 
 
 @dataclass(frozen=True)
 class ProcessResources:
-    """The resources of one process.
+    """The resources of the process of a task.
 
     Attributes:
-      task: its task in the cluster.
       environ: its environment variables, with a TF_CONFIG if there are other processes.
       cores: the CPU cores on which it runs; None: all.
       port: a socket that reserves the port of the task until it is closed.
@@ -91,23 +88,23 @@ def allocate(counts: Mapping[str, int]) -> list[ProcessResources]:
     """Divide this machine: free ports for all processes, GPUs and cores for the workers.
 
     Parameter servers and their coordinator share all cores and have no GPU: they are mostly idle,
-    and while they work, most workers wait for them.
-
-    Args:
-      counts: task type -> number of processes.
+    and while they work, most workers wait for them. `counts` is task type -> number of processes.
     """
     ports = {kind: [_free_port() for _ in range(count)] for kind, count in counts.items()}
     spec = {kind: [f"{_HOST}:{port.getsockname()[1]}" for port in ports[kind]] for kind in counts}
     workers = counts.get(WORKER, 0)
     gpus = _gpus(os.environ) if workers else []
-    gpus_of_workers = _share_gpus(gpus, workers) if gpus else []
+    if 0 < len(gpus) < workers:
+        raise ValueError(_too_few_gpus(workers, len(gpus)))
+    # Collective operations need the same number of devices in every process.
+    gpus_of_workers = split_evenly(gpus[: len(gpus) // workers * workers], workers) if gpus else []
     # TensorFlow makes its thread pools as large as the number of cores a process may run on.
     cores = split_evenly(sorted(os.sched_getaffinity(0)), workers) if workers else []
     allocated = []
     for task in (Cluster(spec, kind, index) for kind, n in counts.items() for index in range(n)):
         environ, works = _environ(task), task.task_type == WORKER
         if gpus:
-            environ[_GPU_VARIABLE] = gpus_of_workers[task.task_index] if works else ""
+            environ[_GPU_VARIABLE] = ",".join(gpus_of_workers[task.task_index]) if works else ""
         its_cores = set(cores[task.task_index]) if works else None
         port = ports[task.task_type][task.task_index]
         allocated.append(ProcessResources(task, environ, its_cores, port))
@@ -127,7 +124,7 @@ def check(training: Training, environ: Mapping[str, str]) -> None:
     if training.strategy in ONE_PROCESS and training.strategy != "tpu":
         training.check_gpus(gpus)
     elif training.strategy != "tpu" and 0 < gpus < training.workers:
-        raise ValueError(_too_few_gpus_for_workers(training.workers, gpus))
+        raise ValueError(_too_few_gpus(training.workers, gpus))
 
 
 def peak_rss(pid: int | None = None) -> int:
@@ -191,16 +188,7 @@ def _environ(task: Cluster) -> dict[str, str]:
     return environ
 
 
-def _share_gpus(gpus: Sequence[str], processes: int) -> list[str]:
-    """Return a value of CUDA_VISIBLE_DEVICES for each process, with equal numbers of GPUs."""
-    if len(gpus) < processes:
-        raise ValueError(_too_few_gpus_for_workers(processes, len(gpus)))
-    # Collective operations need the same number of devices in every process.
-    even = gpus[: len(gpus) // processes * processes]
-    return [",".join(part) for part in split_evenly(even, processes)]
-
-
-def _too_few_gpus_for_workers(workers: int, gpus: int) -> str:
+def _too_few_gpus(workers: int, gpus: int) -> str:
     return (
         f"training.workers: {workers} workers, but {gpus} GPUs; set at most that many, "
         f"or {_GPU_VARIABLE}= in the environment to train on the CPU"
@@ -214,7 +202,7 @@ def _gpus(environ: Mapping[str, str]) -> list[str]:
         return []
     try:
         listed = subprocess.run(
-            ["nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"],
+            ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"],
             capture_output=True,
             text=True,
             timeout=_SECONDS_TO_LIST_GPUS,
@@ -223,15 +211,13 @@ def _gpus(environ: Mapping[str, str]) -> list[str]:
     except (OSError, subprocess.SubprocessError):
         return []
     # Without a driver, nvidia-smi may print an error message and still return 0.
-    found = re.findall(r"^(\d+), (GPU-\S+)$", listed.stdout, re.MULTILINE)
-    if chosen is None:
-        return [index for index, _ in found]
-
-    def exists(name: str) -> bool:
-        # A name may be the beginning of a UUID, and a MIG device is a part of a GPU.
-        return name.startswith("MIG-") or any(
-            name == index or (name and uuid.startswith(name)) for index, uuid in found
-        )
-
+    found = re.findall(r"^\d+$", listed.stdout, re.MULTILINE)
+    if chosen is None or not found:
+        return found
     # CUDA ignores everything from the first invalid name on, such as -1.
-    return list(itertools.takewhile(exists, map(str.strip, chosen.split(","))))
+    return list(
+        itertools.takewhile(
+            lambda name: name in found or name.startswith(("GPU-", "MIG-")),
+            map(str.strip, chosen.split(",")),
+        )
+    )

@@ -5,15 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import (
-    BaseModel,
-    NonNegativeInt,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import BaseModel, NonNegativeInt, ValidationError
 
 from core.settings import first_problem
 
@@ -30,7 +24,6 @@ _EXAMPLE = (
 )
 _MAX_CHARACTERS = 200
 
-
 _TaskType = Literal["chief", "worker", "ps"]
 
 
@@ -45,20 +38,12 @@ class _TfConfig(BaseModel):
     cluster: dict[_TaskType, list[str]]
     task: _Task | None = None
 
-    @field_validator("task", mode="before")
-    @classmethod
-    def _only_in_a_cluster(cls, value: Any, info: ValidationInfo) -> Any:
-        return value if any(info.data.get("cluster", {}).values()) else None
-
 
 @dataclass(frozen=True)
 class Cluster:
     """A cluster and the task of this process in it.
 
-    Attributes:
-      spec: task type (`chief`, `worker`, `ps`) -> `host:port` of each task of that type; no empty
-        lists.
-      task_type, task_index: the task of this process.
+    `spec` is task type -> `host:port` of each task of that type, without empty lists.
     """
 
     spec: dict[str, list[str]]
@@ -67,10 +52,9 @@ class Cluster:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Cluster | None:
-        """Return the cluster of `environ['TF_CONFIG']`; None without a cluster.
+        """Return the cluster of `environ['TF_CONFIG']`; None without a cluster, or with one task.
 
-        There is no cluster if the variable is not set, empty or `{}`, if the cluster is empty, or
-        if it has a single task. TFJob and Vertex AI set a cluster of one task for a single replica.
+        TFJob and Vertex AI set a cluster of one task for a single replica.
         """
         text = environ.get(VARIABLE, "").strip()
         if text in ("", "{}"):
@@ -81,7 +65,7 @@ class Cluster:
             problem = first_problem(error, _TfConfig)
             raise _error(f"{_short(problem)}; a correct value is {_EXAMPLE}") from None
         spec: dict[str, list[str]] = {
-            kind: found for kind, found in config.cluster.items() if found
+            kind: tasks for kind, tasks in config.cluster.items() if tasks
         }
         if not spec:
             return None
@@ -89,7 +73,7 @@ class Cluster:
             raise _error(f"no task of this process; a correct value is {_EXAMPLE}")
         cluster = cls(spec, config.task.type, config.task.index)
         if cluster.task_index >= len(spec.get(cluster.task_type, [])):
-            known = ", ".join(f"{len(found)} {kind} from 0" for kind, found in spec.items())
+            known = ", ".join(f"{len(tasks)} {kind} from 0" for kind, tasks in spec.items())
             raise _error(f"task {_short(cluster.name)} is not in the cluster, which has {known}")
         if cluster.processes == 1 and PS not in spec:
             return None

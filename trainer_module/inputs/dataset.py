@@ -23,12 +23,7 @@ from trainer_module.cluster.collective import Collective
 from trainer_module.inputs.autotune import without_autotune
 from trainer_module.inputs.length_batches import length_batches, window_batches
 from trainer_module.inputs.shards import Reader, Shard
-from trainer_module.inputs.stored import (
-    NGRAMS,
-    ClassCounter,
-    count_examples,
-    read_class_counts,
-)
+from trainer_module.inputs.stored import NGRAMS, ClassCounter, count_examples, read_class_counts
 from trainer_module.settings import TrainingJob
 
 NGRAM_PADDING = -1
@@ -72,23 +67,18 @@ class Split:
             by_file[least].append(place)
             loads[least] += count
         if max(loads) * processes <= _MAX_IMBALANCE * self.examples:
-            chosen = [sorted(places) for places in by_file]
             return [
                 Shard(
-                    tuple(self.files[place] for place in places),
-                    tuple(self.counts[place] for place in places),
+                    tuple(self.files[place] for place in sorted(places)),
+                    tuple(self.counts[place] for place in sorted(places)),
                 )
-                for places in chosen
+                for places in by_file
             ]
-        return [
-            Shard(
-                self.files,
-                tuple(len(range(index, count, processes)) for count in self.counts),
-                index,
-                processes,
-            )
+        parts = [
+            tuple(len(range(index, count, processes)) for count in self.counts)
             for index in range(processes)
         ]
+        return [Shard(self.files, part, index, processes) for index, part in enumerate(parts)]
 
 
 @dataclass(frozen=True)
@@ -96,9 +86,7 @@ class BatchSpec:
     """The parameters by which Examples become batches.
 
     Attributes:
-      names: the model's features, of `preprocessing.features`.
-      transform: the settings of the features.
-      batch_size: Examples a batch.
+      names: the model's features, of `preprocessing.features`, and their settings `transform`.
       replicas: number of replicas of this process. Batches of words for the same step have a
         similar width, so no replica waits for another.
       static_shapes: every batch has the same shape, as XLA requires: rows are padded to the maximum
@@ -113,10 +101,10 @@ class BatchSpec:
 
     def spec(self) -> dict[str, Any]:
         """Return the tf.io parsing spec."""
-        ragged = {
+        inputs = {
             name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in self.names
         }
-        return {features.LABEL: tf.io.FixedLenFeature([1], tf.int64), **ragged}
+        return {features.LABEL: tf.io.FixedLenFeature([1], tf.int64), **inputs}
 
     @property
     def by_length(self) -> bool:
@@ -162,21 +150,19 @@ def endless(
     *,
     shuffle_buffer: int = 0,
     seed: int = 0,
-    cache: bool = False,
     done: int = 0,
     parse: bool = True,
 ) -> tf.data.Dataset:
     """Return endless passes over `shard`, each padded with empty batches to `wanted` batches.
 
     Args:
-      shard, batching: see `make_dataset`.
       wanted: number of batches of a pass; at least the number of batches of the shard.
-      shuffle_buffer, seed, cache: see `Reader`.
+      shuffle_buffer, seed: see `Reader`.
       done: batches to skip at the beginning, for a resumed training. Skipped Examples are not
         parsed, and files that contain only skipped Examples are not opened.
-      parse: whether the batches are parsed. If not, `parse_on_worker` parses them.
+      parse: whether the batches are parsed here, and not by `parse_on_worker`.
     """
-    passes = _Passes(shard, batching, Reader(shard, shuffle_buffer, seed, cache), wanted)
+    passes = _Passes(shard, batching, Reader(shard, shuffle_buffer, seed), wanted)
     number, done = divmod(done, wanted)
     later = tf.data.Dataset.range(number + bool(done), tf.int64.max).flat_map(passes.whole)
     if done:
@@ -198,7 +184,6 @@ class _Passes:
         self._empty = wanted - self._batches
 
     def whole(self, number: Any) -> tf.data.Dataset:
-        """Return pass `number`, a scalar int64 tensor or an int."""
         return self._filled(self._batched(self._reader.whole(number), number), self._empty)
 
     def rest(self, number: int, done: int) -> tf.data.Dataset:
@@ -253,11 +238,10 @@ def _padded(name: str, ids: tf.RaggedTensor, batching: BatchSpec) -> tf.Tensor:
 class Inputs:
     """The train and the eval split of a job, as datasets for its strategy.
 
-    Every process makes batches of `batch_size_per_replica` Examples for its own replicas from its
-    own shard, so an epoch contains every Example once. Under parameter servers only the coordinator
-    reads. There a step is the work of a single worker, with a batch for each of its replicas. The
-    coordinator sends serialized Examples, which are a third of the parsed ones in bytes, and the
-    workers parse them. Batches of words are parsed before, because they are sorted by length.
+    Every process makes batches for its own replicas from its own shard. Under parameter servers
+    only the coordinator reads, and a step is the work of a single worker. The coordinator sends
+    serialized Examples, which are a third of the parsed ones in bytes, and the workers parse them.
+    Batches of words are parsed before, because they are sorted by length.
     """
 
     def __init__(
@@ -268,7 +252,7 @@ class Inputs:
         collective: Collective,
     ):
         training = job.training
-        self._strategy = strategy
+        self._strategy, self._collective = strategy, collective
         self._by_coordinator = isinstance(strategy, tf.distribute.ParameterServerStrategy)
         self._replicas_here = strategy.num_replicas_in_sync // collective.processes
         self.static_shapes = training.jit_compile or isinstance(strategy, tf.distribute.TPUStrategy)
@@ -282,7 +266,6 @@ class Inputs:
         )
         self._training = training
         self._train_files = job.train_files
-        self._collective = collective
         self.train = Split.find(job.train_files, collective)
         self.evaluation = Split.find(job.eval_files, collective)
         for split, patterns in ((self.train, job.train_files), (self.evaluation, job.eval_files)):
@@ -294,14 +277,12 @@ class Inputs:
         self.eval_steps = self._steps(self.evaluation)
 
     def train_dataset(self, first_step: int) -> Any:
-        """Return the train split, endless and shuffled, from `first_step` on; for both loops."""
-        return self._distributed(
-            self.train, first_step, shuffle_buffer=self._training.shuffle_buffer
-        )
+        """Return the train split, endless and shuffled, from `first_step` on."""
+        return self._distributed(self.train, first_step, self._training.shuffle_buffer)
 
     def eval_dataset(self) -> Any:
         """Return the eval split, endless and in order."""
-        return self._distributed(self.evaluation, 0, shuffle_buffer=0)
+        return self._distributed(self.evaluation, 0, 0)
 
     def parse_on_worker(self, batch: Any) -> Any:
         """Parse a batch that the coordinator has sent, on a worker."""
@@ -333,16 +314,14 @@ class Inputs:
         largest = max(shard.examples for shard in split.shards(self._collective.processes))
         return math.ceil(self._batching.batches(largest) / self._replicas_here)
 
-    def _distributed(self, split: Split, first_step: int, *, shuffle_buffer: int) -> Any:
+    def _distributed(self, split: Split, first_step: int, shuffle_buffer: int) -> Any:
         def of_process(process: int, processes: int) -> tf.data.Dataset:
-            shard = split.shards(processes)[process]
             return endless(
-                shard,
+                split.shards(processes)[process],
                 self._batching,
                 self._steps(split) * self._replicas_here,
                 shuffle_buffer=shuffle_buffer,
                 seed=self._training.seed,
-                cache=self._training.cache_input,
                 done=first_step * self._replicas_here,
                 parse=not self._by_coordinator,
             )

@@ -45,27 +45,21 @@ def length_batches(
     window: int,
     first_window: int = 0,
 ) -> tf.data.Dataset:
-    """Return batches of (inputs, label): TOKENS int64 [batch, width], padded with 0, and a label.
-
-    `inputs` is {name: values}; other features than TOKENS are ragged int64 [batch, (values)]. The
-    label is float32 [batch, 1].
+    """Return batches of (inputs, label), as `make_dataset` does, with reviews of similar length.
 
     The records of each window of `window` batches are sorted by length bucket, cut into batches and
-    padded to the smallest boundary that is wide enough. Every record is in exactly one of the
-    ceil(N / batch_size) batches. Only the very last batch can be smaller than the others.
+    padded to the smallest boundary that is wide enough. Only the very last batch can be smaller
+    than the others.
 
-    With `shuffle`, the records of a length bucket are shuffled, and so are the batches of a window.
-    The input should be shuffled too, because records never change their window. The order of the
-    batches depends only on the seed: at the same step, processes with the same seed have batches of
-    similar width, and none waits for another. Another pass over the dataset (a new iterator or
-    `repeat`) has another order. Without `shuffle` a window starts with its shortest records.
+    With `shuffle`, the records of a length bucket are shuffled, and so are the batches of a window;
+    records never change their window. The order of the batches depends only on the seed: at the
+    same step, processes with the same seed have batches of similar width, and none waits for
+    another. Another pass over the dataset (a new iterator or `repeat`) has another order.
 
     Args:
       records: serialized tf.Examples, scalar strings.
       spec: tf.io parsing spec with LABEL, shape [1], and RaggedFeatures, one of them TOKENS.
-      batch_size: Examples in a batch.
       max_tokens: maximum length of a review in tokens; longer reviews are cut.
-      shuffle, seed: see above.
       group: number of consecutive batches with similar length, one for each replica of a step.
       window: batches that are in memory and sorted together, see `window_batches`.
       first_window: number of windows of the pass that precede `records`.

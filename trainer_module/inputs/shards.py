@@ -44,21 +44,15 @@ class Shard:
 class Reader:
     """Passes over a shard as blocks of serialized Examples, string [BLOCK] or shorter.
 
-    Args:
-      shard: the part of a split to read.
-      shuffle_buffer: 0: read in order; otherwise each pass reads the files in another order, and
-        shuffles with a buffer of about this many Examples.
-      seed: seed of the shuffling.
-      cache: keep the Examples of the first pass in memory. Later passes read no file, and have the
-        first pass's order of files.
+    With a `shuffle_buffer` each pass reads the files in another order, and shuffles with a buffer
+    of about this many Examples; with 0 it reads in order.
     """
 
-    def __init__(self, shard: Shard, shuffle_buffer: int, seed: int, cache: bool):
+    def __init__(self, shard: Shard, shuffle_buffer: int, seed: int):
         self._shard = shard
         self._buffer = shuffle_buffer and max(1, shuffle_buffer // BLOCK)
         self._seed = seed
         self._blocks = np.array([-(-count // BLOCK) for count in shard.counts], np.int64)
-        self._cached = self._read(self.seeds(0)[0], 0 * self._blocks).cache() if cache else None
 
     @property
     def shuffles(self) -> bool:
@@ -74,8 +68,6 @@ class Reader:
     def whole(self, number: Any) -> tf.data.Dataset:
         """Return pass `number`, a scalar int64 tensor or an int."""
         seeds = self.seeds(number)
-        if self._cached is not None:
-            return self._shuffled(self._cached, seeds)
         return self._shuffled(self._read(seeds[0], 0 * self._blocks), seeds)
 
     def rest(self, number: int, examples: int) -> tf.data.Dataset:
@@ -91,13 +83,9 @@ class Reader:
         counts = np.array(self._shard.counts, np.int64)
         ends = np.cumsum(np.minimum(BLOCK, counts[files] - BLOCK * places))
         done = int(np.searchsorted(ends, examples, side="right"))
-        if self._cached is not None:
-            blocks = self._cached
-        else:
-            first = self._blocks.copy()
-            np.minimum.at(first, files[done:], places[done:])
-            blocks = self._read(seeds[0], first)
-        blocks = self._shuffled(blocks, seeds).skip(done)
+        first = self._blocks.copy()
+        np.minimum.at(first, files[done:], places[done:])
+        blocks = self._shuffled(self._read(seeds[0], first), seeds).skip(done)
         begun = examples - (int(ends[done - 1]) if done else 0)
         if not begun:
             return blocks
@@ -113,7 +101,7 @@ class Reader:
         first = tf.constant(np.cumsum(self._blocks) - self._blocks)
         counts = tf.constant(self._blocks)
         read = self._interleaved(
-            self.seeds(0)[0] if self._cached is not None else seeds[0],
+            seeds[0],
             lambda file: tf.data.Dataset.range(first[file], first[file] + counts[file]),
         )
         places = self._shuffled(read, seeds).batch(_PLACES_AT_ONCE)

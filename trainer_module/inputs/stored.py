@@ -1,12 +1,8 @@
 """What Transform stores next to the splits: counts, and a digest of the content.
 
-The steps of an epoch depend on the number of Examples, class weights on the number in each class,
-and the scale of the bag of n-grams on the occurrences of the n-grams in each class. Each count
-would take a pass over the files.
-
-The digest does not depend on where and when the Examples are written. Transform writes equal
-Examples with different bytes each time, because Protocol Buffers do not fix the order of the
-features. So it stores a digest of its inputs.
+Each count would take a pass over the files. The digest is one of the inputs of Transform, which
+writes equal Examples with different bytes each time: Protocol Buffers do not fix the order of the
+features.
 """
 
 from __future__ import annotations
@@ -48,10 +44,7 @@ def write_example_counts(folder: str, counts: Mapping[str, int]) -> None:
 
 
 def count_examples(files: Sequence[str]) -> list[int]:
-    """Return the number of Examples in each gzipped TFRecord file.
-
-    A file that `write_example_counts` did not list is read.
-    """
+    """Return the stored or counted number of Examples in each gzipped TFRecord file."""
     known: dict[str, int] = {}
     for folder in {os.path.dirname(os.path.dirname(file)) for file in files}:
         stored = os.path.join(folder, _EXAMPLES_FILE)
@@ -66,18 +59,13 @@ def count_examples(files: Sequence[str]) -> list[int]:
 
 
 def _counted(file: str) -> int:
-    """Count the Examples of a file by reading it."""
     chunks = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_CHUNK).map(tf.size)
     with damage_named([file]):
         return int(sum(without_autotune(chunks).as_numpy_iterator()))
 
 
 class ClassCounter:
-    """Counts transformed Examples by class, and the n-grams of each class.
-
-    Args:
-      buckets: the number of different n-grams; 0: n-grams are not counted.
-    """
+    """Counts Examples by class, and the n-grams of each class unless `buckets` is 0."""
 
     def __init__(self, buckets: int):
         self.counts = {
@@ -88,11 +76,7 @@ class ClassCounter:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> ClassCounter:
-        """Return a counter of n-grams only if there are some, and their table is not too large.
-
-        Args:
-          config: the `custom_config` of `preprocessing_fn`.
-        """
+        """Return a counter for the `custom_config` of `preprocessing_fn`."""
         buckets = config["ngram_buckets"] if features.NGRAMS in config["features"] else 0
         return cls(buckets if buckets <= _MAX_BUCKETS else 0)
 
@@ -107,7 +91,6 @@ class ClassCounter:
             np.add.at(self.counts[NGRAMS].reshape(-1), classes + ngrams.values.numpy(), 1)
 
     def save(self, file: str) -> None:
-        """Write the counts to a file for `write_class_counts`."""
         _save(file, self.counts)
 
 
@@ -132,10 +115,8 @@ def write_class_counts(folder: str, parts: Mapping[str, Sequence[str]]) -> None:
 def read_class_counts(patterns: Sequence[str], kind: str, buckets: int = 0) -> np.ndarray | None:
     """Return the counts of the Examples in the files that match `patterns`.
 
-    They are int64, LABELS [2], NGRAMS [2, buckets].
-
-    Returns None if `write_class_counts` did not store them: only those of a pattern
-    FOLDER/Split-train/* are stored in FOLDER.
+    They are int64, LABELS [2], NGRAMS [2, buckets]; None if `write_class_counts` did not store
+    them. Only those of a pattern FOLDER/Split-train/* are stored in FOLDER.
     """
     total = ClassCounter(buckets).counts[kind]
     for pattern in set(patterns):
@@ -154,7 +135,7 @@ def write_content(folder: str, files: Iterable[str], made_with: Iterable[str]) -
     """Write the digest of the Examples artifact in `folder`.
 
     Args:
-      files: the gzipped input files of the Examples; equal content has equal bytes there.
+      files: the gzipped input files of the Examples.
       made_with: the settings and the version of the code that made the Examples.
     """
     text = json.dumps([_checksums(files), list(made_with)])

@@ -1,14 +1,20 @@
-"""Callbacks: progress, TensorBoard, and a stop at a loss that is not finite."""
+"""Callbacks: progress, TensorBoard, a stop at a loss that is not finite, speed and curve."""
 
 from __future__ import annotations
 
 import math
+import os
+import time
 from typing import Any
 
 import tensorflow as tf
 import tf_keras
 
 from core.progress import report
+from trainer_module.cluster.resources import peak_rss
+
+MAX_POINTS = 256
+"""The maximum number of points of a curve, besides one at the end of each epoch."""
 
 
 class StepCallback(tf_keras.callbacks.Callback):
@@ -63,12 +69,8 @@ class TensorBoard(tf_keras.callbacks.TensorBoard):
         super().on_train_batch_end(batch)
 
 
-class NonFiniteLossError(ValueError):
-    """A loss that is NaN or infinite; the message is one line and names the step."""
-
-
 class StopOnNonFiniteLoss(StepCallback):
-    """A callback that fails when the loss is NaN or infinite, before a checkpoint is written.
+    """A callback that raises ValueError when the loss is NaN or infinite, before a checkpoint.
 
     Keras's TerminateOnNaN also ends the training, but reports a success. Under
     ParameterServerStrategy the loss is that of the last step that is known to be done, a few steps
@@ -88,7 +90,107 @@ class StopOnNonFiniteLoss(StepCallback):
         loss = float(logs["loss"]) if isinstance(logs, dict) and "loss" in logs else 0.0
         if math.isfinite(loss):
             return
-        raise NonFiniteLossError(
+        raise ValueError(
             f"the loss is {loss} at step {self.step}, nothing was exported; a smaller "
             "training.learning_rate may help"
         )
+
+
+class Measurements(StepCallback):
+    """A callback that measures the time and the CPU time of the training steps, not evaluations.
+
+    Args:
+      global_batch: Examples a step, over all replicas.
+      first_step: steps done before a resume.
+      so_far: the measurements of these steps; updated, because it is part of the checkpoints.
+    """
+
+    def __init__(self, global_batch: int, first_step: int, so_far: dict[str, Any]):
+        super().__init__(first_step)
+        self._global_batch = global_batch
+        self._cpus = len(os.sched_getaffinity(0))
+        self._so_far = so_far
+        self._seconds_per_epoch: list[float] = so_far.setdefault("seconds_per_epoch", [])
+        so_far.setdefault("steps", 0)
+        so_far.setdefault("cpu_seconds", 0.0)
+        self._trains = False
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        # A resumed training is in an epoch that already has an entry.
+        if epoch == len(self._seconds_per_epoch):
+            self._seconds_per_epoch.append(0.0)
+        self._trains = True
+        self._since, self._cpu_since = time.perf_counter(), time.process_time()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        before = self.step
+        super().on_train_batch_end(batch, logs)
+        self._so_far["steps"] += self.step - before
+        self._measure()
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        # Under parameter servers the last steps of an epoch end after the last hook of a batch.
+        if self._trains:
+            self._measure()
+            self._trains = False
+
+    def summary(self) -> dict[str, Any]:
+        seconds, steps = sum(self._seconds_per_epoch), self._so_far["steps"]
+        return {
+            "seconds_per_epoch": [round(epoch, 3) for epoch in self._seconds_per_epoch],
+            "steps": self.step,
+            "step_seconds": seconds / max(1, steps),
+            "examples_per_second": steps * self._global_batch / max(1e-9, seconds),
+            "cpu_utilisation": self._so_far["cpu_seconds"] / max(1e-9, seconds * self._cpus),
+            "cpus": self._cpus,
+            "peak_rss_bytes": peak_rss(),
+        }
+
+    def _measure(self) -> None:
+        now, cpu_now = time.perf_counter(), time.process_time()
+        self._seconds_per_epoch[-1] += now - self._since
+        self._so_far["cpu_seconds"] += cpu_now - self._cpu_since
+        self._since, self._cpu_since = now, cpu_now
+
+
+class TrainingCurve(StepCallback):
+    """A callback that records the loss and the accuracy of the training steps.
+
+    A point has the last of its steps, their number, and their mean loss and accuracy. The values
+    are those of this process's first replica, because a sum over all replicas would take longer
+    than a small step.
+
+    Args:
+      points: the points of the steps before a resume; updated, because it is part of the
+        checkpoints.
+    """
+
+    def __init__(self, first_step: int, total_steps: int, points: list[dict[str, float]]):
+        super().__init__(first_step)
+        self._points = points
+        self._size = -(-total_steps // MAX_POINTS)
+        self._reset()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        before = self.step
+        super().on_train_batch_end(batch, logs)
+        # With steps_per_execution the logs are those of the last step; it represents them all.
+        for name in self._sums:
+            self._sums[name] += float(logs[name]) * (self.step - before)
+        if self.step - self._since >= self._size:
+            self._add_point()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        super().on_epoch_end(epoch, logs)
+        if self.step > self._since:
+            self._add_point()
+
+    def _add_point(self) -> None:
+        steps = self.step - self._since
+        means = {name: total / steps for name, total in self._sums.items()}
+        self._points.append({"step": self.step, "steps": steps, **means})
+        self._reset()
+
+    def _reset(self) -> None:
+        self._since = self.step
+        self._sums = {"loss": 0.0, "accuracy": 0.0}

@@ -77,12 +77,7 @@ def input_digest(job: TrainingJob) -> str:
 def claimed(folder: str, cluster: Cluster | None = None) -> Iterator[None]:
     """Write heartbeats to `folder` within the context, and adopt earlier checkpoints at its start.
 
-    The adopted checkpoints are those of an earlier execution with the same identity. One process of
-    a training does this, before any other process reads the folder.
-
-    Args:
-      folder: the folder of this execution.
-      cluster: the cluster of this process, if there is one.
+    One process of a training does this, before any other process reads the folder.
 
     Raises:
       CheckpointError: the folder cannot be written to, or an earlier checkpoint cannot be read.
@@ -110,15 +105,10 @@ def claimed(folder: str, cluster: Cluster | None = None) -> Iterator[None]:
         over.set()
         heart.join()
         if not is_restarted:
-            _leave(folder)
-
-
-def _leave(folder: str) -> None:
-    """Remove the heartbeat, and the folder if nothing else is in it."""
-    with contextlib.suppress(tf.errors.NotFoundError):
-        tf.io.gfile.remove(os.path.join(folder, _HEARTBEAT))
-        if not tf.io.gfile.listdir(folder):
-            tf.io.gfile.rmtree(folder)
+            with contextlib.suppress(tf.errors.NotFoundError):
+                tf.io.gfile.remove(os.path.join(folder, _HEARTBEAT))
+                if not tf.io.gfile.listdir(folder):
+                    tf.io.gfile.rmtree(folder)
 
 
 def remove_stale(folder: str) -> None:
@@ -215,10 +205,6 @@ def _copy(source: str, target: str) -> bool:
     return False
 
 
-def _is_of_checkpoint(file: str) -> bool:
-    return file == LIST_FILE or re.fullmatch(r"(ckpt|best)-\d+\..*", file) is not None
-
-
 def _write_heartbeats(folder: str, over: threading.Event) -> None:
     while not over.wait(SECONDS_BETWEEN_HEARTBEATS):
         try:
@@ -263,7 +249,9 @@ def _is_new(folder: str, now: float) -> bool:
     except tf.errors.NotFoundError:
         # Its training has ended and removed it.
         return False
-    return age < SECONDS_WITHOUT_HEARTBEAT and not any(map(_is_of_checkpoint, files))
+    # The files of a checkpoint.
+    written = re.compile(rf"{LIST_FILE}|(ckpt|best)-\d+\..*")
+    return age < SECONDS_WITHOUT_HEARTBEAT and not any(map(written.fullmatch, files))
 
 
 def _modified(path: str) -> float:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,8 +18,9 @@ import tf_keras
 from absl import logging
 
 from core.errors import cause
+from trainer_module.cluster.collective import PreemptionSync
+from trainer_module.cluster.exits import ENDED_BY_SIGTERM
 from trainer_module.loop.callbacks import StepCallback
-from trainer_module.loop.preemption import EXIT_CODE, PreemptionSync
 
 LIST_FILE = "checkpoint"
 """The file in a folder of checkpoints with TensorFlow's list of them."""
@@ -39,28 +39,27 @@ class State(tf.train.experimental.PythonState):
     """The Python values of a training, stored as JSON in every checkpoint.
 
     Attributes:
-      epochs: number of epochs that are trained and evaluated.
       stopped: whether early stopping has ended the training.
       trained: metrics of the training steps of the epoch that is being evaluated.
-      metrics: metrics of the last epoch that was evaluated.
       best_epoch: the epoch, from 0, with the lowest eval loss; None without early stopping.
-      best_metrics: metrics of that epoch.
       usage: the measurements of `Measurements` so far.
       curve: the points of `TrainingCurve` so far.
-      history: the metrics of each epoch that was evaluated.
+      history: the metrics of each epoch that is trained and evaluated.
       settings: key -> JSON value of the settings that define the training.
     """
 
-    epochs: int = 0
     stopped: bool = False
     trained: dict[str, float] = field(default_factory=dict)
-    metrics: dict[str, float] = field(default_factory=dict)
     best_epoch: int | None = None
-    best_metrics: dict[str, float] = field(default_factory=dict)
     usage: dict[str, Any] = field(default_factory=dict)
     curve: list[dict[str, float]] = field(default_factory=list)
     history: list[dict[str, float]] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def epochs(self) -> int:
+        """The number of epochs that are trained and evaluated."""
+        return len(self.history)
 
     def serialize(self) -> str:
         return json.dumps(asdict(self))
@@ -115,8 +114,7 @@ class Checkpoints:
       folder: the folder of the checkpoints, to which all processes have access.
       model: a compiled model, which has an optimizer.
       chief: whether this process is the chief. Saving is collective, so the other processes save
-        too, each to a scratch folder that is never read.
-      name: the name of this process, for its scratch folder.
+        too, each to a scratch folder with their `name` that is never read.
     """
 
     def __init__(self, folder: str, model: tf_keras.Model, *, chief: bool, name: str):
@@ -141,11 +139,8 @@ class Checkpoints:
         """Restore the latest checkpoint if there is one, and return the steps done.
 
         Args:
-          settings: key -> JSON value of the settings that define this training.
-
-        Raises:
-          CheckpointError: the checkpoint cannot be read, or is that of other settings or of another
-            model.
+          settings: key -> JSON value of what defines this training. A checkpoint of other settings
+            is refused.
         """
         latest = latest_checkpoint(self._folder)
         if latest is not None:
@@ -169,15 +164,15 @@ class Checkpoints:
             path = self._manager.save()
         except (tf.errors.OpError, OSError) as error:
             raise self._unwritable(f"the checkpoint of step {steps_done}", error) from error
-        name = os.path.basename(path)
-        logging.info("Checkpoint after step %d: %s", steps_done, os.path.join(self._mine, name))
-        self._remove_old_best()
+        logging.info("Checkpoint after step %d: %s", steps_done, path)
+        for name in tf.io.gfile.listdir(self._mine):
+            if name.startswith(BEST) and not name.startswith(f"{self._best_name()}."):
+                tf.io.gfile.remove(os.path.join(self._mine, name))
 
     def save_best(self) -> None:
         """Save the current weights as those of `state.best_epoch`.
 
-        The previous best weights are kept until the next checkpoint, whose state names the new
-        ones.
+        The previous ones are kept until the next checkpoint, whose state names the new ones.
         """
         try:
             self._weights().write(os.path.join(self._mine, self._best_name()))
@@ -201,12 +196,12 @@ class Checkpoints:
             remove_folder(self._folder)
 
     def _check_settings(self, latest: str, settings: dict[str, Any]) -> None:
-        theirs = self.state.settings
-        different = [key for key in theirs if theirs[key] != settings.get(key, "removed")]
-        if different:
-            changes = ", ".join(
-                f"{key}: {theirs[key]}, now {settings.get(key, 'removed')}" for key in different
-            )
+        changes = ", ".join(
+            f"{key}: {value}, now {settings.get(key, 'removed')}"
+            for key, value in self.state.settings.items()
+            if value != settings.get(key, "removed")
+        )
+        if changes:
             raise CheckpointError(
                 f"{latest}: this checkpoint was written with other settings ({changes}); train "
                 f"with those, or remove {self._folder} to start the training from the beginning"
@@ -218,13 +213,6 @@ class Checkpoints:
     def _best_name(self) -> str:
         return f"{BEST}{self.state.best_epoch}"
 
-    def _remove_old_best(self) -> None:
-        best = re.compile(rf"{BEST}(\d+)\.")
-        for name in tf.io.gfile.listdir(self._mine):
-            found = best.match(name)
-            if found and int(found[1]) != self.state.best_epoch:
-                tf.io.gfile.remove(os.path.join(self._mine, name))
-
     def _unwritable(self, what: str, error: Exception) -> CheckpointError:
         return CheckpointError(
             f"{self._mine}: {what} cannot be written ({cause(error)}); free space there and "
@@ -235,10 +223,9 @@ class Checkpoints:
 class EarlyStopping(tf_keras.callbacks.Callback):
     """A callback that ends the training after `patience` epochs without a lower eval loss.
 
-    Keras's EarlyStopping keeps its state in the process: after a restart it has lost the best
-    weights and the number of epochs without progress. Here the best epoch is in the state of the
-    checkpoints, and its weights are in a file next to them, which the training restores at its end.
-    This callback must precede the one that saves checkpoints.
+    Keras's EarlyStopping loses its state with the process. Here the best epoch is in the state of
+    the checkpoints, and its weights are in a file next to them. This callback must precede the one
+    that saves checkpoints.
     """
 
     def __init__(self, patience: int, checkpoints: Checkpoints):
@@ -248,33 +235,23 @@ class EarlyStopping(tf_keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         state = self._checkpoints.state
-        metrics = {name: float(value) for name, value in logs.items()}
-        best = state.best_metrics.get("val_loss", math.nan)
+        best = math.nan if state.best_epoch is None else state.history[state.best_epoch]["val_loss"]
         # The first epoch is the best so far, even if its loss is NaN.
-        if state.best_epoch is None or math.isnan(best) or metrics["val_loss"] < best:
-            state.best_epoch, state.best_metrics = epoch, metrics
+        if state.best_epoch is None or math.isnan(best) or logs["val_loss"] < best:
+            state.best_epoch = epoch
             self._checkpoints.save_best()
         elif epoch - state.best_epoch >= self._patience:
-            logging.info(
-                "Early stopping after epoch %d: the eval loss was lowest after epoch %d",
-                epoch + 1,
-                state.best_epoch + 1,
-            )
+            logging.info("Early stopping: the best epoch was %d", state.best_epoch + 1)
             self.model.stop_training = True
 
 
 class SaveRegularly(StepCallback):
-    """A callback that saves every `every` steps, after every epoch, and on SIGTERM.
-
-    Raises:
-      SystemExit: SIGTERM was received, and a checkpoint has been written; the code is 143.
-    """
+    """A callback that saves every `every` steps, after every epoch, and on SIGTERM, which ends it
+    with SystemExit."""
 
     def __init__(self, checkpoints: Checkpoints, every: int, first_step: int, sync: PreemptionSync):
         super().__init__(first_step)
-        self._checkpoints = checkpoints
-        self._every = every
-        self._sync = sync
+        self._checkpoints, self._every, self._sync = checkpoints, every, sync
         self._saved = (first_step, *self._progress())
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -291,10 +268,8 @@ class SaveRegularly(StepCallback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_end(epoch, logs)
         state = self._checkpoints.state
-        state.epochs = epoch + 1
         state.stopped = bool(self.model.stop_training)
-        state.metrics = {name: float(value) for name, value in (logs or {}).items()}
-        state.history.append(state.metrics)
+        state.history.append({name: float(value) for name, value in (logs or {}).items()})
         self._save()
         # After the last epoch nothing is saved any more, and SIGTERM ends the process at once.
         if self._sync.now():
@@ -304,7 +279,7 @@ class SaveRegularly(StepCallback):
         self._save()
         logging.info("SIGTERM: saved after step %d, ending", self.step)
         self._sync.wait_for_all()
-        raise SystemExit(EXIT_CODE)
+        raise SystemExit(ENDED_BY_SIGTERM)
 
     def _save(self) -> None:
         now = (self.step, *self._progress())

@@ -82,10 +82,7 @@ def fit(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Cal
 
 
 def custom(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]) -> None:
-    """Train with our own loop over `strategy.run`.
-
-    The loop makes the same calls as fit. Extend it when a training needs a feature that fit lacks.
-    """
+    """Train with our own loop over `strategy.run`, which makes the same calls as `fit`."""
     train_steps, test_steps = _executors(model, plan)
     metrics = EpochMetrics(plan, train_steps.means, test_steps.means)
     hooks = tf_keras.callbacks.CallbackList([metrics, *callbacks], model=model)
@@ -130,10 +127,9 @@ LOOPS = {"fit": fit, "custom": custom}
 class EpochMetrics(tf_keras.callbacks.Callback):
     """A callback that adds the metrics of all steps and replicas to the logs of an epoch.
 
-    The logs of a step have only the loss of this process, because a sum over all processes would
-    take longer than a small step. This callback must precede the callbacks that read the logs of an
-    epoch. The state of the checkpoints keeps the metrics of the training steps during the
-    evaluation, so that a training that is interrupted there can resume with the evaluation.
+    This callback must precede the callbacks that read these logs. The state of the checkpoints
+    keeps the metrics of the training steps during the evaluation, so that a training that is
+    interrupted there can resume with the evaluation.
     """
 
     def __init__(

@@ -1,10 +1,9 @@
 """Steps with parameter servers. The coordinator schedules each step together with its batches.
 
-Keras gives each worker its own dataset, and each step to the next free worker. The Examples of an
-epoch or of an evaluation then depend on the speed of the workers, and a restarted worker begins its
-dataset again. Here the coordinator reads the split once, in a fixed order, and sends each step its
-batches. If a worker is lost, its step is repeated with the same batches. A resumed training skips
-the batches of the finished steps.
+Keras gives each worker its own dataset, so the Examples of an epoch depend on the speed of the
+workers, and a restarted worker begins its dataset again. Here the coordinator reads the split once,
+in a fixed order, and sends each step its batches. If a worker is lost, its step is repeated with
+the same batches.
 """
 
 from __future__ import annotations

@@ -23,15 +23,10 @@ number of Examples], float32 [2]."""
 
 
 class Trainable(tf_keras.Model):
-    """A functional model with a loss, for which Keras's `fit` and `evaluate` execute our steps.
+    """The functional model `net` with a loss, for which Keras's `fit` executes our steps.
 
     Its metrics are means over all steps and replicas. Under parameter servers it has none, because
-    there the coordinator adds up the results of the steps.
-
-    Args:
-      net: the functional model whose layers this one has.
-      loss: the loss of each Example.
-      seed: determines the random numbers of the layers, such as dropout, in each step.
+    there the coordinator adds up the results of the steps. The seed determines dropout.
     """
 
     def __init__(self, net: tf_keras.Model, loss: Loss, seed: int = 0):
@@ -90,11 +85,8 @@ class Trainable(tf_keras.Model):
     ) -> dict[str, tf.Tensor]:
         """Return the result of a step, and update the metrics.
 
-        Args:
-          label: float32 [batch, 1].
-          logit: float32 [batch, logits]. A model of several parts has a logit for each of them, and
-            the value of an Example is the mean over its logits.
-          weight: float32 [batch], 0 for padding; None: no Example is padding.
+        The value of an Example is the mean over its logits, [batch, logits]. The weight, [batch],
+        is 0 for padding; None: no Example is padding.
         """
         values = {
             "loss": self.loss_of_examples(label, logit),
@@ -111,8 +103,7 @@ class Trainable(tf_keras.Model):
 class StepRandom:
     """The random numbers of dropout, which follow from the seed and the number of the step.
 
-    Keras's own generators have a state that no checkpoint contains, so a resumed training would
-    drop other units than one that was not interrupted. This class has the methods of
+    Keras's own generators have a state that no checkpoint contains. This class has the methods of
     `tf_keras.backend.RandomGenerator` that the layers of our models call.
     """
 

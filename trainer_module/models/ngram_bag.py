@@ -53,14 +53,12 @@ def bag(transform: Transform, hyperparameters: BagHyperparameters) -> NgramBag:
 class NgramBag(tf_keras.layers.Layer):
     """An embedding bag of width 1: the sum of the weights of a review's n-grams, and a bias.
 
-    The sum is divided by (n / 256) ** `length_power`, where n is the number of n-grams. N-grams
-    that follow each other depend on each other, so a review of twice the length has less than twice
-    the evidence for a class.
+    The sum is divided by (n / 256) ** `length_power`, where n is the number of n-grams: a review of
+    twice the length has less than twice the evidence for a class.
 
-    Each weight is the product of a learned number and a fixed scale that `adapt` computes. The
-    scale grows with the difference between the bucket's frequencies in the two classes, by the
-    log-count ratio of Wang and Manning, "Baselines and Bigrams" (2012). Under Adagrad and Adam the
-    scale acts as a learning rate for each bucket: n-grams that distinguish the classes learn first.
+    Each weight is the product of a learned number and a fixed scale that `adapt` computes: the
+    log-count ratio of Wang and Manning, "Baselines and Bigrams" (2012). Under Adagrad and Adam it
+    acts as a learning rate for each bucket: n-grams that distinguish the classes learn first.
 
     Input: int64 ids in [0, buckets), a RaggedTensor [batch, (n-grams)] or a Tensor [batch, width]
     in which -1 is padding. Output: float32 [batch, 1].
@@ -68,10 +66,7 @@ class NgramBag(tf_keras.layers.Layer):
 
     def __init__(self, buckets: int, hyperparameters: BagHyperparameters, **kwargs: Any):
         super().__init__(**kwargs)
-        self._buckets = buckets
-        self._length_power = hyperparameters.length_power
-        self._floor = hyperparameters.scale_floor
-        self._smoothing = hyperparameters.scale_smoothing
+        self._buckets, self._hyperparameters = buckets, hyperparameters
 
     def build(self, input_shape: Any) -> None:
         self.table = self.add_weight(name="table", shape=(self._buckets,), initializer="zeros")
@@ -95,9 +90,8 @@ class NgramBag(tf_keras.layers.Layer):
             weights = self._weights(tf.maximum(inputs, 0), training)
             totals = tf.reduce_sum(tf.where(inputs < 0, 0.0, weights), axis=1)
             lengths = tf.math.count_nonzero(inputs >= 0, axis=1)
-        if self._length_power:
-            relative = tf.maximum(tf.cast(lengths, tf.float32), 1) / _TYPICAL_LENGTH
-            totals *= tf.pow(relative, -self._length_power)
+        relative = tf.maximum(tf.cast(lengths, tf.float32), 1) / _TYPICAL_LENGTH
+        totals *= tf.pow(relative, -self._hyperparameters.length_power)
         return totals[:, tf.newaxis] + self.bias
 
     def _weights(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
@@ -119,19 +113,14 @@ class NgramBag(tf_keras.layers.Layer):
         return tf.reshape(tf.gather(table * scale, places), tf.shape(ids))
 
     def adapt(self, counts: tf.Tensor | np.ndarray) -> None:
-        """Fit the scale, which is not trained by gradients.
-
-        Args:
-          counts: the occurrences of each bucket in negative and positive reviews of the train
-            split, [2, buckets].
-        """
+        """Fit the scale to the occurrences of each bucket in both classes, [2, buckets]."""
         counts = tf.cast(counts, tf.float32)
         occurrences = tf.reduce_sum(counts, axis=0)
         if not tf.reduce_any(occurrences > 0):
             return
-        smoothed = counts + self._smoothing
+        smoothed = counts + self._hyperparameters.scale_smoothing
         logs = tf.math.log(smoothed / tf.reduce_sum(smoothed, axis=1, keepdims=True))
-        scale = self._floor + tf.abs(logs[1] - logs[0])
+        scale = self._hyperparameters.scale_floor + tf.abs(logs[1] - logs[0])
         # The mean scale over all occurrences of n-grams becomes 1.
         mean = tf.reduce_sum(scale * occurrences) / tf.reduce_sum(occurrences)
         self.scale.assign(scale / mean)

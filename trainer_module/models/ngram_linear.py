@@ -82,9 +82,8 @@ def exported(model: tf_keras.Model, hyperparameters: Hyperparameters) -> tf_kera
 def fit_levels(values: np.ndarray) -> np.ndarray:
     """Return the levels with a small mean squared distance to `values`.
 
-    Lloyd, "Least squares quantization in PCM" (1982): each round moves each
-    level to the mean of the values that are nearest to it. The first levels are dense around 0,
-    where most weights are.
+    Lloyd, "Least squares quantization in PCM" (1982): each round moves each level to the mean of
+    the values that are nearest to it. The first levels are dense around 0, where most weights are.
 
     Args:
       values: float [count], at least one.

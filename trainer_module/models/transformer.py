@@ -2,9 +2,8 @@
 
 After Vaswani et al., "Attention Is All You Need" (2017), with the normalisation before each block
 as in Xiong et al., "On Layer Normalization in the Transformer Architecture" (2020). Before all
-blocks a strided convolution combines a few words into one step, as Whisper does with audio frames
-(Radford et al., 2022). The memory of attention grows with the square of the steps: without the
-convolution, each attention on 1,024 reviews of 500 words with 4 heads would need 4 GB.
+blocks a strided convolution combines a few words into one step: on 1,024 reviews of 500 words, each
+attention between words would need 4 GB.
 """
 
 from __future__ import annotations

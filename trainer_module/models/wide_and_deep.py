@@ -63,33 +63,23 @@ SEARCH_SPACE: dict[str, Any] = {
 class Pyramid(tf_keras.layers.Layer):
     """A convolution, blocks of two residual convolutions, and maxima.
 
-    Every block but the first begins with a maximum over each two steps, which shortens the review
-    by half. So all blocks together take less than twice the time of the first one, and a step of
-    the last block covers several words.
-
-    Steps after the end of a review are zeros in every layer, and the width is padded to a multiple
-    of the words of a step of the last block. So the output does not depend on the width.
+    Every block but the first begins with a maximum over each two steps, so all blocks together take
+    less than twice the time of the first one. Steps after the end of a review are zeros in every
+    layer, and the width is padded to a multiple of the words of a step of the last block. So the
+    output does not depend on the width.
 
     Input: int64 [batch, width], padding 0. Output: [max(batch, 1), 2 * filters], not negative: the
     maxima of the first convolution over the opening, and those of the last block over the review.
 
-    Args:
-      words: the embedding, int64 [batch, width] -> [batch, width, embedding_width].
-      filters, blocks, word_dropout: see `Hyperparameters`.
     """
 
-    def __init__(
-        self,
-        words: tf_keras.layers.Layer,
-        *,
-        filters: int,
-        blocks: int,
-        word_dropout: float,
-        **kwargs: Any,
-    ):
+    def __init__(self, transform: Transform, hyperparameters: Hyperparameters, **kwargs: Any):
         super().__init__(**kwargs)
-        self._words = words
-        self._drop_words = tf_keras.layers.Dropout(word_dropout, noise_shape=(None, None, 1))
+        filters, blocks = hyperparameters.filters, hyperparameters.blocks
+        self._words = embedding(transform, hyperparameters.embedding_width)
+        self._drop_words = tf_keras.layers.Dropout(
+            hyperparameters.word_dropout, noise_shape=(None, None, 1)
+        )
         self._first = _convolution(filters, "first")
         self._blocks = [
             [_convolution(filters, f"block_{number}_{half}") for half in "ab"]
@@ -134,13 +124,7 @@ def build(
     tokens = word_ids(transform, static_shapes=static_shapes)
     parts = [ngram_bag.bag(transform, hyperparameters)(ngrams)]
     for number in range(1, hyperparameters.pyramids + 1):
-        pyramid = Pyramid(
-            embedding(transform, hyperparameters.embedding_width),
-            filters=hyperparameters.filters,
-            blocks=hyperparameters.blocks,
-            word_dropout=hyperparameters.word_dropout,
-            name=f"pyramid_{number}",
-        )
+        pyramid = Pyramid(transform, hyperparameters, name=f"pyramid_{number}")
         x = tf_keras.layers.Dropout(hyperparameters.dropout)(pyramid(tokens))
         parts.append(logit(x, tokens, name=f"logit_{number}"))
     output = MeanOfParts(name="mean", dtype="float32")(parts)

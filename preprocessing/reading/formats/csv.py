@@ -75,7 +75,7 @@ class _Lines:
         if line is None and len(self._taken) == 1:
             raise _TooLong(LINE_TOO_LONG, TOO_LONG)
         self._size += len(line or b"")
-        if line is None or self._size > MAX_LINE_BYTES:
+        if line is None or self._size > MAX_LINE_BYTES + len("\r"):
             raise _TooLong(BROKEN_CSV, "a quoted field of more than 1 MB")
         return line.decode("utf-8", "surrogateescape").replace("\0", _NUL) + "\n"
 
@@ -110,8 +110,7 @@ def _numbered_lines(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, b
             continue
         lines = found.data.split(b"\n")
         skip = found.first == 1 and lines[0].strip(b'"\r') == b"sep=" + dialect.separator.encode()
-        for number, line in enumerate(lines[skip:], found.first + skip):
-            yield number, line if len(line) <= MAX_LINE_BYTES else None
+        yield from enumerate(lines[skip:], found.first + skip)
 
 
 def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[str]] | Rejected]:

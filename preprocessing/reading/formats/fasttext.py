@@ -11,11 +11,10 @@ from collections.abc import Callable
 
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.labels import LabelReader
-from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, Lines
+from preprocessing.reading.lines import Lines
 from preprocessing.reading.records import (
     BAD_LABEL,
     INVALID_UTF8,
-    LINE_TOO_LONG,
     NO_TEXT,
     Batch,
     Record,
@@ -61,12 +60,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
             if optional and label is None and clean and not line.startswith(_PREFIX):
                 label, start = 0, 0
             # If a text starts with a letter or digit, the text and its title are not blank.
-            if (
-                label is None
-                or not line[start : start + 1].isalnum()
-                or len(line) > MAX_LINE_BYTES
-                or line.endswith(b"\r")
-            ):
+            if label is None or not line[start : start + 1].isalnum() or line.endswith(b"\r"):
                 batch.add(_parse(position, line.removesuffix(b"\r"), None if optional else labels))
                 continue
             positions.append(position)
@@ -79,8 +73,6 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
 
 def _parse(position: int, line: bytes, labels: LabelReader | None) -> Record:
     """Return the record of a line; `labels` is None if labels are optional."""
-    if len(line) > MAX_LINE_BYTES:
-        return rejected(position, LINE_TOO_LONG, TOO_LONG)
     if not line.strip():
         return rejected(position, NO_TEXT, "a blank line")
     if labels is None:

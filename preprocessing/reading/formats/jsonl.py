@@ -9,11 +9,10 @@ from typing import Any
 from preprocessing.reading.columns import HEADERLESS, Layout
 from preprocessing.reading.formats import make_record
 from preprocessing.reading.labels import LabelReader
-from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, Lines
+from preprocessing.reading.lines import Lines
 from preprocessing.reading.records import (
     BROKEN_JSON,
     INVALID_UTF8,
-    LINE_TOO_LONG,
     NO_TEXT,
     Batch,
     Rejected,
@@ -44,8 +43,6 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
 
 def parse_object(position: int, line: bytes) -> dict[str, Any] | Rejected:
     """Return the JSON object on a line, or the reason why the line is rejected."""
-    if len(line) > MAX_LINE_BYTES:
-        return rejected(position, LINE_TOO_LONG, TOO_LONG)
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -5,13 +5,11 @@ import json
 import numpy as np
 
 from components.evaluator import files
-from components.evaluator.files import CANDIDATE, WHOLE, Results
-from components.evaluator.metrics import Check, Counts, Interval, Point, Tenth
+from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
+from components.evaluator.metrics import Counts
 from components.evaluator.settings import Evaluation as EvaluationSettings
-from components.run_report.evaluation import Evaluation, Figure, SliceAccuracy
-from components.run_report.history import Sources, Step
-from components.run_report.input_data import Balance
-from components.run_report.mistakes import Mistake
+from components.run_report.history import Run, Step
+from components.run_report.page import Mistake
 from serving.explain import Part
 from tests.examples import example, write
 from tests.serving.models import push
@@ -27,13 +25,7 @@ REVIEWS = [
     ("it does what it should", 1),
 ]
 CURVE = [
-    {
-        "step": step,
-        "steps": 1,
-        "loss": 1 / step,
-        "accuracy": 1 - 1 / (step + 1),
-        "learning_rate": 0.1,
-    }
+    {"step": step, "loss": 1 / step, "accuracy": 1 - 1 / step, "learning_rate": 0.1}
     for step in range(1, 9)
 ]
 TRAINING = {
@@ -76,7 +68,7 @@ LINES = [
 
 
 def write_run(folder, reviews=REVIEWS):
-    """Write the artifacts below `folder`; return the Sources of the run."""
+    """Write the artifacts below `folder`; return the Run."""
     for name in ("rejected", "examples/Split-test", "model_run"):
         (folder / name).mkdir(parents=True)
     _write_lines(folder / "rejected" / "files.jsonl", COUNTS)
@@ -86,9 +78,9 @@ def write_run(folder, reviews=REVIEWS):
     write(folder / "examples" / "Split-test" / "data_tfrecord-0.gz", examples)
     push(folder / "model" / "Format-Serving")
     write_evaluation(folder / "evaluation", reviews)
-    return Sources(
+    return Run(
         name="amazon_reviews",
-        run_id="2026-11-22T10:00:00.000001",
+        id="2026-11-22T10:00:00.000001",
         started=1_795_000_000.0,
         settings={"cache": True, "training": {"model": "ngram_linear"}},
         changed=["training.model"],
@@ -103,22 +95,25 @@ def write_run(folder, reviews=REVIEWS):
     )
 
 
-EVALUATION = Evaluation(
-    examples=1000,
-    constant_answer="always answering positive would give 0.5000",
-    metrics=[
-        Figure("accuracy", 0.9, Interval(0.88, 0.92), 0.85),
-        Figure("recall", 0.8),
-    ],
-    slices=[
-        SliceAccuracy("length_bucket", "1-19", 50, 0.7, Interval(0.56, 0.81)),
-        SliceAccuracy("length_bucket", "20-49", 950, 0.91, Interval(0.89, 0.93)),
-    ],
-    checks=[Check("accuracy < 0.95", False), Check("drop < 0.1", True)],
-    confusion=[[450, 50], [40, 460]],
-    curve=[Point(1 - n / 400, n / 400, min(1.0, n / 100), 0.9) for n in range(401)],
-    tenths=[Tenth(n / 10, n / 10 + 0.05, 10 - n, n) for n in range(10)],
-    undecided=(40, 0.6),
+def counted(*groups):
+    """Return Counts of groups of (label, prediction, number of reviews)."""
+    labels, predictions, numbers = zip(*groups, strict=True)
+    return Counts.of(np.repeat(labels, numbers), np.repeat(predictions, numbers))
+
+
+EVALUATION = Results(
+    EvaluationSettings(min_accuracy=0.95, max_accuracy_drop=0.1),
+    {
+        ("length_bucket", "120-"): {CANDIDATE: counted((1, 0.9, 950))},
+        ("length_bucket", "20-49"): {CANDIDATE: counted((1, 0.9, 35), (1, 0.1, 15))},
+        WHOLE: {
+            CANDIDATE: counted(
+                *((0, 0.1, 438), (0, 0.4, 12), (0, 0.6, 8), (0, 0.9, 42)),
+                *((1, 0.1, 32), (1, 0.4, 8), (1, 0.6, 12), (1, 0.9, 448)),
+            ),
+            BASELINE: counted((0, 0.1, 425), (0, 0.9, 75), (1, 0.1, 75), (1, 0.9, 425)),
+        },
+    },
 )
 CHECK = {
     "passed": False,
@@ -146,7 +141,7 @@ def with_every_part(content, size=1):
         ],
     )
     return content._replace(
-        balance=[Balance("train", 0.4, 0.6)],
+        balance={"train": {"negative": 0.4, "positive": 0.6}},
         anomalies=["train: label: Unexpected values"],
         evaluation=EVALUATION,
         check=CHECK,

@@ -1,11 +1,10 @@
-"""The page of a report in Chromium: small, dark, on paper, by keyboard, and with hostile text."""
+"""The page of a report in Chromium: small, dark, on paper, and with hostile text."""
 
 import pytest
 
 from components.run_report.page import collect, render
 from tests.browser import open_browser, resize
 from tests.components.run_report.artifacts import HOSTILE, with_every_part, write_run
-from tests.waiting import wait
 
 # The machine of the second stack always has Chromium.
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
@@ -106,37 +105,6 @@ def test_the_page_on_a_phone_and_on_a_screen(browser, whole, width):
     browser.get(whole.as_uri())
     assert content_fits(browser), "the page scrolls sideways"
     assert len(browser.find_elements("css selector", "svg[role=img][aria-label]")) == 7
-
-
-def test_by_keyboard_wide_tables_are_scrolled_and_the_settings_are_closed(browser, whole):
-    from selenium.webdriver import ActionChains, Keys
-
-    resize(browser, 360)
-
-    def press(key):
-        ActionChains(browser).send_keys(key).perform()
-
-    browser.get(whole.as_uri())
-    reachable = [
-        one
-        for one in browser.find_elements("css selector", "a, summary, .scroll")
-        if one.tag_name in ("a", "summary")
-        or one.get_property("scrollWidth") > one.get_property("clientWidth")
-    ]
-    assert len(reachable) > 3
-    for one in reachable:
-        press(Keys.TAB)
-        assert browser.switch_to.active_element == one
-        if one.tag_name == "summary":
-            details = browser.find_element("css selector", "details")
-            for is_open in (False, True):
-                press(Keys.ENTER)
-                assert details.get_property("open") is is_open
-        elif one.tag_name != "a":
-            press(Keys.ARROW_RIGHT)
-            wait(lambda: one.get_property("scrollLeft") > 0)  # noqa: B023
-    press(Keys.TAB)
-    assert browser.switch_to.active_element.tag_name == "body"
 
 
 def content_fits(browser):

@@ -63,10 +63,9 @@ def test_the_runs_are_listed_newest_first(metadata, call):
 def test_a_run_has_its_components_and_outputs_but_not_its_report(metadata):
     newest, _ = read_runs(metadata.store)
     assert [(step.name, step.state) for step in newest.steps] == [("Trainer", "done")]
-    sources = newest.sources("amazon_reviews")
-    assert sources.uris["model"] == "/2026-01-02T10:00:00/Trainer"
-    assert "evaluation" not in sources.uris
-    assert (sources.failure, sources.blessed) == ("Trainer: out of [memory]", None)
+    assert newest.uris["model"] == "/2026-01-02T10:00:00/Trainer"
+    assert "evaluation" not in newest.uris
+    assert (newest.error, newest.blessed) == ("Trainer: out of [memory]", None)
 
 
 def test_the_outputs_of_a_failed_component_are_not_used(metadata):

@@ -29,7 +29,6 @@ from tests.platforms.training_jobs.manifests import (
 from tests.pod_security import violations
 from trainer_module.cluster import exits
 from trainer_module.cluster.tf_config import Cluster, set_tf_config
-from trainer_module.loop import preemption
 
 TRAININGS = [PARAMETER_SERVER, MULTI_WORKER, {}]
 CRDS = {"tfjob": "tfjob-v1.9.0", "trainjob": "trainjob-2026-08", "jobset": "jobset-2026-08"}
@@ -215,7 +214,7 @@ def test_each_exit_code_has_the_same_meaning_for_the_manifest_and_for_the_step(k
 def test_the_exit_codes_of_a_training_are_restarted_where_a_restart_helps():
     assert {exit_codes.FAILED, exit_codes.BAD_INPUT} <= {*PERMANENT}
     killed = [128 + number for number in (signal.SIGABRT, signal.SIGKILL, signal.SIGSEGV)]
-    assert not {exits.LOST_PEER, preemption.EXIT_CODE, *killed} & {*PERMANENT}
+    assert not {exits.LOST_PEER, exits.ENDED_BY_SIGTERM, *killed} & {*PERMANENT}
 
 
 @all_kinds

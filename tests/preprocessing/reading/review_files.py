@@ -4,6 +4,7 @@ import bz2
 import csv
 import gzip
 import io
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -113,3 +114,13 @@ def parquet_bytes(columns, row_group_size=3):
     out = io.BytesIO()
     pq.write_table(pa.table(dict(columns)), out, row_group_size=row_group_size)
     return out.getvalue()
+
+
+def as_file(kind, columns):
+    """Return a file of the kind csv, jsonl or parquet with these columns."""
+    if kind == "parquet":
+        return parquet_bytes(columns, 100)
+    rows = list(zip(*columns.values(), strict=True))
+    if kind == "csv":
+        return csv_text([list(columns), *rows]).encode()
+    return "".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows).encode()

@@ -1,6 +1,5 @@
 """A further row of `features.COLUMNS` is read from every format and reaches Examples and models."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,7 +13,7 @@ from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import ReadOptions, further_values
-from tests.preprocessing.reading.review_files import csv_text, parquet_bytes, write
+from tests.preprocessing.reading.review_files import as_file, write
 
 ROWS = [(5, "Good", True, "A"), (1, "Bad", None, None), (4, "So", "true", 7), (2, "No", "x", "")]
 NAMES = ("rating", "text", "Verified_Purchase", "shop")
@@ -28,14 +27,10 @@ def further_columns(monkeypatch):
 
 
 def content(kind):
-    if kind == "csv":
-        return csv_text([NAMES, *ROWS]).encode()
-    if kind == "jsonl":
-        rows = (dict(zip(NAMES, row, strict=True)) for row in ROWS)
-        return "".join(json.dumps(row) + "\n" for row in rows).encode()
-    columns = zip(*ROWS, strict=True)
-    texts = [[value if value is None else str(value) for value in column] for column in columns]
-    return parquet_bytes(dict(zip(NAMES, texts, strict=True)))
+    columns = dict(zip(NAMES, zip(*ROWS, strict=True), strict=True))
+    if kind == "parquet":
+        columns = {k: [v if v is None else str(v) for v in of] for k, of in columns.items()}
+    return as_file(kind, columns)
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])

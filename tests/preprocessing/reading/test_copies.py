@@ -1,7 +1,5 @@
 """Two files with the same reviews are refused, whatever their formats, and other files are not."""
 
-import json
-import os
 import random
 from pathlib import Path
 
@@ -11,15 +9,8 @@ from core.errors import InputError
 from preprocessing.reading.files import find_sources
 from preprocessing.reading.layouts import decide_layouts
 from preprocessing.reading.records import ReadOptions
-from tests.preprocessing.reading.review_files import (
-    COMPRESS,
-    csv_text,
-    one_line,
-    parquet_bytes,
-    write,
-)
+from tests.preprocessing.reading.review_files import COMPRESS, as_file, one_line, write
 
-Row = tuple[int, str, str]
 NAMES = ("overall", "summary", "reviewText")
 
 
@@ -33,12 +24,7 @@ def rows(count, first=0):
 
 
 def content(kind, reviews):
-    if kind == "csv":
-        return csv_text([NAMES, *reviews]).encode()
-    if kind == "parquet":
-        return parquet_bytes(dict(zip(NAMES, zip(*reviews, strict=True), strict=True)))
-    objects = (dict(zip(NAMES, review, strict=True)) for review in reviews)
-    return "".join(json.dumps(fields) + "\n" for fields in objects).encode()
+    return as_file(kind, dict(zip(NAMES, zip(*reviews, strict=True), strict=True)))
 
 
 def decide(folder, **patterns):
@@ -65,13 +51,6 @@ def test_the_same_reviews_in_two_formats_are_refused(tmp_path, kind, suffix, cou
     assert decide(tmp_path, train="re*") == 1
     Path(other).unlink()
     assert decide(tmp_path) == 1
-
-
-@pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_two_names_of_one_file_are_refused(tmp_path, link):
-    link(write(tmp_path, "2019.csv", content("csv", rows(3))), tmp_path / "latest.csv")
-    with pytest.raises(InputError, match=r"2019\.csv and .*latest\.csv contain the same reviews"):
-        decide(tmp_path)
 
 
 def test_copies_in_another_order_are_refused(tmp_path):

@@ -42,8 +42,6 @@ def lines(folder, options=None):
 def test_the_format_the_columns_and_the_scale_are_shown(tmp_path, content, options, line):
     write(tmp_path, "file.txt", content)
     assert lines(tmp_path, options) == [line]
-    write(tmp_path, "another.txt", content)
-    assert lines(tmp_path, options) == [line]
 
 
 def test_files_that_are_read_in_different_ways_are_counted(tmp_path):

@@ -1,6 +1,5 @@
 """Detection of the format, the columns and the scale of the labels of a file."""
 
-import json
 import math
 from decimal import Decimal
 
@@ -11,11 +10,12 @@ from pipeline.config import load_config
 from preprocessing.reading import detect as detection
 from preprocessing.reading.columns import Columns, Layout
 from preprocessing.reading.formats import parquet as parquet_format
-from preprocessing.reading.labels import NEUTRAL, SCALES, LabelReader, canonical
+from preprocessing.reading.labels import NEUTRAL, SCALES, LabelReader
 from preprocessing.reading.records import ReadOptions, Rejected, Review
 from tests.preprocessing.reading.review_files import (
     ONE_TWO,
     ZERO_ONE,
+    as_file,
     csv_text,
     detect_format,
     got,
@@ -40,15 +40,6 @@ CONVENTIONS = [
     ("label", None, "text"),
     ("LABEL", "Title", "TEXT"),
 ]
-
-
-def as_file(kind, columns):
-    if kind == "parquet":
-        return parquet_bytes(columns)
-    rows = list(zip(*columns.values(), strict=True))
-    if kind == "csv":
-        return csv_text([list(columns), *rows]).encode()
-    return "\n".join(json.dumps(dict(zip(columns, row, strict=True))) for row in rows).encode()
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
@@ -150,26 +141,21 @@ def test_labels_that_fit_scales_with_opposite_meanings_are_refused(folder):
 
 
 def test_the_meaning_of_labels():
-    stars = [0, 0, NEUTRAL, 1, 1]
+    stars = LabelReader(Layout("csv", label_scale="1 to 5"))
     for spell in (int, float, str, lambda star: f" {star}.0 ", "{} out of 5 stars".format, Decimal):
-        reader = LabelReader(Layout("csv", label_scale="1 to 5"))
-        assert [reader.read(spell(star)) for star in range(1, 6)] == stars
-        assert reader.read(spell(0)) is None and reader.read(spell(6)) is None
+        assert [stars.read(spell(star)) for star in range(1, 6)] == [0, 0, NEUTRAL, 1, 1]
+        assert stars.read(spell(0)) is None and stars.read(spell(6)) is None
+    # The decimal comma of many countries.
+    assert (stars.read("5,0"), stars.read(True)) == (1, None)
     for scale in SCALES:
         reader = LabelReader(Layout("csv", label_scale=scale))
         words = ["Positive", "neg", "__label__pos", "neutral"]
         assert [reader.read(word) for word in words] == [1, 0, 1, NEUTRAL]
-        numbers = range(6)
-        assert [reader.read(f"__label__{n}") for n in numbers] == [reader.read(n) for n in numbers]
-        wrong = [None, "", "good", "__label__6", "nan", [], {}]
-        wrong += [math.nan, math.inf, 4.5, 10**30]
+        assert [reader.read(f"__label__{n}") for n in range(6)] == [*map(reader.read, range(6))]
+        wrong = [None, "", "good", "nan", [], {}, math.nan, math.inf, 4.5, 10**30]
         assert [reader.read(value) for value in wrong] == [None] * len(wrong)
-        # The lines of fastText are bytes.
-        assert canonical(b"__label__Pos") == "pos"
     assert LabelReader(Layout("csv", label_scale="0 and 1")).read(True) == 1
-    assert LabelReader(Layout("csv", label_scale="1 to 5")).read(True) is None
-    # The decimal comma of many countries, and half stars, which only a setting gives a meaning.
-    assert LabelReader(Layout("csv", label_scale="1 to 5")).read("5,0") == 1
+    # Half stars, which only a setting gives a meaning.
     halves = load_config(overrides=["data.labels={1.5: 0, 4.5: 1, no: 0, yes: 1}"]).data.labels
     reader = LabelReader(Layout("csv", label_map=halves))
     assert [reader.read(label) for label in (1.5, "4.5", "No", "yes")] == [0, 1, 0, 1]
@@ -207,25 +193,24 @@ def test_the_content_decides_before_the_name(folder, name, content, kind):
 
 
 @pytest.mark.parametrize(
-    ("content", "parts"),
+    ("format", "content", "parts"),
     [
-        (b"just some text\nand more\n", ["no known format", "data.format", "fasttext, csv"]),
-        (b"PAR1 and nothing more", ["Parquet", "damaged"]),
+        (
+            "auto",
+            b"just some text\nand more\n",
+            ["no known format", "data.format", "fasttext, csv"],
+        ),
+        ("auto", b"PAR1 and nothing more", ["Parquet", "damaged"]),
+        ("jsonl", b"a,b\n", ["data.columns"]),
+        ("csv", b"__label__1 x\n", ["data.columns"]),
+        ("parquet", b"a", ["Parquet", "data.format"]),
     ],
 )
-def test_files_of_no_known_format(folder, content, parts):
+def test_files_of_no_known_format_or_of_another_one(folder, format, content, parts):
     path = write(folder, "unknown", content)
     with pytest.raises(InputError) as error:
-        read(path)
+        read(path, ReadOptions(format=format))
     one_line(error, path, *parts)
-
-
-def test_files_that_contradict_the_options(folder):
-    for kind, content in (("jsonl", "a,b\n"), ("csv", "__label__1 x\n"), ("parquet", "a")):
-        path = write(folder, "other", content)
-        with pytest.raises(InputError) as error:
-            read(path, ReadOptions(format=kind))
-        one_line(error, path)
 
 
 def test_a_file_larger_than_its_head(folder, monkeypatch):

@@ -16,12 +16,12 @@ from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import (
     ONE_TWO,
     STARS,
+    as_file,
     csv_text,
     detect_format,
     got,
     labels_of,
     one_line,
-    parquet_bytes,
     read,
     reasons,
     write,
@@ -40,18 +40,13 @@ def fasttext(labels):
     return "".join(lines).encode()
 
 
-def content(kind, labels, words=""):
-    texts = [f"text {index} {words}" for index in range(len(labels))]
+def content(kind, labels):
+    texts = [f"text {index}" for index in range(len(labels))]
     if kind == "fasttext":
         return fasttext(labels)
-    if kind == "parquet":
-        return parquet_bytes({"label": labels, "text": texts}, row_group_size=100)
     if kind == "headerless":
         return csv_text(list(zip(labels, texts, strict=True))).encode()
-    if kind == "csv":
-        return csv_text([("label", "text"), *zip(labels, texts, strict=True)]).encode()
-    rows = [{"label": label, "text": text} for label, text in zip(labels, texts, strict=True)]
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+    return as_file(kind, {"label": labels, "text": texts})
 
 
 KINDS = pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl", "parquet"])

@@ -12,10 +12,10 @@ from preprocessing.reading import pieces
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.formats import fasttext
 from preprocessing.reading.labels import LabelReader
-from preprocessing.reading.lines import MAX_LINE_BYTES
+from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import ReadOptions, Rejected, Review
+from preprocessing.reading.records import LINE_TOO_LONG, ReadOptions, Rejected, Review, rejected
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
     ONE_TWO,
@@ -43,7 +43,9 @@ def expected(data):
     lines += [last] if last else []
     lines[:1] = [line.removeprefix(b"\xef\xbb\xbf") for line in lines[:1]]
     return [
-        fasttext._parse(number, line.removesuffix(b"\r"), labels)
+        rejected(number, LINE_TOO_LONG, TOO_LONG)
+        if len(line) > MAX_LINE_BYTES
+        else fasttext._parse(number, line.removesuffix(b"\r"), labels)
         for number, line in enumerate(lines, 1)
     ]
 
@@ -121,13 +123,15 @@ def test_a_block_that_starts_at_the_edge_of_two_pieces_is_in_one_of_them(folder)
     assert sum(batch.lines for piece in both for batch in read_batches(piece, POOL)) == 200
 
 
-@pytest.mark.parametrize(("where", "ending"), [(0, b"\n"), (20, b""), (8_999, b"\n"), (8_999, b"")])
-def test_an_overlong_line_in_a_file_in_pieces(folder, where, ending, monkeypatch):
+@pytest.mark.parametrize("suffix", ["", ".bz2"])
+@pytest.mark.parametrize(("where", "ending"), [(0, b"\n"), (20, b""), (2_999, b"\n"), (2_999, b"")])
+def test_an_overlong_line_in_a_file_in_pieces(folder, where, ending, suffix, monkeypatch):
     monkeypatch.setattr(pieces, "_PLAIN_BYTES", 150_000)
-    lines = numbered(9_000)
-    lines[where] = b"__label__1 " + b"x" * MAX_LINE_BYTES
+    lines = numbered(3_000)
+    lines[where] = b"__label__1 " + b"x" * 2 * MAX_LINE_BYTES
     data = b"\n".join(lines) + ending
-    assert read(write(folder, "long.txt", data), FASTTEXT) == expected(data)
+    path = write(folder, f"long{suffix}", COMPRESS[suffix](data))
+    assert read(path, FASTTEXT) == expected(data)
 
 
 def test_a_csv_file_of_several_batches(folder):

@@ -234,14 +234,7 @@ LINES = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "suffix"),
-    [
-        ("fasttext", ".bz2"),
-        ("fasttext", ".zst"),
-        ("jsonl", ".gz"),
-        ("csv", ".bz2"),
-        ("csv", ".zst"),
-    ],
+    ("kind", "suffix"), [("fasttext", ".bz2"), ("jsonl", ".gz"), ("csv", ".bz2"), ("csv", ".zst")]
 )
 def test_everything_before_the_damage_is_read(folder, kind, suffix):
     whole = read(write(folder, "whole", LINES[kind]))

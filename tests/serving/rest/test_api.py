@@ -174,7 +174,7 @@ def test_the_server_explains_the_first_words_of_a_long_review(server):
     assert sum("effect" in part for part in parts) == 49
 
 
-@pytest.mark.parametrize("document", [{}, {"text": 1}, {"text": " "}, {"text": "a" * 6000}])
+@pytest.mark.parametrize("document", [{}, {"text": " "}, {"text": "a" * 6000}])
 def test_wrong_explain_requests(server, document):
     assert server.post("/explain", document).status == 400
 

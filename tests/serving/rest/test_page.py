@@ -98,7 +98,13 @@ def test_a_review_is_answered_while_it_is_typed(page):
     assert page.text("problem") == ""
 
 
-def test_everything_works_by_keyboard(page):
+def test_everything_works_by_keyboard_and_has_names_for_a_screen_reader(page):
+    [field] = page.all("textarea")
+    assert field.accessible_name == "Reviews, one on each line"
+    names = [button.accessible_name for button in page.all("button")]
+    assert names == ["Insert two examples", "Clear"]
+    assert page.browser.find_element("id", "summary").aria_role == "status"
+    assert page.browser.find_element("id", "problem").aria_role == "alert"
     page.press(page.keys.TAB)
     assert page.focused() == "example"
     page.press(page.keys.ENTER)
@@ -110,22 +116,6 @@ def test_everything_works_by_keyboard(page):
     wait(lambda: not page.all("#answers > li"))
     assert page.focused() == "reviews"
     assert page.text("summary") == ""
-
-
-def test_a_screen_reader_finds_names_and_changes(page):
-    page.press("good")
-    wait(lambda: page.all("#answers table"))
-    [field] = page.all("textarea")
-    assert field.accessible_name == "Reviews, one on each line"
-    assert [button.accessible_name for button in page.all("button")] == [
-        "Insert two examples",
-        "Clear",
-    ]
-    assert page.browser.find_element("id", "summary").aria_role == "status"
-    assert page.browser.find_element("id", "problem").aria_role == "alert"
-    assert page.all("html")[0].get_attribute("lang") == "en"
-    assert [cell.get_attribute("scope") for cell in page.all("#answers th")] == ["col", "col"]
-    assert [one.tag_name for one in page.all("h1, h2")] == ["h1", "h2"]
 
 
 def fill(page, text):

@@ -1,12 +1,13 @@
-"""Synchronous processes end together."""
+"""Synchronous processes: they end together, and vote on SIGTERM."""
 
+import signal
 import time
 
 import pytest
 import tensorflow as tf
 
 from trainer_module.cluster import collective
-from trainer_module.cluster.collective import Collective
+from trainer_module.cluster.collective import Collective, PreemptionSync
 
 GONE = tf.errors.UnavailableError(None, None, "Collective ops is aborted by: Socket closed")
 
@@ -54,3 +55,83 @@ def test_a_long_wait_is_logged_with_the_processes_that_are_waited_for(monkeypatc
         pass
     time.sleep(0.05)
     assert caplog.text == ""
+
+
+class Alone:
+    """A stub for the Collective of the only process."""
+
+    needed = False
+
+
+class OfTwo:
+    """A stub for the Collective of two processes with equal step times."""
+
+    needed, processes = True, 2
+
+    def __init__(self):
+        self.other_requests = 0.0
+        self.votes = 0
+
+    def sum(self, here):
+        self.votes += 1
+        return here + tf.stack([self.other_requests, here[1]])
+
+    def wait_for_all(self):
+        raise tf.errors.UnavailableError(None, None, "Socket closed")
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    class Clock:
+        now = 0.0
+
+        def perf_counter(self):
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr(collective, "time", clock)
+    return clock
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        # About a second apart, but at most 16 steps.
+        ([0.25] * 11, [1, 5, 9]),
+        ([5.0] * 11, [*range(1, 12)]),
+        ([0.0001] * 40, [1, 17, 33]),
+        # A vote follows the time that a step takes now.
+        ([0.5, 0.5, 0.5, 2.0, 2.0, 2.0, 2.0], [1, 3, 5, 6, 7]),
+    ],
+)
+def test_votes_are_about_a_second_apart(clock, seconds, expected):
+    peer = OfTwo()
+    vote, seen = PreemptionSync(peer), []
+    for step, duration in enumerate(seconds, 1):
+        clock.now += duration
+        before = peer.votes
+        assert not vote.after_step()
+        if peer.votes > before:
+            seen.append(step)
+    assert seen == expected
+
+
+def test_sigterm_to_any_process_ends_them_all(clock):
+    peer = OfTwo()
+    vote = PreemptionSync(peer)
+    assert not vote.now()
+    peer.other_requests = 1.0
+    assert vote.now(), "the other process received SIGTERM"
+    peer.other_requests = 0.0
+    vote.request(signal.SIGTERM)
+    assert vote.now(), "this process received SIGTERM"
+    # The other process has ended, which is no error.
+    vote.wait_for_all()
+
+
+def test_a_single_process_ends_without_a_vote(clock):
+    vote = PreemptionSync(Alone())
+    assert not vote.after_step() and not vote.now()
+    vote.request(signal.SIGTERM)
+    assert vote.after_step() and vote.now()
+    vote.wait_for_all()

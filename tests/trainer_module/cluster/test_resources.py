@@ -29,11 +29,8 @@ def test_coordinator_and_parameter_servers_have_all_cores():
 @pytest.mark.parametrize(
     ("items", "count", "expected"),
     [
-        ("abcdef", 2, ["abc", "def"]),
         ("abcde", 2, ["ab", "cde"]),
-        ("abc", 3, ["a", "b", "c"]),
         ("ab", 3, ["a", "b", "a"]),
-        ("a", 2, ["a", "a"]),
     ],
 )
 def test_shares_are_neighbours_and_about_as_large(items, count, expected):
@@ -51,14 +48,10 @@ def gpus_of(counts):
     ("visible", "expected"),
     [
         (None, ["0,1,2", "3,4,5"]),
-        ("0,1,2,3", ["0,1", "2,3"]),
-        ("GPU-a1, GPU-b", ["GPU-a1", "GPU-b"]),
-        ("MIG-1,MIG-2", ["MIG-1", "MIG-2"]),
+        ("GPU-a1, MIG-b", ["GPU-a1", "MIG-b"]),
         ("3,4,5", ["3", "4"]),
-        ("0,1,-1,2", ["0", "1"]),
-        ("4,5,6", ["4", "5"]),
+        ("4,5,-1,2", ["4", "5"]),
         ("", ["", ""]),
-        ("-1", ["-1", "-1"]),
         ("7,8", ["7,8", "7,8"]),
     ],
 )
@@ -77,13 +70,10 @@ def test_coordinator_and_parameter_servers_get_no_gpu(gpus, monkeypatch):
 
 
 @pytest.mark.parametrize("nvidia_smi", ["echo no driver; exit 9", "echo no driver", "exec /none"])
-@pytest.mark.parametrize("visible", [None, "0"])
-def test_without_a_driver_there_is_no_gpu(gpus, monkeypatch, nvidia_smi, visible):
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    if visible:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+def test_without_a_driver_there_is_no_gpu(gpus, monkeypatch, nvidia_smi):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     gpus.write_text(f"#!/bin/sh\n{nvidia_smi}\n")
-    assert list(gpus_of({"worker": 2}).values()) == [visible, visible]
+    assert list(gpus_of({"worker": 2}).values()) == ["0", "0"]
 
 
 def test_more_workers_than_gpus_is_a_wrong_setting(gpus, scripted, monkeypatch):
@@ -106,7 +96,6 @@ def test_no_other_process_can_listen_on_the_port_of_a_process():
 @pytest.mark.parametrize(
     ("devices", "gpus", "strategy"),
     [
-        (None, 0, "one_device"),
         (None, 1, "one_device"),
         (None, 2, "mirrored"),
         (2, 0, "mirrored"),

@@ -17,7 +17,7 @@ def dataset(context=None):
     return without_autotune(numbers.batch(8).prefetch(tf.data.AUTOTUNE))
 mirrored = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
 iterators = []
-for _ in range(20):
+for _ in range(10):
     iterators += [iter(dataset()), iter(mirrored.distribute_datasets_from_function(dataset))]
 for iterator in iterators:
     next(iterator)

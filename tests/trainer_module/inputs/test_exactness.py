@@ -7,7 +7,6 @@ import pytest
 
 from preprocessing import features
 from preprocessing.settings import Transform
-from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import (
     FILES,
     TRANSFORM,
@@ -24,12 +23,13 @@ from trainer_module.inputs.dataset import BatchSpec, Split, make_dataset
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "training",
     [
-        exhaustive({"loop": "custom", "jit_compile": True}),
-        exhaustive({"strategy": "multi_worker_mirrored", "workers": 2}),
-        exhaustive({"strategy": "parameter_server", "workers": 2}),
+        {"loop": "custom", "jit_compile": True},
+        {"strategy": "multi_worker_mirrored", "workers": 2},
+        {"strategy": "parameter_server", "workers": 2},
     ],
     ids=lambda training: "-".join(str(value) for value in training.values()),
 )
@@ -45,7 +45,7 @@ import json, os, sys
 import tensorflow as tf
 from trainer_module.cluster.tf_config import Cluster
 
-replicas, interrupted_after = map(int, sys.argv[2:])
+REPLICAS, INTERRUPTED_AFTER = 2, 3
 cluster = Cluster.from_environ(os.environ)
 if cluster.serves:
     tf.distribute.Server(
@@ -54,7 +54,7 @@ if cluster.serves:
         task_index=cluster.task_index,
         protocol='grpc',
         config=tf.compat.v1.ConfigProto(
-            device_count={'CPU': replicas}, inter_op_parallelism_threads=4
+            device_count={'CPU': REPLICAS}, inter_op_parallelism_threads=4
         ),
     ).join()
 
@@ -68,10 +68,9 @@ from trainer_module.training import build_model
 
 job = TrainingJob.model_validate_json(sys.argv[1])
 strategy, _ = make_strategy(job.training, cluster)
-if replicas > 1:
-    # As if each worker had several GPUs, with CPU devices in their place.
-    strategy.extended._num_gpus_per_worker = replicas
-    type(strategy.extended).worker_devices = [f'/device:CPU:{i}' for i in range(replicas)]
+# As if each worker had several GPUs, with CPU devices in their place.
+strategy.extended._num_gpus_per_worker = REPLICAS
+type(strategy.extended).worker_devices = [f'/device:CPU:{i}' for i in range(REPLICAS)]
 collective = Collective(strategy, cluster)
 inputs = Inputs(job, ('ngrams',), strategy, collective)
 model = build_model(job, inputs, strategy, WarmUp(0.1, 0, 1, False))
@@ -83,26 +82,20 @@ def step(sent):
     return {**model.train_sums(data), 'seen': tf.cast(seen, tf.float32)}
 
 steps = CoordinatorSteps(step, strategy, cluster.workers)
-steps(iter(inputs.train_dataset(0)), interrupted_after)
-steps(iter(inputs.train_dataset(interrupted_after)), inputs.steps - interrupted_after)
+steps(iter(inputs.train_dataset(0)), INTERRUPTED_AFTER)
+steps(iter(inputs.train_dataset(INTERRUPTED_AFTER)), inputs.steps - INTERRUPTED_AFTER)
 totals = {name: values.tolist() for name, values in steps.totals().items()}
 print('RESULT', json.dumps([inputs.steps, totals]))
 """
 
 
-@pytest.mark.parametrize(
-    ("replicas", "interrupted_after", "steps"), [exhaustive(1, 5, 16), (2, 3, 8)]
-)
-def test_workers_beside_parameter_servers_read_each_example_once_in_an_epoch(
-    prepared, tmp_path, replicas, interrupted_after, steps
-):
+def test_workers_beside_parameter_servers_read_each_example_once_in_an_epoch(prepared, tmp_path):
     """Checked by the occurrences of each n-gram; every review has n-grams of its own."""
     job = make_job(prepared, tmp_path, strategy="parameter_server", workers=2)
     counts = {"chief": 1, "worker": 2, "ps": 1}
-    arguments = job.model_dump_json(), str(replicas), str(interrupted_after)
-    [chief] = run_workers(COUNT, counts, *arguments)
+    [chief] = run_workers(COUNT, counts, job.model_dump_json())
     taken, totals = result(*chief)
-    assert taken == steps
+    assert taken == 8
     assert totals["loss"][1] == sum(FILES["train"])
     assert totals["seen"] == occurrences(prepared).tolist()
 
@@ -135,6 +128,7 @@ os._exit(code)
 """
 
 
+@pytest.mark.exhaustive
 def test_a_resumed_training_under_parameter_servers_equals_an_uninterrupted_one(
     prepared, trained, tmp_path
 ):

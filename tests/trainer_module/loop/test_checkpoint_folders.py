@@ -138,20 +138,6 @@ def test_the_next_execution_resumes_and_removes_all_checkpoints(execution, log):
     assert list(execution.checkpoints.iterdir()) == []
 
 
-@pytest.mark.slow
-@pytest.mark.exhaustive
-def test_two_executions_at_the_same_time_both_succeed(execution):
-    both = [execution.job(), execution.job()]
-    code = "import sys; from trainer_module import task; sys.exit(task.main(sys.argv[1:]))"
-    processes = []
-    for number, job in enumerate(both):
-        file = execution.folder / f"{number}.json"
-        file.write_text(job.model_dump_json())
-        processes.append(subprocess.Popen([sys.executable, "-c", code, str(file)]))
-    assert [process.wait(400) for process in processes] == [0, 0]
-    assert all(tf.io.gfile.exists(job.serving_model_dir) for job in both)
-
-
 def make_older(path, seconds):
     then = path.stat().st_mtime - seconds
     os.utime(path, (then, then))

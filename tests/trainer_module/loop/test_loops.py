@@ -113,10 +113,10 @@ def check_evaluation(logs):
 
 @pytest.mark.parametrize(
     ("loop", "first_step"),
-    [*(("custom", step) for step in range(STEPS * EPOCHS + 1)), ("fit", 0), ("fit", 3), ("fit", 5)],
+    [("custom", 0), ("custom", 4), ("custom", 9), ("fit", 0), ("fit", 3), ("fit", 5)],
 )
 def test_a_training_takes_the_steps_that_are_left(loop, first_step):
-    seen = run(loop, first_step, State(epochs=first_step // STEPS))
+    seen = run(loop, first_step, State(history=[{}] * (first_step // STEPS)))
     events = []
     for epoch in range(first_step // STEPS, EPOCHS):
         numbers = range(max(first_step, epoch * STEPS), (epoch + 1) * STEPS)
@@ -127,11 +127,12 @@ def test_a_training_takes_the_steps_that_are_left(loop, first_step):
     assert seen.events == events
 
 
-@each_loop
-@pytest.mark.parametrize(("first_step", "evaluated"), [(3, 0), (9, 2)])
+@pytest.mark.parametrize(
+    ("loop", "first_step", "evaluated"), [("custom", 3, 0), ("custom", 9, 2), ("fit", 3, 0)]
+)
 def test_an_interrupted_evaluation_comes_first(loop, first_step, evaluated):
     trained = {"loss": 7.0, "accuracy": 0.25}
-    state = State(epochs=evaluated, trained=trained)
+    state = State(history=[{}] * evaluated, trained=trained)
     seen = run(loop, first_step, state)
     # No step precedes the evaluation, and its epoch does not begin again.
     assert seen.events[: EVAL_STEPS + 2] == evaluation(evaluated)
@@ -142,15 +143,14 @@ def test_an_interrupted_evaluation_comes_first(loop, first_step, evaluated):
     check_evaluation(first)
 
 
-@each_loop
-@pytest.mark.parametrize(("first_step", "evaluated"), [(4, 1), (6, 1)])
+@pytest.mark.parametrize(("loop", "first_step", "evaluated"), [("custom", 4, 1), ("fit", 6, 1)])
 def test_a_stop_after_an_epoch_is_the_end(loop, first_step, evaluated):
     """Here after an interrupted epoch, or an interrupted evaluation."""
-    seen = run(loop, first_step, State(epochs=evaluated), stop_after=1)
+    seen = run(loop, first_step, State(history=[{}] * evaluated), stop_after=1)
     assert list(seen.epochs)[-1] == 1
     assert seen.of("step") == list(range(first_step + 1, 2 * STEPS + 1))
     # Nor does a training that is resumed after it take more steps.
-    assert run(loop, 2 * STEPS, State(epochs=2, stopped=True)).events == []
+    assert run(loop, 2 * STEPS, State(history=[{}] * 2, stopped=True)).events == []
 
 
 @each_loop

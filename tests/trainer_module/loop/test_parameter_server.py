@@ -97,9 +97,7 @@ def test_the_loss_is_that_of_the_last_step_that_is_done(steps, clock):
     assert means[-1]["accuracy"] == 1.0
 
 
-@pytest.mark.parametrize(
-    ("seconds", "most"), [(10.0, 2 * WORKERS), (0.1, 10), (0.001, 8 * WORKERS)]
-)
+@pytest.mark.parametrize(("seconds", "most"), [(10.0, 2 * WORKERS), (0.1, 10)])
 def test_two_to_eight_steps_per_worker_are_queued(steps, clock, monkeypatch, seconds, most):
     original = steps._collect
 
@@ -120,11 +118,10 @@ def test_of_cancelled_steps_the_original_error_comes_first(steps):
     assert steps._coordinator.joined
 
 
-@pytest.mark.parametrize("error", [tf.errors.UnavailableError, tf.errors.InvalidArgumentError])
-def test_a_step_whose_result_is_lost_with_its_worker_is_repeated(steps, error):
+def test_a_step_whose_result_is_lost_with_its_worker_is_repeated(steps):
     """The worker ends between the step and the copy of its result to the coordinator."""
     steps(numbers(), 3)
-    steps._coordinator.lost = error(None, None, "from /job:worker/replica:0/task:0")
+    steps._coordinator.lost = tf.errors.UnavailableError(None, None, "from /job:worker")
     assert steps.totals()["accuracy"].tolist() == [0 + 1 + 2, 6.0]
     assert steps._coordinator.waiting == 0
 

@@ -29,3 +29,16 @@ def test_a_cosine_falls_to_its_end_at_the_last_step_and_stays_there():
     expected = {4: 0.4, 8: quarter, 12: (0.4 + low) / 2, 20: low, 25: low}
     assert {step: float(made(step)) for step in expected} == pytest.approx(expected)
     assert FINAL_FRACTION == 0.3, "docs/explanation/training.md has this number"
+
+
+@pytest.mark.parametrize(
+    ("scaling", "expected"), [("linear", 0.1), ("square_root", 0.2), ("none", 0.4)]
+)
+def test_the_rate_is_scaled_with_the_global_batch(scaling, expected):
+    settings = {"learning_rate_scaling": scaling, "schedule": "constant", "warmup": 0.0}
+    for training, own in (
+        (Training(learning_rate=0.4, **settings), 9.0),
+        (Training(**settings), 0.4),
+    ):
+        made = make_schedule(training, own, BATCH // 4, 20)
+        assert float(made(0)) == pytest.approx(expected)

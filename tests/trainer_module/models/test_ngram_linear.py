@@ -93,23 +93,6 @@ def test_the_sum_is_divided_by_a_power_of_the_length(length_power, logits):
         assert model({features.NGRAMS: inputs}).numpy().ravel() == pytest.approx(logits, abs=0.1)
 
 
-@pytest.mark.slow
-def test_a_static_train_step_compiles_with_xla_and_equals_the_ragged_one():
-    ids, labels = reviews(40)
-    ragged = compiled(build())
-    static = compiled(build(static_shapes=True), jit_compile=True)
-    for model, inputs in ((ragged, ids), (static, padded(ids))):
-        batch = {features.NGRAMS: inputs}
-        adapt(model, ids, labels)
-        data = tf.data.Dataset.from_tensors((batch, labels))
-        model.fit(data, epochs=4, verbose=0)
-    assert np.ptp(bag(ragged).table.numpy()) > 0.1
-    np.testing.assert_allclose(bag(static).table, bag(ragged).table, atol=1e-5)
-    np.testing.assert_allclose(
-        static({features.NGRAMS: padded(ids)}), ragged({features.NGRAMS: ids}), atol=1e-5
-    )
-
-
 @pytest.mark.parametrize("static_shapes", [False, True])
 def test_a_compressed_model_has_a_byte_for_each_weight_and_almost_the_same_answers(static_shapes):
     model = build(length_power=0.0, static_shapes=static_shapes)
@@ -135,13 +118,6 @@ def test_each_weight_gets_its_nearest_level(values):
     np.testing.assert_allclose(np.abs(values - found), nearest, rtol=1e-3, atol=1e-3)
 
 
-def test_the_error_of_compressed_weights_is_a_hundredth_of_their_spread():
-    values = np.random.default_rng(1).laplace(size=100_000)
-    fitted = ngram_linear.fit_levels(values)
-    error = values - fitted[ngram_linear.nearest_levels(values, fitted)]
-    assert error.std() < 0.02 * values.std()
-
-
 @pytest.mark.parametrize("static_shapes", [False, True])
 def test_a_batch_without_examples_changes_no_weight(static_shapes):
     ids, labels = reviews(40)
@@ -154,8 +130,8 @@ def test_a_batch_without_examples_changes_no_weight(static_shapes):
         np.testing.assert_array_equal(new, old)
 
 
-@pytest.mark.parametrize("batch_size", [512, 4096])
-def test_an_ngram_that_is_read_once_learns_a_good_part_of_the_learning_rate(batch_size):
+def test_an_ngram_that_is_read_once_learns_a_good_part_of_the_learning_rate():
+    batch_size = 4096
     model = compiled(build(length_power=0.0), learning_rate=0.1)
     lengths = [1] + [0] * (batch_size - 1)
     ids = tf.RaggedTensor.from_row_lengths(tf.constant([7], tf.int64), lengths)
