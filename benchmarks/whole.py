@@ -35,10 +35,7 @@ from core.overrides import OPTION
 _PRESET = "amazon"
 _SHORTEST = 0.5
 """Seconds. A component that takes less does not read the reviews."""
-_LIMITS = {
-    "ReviewExampleGen": ("decompress", "write"),
-    "Transform": ("read", "hash"),
-}
+_LIMITS = {"ReviewExampleGen": ("decompress", "write"), "Transform": ("read", "hash")}
 """The steps of `machine_limits` that a component cannot do without."""
 
 

@@ -1,7 +1,9 @@
 """Requests that a server must survive: too large, too slow, too many, and wrong in every way."""
 
 import json
+import shutil
 import socket
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -104,6 +106,31 @@ def test_what_is_not_http_gets_400(server, sent):
 
 TEXT = b'{"signature_name": "predict_text", "instances": ["good"]}'
 ANSWER = b'{"predictions":[{"label":1,"probability":0.9}]}'
+
+
+JAVA = """
+import java.net.URI;
+import java.net.http.*;
+public class Post {
+  public static void main(String[] words) throws Exception {
+    var body = HttpRequest.BodyPublishers.ofString(words[1]);
+    var request = HttpRequest.newBuilder(URI.create(words[0])).POST(body).build();
+    var answer = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
+    System.out.println(answer.statusCode() + answer.body());
+  }
+}
+"""
+
+
+def test_the_default_client_of_java_is_answered(server, tmp_path):
+    """It offers HTTP/2 with its first request."""
+    if not shutil.which("java"):
+        pytest.skip("java is not installed")
+    (tmp_path / "Post.java").write_text(JAVA)
+    url = f"http://127.0.0.1:{server.port}{PREDICT}"
+    command = ["java", str(tmp_path / "Post.java"), url, TEXT.decode()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "200" + ANSWER.decode()
 
 
 def test_an_offer_of_http_2_that_is_cut_anywhere_does_not_lose_the_body(server):
