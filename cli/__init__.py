@@ -1,1 +1,1 @@
-"""The `amazon-reviews` command, one module for each of its commands."""
+"""The `amazon-reviews` command; the module of a command is imported when it is called."""

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import apache_beam as beam
-from apache_beam.transforms.window import GlobalWindows
-from apache_beam.utils.windowed_value import WindowedValue
 from tfx.dsl.components.base import base_beam_executor
 from tfx.dsl.io import fileio
 
 from core.local_beam import make_pipeline
 
-_AT_ONCE = 2
 _FILES_PER_UNIT = 8
 _RESULTS = "done.json"
+Item = TypeVar("Item")
 
 
 class LocalBeamExecutor(base_beam_executor.BaseBeamExecutor):
@@ -34,37 +30,10 @@ class LocalBeamExecutor(base_beam_executor.BaseBeamExecutor):
         return make_pipeline(self._beam_pipeline_args)
 
 
-class OverlappingDoFn(beam.DoFn):
-    """A DoFn that works on two elements of a bundle at a time; a subclass defines `result`.
-
-    It is for units of work that take seconds: at the beginning and at the end of a unit only one
-    thread works, and meanwhile another unit keeps the other cores busy. Elements must be in the
-    global window.
-    """
-
-    def result(self, element: Any) -> Any:
-        """Return the only output of an element; this is called in several threads."""
-        raise NotImplementedError
-
-    def start_bundle(self) -> None:
-        self._pool = ThreadPoolExecutor(_AT_ONCE)
-        self._running: deque[Future[Any]] = deque()
-
-    def process(self, element: Any) -> Iterator[Any]:
-        self._running.append(self._pool.submit(self.result, element))
-        if len(self._running) == _AT_ONCE:
-            yield self._running.popleft().result()
-
-    def finish_bundle(self) -> Iterator[WindowedValue]:
-        with self._pool:
-            for running in self._running:
-                yield GlobalWindows.windowed_value(running.result())
-
-
-def units_of(files: Sequence[str]) -> list[Sequence[str]]:
-    """Divide files into units of work."""
-    count = -(-len(files) // _FILES_PER_UNIT)
-    return [files[number::count] for number in range(count)]
+def units_of(items: Sequence[Item], size: int = _FILES_PER_UNIT) -> list[Sequence[Item]]:
+    """Divide files, or other items, into units of work of at most this size."""
+    count = -(-len(items) // size)
+    return [items[number::count] for number in range(count)]
 
 
 def write_results(pipeline: beam.Pipeline, results: beam.PCollection, folder: str) -> None:

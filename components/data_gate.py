@@ -12,6 +12,7 @@ from tfx.dsl.component.experimental.decorators import component
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 from tfx.types.standard_artifacts import ExampleAnomalies, ExampleStatistics
+from tfx.utils import io_utils
 
 from components.artifacts import CheckedData
 from core.errors import InputError
@@ -38,10 +39,7 @@ def DataGate(
     """
     splits = artifact_utils.decode_split_names(anomalies.split_names)
     if not splits:
-        raise InputError(
-            f"{anomalies.uri} names no split, so the data cannot be checked; delete this folder "
-            "and run again"
-        )
+        raise InputError(f"{anomalies.uri} names no split, so the data cannot be checked")
     found = []
     for split in splits:
         found += read_anomalies(anomalies.uri, split)
@@ -50,30 +48,26 @@ def DataGate(
             found.append(f"{split}: every review is {classes[0]}")
     if found:
         raise InputError("the data does not fit the schema: " + "; ".join(found))
-    fileio.makedirs(checked.uri)
-    with fileio.open(os.path.join(checked.uri, "checked.json"), "w") as file:
-        file.write(json.dumps({"splits": splits, "anomalies": 0}))
+    record = json.dumps({"splits": splits, "anomalies": 0})
+    io_utils.write_string_file(os.path.join(checked.uri, "checked.json"), record)
 
 
 def class_counts(uri: str, split: str) -> dict[str, float]:
     """Return class -> its number in the output `statistics` of StatisticsGen; 0 without any."""
-    counts = dict.fromkeys(features.CLASSES, 0.0)
     path = os.path.join(uri, f"Split-{split}", "FeatureStats.pb")
-    if not fileio.exists(path):
-        return counts
-    with fileio.open(path, "rb") as file:
-        message = statistics_pb2.DatasetFeatureStatisticsList.FromString(file.read())
-    labels = [
-        feature
-        for dataset in message.datasets
+    found = statistics_pb2.DatasetFeatureStatisticsList()
+    if fileio.exists(path):
+        with fileio.open(path, "rb") as file:
+            found.ParseFromString(file.read())
+    counts = {
+        bucket.label: bucket.sample_count
+        for dataset in found.datasets
         for feature in dataset.features
         if features.LABEL in feature.path.step
-    ]
-    for bucket in (each for label in labels for each in label.string_stats.rank_histogram.buckets):
-        # An anomaly names any other label.
-        if bucket.label in ("0", "1"):
-            counts[features.CLASSES[int(bucket.label)]] += bucket.sample_count
-    return counts
+        for bucket in feature.string_stats.rank_histogram.buckets
+    }
+    # An anomaly names any other label.
+    return {name: counts.get(str(label), 0.0) for label, name in enumerate(features.CLASSES)}
 
 
 def read_anomalies(uri: str, split: str) -> list[str]:

@@ -6,27 +6,20 @@ container, and an edited file with the same path would be a cache hit.
 `@component` reads the annotations, which `from __future__ import annotations` would make strings.
 """
 
-import hashlib
 import os
 from pathlib import Path
 
-from absl import logging
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx.components.schema_gen.executor import DEFAULT_FILE_NAME
 from tfx.dsl.component.experimental.annotations import OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
-from tfx.dsl.io import fileio
 from tfx.types import Artifact
 from tfx.types.standard_artifacts import Schema
 from tfx.utils import io_utils
 
 import preprocessing
 
-_FILE = Path(preprocessing.__file__).parent / "schema" / "schema.pbtxt"
-
-
-def schema_fingerprint() -> str:
-    return hashlib.sha256(_FILE.read_bytes()).hexdigest()[:16]
+SCHEMA = (Path(preprocessing.__file__).parent / "schema" / "schema.pbtxt").read_text()
 
 
 def read_schema(artifacts: list[Artifact]) -> schema_pb2.Schema:
@@ -36,16 +29,11 @@ def read_schema(artifacts: list[Artifact]) -> schema_pb2.Schema:
 
 
 @component
-def SchemaGen(schema: OutputArtifact[Schema], fingerprint: Parameter[str]) -> None:
+def SchemaGen(schema: OutputArtifact[Schema], text: Parameter[str]) -> None:
     """The schema of reviews -> `schema`.
 
     Args:
-      schema: the schema of this installation.
-      fingerprint: `schema_fingerprint()`, by which another schema is no cache hit.
+      schema: the schema.
+      text: its text, which is therefore a part of the cache key.
     """
-    if fingerprint != schema_fingerprint():
-        # The image is older or newer than the checkout that compiled the pipeline.
-        logging.warning("The schema in this image differs from that of the compiled pipeline")
-    fileio.makedirs(schema.uri)
-    with fileio.open(os.path.join(schema.uri, DEFAULT_FILE_NAME), "wb") as file:
-        file.write(_FILE.read_bytes())
+    io_utils.write_string_file(os.path.join(schema.uri, DEFAULT_FILE_NAME), text)

@@ -36,12 +36,10 @@ from tfx.types.standard_component_specs import (
 from tfx.utils import io_utils, json_utils
 from tfx_bsl.coders import example_coder
 
-from components import tfrecords
 from components.beam import LocalBeamExecutor
 from components.examples import example_files, read
 from components.schema_gen import read_schema
-from core.files import damage_named
-from preprocessing.reading.files import file_size
+from trainer_module.inputs.stored import count_examples
 
 MAX_EXAMPLES_KEY = "max_examples"
 _BATCH = 8192
@@ -67,16 +65,20 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
         options.schema = read_schema(input_dict[SCHEMA_KEY])
         statistics.split_names, statistics.span = examples.split_names, examples.span
         rates = {}
-        for name in artifact_utils.decode_split_names(examples.split_names):
-            split = _Split(artifact_utils.get_split_uri([examples], name), options.schema)
-            rates[name] = split.rate(max_examples)
-            result = _statistics_of(split.batches(rates[name]), options)
-            if rates[name] < 1 and _has_anomalies(result, options.schema):
+        for split in artifact_utils.decode_split_names(examples.split_names):
+            files = example_files(artifact_utils.get_split_uri([examples], split))
+            rate = min(1.0, max_examples / max(1, sum(count_examples(files))))
+            result = _statistics_of(_batches(files, options.schema, rate), options)
+            anomalies = tfdv.validate_statistics(result, options.schema)
+            if rate < 1 and (anomalies.anomaly_info or anomalies.HasField("dataset_anomaly_info")):
                 # A sample may lack a rare class.
-                logging.info("The sample of %s does not fit the schema: reading all Examples", name)
-                rates[name] = 1.0
-                result = _statistics_of(split.batches(1.0), options)
-            folder = artifact_utils.get_split_uri([statistics], name)
+                logging.info(
+                    "The sample of %s does not fit the schema: reading all Examples", split
+                )
+                rate = 1.0
+                result = _statistics_of(_batches(files, options.schema, rate), options)
+            rates[split] = rate
+            folder = artifact_utils.get_split_uri([statistics], split)
             path = os.path.join(folder, tfx_executor.DEFAULT_FILE_NAME)
             io_utils.write_bytes_file(path, result.SerializeToString())
         statistics.set_json_value_custom_property(
@@ -84,55 +86,31 @@ class Executor(LocalBeamExecutor, tfx_executor.Executor):
         )
 
 
-class _Split:
-    """The files of a split; `schema` has the features to decode."""
+def _batches(files: list[str], schema: schema_pb2.Schema, rate: float) -> Iterator[pa.RecordBatch]:
+    """Yield a fraction of the Examples of every file, always the same ones, as `schema` decodes."""
 
-    def __init__(self, folder: str, schema: schema_pb2.Schema):
-        self._files = example_files(folder)
-        self._schema = schema
+    def sample_of(place: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
+        def chosen(index: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
+            chance = tf.random.stateless_uniform(tf.shape(batch), seed=tf.stack([place, index]))
+            return tf.boolean_mask(batch, chance < rate)
 
-    def rate(self, max_examples: int) -> float:
-        """Return the fraction of about `max_examples` Examples, from 0.0 to 1.0."""
-        sizes = {file: file_size(file) for file in self._files}
-        largest = max(self._files, key=lambda file: sizes[file])
-        with damage_named([largest]):
-            examples = tfrecords.records_per_byte(largest) * sum(sizes.values())
-        return min(1.0, max_examples / max(1.0, examples))
+        records = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_BATCH)
+        return records.enumerate().map(chosen) if rate < 1 else records
 
-    def batches(self, rate: float) -> Iterator[pa.RecordBatch]:
-        """Yield this fraction of the Examples of every file; each call yields the same ones."""
-        decoder = example_coder.ExamplesToRecordBatchDecoder(self._schema.SerializeToString())
-        yield decoder.DecodeBatch([])
-        files = tf.data.Dataset.from_tensor_slices(self._files).enumerate()
-        chosen = files.interleave(
-            lambda place, file: _sample(_records(file), place, rate),
+    decoder = example_coder.ExamplesToRecordBatchDecoder(schema.SerializeToString())
+    yield decoder.DecodeBatch([])
+    samples = (
+        tf.data.Dataset.from_tensor_slices(files)
+        .enumerate()
+        .interleave(
+            sample_of,
             cycle_length=_FILES_AT_ONCE,
             num_parallel_calls=_FILES_AT_ONCE,
             deterministic=True,
         )
-        for batch in read(chosen.rebatch(_BATCH).prefetch(2), self._files):
-            yield decoder.DecodeBatch(batch.numpy())
-
-
-def _records(file: Any) -> tf.data.Dataset:
-    return tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_BATCH)
-
-
-def _sample(batches: tf.data.Dataset, place: tf.Tensor, rate: float) -> tf.data.Dataset:
-    """Return a random sample of the records of the file number `place`, in batches."""
-    if rate == 1.0:
-        return batches
-
-    def chosen(index: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-        chance = tf.random.stateless_uniform(tf.shape(batch), seed=tf.stack([place, index]))
-        return tf.boolean_mask(batch, chance < rate)
-
-    return batches.enumerate().map(chosen)
-
-
-def _has_anomalies(statistics: Any, schema: schema_pb2.Schema) -> bool:
-    anomalies = tfdv.validate_statistics(statistics, schema)
-    return bool(anomalies.anomaly_info) or anomalies.HasField("dataset_anomaly_info")
+    )
+    for batch in read(samples.rebatch(_BATCH).prefetch(2), files):
+        yield decoder.DecodeBatch(batch.numpy())
 
 
 def _statistics_of(

@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 
 import google_crc32c
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
+from tfx import types
+from tfx.components.util import examples_utils
 from tfx.dsl.io import fileio
+from tfx.proto import example_gen_pb2
+from tfx.types import artifact_utils
+
+from trainer_module.inputs import stored
 
 TEXT_LEVEL = 1
 """Compression level for text: four times as fast as the default, with files a quarter larger."""
@@ -23,15 +29,17 @@ ID_LEVEL = 0
 long as all other work."""
 _GZIP = 31  # zlib's window bits for a gzip header and the largest window
 _BUFFER = 1 << 20
-_BEGINNING = 4 << 20
 _CRC_DELTA = 0xA282EAD8
 
 
 class ShardWriter:
-    """One TFRecord file; the threads of `pool` compress and write one buffer after the other."""
+    """One TFRecord file; the threads of `pool` compress and write one buffer after the other.
+
+    `count` is the number of records.
+    """
 
     def __init__(self, path: str, level: int, pool: ThreadPoolExecutor):
-        self.path = path
+        self.path, self.count = path, 0
         self._pool = pool
         self._deflate = zlib.compressobj(level, zlib.DEFLATED, _GZIP)
         self._file = FileSystems.create(
@@ -41,7 +49,8 @@ class ShardWriter:
         self._size = 0
         self._running: Future[None] | None = None
 
-    def write(self, records: Iterable[bytes]) -> None:
+    def write(self, records: Sequence[bytes]) -> None:
+        self.count += len(records)
         parts, size = self._parts, self._size
         for record in records:
             crc = google_crc32c.value(record)
@@ -81,38 +90,36 @@ def _header(length: int) -> bytes:
     return size + masked.to_bytes(4, "little")
 
 
-def records_per_byte(path: str) -> float:
-    """Return the records per compressed byte in the first 4 MiB of a file."""
-    with fileio.open(path, "rb") as file:
-        compressed = file.read(_BEGINNING)
-    data = zlib.decompressobj(_GZIP).decompress(compressed)
-    records = end = 0
-    # A length of 8 bytes, its checksum of 4, the record, its checksum of 4.
-    while end < len(data):
-        end += 16 + int.from_bytes(data[end : end + 8], "little")
-        records += 1
-    return records / len(compressed)
-
-
 def cores() -> int:
     """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
-def publish(folder: str, prefix: str, paths: Sequence[str]) -> list[str]:
-    """Move closed files, in this order, to a split's folder under the names that TFX uses.
+def publish(
+    examples: types.Artifact, prefix: str, shards: Mapping[str, Sequence[tuple[str, int]]]
+) -> None:
+    """Move closed files to the splits of an artifact under the names that TFX uses.
 
     A split without files gets one empty file, because later components require a file.
 
-    Returns:
-      The new paths, in the same order; [] without files.
+    Args:
+      examples: the artifact, to which this function also writes the numbers of Examples.
+      prefix: the beginning of the names.
+      shards: split -> its files, each with its number of Examples.
     """
-    fileio.makedirs(folder)
-    total = max(len(paths), 1)
-    targets = [f"{folder}/{prefix}-{index:05d}-of-{total:05d}.gz" for index in range(total)]
-    if paths:
-        FileSystems.rename(list(paths), targets)
-        return targets
-    with ThreadPoolExecutor(1) as pool:
-        ShardWriter(targets[0], TEXT_LEVEL, pool).close()
-    return []
+    examples.split_names = artifact_utils.encode_split_names(list(shards))
+    examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
+    examples_utils.set_file_format(examples, "tfrecords_gzip")
+    counts: dict[str, int] = {}
+    for split, files in shards.items():
+        fileio.makedirs(artifact_utils.get_split_uri([examples], split))
+        total = max(len(files), 1)
+        names = [f"Split-{split}/{prefix}-{n:05d}-of-{total:05d}.gz" for n in range(total)]
+        targets = [f"{examples.uri}/{name}" for name in names]
+        if files:
+            FileSystems.rename([path for path, _ in files], targets)
+        else:
+            with ThreadPoolExecutor(1) as pool:
+                ShardWriter(targets[0], TEXT_LEVEL, pool).close()
+        counts.update(zip(names, (count for _, count in files), strict=False))
+    stored.write_example_counts(examples.uri, counts)

@@ -8,22 +8,20 @@ from typing import Any
 from tfx import types
 from tfx.components.trainer.executor import GenericExecutor
 from tfx.dsl.components.base import base_component, executor_spec
-from tfx.orchestration.data_types import RuntimeParameter
-from tfx.proto import trainer_pb2
-from tfx.types import BaseChannel, standard_artifacts, standard_component_specs
+from tfx.types import standard_artifacts
+from tfx.types import standard_component_specs as specs
 from tfx.types.component_spec import ExecutionParameter
+from tfx.types.standard_component_specs import BASE_MODEL_KEY, CUSTOM_CONFIG_KEY
 from tfx.utils import json_utils
 
 from components.baseline import existing_model
 from core.errors import InputError
 from core.settings import with_parameters
 from trainer_module.cluster.resources import count_processes
-from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
 from trainer_module.settings import Training
 
 EPOCHS_KEY = "epochs"
 STRATEGY_KEY = "strategy"
-_NAMES = {CHIEF: "chief", WORKER: "worker", PS: "parameter server"}
 
 
 class Executor(GenericExecutor):
@@ -35,23 +33,20 @@ class Executor(GenericExecutor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        super().Do(
-            existing_model(input_dict, standard_component_specs.BASE_MODEL_KEY),
-            output_dict,
-            with_run_parameters(exec_properties),
-        )
+        inputs = existing_model(input_dict, BASE_MODEL_KEY)
+        super().Do(inputs, output_dict, with_run_parameters(exec_properties))
 
 
 class TrainerSpec(types.ComponentSpec):
     """The interface of TFX's Trainer, and the parameters `epochs` and `strategy`."""
 
     PARAMETERS = {
-        **standard_component_specs.TrainerSpec.PARAMETERS,
+        **specs.TrainerSpec.PARAMETERS,
         EPOCHS_KEY: ExecutionParameter(type=int),
         STRATEGY_KEY: ExecutionParameter(type=str),
     }
-    INPUTS = standard_component_specs.TrainerSpec.INPUTS
-    OUTPUTS = standard_component_specs.TrainerSpec.OUTPUTS
+    INPUTS = specs.TrainerSpec.INPUTS
+    OUTPUTS = specs.TrainerSpec.OUTPUTS
 
 
 class Trainer(base_component.BaseComponent):
@@ -60,46 +55,21 @@ class Trainer(base_component.BaseComponent):
     It is not a subclass of TFX's Trainer, whose constructor allows no further parameters.
 
     Args:
-      run_fn: dotted path of the function that trains.
-      examples: transformed Examples.
-      transform_graph: the graph that transformed them.
-      epochs, strategy: replace `training.epochs` and `training.strategy` in `custom_config`.
       custom_config: see `trainer_module.settings.CustomConfig`.
-      train_args, eval_args: the splits for training and evaluation.
-      base_model: the initial model of the training.
-      hyperparameters: the best hyperparameters of a Tuner.
+      arguments: the other inputs and parameters of `TrainerSpec`, of which `epochs` and `strategy`
+        replace `training.epochs` and `training.strategy` in `custom_config`.
     """
 
     SPEC_CLASS = TrainerSpec
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
 
-    def __init__(
-        self,
-        run_fn: str,
-        examples: BaseChannel,
-        transform_graph: BaseChannel,
-        epochs: int | RuntimeParameter,
-        strategy: str | RuntimeParameter,
-        custom_config: dict[str, Any],
-        train_args: trainer_pb2.TrainArgs,
-        eval_args: trainer_pb2.EvalArgs,
-        base_model: BaseChannel | None = None,
-        hyperparameters: BaseChannel | None = None,
-    ):
+    def __init__(self, custom_config: dict[str, Any], **arguments: Any) -> None:
         super().__init__(
             spec=TrainerSpec(
-                run_fn=run_fn,
-                examples=examples,
-                transform_graph=transform_graph,
-                epochs=epochs,
-                strategy=strategy,
                 custom_config=json_utils.dumps(custom_config),
-                train_args=train_args,
-                eval_args=eval_args,
-                base_model=base_model,
-                hyperparameters=hyperparameters,
                 model=types.Channel(type=standard_artifacts.Model),
                 model_run=types.Channel(type=standard_artifacts.ModelRun),
+                **arguments,
             )
         )
 
@@ -108,43 +78,33 @@ def with_run_parameters(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the execution properties with `epochs` and `strategy` in `custom_config`.
 
     Raises:
-      InputError: a value is not allowed, or the compiled pipeline does not support it.
+      InputError: see `training_of_run`.
     """
-    config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
+    config = json_utils.loads(exec_properties[CUSTOM_CONFIG_KEY])
     given = {key: exec_properties[key] for key in (EPOCHS_KEY, STRATEGY_KEY)}
     training_of_run(Training.model_validate(config["training"]), given)
     config["training"] = {**config["training"], **given}
-    return {
-        **exec_properties,
-        standard_component_specs.CUSTOM_CONFIG_KEY: json_utils.dumps(config),
-    }
+    return {**exec_properties, CUSTOM_CONFIG_KEY: json_utils.dumps(config)}
 
 
 def training_of_run(compiled: Training, given: Mapping[str, Any]) -> Training:
-    """Return the settings of a training with the run's `epochs` and `strategy`.
-
-    Args:
-      compiled: the settings that the pipeline was compiled with.
-      given: parameter -> value.
+    """Return the settings of a compiled training with the run's `epochs` and `strategy`.
 
     Raises:
       InputError: a value is not allowed, or requires other processes than those of the compiled
         pipeline.
     """
     training = with_parameters(compiled, given)
-    before, after = _in_words(count_processes(compiled)), _in_words(count_processes(training))
+    before, after = count_processes(compiled), count_processes(training)
     if before != after:
         raise InputError(
-            f"parameter strategy: {training.strategy} trains in {after}, and the pipeline was "
-            f"compiled for {before}; set training.strategy: {training.strategy} in the settings "
-            "and compile again"
+            f"parameter strategy: {training.strategy} requires the processes {_in_words(after)}, "
+            f"and the pipeline was compiled for {_in_words(before)}; set training.strategy: "
+            f"{training.strategy} in the settings and compile again"
         )
     return training
 
 
 def _in_words(counts: Mapping[str, int]) -> str:
-    """Return `1 chief and 2 workers` for `{"chief": 1, "worker": 2}`."""
-    if sum(counts.values()) == 1:
-        return "one process"
-    *first, last = [f"{count} {_NAMES[kind]}{'s'[: count > 1]}" for kind, count in counts.items()]
-    return " and ".join(filter(None, [", ".join(first), last]))
+    """Return `chief: 1, worker: 2` for `{"chief": 1, "worker": 2}`."""
+    return ", ".join(f"{kind}: {count}" for kind, count in counts.items())

@@ -82,7 +82,8 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
         if name in removed:
             return f"{key}: was removed; {removed[name]}"
         known = list(inner.model_fields) if inner else []
-        elsewhere = [f"{at}.{name}" for at, each in sections.items() if name in each.model_fields]
+        others = ((at, each.model_fields) for at, each in sections.items() if at)
+        elsewhere = [f"{at}.{name}" for at, fields in others if name in fields]
         text = f"{key}: unknown key, {hint(name, known, elsewhere)}"
     elif problem["type"] == "literal_error":
         value, known = problem["input"], re.findall("'([^']*)'", problem["ctx"]["expected"])

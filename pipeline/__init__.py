@@ -1,1 +1,1 @@
-"""The pipeline: its settings, its one DAG and the entry point of local runs."""
+"""The pipeline: its settings, its list of nodes and its one DAG."""

@@ -20,10 +20,10 @@ from components.review_example_gen.component import ReviewExampleGen
 from components.review_example_gen.inputs import Options
 from components.run_report.component import RunReport
 from components.run_report.tracking import COMMIT, PLATFORM, Tracking, check_client
-from components.schema_gen import SchemaGen, schema_fingerprint
+from components.schema_gen import SCHEMA, SchemaGen
 from components.serving_check.component import ServingCheck
 from components.statistics_gen import SampledStatisticsGen
-from components.transform.component import ReviewTransform
+from components.transform import ReviewTransform
 from pipeline.code_version import add_code, fingerprint, git
 from pipeline.config import PipelineConfig, changed_settings, recorded_settings
 from pipeline.inputs import input_files, read_options
@@ -42,7 +42,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     ids = node_ids(config)
     example_gen = _example_gen(config, platform)
     examples = example_gen.outputs["examples"]
-    schema_gen = SchemaGen(fingerprint=schema_fingerprint())
+    schema_gen = SchemaGen(text=SCHEMA)
     schema = schema_gen.outputs["schema"]
     statistics_gen = SampledStatisticsGen(
         examples=examples,
@@ -164,6 +164,9 @@ def _transform(
             **_transform_settings(config).model_dump(exclude_unset=True),
             "features": list(models.load(config.training.model).FEATURES),
         },
+        # StatisticsGen and DataGate have checked the data already.
+        disable_statistics=True,
+        disable_analyzer_cache=True,
     )
     return transform.with_id("Transform")
 

@@ -242,7 +242,8 @@ def _value(parameter: Any, hint: Any) -> str:
 _CONTENT = {
     "ExampleAnomalies": "`SchemaDiff.pb` for each split: the anomalies that were found.",
     "Examples": "Gzipped TFRecords of `tf.train.Example`, a folder `Split-NAME` for each split. "
-    "Those of Transform also have `example_counts.json` and `class_counts.npz`.",
+    "`example_counts.json` has the number in each file. Those of Transform also have "
+    "`class_counts.npz`.",
     "ExampleStatistics": "`FeatureStats.pb` for each split.",
     "HyperParameters": "`best_hyperparameters.txt`, the best trial as JSON.",
     "InfraBlessing": "`check.json`, the results of [the serving check]"

@@ -18,7 +18,7 @@ from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.dsl.io import fileio
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel, standard_artifacts
-from tfx.types.component_spec import ChannelParameter, ExecutionParameter
+from tfx.types.component_spec import ExecutionParameter
 from tfx.types.standard_component_specs import (
     BASELINE_MODEL_KEY,
     BLESSING_KEY,
@@ -26,6 +26,7 @@ from tfx.types.standard_component_specs import (
     EXAMPLES_KEY,
     MODEL_KEY,
 )
+from tfx.types.standard_component_specs import EvaluatorSpec as TfxSpec
 from tfx.utils import io_utils, path_utils
 
 from components.baseline import existing_model
@@ -42,19 +43,6 @@ from core.settings import with_parameters
 SPLIT = "test"
 SETTINGS_KEY = "settings"
 MIN_ACCURACY_KEY = "min_accuracy"
-_MODELS = {
-    MODEL_KEY: (
-        CANDIDATE,
-        constants.ARTIFACT_PROPERTY_CURRENT_MODEL_URI_KEY,
-        constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY,
-    ),
-    BASELINE_MODEL_KEY: (
-        BASELINE,
-        constants.ARTIFACT_PROPERTY_BASELINE_MODEL_URI_KEY,
-        constants.ARTIFACT_PROPERTY_BASELINE_MODEL_ID_KEY,
-    ),
-}
-"""Input -> the name of the model in the evaluation, and its properties of the blessing."""
 
 
 class Executor(LocalBeamExecutor):
@@ -73,20 +61,22 @@ class Executor(LocalBeamExecutor):
             test split has no reviews.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
-        settings = settings_of(exec_properties)
+        settings = with_parameters(
+            Evaluation.model_validate_json(exec_properties[SETTINGS_KEY]),
+            {MIN_ACCURACY_KEY: exec_properties[MIN_ACCURACY_KEY]},
+        )
         inputs = existing_model(input_dict, BASELINE_MODEL_KEY)
         [evaluation], [blessing] = output_dict[EVALUATION_KEY], output_dict[BLESSING_KEY]
-        models = {}
-        for key, (name, uri_property, id_property) in _MODELS.items():
-            for model in inputs.get(key, []):
-                models[name] = path_utils.serving_model_path(
-                    model.uri, path_utils.is_old_model_artifact(model)
-                )
-                blessing.set_string_custom_property(uri_property, model.uri)
-                blessing.set_int_custom_property(id_property, model.id)
-                if name == BASELINE:
-                    served = model.get_string_custom_property(BASELINE_PROPERTY) or model.uri
-                    blessing.set_string_custom_property(BASELINE_PROPERTY, served)
+        [candidate] = inputs[MODEL_KEY]
+        models = {CANDIDATE: path_utils.serving_model_path(candidate.uri)}
+        uri_key = constants.ARTIFACT_PROPERTY_CURRENT_MODEL_URI_KEY
+        blessing.set_string_custom_property(uri_key, candidate.uri)
+        id_key = constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY
+        blessing.set_int_custom_property(id_key, candidate.id)
+        for baseline in inputs.get(BASELINE_MODEL_KEY, []):
+            models[BASELINE] = path_utils.serving_model_path(baseline.uri)
+            served = baseline.get_string_custom_property(BASELINE_PROPERTY) or baseline.uri
+            blessing.set_string_custom_property(BASELINE_PROPERTY, served)
         units = units_of(split_files(inputs[EXAMPLES_KEY], [SPLIT]))
         with self._make_beam_pipeline() as pipeline:
             _ = (
@@ -102,16 +92,6 @@ class Executor(LocalBeamExecutor):
         for check in checks:
             logging.info("%s: %s", "passed" if check.passed else "missed", check.sentence)
         _bless(blessing, all(check.passed for check in checks))
-
-
-def settings_of(exec_properties: Mapping[str, Any]) -> Evaluation:
-    """Return the settings, in which the parameter `min_accuracy` of the run replaces a value.
-
-    Raises:
-      InputError: `min_accuracy` is not between 0 and 1.
-    """
-    settings = Evaluation.model_validate_json(exec_properties[SETTINGS_KEY])
-    return with_parameters(settings, {MIN_ACCURACY_KEY: exec_properties[MIN_ACCURACY_KEY]})
 
 
 def _write(scores: Scores, folder: str, settings: Evaluation, models: Mapping[str, str]) -> None:
@@ -147,15 +127,8 @@ class EvaluatorSpec(types.ComponentSpec):
         SETTINGS_KEY: ExecutionParameter(type=str),
         MIN_ACCURACY_KEY: ExecutionParameter(type=float),
     }
-    INPUTS = {
-        EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples),
-        MODEL_KEY: ChannelParameter(type=standard_artifacts.Model),
-        BASELINE_MODEL_KEY: ChannelParameter(type=standard_artifacts.Model, optional=True),
-    }
-    OUTPUTS = {
-        EVALUATION_KEY: ChannelParameter(type=standard_artifacts.ModelEvaluation),
-        BLESSING_KEY: ChannelParameter(type=standard_artifacts.ModelBlessing),
-    }
+    INPUTS = TfxSpec.INPUTS
+    OUTPUTS = TfxSpec.OUTPUTS
 
 
 class Evaluator(base_beam_component.BaseBeamComponent):

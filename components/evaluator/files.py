@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfx.dsl.io import fileio
+from tfx.utils import io_utils
 
 from components.evaluator.metrics import Check, Counts, checks
 from components.evaluator.settings import Evaluation
@@ -32,12 +33,7 @@ WHOLE: Slice = ("", "")
 
 
 class Results(NamedTuple):
-    """The results of an evaluation.
-
-    Attributes:
-      settings: the thresholds.
-      slices: slice -> CANDIDATE and, if there is one, BASELINE -> counts.
-    """
+    """The thresholds, and slice -> CANDIDATE and, if there is one, BASELINE -> counts."""
 
     settings: Evaluation
     slices: Mapping[Slice, Mapping[str, Counts]]
@@ -86,13 +82,7 @@ def read(evaluation: str) -> Results:
 
 
 def write_predictions(folder: str, sampled: Mapping[str, float], mistakes: Sequence[Any]) -> None:
-    """Write the predictions of the candidate for a sample, and its most confident mistakes.
-
-    Args:
-      folder: of the ModelEvaluation.
-      sampled: digest of an Example -> prediction.
-      mistakes: objects with `text`, `label` and `probability`.
-    """
+    """Write SAMPLE_FILE and MISTAKES_FILE to the folder of a ModelEvaluation."""
     _write_json(folder, SAMPLE_FILE, sampled)
     _write_json(folder, MISTAKES_FILE, mistakes)
 
@@ -126,6 +116,4 @@ def _read_json(folder: str, name: str) -> Any:
 
 
 def _write_json(folder: str, name: str, content: Any) -> None:
-    fileio.makedirs(folder)
-    with fileio.open(os.path.join(folder, name), "w") as file:
-        file.write(json.dumps(content))
+    io_utils.write_string_file(os.path.join(folder, name), json.dumps(content))

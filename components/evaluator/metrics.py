@@ -21,7 +21,6 @@ from preprocessing.features import CLASSES, THRESHOLD
 BUCKETS = 10_000
 """Buckets of a prediction, those of TFMA's AUC: two ten-thousandths, then one each, then 1."""
 _CURVE_POINTS = 200
-_CONFIDENCE = 0.95
 
 
 class Interval(NamedTuple):
@@ -55,7 +54,7 @@ class Tenth(NamedTuple):
 
 @dataclass(frozen=True)
 class Counts:
-    """What is counted of the predictions of one model for the reviews of one slice.
+    """The counts of one model for the reviews of one slice.
 
     Attributes:
       histogram: reviews by label and bucket of the prediction, int64 [2, BUCKETS], sparse.
@@ -76,10 +75,8 @@ class Counts:
           predictions: the probability of being positive, float64 [reviews].
 
         Raises:
-          ValueError: a label or a prediction has another value.
+          ValueError: a prediction has another value.
         """
-        if not np.isin(labels, (0, 1)).all():
-            raise ValueError(f"labels from {labels.min()} to {labels.max()} are not 0 or 1")
         if not np.all((predictions >= 0) & (predictions <= 1)):
             raise ValueError("a prediction is not a probability in [0, 1]")
         # TFMA rounds in this order.
@@ -185,7 +182,7 @@ def ratio(part: float, whole: float) -> float:
 
 def wilson(part: int, whole: int) -> Interval:
     """Return Wilson's 95 % confidence interval of a fraction."""
-    interval = binomtest(part, whole).proportion_ci(_CONFIDENCE, "wilson")
+    interval = binomtest(part, whole).proportion_ci(0.95, "wilson")
     return Interval(float(interval.low), float(interval.high))
 
 
@@ -204,27 +201,26 @@ def _auc(counts: Counts) -> float:
     return ratio(np.diff(false, prepend=0) @ heights, false[-1] * true[-1])
 
 
-def _recall(label: int) -> dict[str, Any]:
-    """Return the arguments of a Metric for the recall of a class."""
+def _recall(label: int, name: str, tfma: str) -> Metric:
     reviews = f"{CLASSES[label]} reviews"
-    return {
-        "title": f"recall of {reviews}",
-        "fraction": lambda counts: (counts.confusion[label, label], counts.confusion[label].sum()),
-        "minimum": "min_class_recall",
-        "remedy": f"set training.class_weights: balanced, add {reviews}, or set a lower "
+    return Metric(
+        name,
+        f"recall of {reviews}",
+        tfma,
+        lambda counts: (counts.confusion[label, label], counts.confusion[label].sum()),
+        minimum="min_class_recall",
+        remedy=f"set training.class_weights: balanced, add {reviews}, or set a lower "
         "evaluation.min_class_recall",
-    }
+    )
 
 
-def _precision(label: int) -> dict[str, Any]:
-    """Return the arguments of a Metric for the precision of a class."""
-    return {
-        "title": f"precision of {CLASSES[label]} reviews",
-        "fraction": lambda counts: (
-            counts.confusion[label, label],
-            counts.confusion[:, label].sum(),
-        ),
-    }
+def _precision(label: int, name: str, tfma: str) -> Metric:
+    return Metric(
+        name,
+        f"precision of {CLASSES[label]} reviews",
+        tfma,
+        lambda counts: (counts.confusion[label, label], counts.confusion[:, label].sum()),
+    )
 
 
 ACCURACY = Metric(
@@ -240,10 +236,10 @@ METRICS = (
     Metric("example_count", "", "ExampleCount", function=lambda counts: counts.examples),
     ACCURACY,
     AUC,
-    Metric("specificity", tfma="Specificity", **_recall(0)),
-    Metric("negative_predictive_value", tfma="NegativePredictiveValue", **_precision(0)),
-    Metric("recall", tfma="Recall", **_recall(1)),
-    Metric("precision", tfma="Precision", **_precision(1)),
+    _recall(0, "specificity", "Specificity"),
+    _precision(0, "negative_predictive_value", "NegativePredictiveValue"),
+    _recall(1, "recall", "Recall"),
+    _precision(1, "precision", "Precision"),
     Metric(
         "calibration",
         "calibration",
@@ -274,15 +270,16 @@ def checks(own: Counts, base: Counts | None, settings: Evaluation) -> list[Check
     found = []
     for metric in METRICS:
         value = metric.value(own)
-        least: float = getattr(settings, metric.minimum, 0.0)
-        if least > 0:
-            shown = f"{value:.4f}" if math.isfinite(value) else "undefined"
+        minimum: float = getattr(settings, metric.minimum, 0.0)
+        if minimum > 0:
+            passed = value >= minimum
+            sentence = f"{metric.title} is {value:.4f}"
             if metric.remedy and metric.fraction:
-                shown += " ({:,} of {:,})".format(*metric.fraction(own))
-            sentence = f"{metric.title} is {shown}, evaluation.{metric.minimum} requires {least:g}"
-            passed = value >= least
-            remedy = f"; {metric.remedy}" if metric.remedy and not passed else ""
-            found.append(Check(sentence + remedy, passed))
+                sentence += " ({:,} of {:,})".format(*metric.fraction(own))
+            sentence += f", evaluation.{metric.minimum} requires {minimum:g}"
+            if metric.remedy and not passed:
+                sentence += f"; {metric.remedy}"
+            found.append(Check(sentence, passed))
         drop: float = getattr(settings, metric.max_drop, 1.0)
         if drop < 1 and base is not None:
             change = value - metric.value(base)

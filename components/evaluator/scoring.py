@@ -1,12 +1,8 @@
 """The Beam stage of an evaluation: files of Examples -> counts of each slice.
 
 A slice has the same reviews for the candidate and the baseline, so their metrics can be compared.
-The length of a review follows from the number of its words, which NumPy counts. Other features of
-slices are outputs of the candidate's signature `transform_features`.
-
-For a model that reads n-grams, NumPy computes the n-grams once for all models. The predictions from
-them are compared with those of `serving_default` on the first reviews of each unit of files. If
-they differ, the signature is used.
+The length of a review is the number of its words, which NumPy counts. Other features of slices are
+outputs of the candidate's signature `transform_features`.
 """
 
 from __future__ import annotations
@@ -16,13 +12,13 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import apache_beam as beam
 import numpy as np
 import tensorflow as tf
-from absl import logging
 from apache_beam.utils.shared import Shared
 from tfx_bsl.coders import example_coder
 
@@ -30,12 +26,11 @@ from components.evaluator.files import CANDIDATE, WHOLE, Slice, digest
 from components.evaluator.metrics import Counts
 from components.examples import batches, read
 from components.tfrecords import cores
-from core.errors import InputError
 from core.progress import Progress
 from preprocessing import features
-from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
+from preprocessing.fast.ngrams import length_buckets
 from preprocessing.features import THRESHOLD
-from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, NgramSettings, predict_text_of
+from serving.predict_text import PREDICT_NGRAMS, predict_text_of
 
 SAMPLE_SIZE = 1000
 """Examples whose predictions are stored; the smallest hashes, as in `components.examples`."""
@@ -47,9 +42,6 @@ _BYTES_AT_ONCE = 8 << 20
 """Bytes of Examples that are scored together; bounds the memory of long reviews."""
 _GRAPH_BATCH = 512
 """Examples that a signature gets together. A sequence model has 400 KB of activations for each."""
-_COMPARED = 64
-_WORDS: NgramSettings = (1, 2, ())
-"""Settings for texts whose number of words is all that is needed."""
 
 
 class Scores(NamedTuple):
@@ -93,39 +85,35 @@ class ScoreFiles(beam.DoFn):
     def __init__(self, folders: Mapping[str, str], slices: Sequence[str]):
         self._folders = dict(folders)
         self._slices = tuple(slices)
-        self._shared = Shared()
+        self._shared = {name: Shared() for name in folders}
 
     def setup(self) -> None:
         self._decoder = example_coder.ExamplesToRecordBatchDecoder()
-        self._models = self._shared.acquire(
-            lambda: Models(self._folders, self._slices), (self._folders, self._slices)
-        )
+        self._models = {
+            name: self._shared[name].acquire(partial(_Model, folder), folder)
+            for name, folder in self._folders.items()
+        }
 
     def process(self, files: Sequence[str]) -> Iterator[Scores]:
         """Score the files in as many threads as there are cores."""
         running: deque[Future[Scores]] = deque()
         scores = merge([])
         with ThreadPoolExecutor(cores()) as pool, Progress("reviews", files[0]) as progress:
-            for number, examples in enumerate(_batches(files)):
-                if number == 0:
-                    self._models.check(*self._decoded(examples[:_COMPARED])[:2])
+            for examples in _batches(files):
                 running.append(pool.submit(self._score, examples))
                 progress.advance(len(examples))
                 if len(running) > cores():
                     scores = merge([scores, running.popleft().result()])
             yield merge([scores, *(future.result() for future in running)])
 
-    def _decoded(self, examples: np.ndarray) -> tuple[list[bytes], list[bytes], np.ndarray]:
-        """Return serialized Examples, their texts and their labels, int64 [batch]."""
-        decoded = self._decoder.DecodeBatch(examples)
-        columns = dict(zip(decoded.schema.names, decoded.columns, strict=True))
-        labels = columns[features.LABEL].flatten().to_numpy(zero_copy_only=False)
-        texts = columns[features.TEXT].flatten().to_pylist()
-        return examples.tolist(), texts, labels.astype(np.int64)
-
     def _score(self, batch: np.ndarray) -> Scores:
-        examples, texts, labels = self._decoded(batch)
-        predictions, sliced = self._models.score(examples, texts)
+        decoded = self._decoder.DecodeBatch(batch)
+        columns = dict(zip(decoded.schema.names, decoded.columns, strict=True))
+        labels = columns[features.LABEL].flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+        texts = columns[features.TEXT].flatten().to_pylist()
+        examples = batch.tolist()
+        predictions = {name: model.predict(examples, texts) for name, model in self._models.items()}
+        sliced = {name: self._slice_values(name, examples, texts) for name in self._slices}
         members = {WHOLE: np.ones(len(labels), bool)} | {
             (feature, value): column == value
             for feature, column in sliced.items()
@@ -157,105 +145,38 @@ class ScoreFiles(beam.DoFn):
         ]
         return Scores(slices, sampled, mistakes)
 
-
-class Models:
-    """The loaded models of an evaluation. Several threads may use them.
-
-    Args:
-      folders: CANDIDATE and, if there is one, BASELINE -> folder of the model.
-      slices: features by which the metrics are also broken down.
-
-    Raises:
-      InputError: the candidate does not compute a feature.
-    """
-
-    def __init__(self, folders: Mapping[str, str], slices: Sequence[str]):
-        self._models = {name: _Model(folder) for name, folder in folders.items()}
-        self._by_length = features.LENGTH_BUCKET in slices
-        self._others = [name for name in slices if name != features.LENGTH_BUCKET]
-        for name in self._others:
-            if name not in self._models[CANDIDATE].features:
-                raise InputError(f"evaluation.slices: the model does not compute {name}")
-
-    def check(self, examples: Sequence[bytes], texts: Sequence[bytes]) -> None:
-        """Use the signature of a model whose predictions from NumPy's n-grams differ from it."""
-        for model in self._models.values():
-            model.check(examples, texts)
-
-    def score(
-        self, examples: Sequence[bytes], texts: Sequence[bytes]
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Return the predictions of each model, float64 [batch], and of each slice its feature.
-
-        Args:
-          examples: serialized Examples.
-          texts: their texts in UTF-8.
-        """
-        used = {settings for model in self._models.values() if (settings := model.ngrams)}
-        if self._by_length and not used:
-            used = {_WORDS}
-        ngrams = {settings: ngram_ids(texts, *settings) for settings in used}
-        sliced = {}
-        if self._by_length:
-            (longest, _, openings), (_, row_lengths) = next(iter(ngrams.items()))
-            names = np.array(features.LENGTH_BUCKETS, object)
-            sliced[features.LENGTH_BUCKET] = names[length_buckets(row_lengths, longest, openings)]
-        if self._others:
-            found = self._models[CANDIDATE].call("transform_features", examples, self._others)
-            for name, values in found.items():
-                sliced[name] = np.array([value.decode() for value in values.ravel()], object)
-        return {name: model.score(examples, ngrams) for name, model in self._models.items()}, sliced
+    def _slice_values(
+        self, feature: str, examples: Sequence[bytes], texts: Sequence[bytes]
+    ) -> np.ndarray:
+        """Return the value of a feature of slices for each review, str [batch]."""
+        if feature == features.LENGTH_BUCKET:
+            return np.array(features.LENGTH_BUCKETS, object)[length_buckets(texts)]
+        values = self._models[CANDIDATE].call("transform_features", feature, examples)
+        return np.array([value.decode() for value in values.ravel()], object)
 
 
 class _Model:
-    """One loaded model.
-
-    Attributes:
-      features: the features that the model computes.
-      ngrams: the settings of the n-grams from which it predicts; None: it reads Examples.
-    """
+    """A loaded model, which several threads may use."""
 
     def __init__(self, folder: str):
-        self._folder = folder
         self._loaded = tf.saved_model.load(folder)
-        self._signatures = self._loaded.signatures
-        transform = self._signatures.get("transform_features")
-        self.features = transform.structured_outputs if transform else {}
-        self.ngrams: NgramSettings | None = None
-        if {PREDICT_TEXT, PREDICT_NGRAMS} <= set(self._signatures):
-            self._by_ngrams = predict_text_of(self._loaded, folder)
-            self.ngrams = self._by_ngrams.ngram_settings
+        reads_ngrams = PREDICT_NGRAMS in self._loaded.signatures
+        self._by_text = predict_text_of(self._loaded, folder) if reads_ngrams else None
 
-    def check(self, examples: Sequence[bytes], texts: Sequence[bytes]) -> None:
-        if self.ngrams is None:
-            return
-        found = self.score(examples, {self.ngrams: ngram_ids(texts, *self.ngrams)})
-        # TensorFlow's sigmoid depends in the last bit on the size of the batch.
-        if not np.allclose(found, self.score(examples, {}), rtol=0, atol=1e-6):
-            logging.warning(
-                "%s: serving_default returns other values than NumPy; the signature is used, which "
-                "is slower. Another version of this code exported the model",
-                self._folder,
-            )
-            self.ngrams = None
-
-    def score(self, examples: Sequence[bytes], ngrams: Mapping[Any, NgramIds]) -> np.ndarray:
-        """Return the predictions, float64 [batch], from the n-grams where that is possible."""
-        if self.ngrams in ngrams:
-            found = self._by_ngrams.from_ngrams(ngrams[self.ngrams])["probability"]
+    def predict(self, examples: Sequence[bytes], texts: Sequence[bytes]) -> np.ndarray:
+        """Return the probabilities for serialized Examples with these texts, float64 [batch]."""
+        if self._by_text:
+            found = self._by_text(texts)["probability"]
         else:
-            found = self.call("serving_default", examples, ["probability"])["probability"]
-        return np.asarray(found).reshape(-1).astype(np.float64)
+            found = self.call("serving_default", "probability", examples)
+        return found.reshape(-1).astype(np.float64)
 
-    def call(
-        self, signature: str, examples: Sequence[bytes], names: Sequence[str]
-    ) -> dict[str, np.ndarray]:
-        """Return some outputs of a signature for serialized Examples."""
-        parts = [
-            self._signatures[signature](tf.constant(examples[at : at + _GRAPH_BATCH], tf.string))
-            for at in range(0, len(examples), _GRAPH_BATCH)
-        ]
-        return {name: np.concatenate([part[name].numpy() for part in parts]) for name in names}
+    def call(self, signature: str, output: str, examples: Sequence[bytes]) -> np.ndarray:
+        """Return an output of a signature for serialized Examples."""
+        function = self._loaded.signatures[signature]
+        starts = range(0, len(examples), _GRAPH_BATCH)
+        parts = [tf.constant(examples[start : start + _GRAPH_BATCH], tf.string) for start in starts]
+        return np.concatenate([function(part)[output].numpy() for part in parts])
 
 
 def _batches(files: Sequence[str]) -> Iterator[np.ndarray]:

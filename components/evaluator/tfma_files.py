@@ -36,12 +36,9 @@ def eval_config(slices: Sequence[str], has_baseline: bool) -> config_pb2.EvalCon
 
 
 def write(folder: str, results: Results, models: Mapping[str, str]) -> None:
-    """Write the metrics and their configuration to the folder of an evaluation.
+    """Write metrics and their configuration to the folder of a ModelEvaluation.
 
-    Args:
-      folder: of the ModelEvaluation.
-      results: the results.
-      models: CANDIDATE and, if there is one, BASELINE -> folder of the model.
+    `models` are CANDIDATE and, if there is one, BASELINE -> folder of the model.
     """
     run = config_pb2.EvalRun(
         eval_config=eval_config(results.settings.slices, BASELINE in models),

@@ -9,8 +9,9 @@ from tfx.components.example_gen import driver, input_processor, utils
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.proto import example_gen_pb2, range_config_pb2
-from tfx.types import standard_artifacts, standard_component_specs
+from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
+from tfx.types.standard_component_specs import FileBasedExampleGenSpec
 
 from components.artifacts import RejectedLines
 from components.review_example_gen import executor, splits
@@ -64,21 +65,12 @@ class Driver(driver.FileBasedDriver):
 
 
 class ReviewExampleGenSpec(types.ComponentSpec):
-    """The interface of ReviewExampleGen: that of TFX's file-based ExampleGens, and `options`."""
+    """The interface of TFX's file-based ExampleGens, with `options` and `rejected`."""
 
-    PARAMETERS = {
-        standard_component_specs.INPUT_BASE_KEY: ExecutionParameter(type=str),
-        standard_component_specs.INPUT_CONFIG_KEY: ExecutionParameter(type=example_gen_pb2.Input),
-        standard_component_specs.OUTPUT_CONFIG_KEY: ExecutionParameter(type=example_gen_pb2.Output),
-        standard_component_specs.OUTPUT_DATA_FORMAT_KEY: ExecutionParameter(type=int),
-        standard_component_specs.RANGE_CONFIG_KEY: ExecutionParameter(
-            type=range_config_pb2.RangeConfig, optional=True
-        ),
-        OPTIONS_KEY: ExecutionParameter(type=str),
-    }
-    INPUTS: dict[str, ChannelParameter] = {}
+    PARAMETERS = {**FileBasedExampleGenSpec.PARAMETERS, OPTIONS_KEY: ExecutionParameter(type=str)}
+    INPUTS = FileBasedExampleGenSpec.INPUTS
     OUTPUTS = {
-        standard_component_specs.EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples),
+        **FileBasedExampleGenSpec.OUTPUTS,
         executor.REJECTED_KEY: ChannelParameter(type=RejectedLines),
     }
 
@@ -109,25 +101,21 @@ class ReviewExampleGen(base_beam_component.BaseBeamComponent):
             or the single group `all`.
           options: the options of the reader, and the limits.
         """
-        input_config = example_gen_pb2.Input(
-            splits=[
-                example_gen_pb2.Input.Split(name=name, pattern=pattern)
-                for name, pattern in patterns.items()
-            ]
-        )
-        output_config = example_gen_pb2.Output(
-            split_config=example_gen_pb2.SplitConfig(
-                splits=[
-                    example_gen_pb2.SplitConfig.Split(name=name, hash_buckets=1)
-                    for name in splits.SPLITS
-                ]
-            )
-        )
+        inputs = [
+            example_gen_pb2.Input.Split(name=name, pattern=pattern)
+            for name, pattern in patterns.items()
+        ]
+        outputs = [
+            example_gen_pb2.SplitConfig.Split(name=name, hash_buckets=1) for name in splits.SPLITS
+        ]
         spec = ReviewExampleGenSpec(
             input_base=input_base,
-            input_config=input_config,
-            output_config=output_config,
+            input_config=example_gen_pb2.Input(splits=inputs),
+            output_config=example_gen_pb2.Output(
+                split_config=example_gen_pb2.SplitConfig(splits=outputs)
+            ),
             output_data_format=example_gen_pb2.FORMAT_TF_EXAMPLE,
+            output_file_format=example_gen_pb2.FORMAT_TFRECORDS_GZIP,
             options=options.model_dump_json(),
             examples=types.Channel(type=standard_artifacts.Examples),
             rejected=types.Channel(type=RejectedLines),

@@ -13,23 +13,20 @@ from typing import Any
 import apache_beam as beam
 from absl import logging
 from tfx import types
-from tfx.components.util import examples_utils
 from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
-from tfx.types import artifact_utils, standard_component_specs
+from tfx.types import standard_component_specs
 from tfx.utils import proto_utils
 
 from components import tfrecords
 from components.beam import LocalBeamExecutor, read_results, write_results
 from components.properties import READING_PROPERTY
 from components.review_example_gen import splits
-from components.review_example_gen.example_limit import find_limits
-from components.review_example_gen.held_out import find_held_out
+from components.review_example_gen.first_pass import find_held_out, find_limits
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
 from components.review_example_gen.read_unit import DUPLICATE, LOST_BYTES, UnitResult, read_unit
 from components.review_example_gen.units import Source, in_units, lines_before
 from core.errors import InputError
-from core.files import list_files
 from preprocessing.reading.files import SourceFile, find_sources
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
@@ -46,7 +43,7 @@ from preprocessing.reading.records import (
 REJECTED_KEY = "rejected"
 SUMMARY_FILE = "summary.json"
 FILES_FILE = "files.jsonl"
-LINES_PREFIX = "lines"
+LINES_FILE = "lines-00000-of-00001.jsonl"
 
 _REMEDIES = {
     BAD_LABEL: "data.labels can set the meaning of labels",
@@ -60,7 +57,7 @@ _SHOWN = 5
 
 
 class Executor(LocalBeamExecutor):
-    """Reads review files and writes Examples, the lines it could not use, and a summary."""
+    """Reads review files; writes Examples, rejected lines, and the counts of all lines."""
 
     def Do(
         self,
@@ -77,11 +74,8 @@ class Executor(LocalBeamExecutor):
         self._log_startup(input_dict, output_dict, exec_properties)
         options = Options.model_validate_json(exec_properties[OPTIONS_KEY])
         files = _source_files(exec_properties)
-        examples = artifact_utils.get_single_instance(
-            output_dict[standard_component_specs.EXAMPLES_KEY]
-        )
-        rejected = artifact_utils.get_single_instance(output_dict[REJECTED_KEY])
-        examples.split_names = artifact_utils.encode_split_names(list(splits.SPLITS))
+        [examples] = output_dict[standard_component_specs.EXAMPLES_KEY]
+        [rejected] = output_dict[REJECTED_KEY]
         scratch = os.path.join(examples.uri, "unpublished")
         fileio.makedirs(scratch)
         fileio.makedirs(rejected.uri)
@@ -91,14 +85,13 @@ class Executor(LocalBeamExecutor):
         rejected.set_string_custom_property(READING_PROPERTY, "\n".join(describe(layouts.values())))
         self._read_and_write(sources, options, scratch)
         done = [UnitResult(*unit) for unit in read_results(scratch)]
-        for split in splits.SPLITS:
-            shards = [path for unit in done for name, path in unit.shards if name == split]
-            folder = artifact_utils.get_split_uri([examples], split)
-            tfrecords.publish(folder, _FILE_PREFIX, shards)
+        shards: dict[str, list[tuple[str, int]]] = {split: [] for split in splits.SPLITS}
+        for unit in done:
+            for split, path, count in unit.shards:
+                shards[split].append((path, count))
+        tfrecords.publish(examples, _FILE_PREFIX, shards)
         _publish_rejected(done, rejected.uri)
         fileio.rmtree(scratch)
-        examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
-        examples_utils.set_file_format(examples, "tfrecords_gzip")
 
         by_file: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for unit in done:
@@ -144,7 +137,7 @@ def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:
 def _publish_rejected(done: list[UnitResult], uri: str) -> None:
     """Write the rejected lines in the order of the units, with their positions in the files."""
     before = lines_before(line for unit in done for line in unit.lines)
-    with fileio.open(os.path.join(uri, f"{LINES_PREFIX}-00000-of-00001.jsonl"), "w") as target:
+    with fileio.open(os.path.join(uri, LINES_FILE), "w") as target:
         for unit in done:
             with fileio.open(unit.rejected) as source:
                 for line in source:
@@ -179,10 +172,8 @@ def _check(
     A single label that contradicts a guessed scale is too much, because it makes every other label
     doubtful.
     """
-    by_reason: Counter[str] = Counter()
-    for name, count in counts.items():
-        if name.startswith("rejected/"):
-            by_reason[name.removeprefix("rejected/")] = count
+    rejections = {name: count for name, count in counts.items() if name.startswith("rejected/")}
+    by_reason = Counter({name.removeprefix("rejected/"): n for name, n in rejections.items()})
     if by_reason[OTHER_SCALE]:
         raise InputError(
             f"{by_reason[OTHER_SCALE]} of the labels contradict the scale of the first labels: "
@@ -215,13 +206,9 @@ def _check(
 
 def _first_rejected(rejected_uri: str, reasons: Set[str]) -> str:
     """Return the first few rejected lines, by file and position, in constant memory."""
-    lines = (
-        json.loads(line)
-        for path in list_files(rejected_uri, f"{LINES_PREFIX}*")
-        for line in fileio.open(path)
-    )
-    found = (line for line in lines if line["reason"] in reasons)
-    first = heapq.nsmallest(_SHOWN, found, key=lambda line: (line["file"], line["position"]))
+    with fileio.open(os.path.join(rejected_uri, LINES_FILE)) as file:
+        found = (line for line in map(json.loads, file) if line["reason"] in reasons)
+        first = heapq.nsmallest(_SHOWN, found, key=lambda line: (line["file"], line["position"]))
     return "; ".join(
         f"{os.path.basename(line['file'])}:{line['position']} {line['reason']} ({line['detail']})"
         for line in first

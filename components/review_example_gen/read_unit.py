@@ -8,30 +8,26 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from apache_beam.io.filesystems import FileSystems
 
 from components.review_example_gen import splits
-from components.review_example_gen.example_limit import Limits, is_over
-from components.review_example_gen.units import Unit
+from components.review_example_gen.first_pass import Limits, is_over
+from components.review_example_gen.units import Unit, read_in_turns
 from components.tfrecords import TEXT_LEVEL, ShardWriter, cores
 from core.progress import Progress
 from preprocessing.fast.encode import encode_examples
 from preprocessing.reading.pieces import Piece
-from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import Batch
 
 DUPLICATE = "duplicate_across_splits"
 """The reason of a readable review whose text is also in the files of a held-out split."""
 LOST_BYTES = "lost_bytes"
 """The count of damaged bytes of compressed files, beside the counts of lines."""
-_SOURCES_AT_ONCE = 8
 
 
 class UnitResult(NamedTuple):
@@ -39,7 +35,7 @@ class UnitResult(NamedTuple):
 
     Attributes:
       unit: its number.
-      shards: (split, path) of the closed, not yet published files.
+      shards: (split, path, number of Examples) of the closed, not yet published files.
       rejected: path of the rejected lines, whose positions count from the beginning of their piece.
       counts: path of a file -> `neutral`, `over_max_examples`, `lost_bytes`, `rejected/REASON` and
         `examples/SPLIT` -> their number.
@@ -47,7 +43,7 @@ class UnitResult(NamedTuple):
     """
 
     unit: int
-    shards: tuple[tuple[str, str], ...]
+    shards: tuple[tuple[str, str, int], ...]
     rejected: str
     counts: Mapping[str, Mapping[str, int]]
     lines: tuple[tuple[str, int, int], ...]
@@ -56,14 +52,9 @@ class UnitResult(NamedTuple):
 def read_unit(
     unit: Unit, held_out: splits.HeldOut, limits: Limits, named: frozenset[str], scratch: str
 ) -> Iterator[UnitResult]:
-    """Read every line of a unit, assign its split, encode it and write it.
+    """Read every line of a unit, assign its split, encode it and write it to the folder `scratch`.
 
-    Args:
-      unit: the pieces.
-      held_out: the keys of the held-out files.
-      limits: the limits of `max_examples`.
-      named: the groups that have files of their own.
-      scratch: the folder that is written to.
+    `named` are the groups that have files of their own.
     """
     # Beam may retry a bundle: the files of the first attempt are then never published.
     name = FileSystems.join(scratch, f"{unit.number:05d}-{uuid.uuid4().hex}")
@@ -74,7 +65,7 @@ def read_unit(
         FileSystems.create(f"{name}.jsonl") as rejected,
     ):
         output = UnitOutput(name, unit.shards, rejected, pool)
-        for group, piece, batch in _read_in_turns(unit, pool):
+        for group, piece, batch in read_in_turns(unit, pool):
             assigned = splits.assign_batch(batch, group, named, held_out)
             output.add(piece, assigned, is_over(assigned.split, assigned.keys, limits))
             lines[piece.path, piece.number] += batch.lines
@@ -83,20 +74,6 @@ def read_unit(
     counts = {path: dict(+of_file) for path, of_file in output.counts.items()}
     by_piece = tuple((path, number, count) for (path, number), count in lines.items())
     yield UnitResult(unit.number, shards, f"{name}.jsonl", counts, by_piece)
-
-
-def _read_in_turns(unit: Unit, pool: ThreadPoolExecutor) -> Iterator[tuple[str, Piece, Batch]]:
-    """Yield (group, piece, batch) for all batches of a unit, several sources in turns."""
-    waiting = ((group, piece, read_batches(piece, pool)) for group, piece in unit.sources)
-    reading = deque(islice(waiting, _SOURCES_AT_ONCE))
-    while reading:
-        group, piece, batches = reading.popleft()
-        batch = next(batches, None)
-        if batch is None:
-            reading.extend(islice(waiting, 1))
-        else:
-            reading.append((group, piece, batches))
-            yield group, piece, batch
 
 
 class UnitOutput:
@@ -143,8 +120,9 @@ class UnitOutput:
                 here = np.flatnonzero(of_split & (shard == index)).tolist()
                 self._open[split, index].write([examples[i] for i in here])
 
-    def close(self) -> tuple[tuple[str, str], ...]:
-        """Close all shards; return split and path of each."""
+    def close(self) -> tuple[tuple[str, str, int], ...]:
+        """Close all shards; return split, path and number of Examples of each."""
         for writer in self._open.values():
             writer.close()
-        return tuple((split, writer.path) for (split, _), writer in sorted(self._open.items()))
+        shards = sorted(self._open.items())
+        return tuple((split, writer.path, writer.count) for (split, _), writer in shards)

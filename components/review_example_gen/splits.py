@@ -53,13 +53,9 @@ class AssignedBatch(NamedTuple):
 def assign_batch(
     batch: Batch, group: str, named: frozenset[str], held_out: HeldOut
 ) -> AssignedBatch:
-    """Assign a split to each review of a batch.
+    """Assign a split to each review of a batch from the files of `group`.
 
-    Args:
-      batch: reviews from the files of `group`.
-      group: `train`, `eval`, `test` or `all`.
-      named: the groups that have files of their own.
-      held_out: the keys of the named held-out groups.
+    `named` are the groups that have files of their own, `held_out` the keys of held-out ones.
     """
     keys = text_keys(batch.texts)
     duplicate_in = np.full(len(keys), "", "U5")
@@ -90,11 +86,7 @@ def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.nda
 
 
 def held_out_keys(pairs: Iterable[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return a `HeldOut`.
-
-    Args:
-      pairs: a held-out group, and the `text_keys` of some of its reviews.
-    """
+    """Return the `HeldOut` of held-out groups and the `text_keys` of some of their reviews."""
     groups: defaultdict[str, list[np.ndarray]] = defaultdict(list)
     for group, keys in pairs:
         groups[group].append(keys)

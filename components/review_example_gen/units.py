@@ -1,15 +1,21 @@
-"""Distribute the pieces of an input over units of work."""
+"""Units of work: the pieces of an input that one worker reads together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from random import Random
 from typing import NamedTuple
 
 from preprocessing.reading.pieces import Piece
+from preprocessing.reading.read import read_batches
+from preprocessing.reading.records import Batch
 
 _BYTES_PER_UNIT = 128 << 20
 _BYTES_PER_SHARD = 16 << 20
+_PIECES_AT_ONCE = 8
 
 
 class Source(NamedTuple):
@@ -53,6 +59,20 @@ def in_units(sources: list[Source]) -> list[Unit]:
     return [
         Unit(number, tuple(chance.sample(unit, len(unit)))) for number, unit in enumerate(units)
     ]
+
+
+def read_in_turns(unit: Unit, pool: ThreadPoolExecutor) -> Iterator[tuple[str, Piece, Batch]]:
+    """Yield (group, piece, batch) for all batches of a unit, several pieces in turns."""
+    waiting = ((group, piece, read_batches(piece, pool)) for group, piece in unit.sources)
+    reading = deque(islice(waiting, _PIECES_AT_ONCE))
+    while reading:
+        group, piece, batches = reading.popleft()
+        batch = next(batches, None)
+        if batch is None:
+            reading.extend(islice(waiting, 1))
+        else:
+            reading.append((group, piece, batches))
+            yield group, piece, batch
 
 
 def lines_before(lines: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], int]:

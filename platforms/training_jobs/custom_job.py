@@ -105,13 +105,26 @@ def run(client: Any, parent: str, job: CustomJob, limits: JobLimits) -> None:
         deadline = time.monotonic() + limits.timeout_seconds
         name = _create_or_find(client, parent, job, limits)
         logging.info("Log of the CustomJob: %s", _log_command(name))
-        _follow(client, name, deadline, limits)
+        state = ""
+        while True:
+            with errors_in_one_line("read the state of the training"):
+                found = client.get_custom_job(name=name, **retrying())
+            before, state = state, JobState(found.state).name.removeprefix("JOB_STATE_").lower()
+            if state != before:
+                logging.info("CustomJob %s: %s", name, state)
+            if found.state == JobState.JOB_STATE_SUCCEEDED:
+                return
+            if found.state in _ENDED:
+                raise _failure(found, state)
+            if time.monotonic() > deadline:
+                raise JobAborted(limits.timeout_message(f"CustomJob {name} ({state})"))
+            time.sleep(limits.poll_seconds)
 
 
 def _create_or_find(client: Any, parent: str, job: CustomJob, limits: JobLimits) -> str:
-    options = {"retry": None, "timeout": vertex_api.REQUEST_SECONDS}
+    """Return the name of the CustomJob to follow."""
     for attempt in range(1, _ATTEMPTS + 1):
-        found = _find(client, parent, job.labels[LABEL], limits.poll_seconds)
+        found = _newest(client, parent, job.labels[LABEL], limits.poll_seconds)
         if found:
             succeeded = found.state == JobState.JOB_STATE_SUCCEEDED
             if found.state not in _ENDED or (succeeded and limits.is_done()):
@@ -119,11 +132,13 @@ def _create_or_find(client: Any, parent: str, job: CustomJob, limits: JobLimits)
                 return str(found.name)
         try:
             with errors_in_one_line("start the training"):
-                created = client.create_custom_job(parent=parent, custom_job=job, **options)
+                created = client.create_custom_job(
+                    parent=parent, custom_job=job, retry=None, timeout=vertex_api.REQUEST_SECONDS
+                )
         except ApiError as error:
             if attempt == _ATTEMPTS:
                 raise
-            # Vertex AI may have received the request; then `_find` returns the CustomJob.
+            # Vertex AI may have received the request; then `_newest` returns the CustomJob.
             logging.warning("%s; retrying", error)
             time.sleep(limits.poll_seconds)
         else:
@@ -132,8 +147,8 @@ def _create_or_find(client: Any, parent: str, job: CustomJob, limits: JobLimits)
     raise AssertionError("unreachable")
 
 
-def _find(client: Any, parent: str, label: str, poll_seconds: float) -> CustomJob | None:
-    """Wait while the newest CustomJob with a label is being cancelled; return it, or None."""
+def _newest(client: Any, parent: str, label: str, poll_seconds: float) -> CustomJob | None:
+    """Return the newest CustomJob with a label, after the end of its cancellation, or None."""
     while True:
         jobs = _with_label(client, parent, label, **retrying())
         newest = max(jobs, key=lambda job: job.create_time, default=None)
@@ -147,27 +162,7 @@ def _find(client: Any, parent: str, label: str, poll_seconds: float) -> CustomJo
 def _with_label(client: Any, parent: str, label: str, **options: Any) -> list[CustomJob]:
     request = {"parent": parent, "filter": f'labels.{LABEL}="{label}"'}
     with errors_in_one_line("list the CustomJobs"):
-        jobs = list(client.list_custom_jobs(request=request, **options))
-    return [job for job in jobs if job.labels.get(LABEL) == label]
-
-
-def _follow(client: Any, name: str, deadline: float, limits: JobLimits) -> None:
-    state = None
-    while True:
-        with errors_in_one_line("read the state of the training"):
-            job = client.get_custom_job(name=name, **retrying())
-        # `failed` for `JOB_STATE_FAILED`.
-        words = JobState(job.state).name.removeprefix("JOB_STATE_").lower().replace("_", " ")
-        if job.state != state:
-            state = job.state
-            logging.info("CustomJob %s: %s", name, words)
-        if state == JobState.JOB_STATE_SUCCEEDED:
-            return
-        if state in _ENDED:
-            raise _failure(job, words)
-        if time.monotonic() > deadline:
-            raise JobAborted(limits.timeout_message(f"CustomJob {name} ({words})"))
-        time.sleep(limits.poll_seconds)
+        return list(client.list_custom_jobs(request=request, **options))
 
 
 def _failure(job: CustomJob, state: str) -> Exception:

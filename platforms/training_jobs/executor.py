@@ -58,39 +58,6 @@ class TrainingJobExecutor(Executor, abc.ABC):
         """Run the job; return when it has succeeded."""
 
 
-class TrainingJobTrainer(Trainer):
-    """A Trainer whose step starts a job and follows it.
-
-    `custom_config` has the settings of the job under JOB_KEY.
-    """
-
-    JOB_KEY: str
-
-    def __init__(self, job: Section, custom_config: dict[str, Any], **arguments: Any) -> None:
-        super().__init__(
-            custom_config={**custom_config, self.JOB_KEY: job.model_dump()}, **arguments
-        )
-
-
-def _limits(job: TrainingJob, settings: KubernetesJobSettings | CustomJobSettings) -> JobLimits:
-    return JobLimits(
-        timeout_seconds=settings.timeout_seconds,
-        poll_seconds=settings.poll_seconds,
-        is_done=lambda: fileio.exists(job.serving_model_dir),
-        progress=lambda: _last_checkpoint(job.checkpoint_dir),
-    )
-
-
-def _last_checkpoint(folder: str) -> str:
-    """Return the name of the last checkpoint in a folder; empty if none can be read."""
-    from trainer_module.loop.checkpoints import READ_ERRORS, CheckpointError, latest_checkpoint
-
-    try:
-        return latest_checkpoint(folder) or ""
-    except (CheckpointError, *READ_ERRORS):
-        return ""
-
-
 class KubernetesExecutor(TrainingJobExecutor):
     """Runs a TFJob, TrainJob or JobSet; its settings are in `custom_config`."""
 
@@ -101,11 +68,6 @@ class KubernetesExecutor(TrainingJobExecutor):
         client = JobClient(api, kind, settings.namespace)
         manifest = kind.make_manifest(job, write_job(job), settings)
         kubernetes.run(client, manifest, _limits(job, settings))
-
-
-class KubernetesTrainer(TrainingJobTrainer):
-    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(KubernetesExecutor)
-    JOB_KEY = KUBERNETES_JOB_KEY
 
 
 class CustomJobExecutor(TrainingJobExecutor):
@@ -129,6 +91,41 @@ class CustomJobExecutor(TrainingJobExecutor):
         custom_job.run(client, settings.parent, made, _limits(job, settings))
 
 
-class CustomJobTrainer(TrainingJobTrainer):
+class _TrainingJobTrainer(Trainer):
+    """A Trainer whose step starts a job and follows it; JOB_KEY is the key of its settings."""
+
+    JOB_KEY: str
+
+    def __init__(self, job: Section, custom_config: dict[str, Any], **arguments: Any) -> None:
+        super().__init__(
+            custom_config={**custom_config, self.JOB_KEY: job.model_dump()}, **arguments
+        )
+
+
+class KubernetesTrainer(_TrainingJobTrainer):
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(KubernetesExecutor)
+    JOB_KEY = KUBERNETES_JOB_KEY
+
+
+class CustomJobTrainer(_TrainingJobTrainer):
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(CustomJobExecutor)
     JOB_KEY = CUSTOM_JOB_KEY
+
+
+def _limits(job: TrainingJob, settings: KubernetesJobSettings | CustomJobSettings) -> JobLimits:
+    return JobLimits(
+        timeout_seconds=settings.timeout_seconds,
+        poll_seconds=settings.poll_seconds,
+        is_done=lambda: fileio.exists(job.serving_model_dir),
+        progress=lambda: _last_checkpoint(job.checkpoint_dir),
+    )
+
+
+def _last_checkpoint(folder: str) -> str:
+    """Return the name of the last checkpoint in a folder; empty if none can be read."""
+    from trainer_module.loop.checkpoints import READ_ERRORS, CheckpointError, latest_checkpoint
+
+    try:
+        return latest_checkpoint(folder) or ""
+    except (CheckpointError, *READ_ERRORS):
+        return ""

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from core.errors import UserError
 from trainer_module.cluster.resources import has_peers
 from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
 from trainer_module.settings import Training, TrainingJob
@@ -17,8 +18,8 @@ from trainer_module.settings import Training, TrainingJob
 _COMMAND = ("python", "-m", "trainer_module.task")
 
 
-class JobFailed(RuntimeError):
-    """A training that failed or exceeded a limit; the message is one line."""
+class JobFailed(UserError):
+    """A training that failed or exceeded a limit."""
 
 
 class JobAborted(JobFailed):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import abc
 from typing import Any, ClassVar, NamedTuple
 
-from platforms.training_jobs.pod_template import job_metadata
+from platforms.training_jobs.job import job_name
+from platforms.training_jobs.pod_template import LABELS
 from platforms.training_jobs.settings import KubernetesJobSettings
 from trainer_module.cluster.tf_config import CHIEF
 from trainer_module.settings import TrainingJob
@@ -32,6 +33,8 @@ class JobKind(abc.ABC):
       pod_label: key of the label of each pod whose value is the name of the job.
       success: type of the condition with which a job succeeds.
       controller: the program that runs jobs of this kind.
+      runtime: resource and name of the cluster-scoped object that the kind requires; may be empty.
+      loss: part of the message of a job that failed, but may only have lost a replica.
     """
 
     name: ClassVar[str]
@@ -43,29 +46,21 @@ class JobKind(abc.ABC):
     pod_label: ClassVar[str]
     success: ClassVar[str]
     controller: ClassVar[str]
-
-    @property
-    def permissions(self) -> str:
-        """The permissions of a step that runs jobs of this kind."""
-        return (
-            "the service account of the step requires a Role with the verbs create, get and delete "
-            f"on {self.plural} ({self.group}), list on pods and events, and get on pods/log"
-        )
-
-    def remedy(self, message: str) -> str:
-        """Return a text to append to the API server's message about a refused job; may be empty."""
-        return ""
+    runtime: ClassVar[str] = ""
+    loss: ClassVar[str | None] = None
 
     def make_manifest(
         self, job: TrainingJob, job_file: str, settings: KubernetesJobSettings
     ) -> dict[str, Any]:
         """Return the object to create for a training; every pod reads `job_file`."""
-        metadata = job_metadata(job, settings)
+        name = job_name(job)
+        queue = {"kueue.x-k8s.io/queue-name": settings.queue} if settings.queue else {}
+        labels = {**LABELS, **queue}
         return {
             "apiVersion": f"{self.group}/{self.version}",
             "kind": self.title,
-            "metadata": metadata,
-            "spec": self._spec(metadata["name"], job, job_file, settings),
+            "metadata": {"name": name, "namespace": settings.namespace, "labels": labels},
+            "spec": self._spec(name, job, job_file, settings),
         }
 
     @abc.abstractmethod
@@ -83,10 +78,6 @@ class JobKind(abc.ABC):
     @abc.abstractmethod
     def replica_of(self, pod: dict[str, Any], job: dict[str, Any]) -> str:
         """Return the replica that runs in a pod of the API."""
-
-    @abc.abstractmethod
-    def owner_of(self, replica: str, job: dict[str, Any]) -> str:
-        """Return the name of the object that creates the pod of a replica."""
 
     def conditions(self, job: dict[str, Any]) -> list[Condition]:
         """Return the conditions of a job that are true, the latest last."""
@@ -106,21 +97,6 @@ class JobKind(abc.ABC):
         """Return the condition with which a job ended; None: it has not ended."""
         ends = [each for each in self.conditions(job) if each.type in (SUCCEEDED, FAILED)]
         return ends[0] if ends else None
-
-    def fails_after_loss(self, end: Condition) -> bool:
-        """Return whether a job that failed may only have lost a replica."""
-        return False
-
-    def suspended(self, job: dict[str, Any]) -> bool:
-        """Return whether a queue holds the job, or somebody has suspended it."""
-        return [each.type for each in self.conditions(job)][-1:] == ["Suspended"]
-
-    def accepted(self, job: dict[str, Any]) -> bool:
-        """Return whether the controller has written a status of the job.
-
-        The training operator does not if the API server refuses a pod or a service.
-        """
-        return any(job.get("status", {}).values())
 
 
 def replica_name(task: str, index: int | str) -> str:

@@ -53,9 +53,6 @@ class JobSet(JobKind):
             for index in range(each["template"]["spec"]["parallelism"])
         ]
 
-    def owner_of(self, replica: str, job: dict[str, Any]) -> str:
-        return f"{job['metadata']['name']}-{replica.split()[0]}-0"
-
     def replica_of(self, pod: dict[str, Any], job: dict[str, Any]) -> str:
         labels = pod["metadata"].get("labels", {})
         return replica_name(labels.get(REPLICATED_JOB_LABEL, ""), pod_index(pod))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from pipeline.cluster_settings import TEMPORARY_FOLDER
-from platforms.training_jobs.job import command, job_name
+from platforms.training_jobs.job import command
 from platforms.training_jobs.settings import KubernetesJobSettings
-from trainer_module.settings import TrainingJob
 
 MAX_RESTARTS = 10
 """Limit of the restarts of one replica without a new checkpoint. The controllers do not count the
@@ -16,11 +14,8 @@ restarts of a replica that was killed."""
 PERMANENT = range(1, 128)
 """The exit codes with which a replica fails its job. After any greater code it is restarted.
 
-This is the rule of the training operator for a TFJob (`restartPolicy: ExitCode`), and no setting of
-a TFJob changes it. The manifests of the other kinds contain these codes.
-
-`trainer_module.task` ends with 1 or 2 if a restart does not help. Codes that a restart can help are
-143 after SIGTERM and a checkpoint, 138 after the loss of another replica, and 137 after SIGKILL.
+This is the rule of the training operator for a TFJob (`restartPolicy: ExitCode`). The manifests of
+the other kinds contain these codes.
 """
 SECONDS_KEPT = 24 * 3600
 """Seconds after which Kubernetes deletes a finished job and its pods, with their logs."""
@@ -39,16 +34,6 @@ _VOLUME = "pipeline"
 _SCRATCH = "scratch"
 
 
-def job_metadata(job: TrainingJob, settings: KubernetesJobSettings) -> dict[str, Any]:
-    """Return the metadata of the object that runs a training."""
-    queue = {"kueue.x-k8s.io/queue-name": settings.queue} if settings.queue else {}
-    return {
-        "name": job_name(job),
-        "namespace": settings.namespace,
-        "labels": {**LABELS, **queue},
-    }
-
-
 def pod_metadata() -> dict[str, Any]:
     """Return the metadata of each pod."""
     # Namespaces of Kubeflow add a proxy to every pod. It blocks TensorFlow's connections and keeps
@@ -60,8 +45,7 @@ def pod_metadata() -> dict[str, Any]:
 def bare_pod(container: str, image: str | None) -> dict[str, Any]:
     """Return the spec of a pod with one container, without its command and the user's settings.
 
-    The pod satisfies the Pod Security Standard `restricted`. The root file system is read-only. The
-    training writes to `/tmp`, and to the user's volume.
+    The pod satisfies the Pod Security Standard `restricted`, and its root file system is read-only.
     """
     return {
         "containers": [
@@ -116,9 +100,9 @@ def volume_mounts(settings: KubernetesJobSettings) -> list[dict[str, str]]:
 
 def resources(settings: KubernetesJobSettings, gpus: int) -> dict[str, dict[str, str]]:
     """Return equal requests and limits, so that the pod is among the last to be evicted."""
-    amounts: dict[str, str] = {}
+    amounts = {}
     if settings.cpu:
-        amounts["cpu"] = f"{math.ceil(settings.cpu * 1000)}m"
+        amounts["cpu"] = f"{settings.cpu:g}"
     if settings.memory:
         amounts["memory"] = settings.memory
     if gpus:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from platforms.training_jobs.job import replica_groups
-from platforms.training_jobs.job_kind import Condition, JobKind, replica_name
+from platforms.training_jobs.job_kind import JobKind, replica_name
 from platforms.training_jobs.pod_template import MAX_RESTARTS, SECONDS_KEPT, pod_template
 from platforms.training_jobs.settings import KubernetesJobSettings
 from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
@@ -27,6 +27,9 @@ class TFJob(JobKind):
     pod_label = "training.kubeflow.org/job-name"
     success = "Succeeded"
     controller = "the Kubeflow training operator v1"
+    # Version 1.9 counts a pod that is being deleted as failed, and then fails the TFJob: after an
+    # eviction, a preemption or the drain of a node.
+    loss = "replica(s) failed"
 
     def _spec(
         self, name: str, job: TrainingJob, job_file: str, settings: KubernetesJobSettings
@@ -51,11 +54,6 @@ class TFJob(JobKind):
             },
         }
 
-    def fails_after_loss(self, end: Condition) -> bool:
-        # Version 1.9 counts a pod that is being deleted as failed, and then fails the TFJob: after
-        # an eviction, a preemption or the drain of a node.
-        return "replica(s) failed" in end.message
-
     def replicas(self, job: dict[str, Any]) -> list[str]:
         # The API server sorts the keys: Chief, PS, Worker.
         return [
@@ -63,9 +61,6 @@ class TFJob(JobKind):
             for task, spec in job["spec"]["tfReplicaSpecs"].items()
             for index in range(spec["replicas"])
         ]
-
-    def owner_of(self, replica: str, job: dict[str, Any]) -> str:
-        return str(job["metadata"]["name"])
 
     def replica_of(self, pod: dict[str, Any], job: dict[str, Any]) -> str:
         labels = pod["metadata"].get("labels", {})

@@ -6,7 +6,6 @@ import json
 import math
 from typing import Any
 
-from core.errors import InputError
 from pipeline.cluster_settings import RUNTIME
 from platforms.training_jobs.job import command, replica_groups
 from platforms.training_jobs.job_kind import JobKind, replica_name
@@ -16,23 +15,8 @@ from platforms.training_jobs.settings import KubernetesJobSettings
 from trainer_module.cluster.tf_config import CLUSTER_VARIABLE, task_of
 from trainer_module.settings import TrainingJob
 
-RUNTIME_KIND, RUNTIMES = "ClusterTrainingRuntime", "clustertrainingruntimes"
 NODE = "node"
 """Name of the replicated job and of its container; the Trainer's webhook requires this name."""
-
-_PATCHED = (
-    "affinity",
-    "imagePullSecrets",
-    "initContainers",
-    "nodeSelector",
-    "schedulingGates",
-    "securityContext",
-    "serviceAccountName",
-    "terminationGracePeriodSeconds",
-    "tolerations",
-    "volumes",
-)
-"""The fields of a pod's spec that a TrainJob can set; the API server drops any other field."""
 
 
 class TrainJob(JobKind):
@@ -45,11 +29,7 @@ class TrainJob(JobKind):
     pod_label = POD_LABEL
     success = "Complete"
     controller = "Kubeflow Trainer 2.2 or newer"
-
-    def remedy(self, message: str) -> str:
-        if "runtime" not in message.lower():
-            return ""
-        return "; an administrator applies kubeflow/training.yaml once, see docs/how-to/kubeflow.md"
+    runtime = f"clustertrainingruntimes/{RUNTIME}"
 
     def _spec(
         self, name: str, job: TrainingJob, job_file: str, settings: KubernetesJobSettings
@@ -58,23 +38,18 @@ class TrainJob(JobKind):
 
         The number of a node determines its task: first the chief, then the workers, then the
         parameter servers.
-
-        Raises:
-          InputError: a TrainJob cannot set a field of `kubeflow.training_pod`.
         """
-        for field in settings.pod:
-            if field not in _PATCHED:
-                raise InputError(
-                    f"kubeflow.training_pod.{field}: a TrainJob cannot set it; set it in the "
-                    "runtime, kubeflow/training.yaml, or change kubeflow.training_job"
-                )
         groups = replica_groups(job.training, settings.gpus)
         nodes = sum(group.count for group in groups)
         addresses = iter(host_names(name, NODE, nodes))
         cluster = {group.task: [next(addresses) for _ in range(group.count)] for group in groups}
         amounts = resources(settings, settings.gpus)
         return {
-            "runtimeRef": {"apiGroup": self.group, "kind": RUNTIME_KIND, "name": RUNTIME},
+            "runtimeRef": {
+                "apiGroup": self.group,
+                "kind": "ClusterTrainingRuntime",
+                "name": RUNTIME,
+            },
             "activeDeadlineSeconds": math.ceil(settings.timeout_seconds),
             "trainer": {
                 "image": settings.image,
@@ -88,9 +63,6 @@ class TrainJob(JobKind):
 
     def replicas(self, job: dict[str, Any]) -> list[str]:
         return [_replica(job, number) for number in range(job["spec"]["trainer"]["numNodes"])]
-
-    def owner_of(self, replica: str, job: dict[str, Any]) -> str:
-        return f"{job['metadata']['name']}-{NODE}-0"
 
     def replica_of(self, pod: dict[str, Any], job: dict[str, Any]) -> str:
         index = pod_index(pod)

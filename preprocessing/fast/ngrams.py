@@ -58,25 +58,10 @@ def ngram_ids(
     return NgramIds(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def length_buckets(
-    row_lengths: np.ndarray, longest: int, openings: Sequence[int] = ()
-) -> np.ndarray:
-    """Return the index in LENGTH_BUCKETS of each review, int64 [batch].
-
-    Args:
-      row_lengths: the number of n-grams of each review, int64 [batch].
-      longest: length of the longest n-gram, in words.
-      openings: lengths of the openings, in words.
-    """
-    boundaries = [
-        sum(
-            max(run - length, 0)
-            for run in (words, *(min(words, opening) for opening in openings))
-            for length in range(longest)
-        )
-        for words in LENGTH_BOUNDARIES
-    ]
-    return np.searchsorted(boundaries, row_lengths, side="right")
+def length_buckets(texts: Sequence[bytes]) -> np.ndarray:
+    """Return the index in LENGTH_BUCKETS of each text in UTF-8, int64 [batch]."""
+    words = [_split(chunk)[-1] for chunk in _chunks(texts)]
+    return np.searchsorted(LENGTH_BOUNDARIES, np.concatenate(words), side="right")
 
 
 def _chunks(texts: Sequence[bytes]) -> Iterator[list[bytes]]:
@@ -92,14 +77,18 @@ def _chunks(texts: Sequence[bytes]) -> Iterator[list[bytes]]:
         yield chunk
 
 
-def _of_chunk(texts: list[bytes], longest: int, buckets: int, openings: Sequence[int]) -> NgramIds:
-    texts = _lowered(texts)
+def _split(texts: list[bytes]) -> tuple[bytes, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the joined texts, the offsets of their words, and the number of words of each text."""
     # A space in front of each text keeps the words of two texts apart.
     data = b" " + b" ".join(texts) + b" "
     starts, ends = _words(data)
-    hashes = _hashes(data, starts, ends)
     text_ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1)
-    words = np.diff(np.searchsorted(starts, text_ends), prepend=0)
+    return data, starts, ends, np.diff(np.searchsorted(starts, text_ends), prepend=0)
+
+
+def _of_chunk(texts: list[bytes], longest: int, buckets: int, openings: Sequence[int]) -> NgramIds:
+    data, starts, ends, words = _split(_lowered(texts))
+    hashes = _hashes(data, starts, ends)
     runs = [_opening(hashes, words, number, size) for number, size in enumerate(openings)]
     return _grams([*runs, (hashes, words)], longest, buckets)
 
@@ -254,7 +243,7 @@ def _grams(runs: list[tuple[np.ndarray, np.ndarray]], longest: int, buckets: int
 
 def _kinds() -> bytes:
     kinds = bytearray([_WORD]) * 256
-    for byte in b" \t\n\v\f\r":
+    for byte in b" \t\n\v\f\r\0":
         kinds[byte] = _SPACE
     for byte in PUNCTUATION_BYTES:
         kinds[byte] = _PUNCTUATION

@@ -1,7 +1,7 @@
 """Detect how to read one file: its format, its columns, and the numbers among its labels.
 
-The head of the file (1 MiB of its content) decides. `layouts` then chooses the scale of the labels
-for all files of an input together.
+The head of the file (1 MiB of its content) decides, and for the labels also samples behind it.
+`layouts` then chooses the scale of the labels for all files of an input together.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import codecs
 import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from core.errors import InputError
@@ -33,6 +34,7 @@ from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.formats.parquet import label_values, open_parquet
 from preprocessing.reading.labels import STARS, is_headerless, labels_among
 from preprocessing.reading.records import ReadOptions, printable
+from preprocessing.reading.samples import csv_sample, samples
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
 _HEAD = 1 << 20
@@ -64,23 +66,31 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
         InputError: the file cannot be opened, has an unknown format or lacks a column (`NoReviews`
             if no reviews were recognised).
     """
-    layout, labels = _detect(path, _read_head(path), options)
+    head, is_all = _read_head(path)
+    layout, labels, labels_in = _detect(path, head, options)
     layout = replace(layout, labels=options.labels)
     column = (layout.columns and layout.columns.label) or ""
     has_stars = column.lower() in STAR_COLUMNS and not options.label_map
     if has_stars or options.labels == "optional":
         return Inspection(path, replace(layout, label_scale=STARS), None)
+    if labels_in and not is_all:
+        labels = chain(labels, chain.from_iterable(map(labels_in, samples(path))))
     return Inspection(path, layout, frozenset(labels_among(labels)))
 
 
-_Detected = tuple[Layout, Iterable[object]]
-"""The layout of a file, and labels of it, which are read only if they are used."""
+class _Detected(NamedTuple):
+    """The layout of a file, the labels in its head, and the function that returns those in lines
+    from another place of the file."""
+
+    layout: Layout
+    labels: Iterable[object] = ()
+    labels_in: Callable[[bytes], Iterable[object]] | None = None
 
 
 def _detect(path: str, head: bytes, options: ReadOptions) -> _Detected:
     # An archive that is damaged at its start has no content either.
     if not head.strip():
-        return Layout("empty"), ()
+        return _Detected(Layout("empty"))
     data = head.removeprefix(codecs.BOM_UTF8)
     # A quoted field may contain line breaks.
     outside = re.sub(rb'"[^"]*"', b"", data)
@@ -91,7 +101,7 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> _Detected:
         )
     found = options.format if options.format != "auto" else _find_format(path, data, options)
     if found == "fasttext":
-        return Layout("fasttext"), fasttext.first_labels(data)
+        return _Detected(Layout("fasttext"), fasttext.first_labels(data), fasttext.first_labels)
     if found == "jsonl":
         return _jsonl_layout(path, data, options)
     if found == "parquet":
@@ -99,8 +109,9 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> _Detected:
     return _csv_layout(path, data, options)
 
 
-def _read_head(path: str) -> bytes:
-    """Return the first lines of the content of a file, without one that is cut.
+def _read_head(path: str) -> tuple[bytes, bool]:
+    """Return the first lines of the content of a file, without one that is cut, and whether they
+    are all of it.
 
     Raises:
         InputError: see `open_bytes` and `refuse_other_content`.
@@ -114,9 +125,10 @@ def _read_head(path: str) -> bytes:
     except CorruptArchive:
         damaged = True
     refuse_other_content(path, bytes(head[:512]), packed)
-    if damaged or (len(head) == _HEAD and b"\n" in head):
+    is_all = len(head) < _HEAD and not damaged
+    if damaged or (not is_all and b"\n" in head):
         del head[head.rfind(b"\n") + 1 :]
-    return bytes(head)
+    return bytes(head), is_all
 
 
 def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
@@ -146,8 +158,11 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
 def _jsonl_layout(path: str, head: bytes, options: ReadOptions) -> _Detected:
     present = list(dict.fromkeys(name for fields in _objects(head) for name in fields))
     columns = find_columns(path, present, options)
-    labels = (fields.get(columns.label or "") for fields in _objects(head))
-    return Layout("jsonl", columns), labels
+
+    def labels_in(lines: bytes) -> Iterator[object]:
+        return (fields.get(columns.label or "") for fields in _objects(lines))
+
+    return _Detected(Layout("jsonl", columns), labels_in(head), labels_in)
 
 
 def _objects(lines: bytes) -> Iterator[dict[str, Any]]:
@@ -165,15 +180,20 @@ def _parquet_layout(path: str, options: ReadOptions) -> _Detected:
     with open_bytes(path) as stream:
         names = open_parquet(path, stream).schema_arrow.names
     columns = find_columns(path, names, options)
-    return Layout("parquet", columns), labels()
+    return _Detected(Layout("parquet", columns), labels())
 
 
 def _csv_layout(path: str, head: bytes, options: ReadOptions) -> _Detected:
     columns, header, dialect = _csv_columns(path, head, options)
     names = [field.strip() for field in header or columns[:3] if field is not None]
     at = names.index(columns.label) if columns.label else 0
+
+    def labels_in(lines: bytes) -> Iterator[object]:
+        return (fields[at] for fields in csv_sample(lines, len(names), dialect))
+
     rows = (r for r in _records(head, dialect) if len(r) == len(names) and tuple(r) != header)
-    return Layout("csv", columns, header=header, dialect=dialect), (fields[at] for fields in rows)
+    layout = Layout("csv", columns, header=header, dialect=dialect)
+    return _Detected(layout, (fields[at] for fields in rows), labels_in)
 
 
 def _csv_columns(

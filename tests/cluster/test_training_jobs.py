@@ -20,7 +20,7 @@ import urllib3
 
 from core.errors import InputError
 from pipeline.config import load_config
-from platforms.training_jobs.client import Unreachable, connect
+from platforms.training_jobs.client import connect
 from platforms.training_jobs.job import JobFailed
 from platforms.training_jobs.kinds import KINDS, supported_kind
 from tests.checkout import CHECKOUT
@@ -151,9 +151,9 @@ def test_a_node_that_does_not_respond_is_named_and_its_replicas_return(ground, l
     wait(lambda: shows(log, "[worker 0] ready True") and shows(log, "[chief] ready True"))
     subprocess.run(f"{power} off", shell=True, check=True)
     try:
-        for reason in ("NodeNotReady", "DeletionByTaintManager"):
-            text = f"worker 0 is lost ({reason}): the job waits until node {node} has ended pod "
-            wait(lambda text=text: shows(log, text))
+        # The state NodeNotReady before it may be too short for a look.
+        text = f"worker 0 is lost (DeletionByTaintManager): the job waits until node {node} has"
+        wait(lambda: shows(log, text))
         assert thread.is_alive()
     finally:
         subprocess.run(f"{power} on", shell=True, check=True)
@@ -207,12 +207,12 @@ QUOTA = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"service_account": "nobody"}, "is refused by Kubernetes: .*nobody"),
+        ({"service_account": "nobody"}, "reports .*FailedCreate.*nobody"),
         ({"image": "missing.invalid/missing:1"}, "does not run yet: (ErrImage|ImagePull)"),
         ({"volume_claim": "missing"}, "does not run yet: .* not found"),
         (
             {"pod": {"securityContext": {"runAsUser": 0}}},
-            r"is refused by Kubernetes: .*violates PodSecurity",
+            r"reports .*FailedCreate.*violates PodSecurity",
         ),
     ],
     ids=["service account", "image", "volume", "pod security"],
@@ -246,23 +246,13 @@ def test_a_job_that_somebody_suspends_continues_and_one_that_somebody_deletes_en
     thread, raised = ground.start(manifest, refused_seconds=2)
     wait(lambda: shows(log, "[worker 0] ready True") and shows(log, "[chief] ready True"))
     ground.suspend(manifest, True)
-    wait(lambda: not ground.pods(manifest) and shows(log, "is suspended; it starts when its queue"))
+    wait(lambda: not ground.pods(manifest) and shows(log, f"{ground.kind.title} is Suspended"))
     ground.suspend(manifest, False)
     wait(lambda: shows(log, "[worker 0] ready False") and shows(log, "[chief] ready False"))
     assert thread.is_alive()
     ground.client.delete(manifest["metadata"]["name"])
     thread.join(120)
     assert "was deleted by somebody else while it trained" in str(raised[0])
-
-
-def test_a_controller_that_is_away_is_named(ground, log, monkeypatch):
-    monkeypatch.setattr("platforms.training_jobs.client.SECONDS", 5.0)
-    manifest = ground.manifest()
-    with (
-        ground.cluster.controller_away(ground.kind),
-        pytest.raises((JobFailed, Unreachable), match=f"check that {ground.kind.controller} runs"),
-    ):
-        ground.follow(manifest, refused_seconds=5)
 
 
 PROGRAM = """
@@ -324,12 +314,12 @@ def test_a_retried_step_follows_its_job_and_a_cancelled_one_deletes_it(ground, l
 @pytest.mark.parametrize(
     ("verb", "resource", "message"),
     [
-        ("create", "jobsets", "does not allow this step to create jobsets"),
-        ("get", "jobsets", "does not allow this step to get jobsets"),
-        ("delete", "jobsets", "may still exist: Kubernetes does not allow this step to delete"),
-        ("list", "pods", "Neither logs nor states of the pods are shown: .* list pods"),
-        ("list", "events", "The reasons of refused pods are not shown: .* list events"),
-        ("get", "pods/log", "The log of chief cannot be shown: .* get pods/log"),
+        ("create", "jobsets", 'cannot create resource "jobsets"'),
+        ("get", "jobsets", 'cannot get resource "jobsets"'),
+        ("delete", "jobsets", 'may still exist: .* cannot delete resource "jobsets"'),
+        ("list", "pods", 'its pods are not shown, nor their logs: .* cannot list resource "pods"'),
+        ("list", "events", 'its events are not shown: .* cannot list resource "events"'),
+        ("get", "pods/log", 'The log of chief cannot be shown: .* cannot get resource "pods/log"'),
     ],
 )
 @pytest.mark.parametrize("kind", KINDS[-1:], ids=["jobset"])

@@ -1,15 +1,16 @@
 """A namespace of a real cluster in which training jobs run, with scripts in place of a training."""
 
-import contextlib
 import copy
 import os
 import re
 import secrets
 from pathlib import Path
+from unittest import mock
 
 import yaml
 from kubernetes import client, config, dynamic
 
+from platforms.training_jobs import job as training_job
 from platforms.training_jobs.client import JobClient, connect
 from platforms.training_jobs.job import JobLimits
 from platforms.training_jobs.kinds import KINDS
@@ -17,7 +18,7 @@ from platforms.training_jobs.kubernetes import run
 from platforms.training_jobs.settings import KubernetesJobSettings
 from tests.checkout import CHECKOUT
 from tests.kubeflow_files import objects
-from tests.waiting import in_background, wait
+from tests.waiting import in_background
 from trainer_module.settings import Training, TrainingJob
 
 ACCOUNT = "step"
@@ -101,20 +102,17 @@ class Cluster:
           without: a verb and a resource that the Role lacks.
         """
         role, binding = role_of_the_guide()
-        for rule in role["rules"]:
-            if without and without[1] in rule["resources"]:
-                role["rules"].remove(rule)
-                more = [{**rule, "resources": [each]} for each in rule["resources"]]
-                for each in more:
-                    if each["resources"] == [without[1]]:
-                        each["verbs"] = [verb for verb in rule["verbs"] if verb != without[0]]
-                role["rules"] += [each for each in more if each["verbs"]]
-                break
+        role["rules"] = [
+            {"apiGroups": rule["apiGroups"], "resources": [resource], "verbs": [verb]}
+            for rule in role["rules"]
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+            if (verb, resource) != without
+        ]
         role["metadata"]["name"] = binding["metadata"]["name"] = account
         binding["roleRef"]["name"] = account
-        binding["subjects"] = [
-            {"kind": "ServiceAccount", "name": account, "namespace": self.namespace}
-        ]
+        subject = {"kind": "ServiceAccount", "name": account}
+        binding["subjects"] = [{**subject, "namespace": self.namespace}]
         self.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}})
         self.apply(role)
         self.apply(binding)
@@ -148,32 +146,6 @@ class Cluster:
         for each in (role, {**binding, "subjects": [subject]}):
             self.apply({"apiVersion": f"{group}/v1", **each})
 
-    @contextlib.contextmanager
-    def controller_away(self, kind):
-        """Stop the Deployment of a controller, and start it again."""
-        name = {"tfjob": "training-operator", "jobset": "jobset-controller"}.get(
-            kind.name, "kubeflow-trainer-controller"
-        )
-        apps = client.AppsV1Api()
-        [found] = [
-            each
-            for each in apps.list_deployment_for_all_namespaces().items
-            if each.metadata.name.startswith(name)
-        ]
-        place = (found.metadata.name, found.metadata.namespace)
-        labels = ",".join(f"{key}={text}" for key, text in found.spec.selector.match_labels.items())
-
-        def pods():
-            return self.core.list_namespaced_pod(place[1], label_selector=labels).items
-
-        apps.patch_namespaced_deployment_scale(*place, {"spec": {"replicas": 0}})
-        try:
-            wait(lambda: not pods())
-            yield
-        finally:
-            apps.patch_namespaced_deployment_scale(*place, {"spec": {"replicas": 1}})
-            wait(lambda: apps.read_namespaced_deployment(*place).status.ready_replicas)
-
 
 class Ground:
     """Jobs of one kind whose pods run a script."""
@@ -195,11 +167,9 @@ class Ground:
             checkpoint_dir=str(self.folder),
             training=Training(strategy=strategy, workers=workers),
         )
-        manifest = self.kind.make_manifest(job, "job.json", self.settings(**settings))
-        command = ["python", "-uc", f"FOLDER = {str(self.folder)!r}{PREAMBLE}{script}"]
-        for container in _containers(manifest):
-            container["command"] = command
-        return manifest
+        text = f"FOLDER = {str(self.folder)!r}{PREAMBLE}{script}"
+        with mock.patch.object(training_job, "_COMMAND", ("python", "-uc", text)):
+            return self.kind.make_manifest(job, "job.json", self.settings(**settings))
 
     def settings(self, **settings):
         given = {
@@ -253,17 +223,6 @@ class Ground:
         metadata = client.V1ObjectMeta(name=name, namespace=self.cluster.namespace)
         eviction = client.V1Eviction(metadata=metadata)
         self.cluster.core.create_namespaced_pod_eviction(name, self.cluster.namespace, eviction)
-
-
-def _containers(manifest):
-    if manifest["kind"] == "TrainJob":
-        return [manifest["spec"]["trainer"]]
-    if manifest["kind"] == "TFJob":
-        templates = [each["template"] for each in manifest["spec"]["tfReplicaSpecs"].values()]
-    else:
-        jobs = manifest["spec"]["replicatedJobs"]
-        templates = [each["template"]["spec"]["template"] for each in jobs]
-    return [each["spec"]["containers"][0] for each in templates]
 
 
 def role_of_the_guide():

@@ -15,10 +15,7 @@ from components.artifacts import RejectedLines
 from components.review_example_gen.executor import Executor
 
 SPLITS = ("train", "eval", "test")
-RUNNERS = {
-    "two processes": ("--direct_running_mode=multi_processing", "--direct_num_workers=2"),
-    "three threads": ("--direct_running_mode=multi_threading", "--direct_num_workers=3"),
-}
+THREADS = ("--direct_running_mode=multi_threading", "--direct_num_workers=3")
 
 
 def line(number, label=1):

@@ -9,24 +9,24 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
 from components.evaluator import files, scoring
-from components.evaluator.component import Executor, settings_of
+from components.evaluator.component import Executor
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE
 from components.evaluator.metrics import ACCURACY, METRICS, Counts
-from components.evaluator.scoring import Scores, merge
+from components.evaluator.scoring import ScoreFiles
 from components.evaluator.settings import Evaluation
-from components.examples import read_sample
+from components.examples import read_sample, split_files
 from components.properties import BASELINE_PROPERTY
 from core.errors import InputError
 from preprocessing import normalise
-from serving.predict_text import PredictText
-from tests.components.evaluated import write_examples, write_ngram_model, write_other_model
+from tests.components.evaluated import NgramModel, OtherModel, write_examples, write_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
+
+PROCESSES = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    # Nothing takes a path for a pattern.
     return tmp_path_factory.mktemp("evaluator")
 
 
@@ -37,12 +37,13 @@ def examples(folder):
 
 @pytest.fixture(scope="module")
 def ngram_models(folder):
-    return [write_ngram_model(folder / f"model-{seed}", seed) for seed in (1, 2)]
+    models = NgramModel(), NgramModel(openings=())
+    return [write_model(model, folder / f"model-{n}") for n, model in enumerate(models)]
 
 
 @pytest.fixture(scope="module")
 def other_model(folder):
-    return write_other_model(folder / "other")
+    return write_model(OtherModel(), folder / "other")
 
 
 def evaluate(folder, examples, models, *, min_accuracy=0.1, beam_args=(), **settings):
@@ -91,52 +92,27 @@ def bucket(text):
     return next((name for name, end in edges.items() if len(words(text)) < end), "200+")
 
 
+@pytest.mark.parametrize(
+    "beam_args", [[], pytest.param(PROCESSES, marks=pytest.mark.exhaustive)], ids=["here", "two"]
+)
 def test_metrics_of_each_slice_are_those_of_its_reviews(
-    folder, examples, ngram_models, other_model, log
+    tmp_path, examples, ngram_models, other_model, beam_args, monkeypatch
 ):
     """One model reads n-grams, the other one Examples; slices are the same for both."""
-    models = [ngram_models[0], other_model]
-    evaluation, blessing = evaluate(folder / "both", examples, models)
-    found = files.read(evaluation.uri).slices
-    names = ("1-19", "20-49", "50-99", "100-199", "200+")
-    assert found.keys() == {WHOLE, *(("length_bucket", name) for name in names)}
-    for name, model in ((CANDIDATE, models[0]), (BASELINE, models[1])):
-        texts, labels, predictions = reviews_of(examples, model)
-        for (feature, value), of_models in found.items():
-            here = np.array([not feature or bucket(text) == value for text in texts])
-            assert_equal(of_models[name], Counts.of(labels[here], predictions[here]))
-    assert "returns other values" not in log.text
-    properties = {
-        name: value.string_value or value.int_value
-        for name, value in blessing.mlmd_artifact.custom_properties.items()
-    }
-    assert properties == {
-        "blessed": properties["blessed"],
-        "current_model": models[0].uri,
-        "current_model_id": 0,
-        "baseline_model": models[1].uri,
-        "baseline_model_id": 0,
-        BASELINE_PROPERTY: models[1].uri,
-    }
-
-
-@pytest.mark.parametrize("min_accuracy", [0.1, 0.99])
-def test_the_blessing_without_a_baseline(folder, examples, ngram_models, min_accuracy, monkeypatch):
     # Several parts of each batch.
     monkeypatch.setattr(scoring, "_BYTES_AT_ONCE", 10_000)
-    outputs = evaluate(folder / f"{min_accuracy}", examples, ngram_models[:1],
-                       min_accuracy=min_accuracy, slices=[])  # fmt: skip
-    evaluation, blessing = outputs
-    is_blessed = min_accuracy < 0.5
-    assert [path.name for path in Path(blessing.uri).iterdir()] == [
-        "BLESSED" if is_blessed else "NOT_BLESSED"
-    ]
-    assert blessing.get_int_custom_property("blessed") == int(is_blessed)
-    assert blessing.get_string_custom_property(BASELINE_PROPERTY) == ""
-    [check] = files.read(evaluation.uri).checks()
-    assert check.passed == is_blessed
-    assert check.sentence.endswith(f"evaluation.min_accuracy requires {min_accuracy}")
-    assert files.read(evaluation.uri).slices.keys() == {WHOLE}
+    models = [ngram_models[0], other_model]
+    evaluation, blessing = evaluate(tmp_path, examples, models, beam_args=beam_args)
+    results = files.read(evaluation.uri)
+    names = ("1-19", "20-49", "50-99", "100-199", "200+")
+    assert results.slices.keys() == {WHOLE, *(("length_bucket", name) for name in names)}
+    for name, model in ((CANDIDATE, models[0]), (BASELINE, models[1])):
+        texts, labels, predictions = reviews_of(examples, model)
+        for (feature, value), of_models in results.slices.items():
+            here = np.array([not feature or bucket(text) == value for text in texts])
+            assert_equal(of_models[name], Counts.of(labels[here], predictions[here]))
+    assert blessing.get_string_custom_property("current_model") == models[0].uri
+    assert blessing.get_string_custom_property(BASELINE_PROPERTY) == models[1].uri
 
 
 @pytest.mark.parametrize("order", [[0, 1], [1, 0]], ids=["one", "other"])
@@ -149,21 +125,22 @@ def test_a_model_that_is_worse_than_the_baseline_is_not_blessed(
     found = files.read(evaluation.uri)
     own, base = map(ACCURACY.value, (found.candidate, found.baseline))
     assert own != base, "the models of this test differ"
-    assert (Path(blessing.uri) / "BLESSED").exists() == (own >= base)
-    assert (Path(blessing.uri) / "NOT_BLESSED").exists() == (own < base)
+    [name] = [path.name for path in Path(blessing.uri).iterdir()]
+    assert name == ("BLESSED" if own > base else "NOT_BLESSED")
+    assert blessing.get_int_custom_property("blessed") == int(own > base)
 
 
-@pytest.mark.exhaustive
-def test_other_processes_compute_the_same(folder, examples, ngram_models):
-    processes = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-    one, other = (
-        files.read(evaluate(folder / f"{len(args)}", examples, ngram_models, beam_args=args)[0].uri)
-        for args in ([], processes)
+def test_the_minimum_is_that_of_the_run_and_the_baseline_is_optional(
+    folder, examples, ngram_models
+):
+    evaluation, blessing = evaluate(
+        folder / "alone", examples, ngram_models[:1], min_accuracy=0.99, slices=[]
     )
-    assert one.slices.keys() == other.slices.keys()
-    for of_slice, models in one.slices.items():
-        for name, counts in models.items():
-            assert_equal(other.slices[of_slice][name], counts)
+    assert [path.name for path in Path(blessing.uri).iterdir()] == ["NOT_BLESSED"]
+    assert blessing.get_string_custom_property(BASELINE_PROPERTY) == ""
+    [check] = files.read(evaluation.uri).checks()
+    assert check.sentence.endswith("evaluation.min_accuracy requires 0.99")
+    assert files.read(evaluation.uri).slices.keys() == {WHOLE}
 
 
 def test_an_empty_test_split_is_an_error(folder, ngram_models):
@@ -192,65 +169,12 @@ def test_the_check_and_the_report_get_predictions_and_mistakes(
     assert {(each["text"], each["label"]) for each in mistakes} <= known
 
 
-def test_the_order_of_the_parts_does_not_matter():
-    parts = [
-        Scores({}, [(n * 37 % 11, str(n), 0.5)], [(-(n % 7) / 10, n, "text", 1, 0.2)])
-        for n in range(50)
-    ]
-    assert merge(parts) == merge([merge(parts[30:]), merge(parts[:30])])
-    assert merge([]) == Scores({}, [], [])
-
-
-def test_all_models_are_read_through_ngrams_that_are_computed_once(ngram_models, monkeypatch):
-    calls = []
-    original = scoring.ngram_ids
-    folders = {
-        name: f"{model.uri}/Format-Serving"
-        for name, model in zip((CANDIDATE, BASELINE), ngram_models, strict=True)
-    }
-    models = scoring.Models(folders, ["length_bucket"])
-    texts = [b"good phone", b""]
-    monkeypatch.setattr(scoring, "ngram_ids", lambda *args: calls.append(args) or original(*args))
-    predictions, sliced = models.score([b"no", b"Example"], texts)
-    assert calls == [(texts, 2, 64, (2, 3))]
-    assert (predictions[CANDIDATE] != predictions[BASELINE]).all()
-    assert sliced["length_bucket"].tolist() == ["1-19", "1-19"]
-
-
-def test_a_model_with_other_ngrams_is_read_through_its_signature(
-    tmp_path, examples, ngram_models, monkeypatch, log
-):
-    original = PredictText.from_ngrams
-    monkeypatch.setattr(
-        PredictText,
-        "from_ngrams",
-        # PredictText itself compares four texts.
-        lambda self, grams: {
-            name: value * (0.9 if len(value) > 4 else 1)
-            for name, value in original(self, grams).items()
-        },
-    )
-    evaluation, _ = evaluate(tmp_path, examples, ngram_models[:1])
-    assert "serving_default returns other values than NumPy" in log.text
-    _, labels, predictions = reviews_of(examples, ngram_models[0])
-    assert_equal(files.read(evaluation.uri).candidate, Counts.of(labels, predictions))
-
-
-def test_a_feature_of_the_candidate_is_a_slice(tmp_path, examples, other_model, monkeypatch):
-    models = scoring.Models({CANDIDATE: f"{other_model.uri}/Format-Serving"}, ["is_long"])
-    kept = read_sample(f"{examples.uri}/Split-test", 20)
-    texts, *_ = reviews_of(examples, other_model)
-    _, sliced = models.score(kept, texts[:20])
-    assert sliced["is_long"].tolist() == [
-        "yes" if len(words(text)) >= 100 else "no" for text in texts[:20]
-    ]
-    with pytest.raises(InputError, match=r"evaluation\.slices: the model does not compute stars"):
-        scoring.Models({CANDIDATE: f"{other_model.uri}/Format-Serving"}, ["stars"])
-
-
-@pytest.mark.parametrize("wrong", [-0.1, 90.0])
-def test_min_accuracy_is_a_fraction(wrong):
-    given = {"settings": Evaluation().model_dump_json()}
-    assert settings_of({**given, "min_accuracy": 0.9}).min_accuracy == 0.9
-    with pytest.raises(InputError, match=rf"parameter min_accuracy: .* equal to [01], not {wrong}"):
-        settings_of({**given, "min_accuracy": wrong})
+def test_a_feature_of_the_candidate_is_a_slice(examples, other_model):
+    stage = ScoreFiles({CANDIDATE: f"{other_model.uri}/Format-Serving"}, ["is_long"])
+    stage.setup()
+    [scores] = stage.process(split_files([examples], ["test"]))
+    texts, labels, predictions = reviews_of(examples, other_model)
+    for value in ("yes", "no"):
+        here = np.array([(len(words(text)) >= 100) == (value == "yes") for text in texts])
+        found = scores.slices["is_long", value][CANDIDATE]
+        assert_equal(found, Counts.of(labels[here], predictions[here]))

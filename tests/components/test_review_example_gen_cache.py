@@ -1,6 +1,7 @@
 """The cache hits of ReviewExampleGen, in runs of the local engine on changing files."""
 
 import json
+from pathlib import Path
 
 import pytest
 from ml_metadata import MetadataStore
@@ -10,42 +11,33 @@ from tfx.orchestration.metadata import sqlite_metadata_connection_config
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import example_gen_pb2
 
+from components.artifacts import RejectedLines
 from components.review_example_gen.component import InputProcessor, ReviewExampleGen
 from components.review_example_gen.inputs import Options
 
 pytestmark = pytest.mark.slow
 
 
-class Runs:
-    """A pipeline of ReviewExampleGen alone, run again and again."""
-
-    def __init__(self, folder, base, patterns):
-        self._component = ReviewExampleGen(str(base), patterns, Options())
-        self._metadata = sqlite_metadata_connection_config(str(folder / "metadata.sqlite"))
-        self._root = str(folder / "root")
-
-    def run(self):
-        """Run the pipeline; return the state of the execution, and the number of Examples."""
-        LocalDagRunner().run(
-            Pipeline(
-                pipeline_name="cache",
-                pipeline_root=self._root,
-                components=[self._component],
-                enable_cache=True,
-                metadata_connection_config=self._metadata,
-            )
+def run(folder, base):
+    """Run a pipeline of ReviewExampleGen alone; return state and Examples of the execution."""
+    metadata = sqlite_metadata_connection_config(str(folder / "metadata.sqlite"))
+    LocalDagRunner().run(
+        Pipeline(
+            pipeline_name="cache",
+            pipeline_root=str(folder / "root"),
+            components=[ReviewExampleGen(str(base), {"all": "**/*.csv"}, Options())],
+            enable_cache=True,
+            metadata_connection_config=metadata,
         )
-        store = MetadataStore(self._metadata)
-        execution = max(store.get_executions(), key=lambda item: item.id)
-        events = store.get_events_by_execution_ids([execution.id])
-        artifacts = store.get_artifacts_by_id([event.artifact_id for event in events])
-        [rejected] = [
-            item for item in artifacts if "summary" in str(item) or "rejected" in item.uri
-        ]
-        with open(f"{rejected.uri}/summary.json") as file:
-            counts = json.load(file)
-        state = mlmd.Execution.State.Name(execution.last_known_state)
-        return state, sum(n for name, n in counts.items() if name.startswith("examples/"))
+    )
+    store = MetadataStore(metadata)
+    execution = max(store.get_executions(), key=lambda item: item.id)
+    events = store.get_events_by_execution_ids([execution.id])
+    artifacts = store.get_artifacts_by_id([event.artifact_id for event in events])
+    [rejected] = [item for item in artifacts if item.type == RejectedLines.TYPE_NAME]
+    counts = json.loads(Path(rejected.uri, "summary.json").read_text())
+    state = mlmd.Execution.State.Name(execution.last_known_state)
+    return state, sum(n for name, n in counts.items() if name.startswith("examples/"))
 
 
 def reviews(first, count):
@@ -57,13 +49,12 @@ def test_every_file_that_is_read_is_part_of_the_cache_key(tmp_path):
     (base / "deep/er").mkdir(parents=True)
     for number, name in enumerate(("a.csv", "deep/b.csv", "deep/er/c.csv")):
         (base / name).write_text(reviews(number * 100, 100))
-    runs = Runs(tmp_path, base, {"all": "**/*.csv"})
-    assert runs.run() == ("COMPLETE", 300)
+    assert run(tmp_path, base) == ("COMPLETE", 300)
     (base / "not read.txt").write_text("nothing")
-    assert runs.run() == ("CACHED", 300)
+    assert run(tmp_path, base) == ("CACHED", 300)
     with (base / "deep/er/c.csv").open("a") as file:
         file.write(reviews(1000, 1))
-    assert runs.run() == ("COMPLETE", 301)
+    assert run(tmp_path, base) == ("COMPLETE", 301)
 
 
 def test_spans_and_versions_are_found_and_fingerprinted(tmp_path):

@@ -1,6 +1,5 @@
 """The sample pipeline on Apache Flink has the results of the direct runner."""
 
-import contextlib
 import re
 
 import psutil
@@ -74,14 +73,8 @@ def scores(workspace, settings, override=""):
 
 def processes_of(workspace):
     """Return the command lines that name the folder of a workspace."""
-    lines = [command_line(each) for each in psutil.process_iter()]
+    lines = [" ".join(each.info["cmdline"] or []) for each in psutil.process_iter(["cmdline"])]
     return [line for line in lines if str(workspace.folder) in line]
-
-
-def command_line(process):
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return " ".join(process.cmdline())
-    return ""
 
 
 def results(workspace):

@@ -70,6 +70,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ),
         ("", "training.strategy=mirorred", "unknown value 'mirorred', did you mean mirrored?"),
         ("", "epochs=3", "epochs: unknown key, did you mean training.epochs?"),
+        ("", "beam.name=x", "beam.name: unknown key, known here: runner, args, flink"),
         ("", "training.workers=2", "2 workers need training.strategy: multi_worker_mirrored"),
         ("", "training.learning_rate=.inf", "training.learning_rate: Input should be a finite num"),
         ("", "training.hyperparameters={dropout: .nan}", "training.hyperparameters.dropout"),

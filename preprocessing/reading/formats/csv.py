@@ -149,18 +149,18 @@ def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[
         reader = new_reader()  # the old one is still inside the field
 
 
-def sampled_records(data: bytes, dialect: Dialect) -> Iterator[list[str]]:
-    """Yield the good records at the beginning of a CSV file, of which the last one may be cut.
+def sampled_records(data: bytes, dialect: Dialect, *, is_head: bool = True) -> Iterator[list[str]]:
+    """Yield the good records of a part of a CSV file, of which the last one may be cut.
 
     The lines of a cut record would be misread as records. So nothing is yielded behind a quoted
-    field that is still open at the end, unless it is that of the first review.
+    field that is still open at the end, unless it is that of the first review of a file.
     """
     count = 0
     for record in csv_records(io.BytesIO(data), dialect):
         if not isinstance(record, Rejected):
             count += 1
             yield record[1]
-        elif record.detail == _OPEN and count > 1:
+        elif record.detail == _OPEN and (count > 1 or not is_head):
             return
 
 

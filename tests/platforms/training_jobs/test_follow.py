@@ -9,7 +9,7 @@ import pytest
 import urllib3
 
 from core.errors import InputError
-from platforms.training_jobs import kubernetes, logs, pod_warnings
+from platforms.training_jobs import kubernetes, logs
 from platforms.training_jobs.client import Forbidden, Unreachable
 from platforms.training_jobs.job import JobFailed, JobLimits
 from platforms.training_jobs.jobset import JobSet
@@ -22,17 +22,17 @@ from tests.waiting import wait
 JOB = make_job(strategy="multi_worker_mirrored", workers=2)
 MANIFEST = JobSet().make_manifest(JOB, JOB_FILE, make_settings())
 NAME = MANIFEST["metadata"]["name"]
-WORKER = ("Job", f"{NAME}-worker-0", "")
-QUOTA = "exceeded quota: pods, requested: pods=1, used: pods=4, limited: pods=4"
-ACCOUNT = 'error looking up service account ml/trainer: serviceaccount "trainer" not found'
 
 
 def pod(replica, phase="Running", code=None, *, number=1, reason="", blocked_by=""):
     """Return a pod; `number` counts the pods of a replica."""
     time = f"2026-01-01T00:00:{number:02}Z"
-    name = f"{NAME}-{replica.replace(' ', '-')}"
-    uid = f"{replica} {number}"
-    return Pod(name, uid, replica, phase, code, reason, time, time, blocked_by)
+    name, uid = f"{NAME}-{replica.replace(' ', '-')}", f"{replica} {number}"
+    return Pod(name, uid, replica, phase, code, reason, time, time, blocked_by, "")
+
+
+def refusal(text, kind="Job", uid=""):
+    return Event(kind, f"{NAME}-worker-0", uid, f"FailedCreate: {text}", "")
 
 
 RUNNING = [pod("chief"), pod("worker 0")]
@@ -41,32 +41,30 @@ RUNNING = [pod("chief"), pod("worker 0")]
 class Look:
     """The state of a job at one moment."""
 
-    def __init__(
-        self, pods=(), end=None, message="why", *, warnings=None, at="9999", error=None, **job
-    ):
+    def __init__(self, pods=(), end=None, message="why", *, events=(), error=None, **status):
         conditions = [{"type": end, "status": "True", "message": message}] if end else []
         counts = [{"name": "any", "active": 1}]
-        self.pods, self.warnings, self.error = list(pods), warnings or {}, error
-        self.at = at
-        self.status = {"conditions": conditions, "replicatedJobsStatus": counts, **job}
+        self.pods, self.events, self.error = list(pods), list(events), error
+        self.status = {"conditions": conditions, "replicatedJobsStatus": counts, **status}
 
 
 class Script:
     """A client whose answers are a script: each request for the job shows the next look.
 
     Attributes:
-      deleted: the number of deletions.
       logs: name of a pod -> the parts of its log, an exception for a broken connection.
+      forbidden: `pods` or `events`, for which permissions are missing.
+      changes: changes of the metadata of the job.
     """
 
     namespace = "ml"
 
-    def __init__(self, *looks, kind=None, logs=None):
-        self.kind, self.logs = kind or JobSet(), logs or {}
+    def __init__(self, *looks, kind=None, logs=None, forbidden="", changes=None):
+        self.kind, self.logs, self.forbidden = kind or JobSet(), logs or {}, forbidden
         self.manifest = self.kind.make_manifest(JOB, JOB_FILE, make_settings())
+        self.changes = changes or {}
         self._looks, self._look = list(looks), None
         self.deleted, self.created = 0, 0
-        self.forbidden = ()
 
     def get(self, name):
         if self.deleted == self.created:
@@ -75,9 +73,8 @@ class Script:
             self._look = self._looks.pop(0)
         if self._look.error:
             raise self._look.error
-        uid = str(self.created)
-        job = {**self.manifest, "metadata": {"name": name, "uid": uid}}
-        return {**job, "status": self._look.status}
+        metadata = {"name": name, "uid": str(self.created), **self.changes}
+        return {**self.manifest, "metadata": metadata, "status": self._look.status}
 
     def create(self, manifest):
         self.created += 1
@@ -87,26 +84,18 @@ class Script:
         self.deleted += 1
 
     def pods(self, job):
-        self._check("pods")
+        if self.forbidden == "pods":
+            raise Forbidden("no permission")
         return self._look.pods
 
-    def warnings(self, name):
-        self._check("events")
-        at = self._look.at
-        return [
-            Event(*of, "FailedCreate", text, at)
-            for of, texts in self._look.warnings.items()
-            for text in texts
-        ]
+    def warnings(self, job):
+        if self.forbidden == "events":
+            raise Forbidden("no permission")
+        return self._look.events
 
-    def log(self, pod, since):
-        self._check("log")
+    def log(self, pod):
         parts = self.logs.get(pod, [])
         return Response(parts.pop(0) if parts else [])
-
-    def _check(self, what):
-        if what in self.forbidden:
-            raise Forbidden(f"no permission for {what}")
 
 
 class Response:
@@ -123,52 +112,48 @@ class Response:
         pass
 
 
-def run(*looks, kind=None, logs=None, forbidden=(), progress=lambda: "", **limits):
+def run(*looks, progress=lambda: "", is_done=True, timeout=60.0, refused=60.0, **script):
     """Follow a job to the end of the script; return the client."""
-    script = Script(*looks, kind=kind, logs=logs)
-    script.forbidden = forbidden
-    run_script(script, progress, **limits)
-    return script
+    return follow(Script(*looks, **script), progress, is_done, timeout, refused)
 
 
-def run_script(script, progress=lambda: "", timeout_seconds=60.0, refused_seconds=60.0):
-    limits = JobLimits(timeout_seconds, 0.001, lambda: True, progress, refused_seconds)
+def follow(script, progress=lambda: "", is_done=True, timeout=60.0, refused=60.0):
+    limits = JobLimits(timeout, 0.001, lambda: is_done, progress, refused)
     kubernetes.run(script, script.manifest, limits)
+    return script
 
 
 def line(text, second=0):
     return f"2026-01-01T00:00:{second:02}.1Z {text}\n".encode()
 
 
-def failing(code, text, replica="worker 0"):
-    """Return a look at a job that failed with a replica, and the logs of its pods."""
-    pods = [pod("chief"), pod(replica, "Failed", code)]
-    return Look(pods, "Failed"), {pods[1].name: [[line(text)]]}
+def failing(code, *texts):
+    """Return a look at a job that failed with a worker, and the logs of its pods."""
+    failed = pod("worker 0", "Failed", code)
+    return Look([pod("chief"), failed], "Failed"), {failed.name: [[*map(line, texts)]]}
+
+
+# A replica that fails.
 
 
 def test_a_failure_names_the_replica_its_exit_code_and_its_last_lines(log):
-    look, texts = failing(1, "ValueError: no such thing")
-    [name] = texts
-    texts[name][0] += [line(f"line {i}") for i in range(30)]
-    texts[name][0] += [line("ValueError: no such thing"), line("bye")]
+    texts = [*(f"line {i}" for i in range(30)), "ValueError: no such thing", "bye"]
+    look, written = failing(1, *texts)
     with pytest.raises(JobFailed) as caught:
-        run(look, logs=texts)
+        run(look, logs=written)
     assert str(caught.value) == (
         f"JobSet {NAME} in namespace ml failed: worker 0 ended with exit code 1: ValueError: no "
         "such thing; run again to continue from the last checkpoint"
     )
     [record] = [each for each in log.records if each.levelno == logging.ERROR]
-    title, *last = record.getMessage().splitlines()
-    assert title == "The last lines of worker 0:"
-    assert last == [*(f"line {i}" for i in range(12, 30)), "ValueError: no such thing", "bye"]
+    assert record.getMessage().splitlines() == ["The last lines of worker 0:", *texts[-20:]]
 
 
 def test_a_wrong_setting_is_the_line_that_the_training_printed():
-    look, texts = failing(2, "training.epochs: 0 is too few")
-    [name] = texts
-    texts[name][0].append(line("I1121 19:26:21.000000 1 task.py:1] over"))
-    with pytest.raises(InputError, match=r"^training\.epochs: 0 is too few$"):
-        run(look, logs=texts)
+    setting, record = "training.epochs: 0 is too few", "I1121 19:26:21.000000 1 task.py:1] over"
+    look, written = failing(2, setting, record)
+    with pytest.raises(InputError, match=rf"^{re.escape(setting)}$"):
+        run(look, logs=written)
 
 
 def test_the_error_line_is_the_end_of_a_traceback_before_other_lines():
@@ -176,6 +161,7 @@ def test_the_error_line_is_the_end_of_a_traceback_before_other_lines():
     assert logs.error_line(texts) == "a.b.UnavailableError: gone"
     assert logs.error_line(["F Check failed: a", "x"]) == "F Check failed: a"
     assert logs.error_line(["killed", " "]) == "killed"
+    assert logs.error_line([]) == "no output"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +169,7 @@ def test_the_error_line_is_the_end_of_a_traceback_before_other_lines():
     [
         ([pod("chief", "Failed", 1), pod("worker 0", "Failed", 2)], "worker 0 .* code 2"),
         ([pod("chief", "Failed", 138), pod("worker 0", "Failed", 1)], "worker 0 .* code 1"),
-        ([pod("chief", "Failed", 138), pod("worker 0", "Failed", 137)], "worker 0 was killed"),
+        ([pod("chief", "Failed", 138), pod("worker 0", "Failed", 137)], "worker 0 .* code 137"),
         ([pod("worker 0", "Failed", 137, reason="OOMKilled")], "increase cluster.resources"),
         ([], "failed: why$"),
     ],
@@ -198,10 +184,13 @@ def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(log):
     lost = [pod("chief"), pod("worker 0", "Failed", 137)]
     again = [pod("chief", "Failed", 1), pod("worker 0", number=2)]
     with pytest.raises(
-        JobFailed, match=r"chief ended with exit code 1.*; before that worker 0 was ki"
+        JobFailed, match=r"chief ended with exit code 1.*; before that worker 0 ended with .* 137"
     ):
         run(Look(RUNNING), Look(lost), Look(again, "Failed"))
     assert f"{NAME}: worker 0 was restarted; the DNS" in log.text
+
+
+# A replica that is restarted.
 
 
 def test_a_worker_that_was_replaced_before_the_first_look_counts_as_restarted(log):
@@ -210,14 +199,14 @@ def test_a_worker_that_was_replaced_before_the_first_look_counts_as_restarted(lo
     assert f"{NAME}: worker 0 was restarted; the DNS" in log.text
 
 
-def test_a_replica_that_is_always_killed_is_named_and_not_those_that_lose_it(monkeypatch):
+def test_a_replica_that_is_always_killed_is_named_before_those_that_lose_it(monkeypatch):
     monkeypatch.setattr(kubernetes, "MAX_RESTARTS", 2)
     looks = [
         Look([pod("chief", "Failed", 138, number=i), pod("worker 0", "Failed", 137, number=i)])
         for i in range(1, 6)
     ]
     with pytest.raises(
-        JobFailed, match="worker 0 was killed, exit code 137, again after 2 restarts"
+        JobFailed, match=r"restarted 2 times .*: worker 0 ended with exit code 137, chief lost"
     ):
         run(*looks)
 
@@ -226,15 +215,13 @@ def test_restarts_are_counted_from_the_last_progress_on(monkeypatch):
     monkeypatch.setattr(kubernetes, "MAX_RESTARTS", 1)
     looks = [Look([pod("worker 0", number=i)]) for i in range(1, 9)]
     run(*looks, Look([], "Completed"), progress=iter("abcdefgh").__next__)
-    with pytest.raises(JobFailed, match="worker 0 ended, again after 1 restarts"):
+    with pytest.raises(JobFailed, match=r"restarted 1 times .*: worker 0 was terminated"):
         run(*looks)
 
 
 def test_a_chief_that_is_lost_when_the_others_have_ended_is_not_waited_for(log):
     done = pod("worker 0", "Succeeded", 0, number=5)
-    script = run(Look([pod("chief"), done]), Look([pod("chief", number=9), done]))
-    assert script.deleted == 1
-    assert "the chief was lost when the training was over" in log.text
+    assert run(Look([pod("chief"), done]), Look([pod("chief", number=9), done])).deleted == 1
 
 
 def test_a_chief_that_succeeded_is_enough(log):
@@ -244,92 +231,14 @@ def test_a_chief_that_succeeded_is_enough(log):
 
 def test_a_tfjob_that_failed_with_an_evicted_pod_is_started_again(log):
     """Version 1.9.3 of the training operator fails a TFJob if one of its pods is deleted."""
-    script = run(
-        Look(RUNNING),
-        Look(RUNNING, "Failed", "TFJob x has failed because 1 Worker replica(s) failed."),
-        Look([pod("chief", number=2), pod("worker 0", number=2)]),
-        Look([], "Succeeded"),
-        kind=TFJob(),
-    )
+    evicted = Look(RUNNING, "Failed", "TFJob x has failed because 1 Worker replica(s) failed.")
+    again = Look([pod("chief", number=2), pod("worker 0", number=2)])
+    script = run(Look(RUNNING), evicted, evicted, again, Look([], "Succeeded"), kind=TFJob())
     assert (script.created, script.deleted) == (2, 1)
     assert "starting it again" in log.text and "worker 0 was restarted" in log.text
-
-
-def test_a_tfjob_that_failed_with_an_error_is_not_started_again():
-    look, texts = failing(1, "ValueError: x")
-    look.status["conditions"][0]["message"] = "1 Worker replica(s) failed."
-    with pytest.raises(JobFailed, match="ValueError: x"):
-        run(look, logs=texts, kind=TFJob())
-
-
-# Replicas that do not start.
-
-
-@pytest.mark.parametrize(
-    ("why", "temporary"),
-    [
-        (ACCOUNT, False),
-        ('violates PodSecurity "restricted:latest": seccompProfile', False),
-        ("failed quota: q: must specify limits.cpu", False),
-        (QUOTA, True),
-    ],
-)
-def test_a_refused_pod_is_reported(log, why, temporary):
-    text = f'Error creating: pods "{NAME}-worker-0-0-abcde" is forbidden: {why}'
-    look = Look(RUNNING[:1], warnings={WORKER: [text]})
-    limits = {"timeout_seconds": 0.3} if temporary else {"refused_seconds": 0.1}
-    with pytest.raises(JobFailed) as caught:
-        run(look, **limits)
-    message = str(caught.value)
-    assert f"Job {NAME}-worker-0 is refused by Kubernetes: {text[16:]}" in message
-    assert message.endswith(f"; see kubectl describe jobset {NAME} -n ml")
-    assert len(message.splitlines()) == 1
-    assert ("did not end within" in message) == temporary
-    assert [each for each in log.messages if why in each]
-
-
-def test_a_refusal_that_has_ended_does_not_count_later():
-    refused = Look(RUNNING[:1], warnings={WORKER: [f"Error creating: {ACCOUNT}"]})
-    looks = [refused, *[Look(RUNNING)] * 60, refused]
-    run(*looks, Look(RUNNING, "Completed"), refused_seconds=0.05)
-
-
-@pytest.mark.parametrize(
-    ("blocked_by", "temporary"),
-    [
-        ('ImagePullBackOff: Back-off pulling "x:1"', False),
-        ("CreateContainerConfigError: image runs as root", False),
-        ('Unschedulable: persistentvolumeclaim "x" not found', False),
-        ("Unschedulable: 3 Insufficient nvidia.com/gpu", True),
-        ("SchedulingGated: Scheduling is blocked", True),
-    ],
-)
-def test_a_pod_that_does_not_run_is_reported(blocked_by, temporary):
-    pods = [pod("chief"), pod("worker 0", "Pending", blocked_by=blocked_by)]
-    limits = {"timeout_seconds": 0.3} if temporary else {"refused_seconds": 0.1}
-    with pytest.raises(JobFailed, match=f"worker 0 does not run yet: {re.escape(blocked_by)}"):
-        run(Look(pods), **limits)
-
-
-UNSCHEDULED = {"type": "PodScheduled", "status": "False"}
-
-
-def waiting(reason):
-    return {"waiting": {"reason": reason}}
-
-
-@pytest.mark.parametrize(
-    ("status", "why"),
-    [
-        ({"initContainerStatuses": [{"state": waiting("ErrImagePull")}]}, "ErrImagePull: "),
-        ({"containerStatuses": [{"name": "x", "state": waiting("PodInitializing")}]}, ""),
-        ({"conditions": [{**UNSCHEDULED, "reason": "a", "message": "b"}]}, "a: b"),
-    ],
-)
-def test_the_reason_why_a_pod_does_not_run_is_read(status, why):
-    pending = pod_with(None, "x")
-    pending["status"] = {"phase": "Pending", **status}
-    assert Pod.read(pending, "chief", "x").blocked_by == why
+    evicted.pods = [pod("worker 0", "Failed", 1)]
+    with pytest.raises(JobFailed, match="worker 0 ended with exit code 1"):
+        run(evicted, kind=TFJob())
 
 
 READY = [{"type": "ContainersReady", "status": "True"}, {"type": "Ready", "status": "True"}]
@@ -349,77 +258,88 @@ DELETED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTa
 def test_a_pod_of_a_silent_node_is_named_with_what_is_waited_for(log, phase, conditions, reason):
     item = {**pod_with(None, "x"), "spec": {"nodeName": "n1"}}
     item["status"] = {"phase": phase, "conditions": conditions}
-    read = Pod.read(item, "worker 0", "x")
-    run(Look([read]), Look([], "Completed"))
+    run(Look([Pod.read(item, "worker 0", "x")]), Look([], "Completed"))
     text = f"{NAME}: worker 0 is lost ({reason}): the job waits until node n1 has ended pod pod, or"
     assert (text in log.text) == bool(reason)
 
 
-@pytest.mark.parametrize(
-    ("code", "text"),
-    [
-        (127, "ended with exit code 127"),
-        (128, "ended with exit code 128"),
-        (133, "was killed, exit code 133"),
-        (255, "ended with exit code 255"),
-    ],
-)
-def test_only_the_code_of_a_signal_is_a_kill(code, text):
-    assert Pod.read(pod_with(code, "trains"), "chief", "trains").end_text == text
+# Replicas that do not start.
 
 
-def test_a_volume_that_cannot_be_mounted_is_found_in_the_events_of_the_pod(monkeypatch):
-    monkeypatch.setattr(pod_warnings, "_USUAL_SECONDS", 0.01)
-    waits = pod("worker 0", "Pending")
-    look = Look([waits], warnings={("Pod", waits.name, waits.uid): ["Unable to mount"]})
-    with pytest.raises(JobFailed, match=r"does not run yet: FailedCreate: Unable to mount"):
-        run(look, refused_seconds=0.1)
+def blocked(reason):
+    return Look([pod("chief"), pod("worker 0", "Pending", blocked_by=reason)])
 
 
-def test_a_refused_service_is_reported_for_the_job():
-    text = f'Error creating: services "{NAME}" is forbidden: exceeded quota: services'
-    look = Look(RUNNING[:1], warnings={("JobSet", NAME, ""): [text]}, replicatedJobsStatus=None)
-    with pytest.raises(JobFailed, match="is refused by Kubernetes: services"):
-        run(look, timeout_seconds=0.3)
+MISSING = RUNNING[:1]
+MOUNT = Event("Pod", "x", "worker 0 1", "FailedMount: no such volume", "")
 
 
 @pytest.mark.parametrize(
-    ("of", "at"),
+    ("look", "why", "temporary"),
     [
-        (WORKER, "2025"),
-        (("Pod", f"{NAME}-worker-0-x", ""), "9999"),
-        (("Job", f"{NAME}-chief-0", ""), "9999"),
+        (Look(MISSING, events=[refusal('serviceaccount "trainer" not found')]), "trainer", False),
+        (Look(MISSING, events=[refusal("violates PodSecurity")]), "violates PodSecurity", False),
+        (Look(MISSING, events=[refusal("exceeded quota: pods")]), "exceeded quota: pods", True),
+        (
+            Look(replicatedJobsStatus=None, events=[refusal("no services", "JobSet")]),
+            f"JobSet {NAME}-worker-0 reports FailedCreate: no services",
+            False,
+        ),
+        (blocked("ImagePullBackOff: x:1"), "worker 0 does not run yet: ImagePull", False),
+        (blocked('Unschedulable: persistentvolumeclaim "x" not found'), "persistent", False),
+        (blocked("Unschedulable: 3 Insufficient gpu"), "does not run yet: Unsched", True),
+        (blocked("SchedulingGated: blocked"), "SchedulingGated: blocked", True),
+        (Look([pod("worker 0", "Pending")], events=[MOUNT]), "run yet: FailedMount: no", False),
+        (Look([], "Suspended"), "JobSet is Suspended: why", True),
+        (Look(replicatedJobsStatus=None), "check that the JobSet controller runs", False),
     ],
 )
-def test_a_warning_about_another_pod_is_no_refusal_of_a_restarted_replica(log, of, at):
-    lost = Look(RUNNING[:1], warnings={of: ["why"]}, at=at)
-    run(Look(RUNNING), lost, Look([], "Completed"))
-    assert "is refused" not in log.text
+def test_a_replica_that_does_not_start_is_reported(log, monkeypatch, look, why, temporary):
+    """A reason that may end by itself ends the job only at its timeout."""
+    monkeypatch.setattr(kubernetes, "_USUAL_SECONDS", 0.01)
+    with pytest.raises(JobFailed) as caught:
+        run(look, **({"timeout": 0.3} if temporary else {"refused": 0.1}))
+    message = str(caught.value)
+    assert why in message and why in log.text
+    assert message.endswith(f"; see kubectl describe jobset {NAME} -n ml")
+    assert ("did not end within" in message) == temporary
+    assert "\n" not in message
 
 
-def test_a_missing_controller_is_named(monkeypatch):
-    monkeypatch.setattr(pod_warnings, "_USUAL_SECONDS", 0.01)
-    with pytest.raises(JobFailed, match="has no pods: check that the JobSet controller runs"):
-        run(Look(replicatedJobsStatus=None), refused_seconds=0.1)
+def test_a_refusal_that_has_ended_does_not_count_later(log):
+    refused = Look(MISSING, events=[refusal("serviceaccount")])
+    later = Look(RUNNING, events=[refusal("another")])
+    run(refused, *[later] * 60, refused, Look(RUNNING, "Completed"), refused=0.05)
+    assert "another" not in log.text
 
 
-def test_a_queue_may_delay_a_job(log):
-    message = "the JobSet is suspended; it starts when its queue"
-    with pytest.raises(JobFailed, match=f"did not end within.*{message}"):
-        run(Look([], "Suspended"), timeout_seconds=0.3, refused_seconds=0.1)
-    assert "is Suspended: why" in log.text
+UNSCHEDULED = {"type": "PodScheduled", "status": "False"}
+
+
+def waiting(reason):
+    return {"waiting": {"reason": reason}}
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        ({"initContainerStatuses": [{"state": waiting("ErrImagePull")}]}, "ErrImagePull: "),
+        ({"containerStatuses": [{"name": "x", "state": waiting("PodInitializing")}]}, ""),
+        ({"conditions": [{**UNSCHEDULED, "reason": "a", "message": "b"}]}, "a: b"),
+    ],
+)
+def test_the_reason_why_a_pod_does_not_run_is_read(status, why):
+    pending = {**pod_with(None, "x"), "status": {"phase": "Pending", **status}}
+    assert Pod.read(pending, "chief", "x").blocked_by == why
 
 
 @pytest.mark.parametrize(
     ("forbidden", "shown"),
-    [
-        ("pods", "Neither logs nor states"),
-        ("log", "The log of chief cannot be shown"),
-        ("events", "The reasons of refused pods are not shown"),
-    ],
+    [("pods", "its pods are not shown, nor their logs"), ("events", "its events are not shown")],
 )
 def test_a_step_without_a_permission_follows_the_job(log, forbidden, shown):
-    run(Look(RUNNING[:1]), Look(RUNNING), Look(RUNNING, "Completed"), forbidden=[forbidden])
+    looks = [Look(MISSING, events=[refusal("serviceaccount")]) for _ in range(50)]
+    run(*looks, Look(RUNNING, "Completed"), forbidden=forbidden, refused=0.02)
     assert len([each for each in log.messages if shown in each]) == 1
 
 
@@ -427,15 +347,17 @@ def test_a_step_without_a_permission_follows_the_job(log, forbidden, shown):
 
 
 def test_a_job_that_exceeds_its_timeout_is_deleted():
+    script = Script(Look(RUNNING))
     with pytest.raises(JobFailed, match=r"within 2.77778e-05 hours \(cluster.training_timeout_ho"):
-        run(Look(RUNNING), timeout_seconds=0.1)
+        follow(script, timeout=0.1)
+    assert script.deleted == 1
 
 
 @pytest.mark.parametrize("signal", [SystemExit(143), KeyboardInterrupt()])
 def test_a_cancelled_step_deletes_its_job(signal):
     script = Script(Look(RUNNING), Look(error=signal))
     with pytest.raises(type(signal)):
-        run_script(script)
+        follow(script)
     assert script.deleted == 1
 
 
@@ -450,24 +372,15 @@ def test_a_second_sigterm_does_not_interrupt_the_deletion():
     script.delete = delete_after_sigterm
     script.pods = lambda _: signals.raise_signal(signals.SIGTERM)
     with pytest.raises(SystemExit, match="143"):
-        run_script(script)
+        follow(script)
     assert (script.deleted, signals.getsignal(signals.SIGTERM)) == (1, before)
 
 
 @pytest.mark.parametrize("change", [{"uid": "another"}, {"deletionTimestamp": "now"}])
 def test_a_job_that_somebody_deletes_is_not_followed(change):
-    script = Script(Look(RUNNING))
-    get = script.get
-
-    def changed(name):
-        found = get(name)
-        if found:
-            found["metadata"] |= change
-        return found
-
-    script.get = changed
+    script = Script(Look(RUNNING), changes=change)
     with pytest.raises(JobFailed, match="was deleted by somebody else"):
-        run_script(script)
+        follow(script)
     assert script.deleted == 0
 
 
@@ -484,33 +397,30 @@ def test_a_job_that_somebody_deletes_is_not_followed(change):
 def test_a_job_of_an_earlier_attempt(found, is_done, repeated):
     script = Script(found, Look([], "Completed"))
     script.created = 1
-    kubernetes.run(script, script.manifest, JobLimits(60.0, 0.001, lambda: is_done))
+    follow(script, is_done=is_done)
     assert (script.created, script.deleted) == ((2, 1) if repeated else (1, 0))
+
+
+def test_an_earlier_job_that_is_never_removed_is_an_error():
+    script = Script(Look(RUNNING), changes={"deletionTimestamp": "now"})
+    script.created = 1
+    with pytest.raises(JobFailed, match="is not deleted; see kubectl describe jobset"):
+        follow(script, refused=0.05)
 
 
 def test_an_unreachable_api_ends_the_step_and_not_the_training():
     script = Script(Look(RUNNING), Look(error=Unreachable("for 300 s")))
     with pytest.raises(Unreachable):
-        run_script(script)
+        follow(script)
     assert script.deleted == 0
-
-
-def test_a_field_that_an_older_crd_drops_is_an_error():
-    script = Script()
-    script.create = lambda manifest: {"metadata": {"uid": "1"}, "spec": {"network": {}}}
-    with pytest.raises(JobFailed, match=r"no field spec\.failurePolicy"):
-        run_script(script)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_the_ends_of_a_job_are_read(kind):
     good = {"tfjob": "Succeeded", "trainjob": "Complete", "jobset": "Completed"}[kind.name]
     for end, read in ((good, "Succeeded"), ("Failed", "Failed")):
-        conditions = [
-            {"type": "Running", "status": "False"},
-            {"type": end, "status": "True", "message": "why"},
-        ]
-        assert kind.end_of({"status": {"conditions": conditions}}).type == read
+        running, ended = {"type": "Running", "status": "False"}, {"type": end, "status": "True"}
+        assert kind.end_of({"status": {"conditions": [running, ended]}}).type == read
     assert kind.end_of({}) is None
 
 
@@ -536,13 +446,13 @@ def test_the_log_of_a_replaced_pod_is_not_requested_from_its_successor():
     requests = []
 
     class Client:
-        def log(self, pod, since):
+        def log(self, pod):
             requests.append(pod)
             return Response([line("last")])
 
-    copied = logs.Logs(Client())
-    copied.update([pod("worker 0")])
+    copied, replaced = logs.Logs(Client()), pod("worker 0")
+    copied.update([replaced])
     wait(lambda: requests)
     copied.update([pod("worker 0", "Pending", number=2)])
-    copied.finish(60)
-    assert len(requests) == 1 and copied.last_lines("worker 0") == ["last"]
+    copied.finish()
+    assert len(requests) == 1 and copied.last_lines(replaced) == ["last"]

@@ -1,6 +1,7 @@
 """Decisions for all files of an input together, above all the scale of their labels."""
 
 import json
+import random
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -9,11 +10,13 @@ import pytest
 
 from core.errors import InputError
 from preprocessing.reading import detect as detection
+from preprocessing.reading import samples
 from preprocessing.reading.columns import Columns
 from preprocessing.reading.files import find_sources
 from preprocessing.reading.layouts import decide_layouts
 from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import (
+    COMPRESS,
     ONE_TWO,
     STARS,
     as_file,
@@ -40,8 +43,8 @@ def fasttext(labels):
     return "".join(lines).encode()
 
 
-def content(kind, labels):
-    texts = [f"text {index}" for index in range(len(labels))]
+def content(kind, labels, text="text"):
+    texts = [f"{text} {index}" for index in range(len(labels))]
     if kind == "fasttext":
         return fasttext(labels)
     if kind == "headerless":
@@ -166,11 +169,50 @@ def test_beside_a_column_of_stars_1_and_2_are_ambiguous_and_0_and_1_are_not(tmp_
     scales(tmp_path, ReadOptions(label_map=STARS))
 
 
+SORTED = {
+    "1 to 5": [1] * 1_000 + [2] * 500 + [4] * 500 + [5] * 1_000,
+    "0 and 1": [1] * 2_900 + [0] * 100,
+}
+
+
+@pytest.fixture
+def small_samples(monkeypatch):
+    """Reduce the inspected parts of files, so that small files are larger than these parts."""
+    monkeypatch.setattr(detection, "_HEAD", 1 << 13)
+    monkeypatch.setattr(samples, "_BYTES", 1 << 12)
+
+
+@pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl"])
+@pytest.mark.parametrize("suffix", ["", ".bz2"])
+@pytest.mark.parametrize("scale", SORTED)
+def test_the_scale_of_a_sorted_file_whose_head_has_only_1_is_found(
+    tmp_path, small_samples, kind, suffix, scale
+):
+    data = content(kind, SORTED[scale], 'a line break,\nan odd " quote and more than a few words')
+    assert len(data) > 1 << 17
+    write(tmp_path, "a" + suffix, COMPRESS[suffix](data))
+    assert set(scales(tmp_path).values()) == {scale}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lines_inside_the_fields_of_csv_are_not_read_as_labels(tmp_path, small_samples, seed):
+    # The noise puts lines into the texts that look like reviews of another scale.
+    dice = random.Random(seed)
+    noise = ["\n5,no label", '\n"5","no label"', ', "', '"', "\n", "word " * 40, '\n""5"",x\n']
+    rows = [
+        (dice.choice([0, 1]), "".join(dice.choices(noise, k=dice.randint(1, 8))) + f"{index}.")
+        for index in range(1_500)
+    ]
+    write(tmp_path, "a.csv", csv_text([("label", "text"), *rows]))
+    assert scales(tmp_path) == {"a.csv": "0 and 1"}
+
+
 @pytest.mark.parametrize("kind", ["fasttext", "csv", "headerless", "jsonl"])
 def test_a_later_number_of_another_scale_has_a_reason_of_its_own(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(detection, "_HEAD", 1 << 13)
-    path = write(tmp_path, "a", content(kind, [1, 2] * 1_000 + [4, "x"]))
-    assert scales(tmp_path) == {"a": "1 and 2"}
+    # Only the head of a gzip file is inspected.
+    path = write(tmp_path, "a.gz", COMPRESS[".gz"](content(kind, [1, 2] * 1_000 + [4, "x"])))
+    assert scales(tmp_path) == {"a.gz": "1 and 2"}
     assert reasons(read(path))[-2:] == ["label_of_another_scale", "bad_label"]
     configured = read(path, ReadOptions(label_map=ONE_TWO))
     assert reasons(configured)[-2:] == ["bad_label", "bad_label"]

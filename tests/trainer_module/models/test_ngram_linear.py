@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-import tf_keras
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from preprocessing import features
 from preprocessing.settings import Transform
+from trainer_module import models
+from trainer_module.loop.steps import Trainable
 from trainer_module.models import ngram_linear
 
 BUCKETS = 50
@@ -25,12 +26,9 @@ def bag(model):
     return model.get_layer("bag")
 
 
-def compiled(model, learning_rate=0.05, **options):
-    model.compile(
-        ngram_linear.optimizer(learning_rate),
-        tf_keras.losses.BinaryCrossentropy(from_logits=True),
-        **options,
-    )
+def compiled(net, learning_rate=0.05):
+    model = Trainable(net, models.loss)
+    model.compile(ngram_linear.optimizer(learning_rate))
     return model
 
 

@@ -13,25 +13,28 @@ analyzers, or that writes such a graph without Beam.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 import tensorflow as tf
 import tensorflow_transform as tft
 import tensorflow_transform.beam as tft_beam
 import tfx.components
+from apache_beam.io.filesystems import FileSystems
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tensorflow_transform import analyzer_nodes, impl_helper
 from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io, schema_utils
 from tfx import types
 from tfx.components.transform import executor_utils
-from tfx.components.util import examples_utils, udf_utils
+from tfx.components.util import udf_utils
 from tfx.dsl.components.base import executor_spec
 from tfx.dsl.io import fileio
-from tfx.proto import example_gen_pb2, transform_pb2
-from tfx.types import BaseChannel, artifact_utils
 from tfx.types.standard_component_specs import (
     CUSTOM_CONFIG_KEY,
     EXAMPLES_KEY,
@@ -42,19 +45,115 @@ from tfx.types.standard_component_specs import (
     TRANSFORMED_EXAMPLES_KEY,
 )
 from tfx.utils import json_utils
+from tfx_bsl.coders import example_coder
 from tfx_bsl.public import tfxio
+from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
 from components import tfrecords
 from components.beam import LocalBeamExecutor, read_results, units_of, write_results
-from components.examples import split_files
+from components.examples import batches, read, split_files
 from components.schema_gen import read_schema
-from components.transform import stages
+from components.tfrecords import ID_LEVEL, ShardWriter, cores
+from core.progress import Progress
 from trainer_module.inputs import stored
 
 _FILE_PREFIX = "transformed_examples"
 _DECIDING = (PREPROCESSING_FN_KEY, CUSTOM_CONFIG_KEY, SPLITS_CONFIG_KEY, "code")
 """The execution properties that determine the output; the pipeline adds the last one."""
+_BATCH = 1024
+_ANALYZED_BATCH = 32_768
+"""Size of a batch for analyzers. A vocabulary is counted in each batch, and Beam then sums the
+counts of single words, so large batches reduce Beam's work."""
+
+_UNITS_AT_ONCE = 2
+_UNITS_PER_ELEMENT = 4
+
+Unit = tuple[str, int, Sequence[str]]
+"""A split, the number of the unit in the split, and its files."""
+Done = tuple[str, list[tuple[str, int]], str | None]
+"""A split; its complete files that are not published yet, each with its number of Examples; and the
+file with their counts by class, if they were counted."""
 PreprocessingFn = Callable[[Any], dict[str, Any]]
+
+
+class ReadBatches(beam.DoFn):
+    """Files of serialized Examples -> RecordBatches of the features of a schema."""
+
+    def __init__(self, schema: schema_pb2.Schema):
+        self._schema = schema
+
+    def setup(self) -> None:
+        self._decoder = example_coder.ExamplesToRecordBatchDecoder(self._schema.SerializeToString())
+
+    def process(self, files: list[str]) -> Iterator[pa.RecordBatch]:
+        for batch in read(batches(files, _ANALYZED_BATCH).prefetch(1), files):
+            yield self._decoder.DecodeBatch(batch.numpy())
+
+
+class TransformFiles(beam.DoFn):
+    """Some units (split, number, files) -> a Done with the transformed files for each.
+
+    Two units are transformed at a time, because a unit takes a second until its first batch.
+
+    Args:
+      graph: the folder of the transform graph.
+      spec: the parsing spec of the raw features.
+      scratch: the folder for the files.
+      config: the `custom_config` of `preprocessing_fn`.
+      counted: the splits that are counted by class.
+    """
+
+    def __init__(
+        self,
+        graph: str,
+        spec: dict[str, Any],
+        scratch: str,
+        config: Mapping[str, Any],
+        counted: Collection[str],
+    ):
+        self._graph, self._spec, self._scratch = graph, spec, scratch
+        self._config, self._counted = config, counted
+
+    def setup(self) -> None:
+        self._layer = tft.TFTransformOutput(self._graph).transform_features_layer()
+
+    def process(self, units: Sequence[Unit]) -> Iterator[Done]:
+        with ThreadPoolExecutor(_UNITS_AT_ONCE) as pool:
+            yield from pool.map(self._result, units)
+
+    def _result(self, unit: Unit) -> Done:
+        split, number, files = unit
+        transformed = batches(files, _BATCH).map(self._transform, cores(), deterministic=True)
+        converter = TensorsToRecordBatchConverter(transformed.element_spec)
+        encoder = example_coder.RecordBatchToExamplesEncoder()
+        # The name is unique, so a bundle that Beam retries leaves only unused files.
+        name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
+        counter = stored.ClassCounter.of(self._config) if split in self._counted else None
+        with (
+            ThreadPoolExecutor(1) as pool,
+            Progress("reviews", f"{split} {number}") as progress,
+        ):
+            writers = [
+                ShardWriter(f"{name}-{index:03d}.gz", ID_LEVEL, pool) for index in range(len(files))
+            ]
+            for index, tensors in enumerate(read(transformed.prefetch(2), files)):
+                examples = encoder.encode(converter.convert(tensors))
+                writers[index % len(writers)].write(examples)
+                if counter:
+                    counter.add(tensors)
+                progress.advance(len(examples))
+            for writer in writers:
+                writer.close()
+        counted = None
+        if counter:
+            counted = f"{name}-classes.npz"
+            counter.save(counted)
+        return split, [(writer.path, writer.count) for writer in writers], counted
+
+    # AutoGraph takes seconds, and has nothing to convert: the layer is a graph already.
+    @tf.autograph.experimental.do_not_convert
+    def _transform(self, serialized: tf.Tensor) -> dict[str, Any]:
+        return dict(self._layer(tf.io.parse_example(serialized, self._spec)))
 
 
 class Executor(LocalBeamExecutor):
@@ -84,13 +183,12 @@ class Executor(LocalBeamExecutor):
             for number, files in enumerate(units_of(split_files(examples, [split])))
         ]
         # The splits that are analyzed are those that a model is fitted to.
-        stage = stages.TransformFiles(
-            graph.uri, _parsing_spec(fn, schema), scratch, config, list(splits.analyze)
-        )
+        spec = schema_utils.schema_as_feature_spec(schema).feature_spec
+        stage = TransformFiles(graph.uri, spec, scratch, config, list(splits.analyze))
         with self._make_beam_pipeline() as pipeline:
             done = (
                 pipeline
-                | "Units" >> beam.Create(units, reshuffle=True)
+                | "Units" >> beam.Create(units_of(units, _UNITS_PER_ELEMENT), reshuffle=True)
                 | "TransformFiles" >> beam.ParDo(stage)
             )
             write_results(pipeline, done, scratch)
@@ -118,54 +216,28 @@ class Executor(LocalBeamExecutor):
         if not has_analyzers(fn, type_specs):
             write_graph(fn, schema, type_specs, graph)
             return
-        columns = tft.get_analyze_input_columns(fn, type_specs)
-        projected = _projected(schema, columns)
-        # The config also has the features that are not read, because the tracing requires them.
-        config = _source(schema).Project(columns).TensorAdapterConfig()
+        config = _source(schema).TensorAdapterConfig()
         with (
             self._make_beam_pipeline() as pipeline,
             tft_beam.Context(temp_dir=scratch, use_deep_copy_optimization=True),
         ):
-            batches = (
+            analyzed = (
                 pipeline
                 | "AnalyzedFiles" >> beam.Create(units_of(files), reshuffle=True)
-                | "ReadBatches" >> beam.ParDo(stages.ReadBatches(projected))
+                | "ReadBatches" >> beam.ParDo(ReadBatches(schema))
             )
-            transform_fn = (batches, config) | tft_beam.AnalyzeDataset(fn)
+            transform_fn = (analyzed, config) | tft_beam.AnalyzeDataset(fn)
             _ = transform_fn | tft_beam.WriteTransformFn(graph)
 
 
 class ReviewTransform(tfx.components.Transform):
     """Examples and a schema -> `transform_graph` and `transformed_examples`.
 
-    Args:
-      examples: raw Examples.
-      schema: their schema.
-      preprocessing_fn: dotted path of the function.
-      splits_config: the splits that are analyzed, and those that are transformed.
-      custom_config: the function's second argument.
+    StatisticsGen and DataGate have checked the data, so set `disable_statistics`; the executor has
+    no analyzer cache.
     """
 
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
-
-    def __init__(
-        self,
-        examples: BaseChannel,
-        schema: BaseChannel,
-        preprocessing_fn: str,
-        splits_config: transform_pb2.SplitsConfig,
-        custom_config: dict[str, Any],
-    ):
-        super().__init__(
-            examples=examples,
-            schema=schema,
-            preprocessing_fn=preprocessing_fn,
-            splits_config=splits_config,
-            custom_config=custom_config,
-            # StatisticsGen and DataGate have checked the data already.
-            disable_statistics=True,
-            disable_analyzer_cache=True,
-        )
 
 
 def has_analyzers(fn: PreprocessingFn, type_specs: dict[str, tf.TypeSpec]) -> bool:
@@ -188,24 +260,16 @@ def write_graph(
     impl_helper.analyze_in_place(fn, False, feature_spec, type_specs, folder)
 
 
-def _publish(transformed: types.Artifact, splits: Iterable[str], done: list[stages.Done]) -> None:
+def _publish(transformed: types.Artifact, splits: Iterable[str], done: list[Done]) -> None:
     """Move the transformed files to the folders of their splits, and write their counts."""
-    transformed.split_names = artifact_utils.encode_split_names(list(splits))
-    examples: dict[str, int] = {}
-    ngrams: dict[str, list[str]] = {}
-    for split in splits:
-        folder = artifact_utils.get_split_uri([transformed], split)
-        of_split = [each for each in done if each[0] == split]
-        written = {path: count for _, files, _ in of_split for path, count in files}
-        published = tfrecords.publish(folder, _FILE_PREFIX, list(written))
-        names = [os.path.relpath(path, transformed.uri) for path in published]
-        examples.update(zip(names, written.values(), strict=True))
-        if counted := [file for _, _, file in of_split if file]:
-            ngrams[os.path.basename(folder)] = counted
-    stored.write_class_counts(transformed.uri, ngrams)
-    stored.write_example_counts(transformed.uri, examples)
-    examples_utils.set_payload_format(transformed, example_gen_pb2.FORMAT_TF_EXAMPLE)
-    examples_utils.set_file_format(transformed, "tfrecords_gzip")
+    files: dict[str, list[tuple[str, int]]] = {split: [] for split in splits}
+    counted = defaultdict(list)
+    for split, shards, classes in done:
+        files[split] += shards
+        if classes:
+            counted[f"Split-{split}"].append(classes)
+    tfrecords.publish(transformed, _FILE_PREFIX, files)
+    stored.write_class_counts(transformed.uri, counted)
 
 
 def _source(schema: schema_pb2.Schema) -> tfxio.TFExampleBeamRecord:
@@ -215,17 +279,3 @@ def _source(schema: schema_pb2.Schema) -> tfxio.TFExampleBeamRecord:
 def _type_specs(schema: schema_pb2.Schema) -> dict[str, tf.TypeSpec]:
     specs: dict[str, tf.TypeSpec] = _source(schema).TensorAdapter().OriginalTypeSpecs()
     return specs
-
-
-def _projected(schema: schema_pb2.Schema, names: list[str]) -> schema_pb2.Schema:
-    """Return a schema of these features only, so that the others are not decoded."""
-    return schema_pb2.Schema(feature=[item for item in schema.feature if item.name in names])
-
-
-def _parsing_spec(fn: PreprocessingFn, schema: schema_pb2.Schema) -> dict[str, Any]:
-    """Return the tf.io parsing spec of the raw features that `fn` uses."""
-    columns = tft.get_transform_input_columns(fn, _type_specs(schema))
-    spec: dict[str, Any] = schema_utils.schema_as_feature_spec(
-        _projected(schema, columns)
-    ).feature_spec
-    return spec

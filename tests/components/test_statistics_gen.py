@@ -1,0 +1,109 @@
+"""StatisticsGen's sample of each split, and DataGate, which must not pass data without a check."""
+
+import json
+from pathlib import Path
+
+import pytest
+import tensorflow_data_validation as tfdv
+from tensorflow_metadata.proto.v0 import statistics_pb2
+from tfx.types import artifact_utils, standard_artifacts
+
+from components import statistics_gen
+from components.artifacts import CheckedData
+from components.data_gate import DataGate, class_counts
+from core.errors import InputError
+from tests.components.test_transform import CONTEXT, schema
+from tests.examples import example, write
+
+pytestmark = pytest.mark.slow
+
+SIZES = (2000, 1200, 800)
+
+
+def write_shards(folder, *contents):
+    """Write a train split with a file for each list of labels; return the Examples."""
+    examples = standard_artifacts.Examples()
+    examples.uri = str(folder / "examples")
+    examples.split_names = artifact_utils.encode_split_names(["train"])
+    split = folder / "examples" / "Split-train"
+    split.mkdir(parents=True)
+    for number, labels in enumerate(contents):
+        path = split / f"data_tfrecord-{number:05d}-of-{len(contents):05d}.gz"
+        texts = (f"{number} {place}" for place in range(len(labels)))
+        write(path, map(lambda text, label: example(text=text, label=label), texts, labels))
+    return examples
+
+
+def make_statistics(examples, folder, max_examples):
+    """Run the component; return its output, and the statistics of the train split."""
+    statistics = standard_artifacts.ExampleStatistics()
+    statistics.uri = str(folder / "statistics")
+    statistics_gen.Executor(CONTEXT).Do(
+        {"examples": [examples], "schema": [schema(folder)]},
+        {"statistics": [statistics]},
+        {
+            "stats_options_json": tfdv.StatsOptions().to_json(),
+            "exclude_splits": "null",
+            "sample_rate_by_split": "null",
+            "max_examples": max_examples,
+        },
+    )
+    (file,) = Path(statistics.uri, "Split-train").iterdir()
+    found = statistics_pb2.DatasetFeatureStatisticsList.FromString(file.read_bytes())
+    expected = tfdv.load_schema_text(str(folder / "schema" / "schema.pbtxt"))
+    assert not tfdv.validate_statistics(found, expected).anomaly_info
+    return statistics, found.datasets[0]
+
+
+def sample(examples, folder, max_examples):
+    """Return for each file the positions of the sampled Examples."""
+    statistics, dataset = make_statistics(examples, folder, max_examples)
+    rates = json.loads(statistics.get_json_value_custom_property("sample_rate_by_split"))
+    assert rates == {"train": max_examples / sum(SIZES)}
+    (text,) = [feature for feature in dataset.features if feature.path.step[0] == "text"]
+    places = [set() for _ in SIZES]
+    for bucket in text.string_stats.rank_histogram.buckets:
+        number, place = map(int, bucket.label.split())
+        places[number].add(place)
+    assert dataset.num_examples == sum(map(len, places))
+    return places
+
+
+def test_the_sample_has_examples_from_every_part_of_every_file(tmp_path, monkeypatch):
+    # Files of many batches each, sorted by label.
+    monkeypatch.setattr(statistics_gen, "_BATCH", 100)
+    examples = write_shards(
+        tmp_path, *([0] * (size // 2) + [1] * (size // 2) for size in SIZES), []
+    )
+    places = sample(examples, tmp_path / "first", 800)
+    for size, chosen in zip(SIZES, places, strict=True):
+        assert 0.14 < len(chosen) / size < 0.26
+        for tenth in range(10):
+            part = range(tenth * size // 10, (tenth + 1) * size // 10)
+            assert 0.06 < len(chosen.intersection(part)) / len(part) < 0.4
+    # Each batch of each file has other random numbers. Equal ones would bias the sample of an input
+    # that changes periodically.
+    batches = [{place % 100 for place in places[0] if place // 100 == n} for n in range(20)]
+    heads = [{place for place in chosen if place < 100} for chosen in places]
+    assert all(one != other for one in batches for other in batches if one is not other)
+    assert heads[0] != heads[1] != heads[2] != heads[0]
+    assert sample(examples, tmp_path / "again", 800) == places
+
+
+@pytest.mark.parametrize("max_examples", [1, 10_000])
+def test_all_examples_are_read_if_they_are_few_or_the_sample_lacks_a_class(tmp_path, max_examples):
+    examples = write_shards(tmp_path, [0] * 3000 + [1], [0] * 3000)
+    statistics, dataset = make_statistics(examples, tmp_path, max_examples)
+    assert class_counts(statistics.uri, "train") == {"negative": 6000, "positive": 1}
+    assert dataset.num_examples == 6001
+    assert {feature.path.step[0] for feature in dataset.features} == {"text", "label"}
+
+
+def test_anomalies_of_no_split_are_an_error(tmp_path):
+    anomalies, checked = standard_artifacts.ExampleAnomalies(), CheckedData()
+    anomalies.uri, checked.uri = str(tmp_path / "anomalies"), str(tmp_path / "checked")
+    with pytest.raises(InputError, match=f"{anomalies.uri} names no split"):
+        DataGate.test_call(
+            anomalies=anomalies, statistics=standard_artifacts.ExampleStatistics(), checked=checked
+        )
+    assert not (tmp_path / "checked").exists()
