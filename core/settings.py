@@ -86,10 +86,12 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
         elsewhere = [f"{at}.{name}" for at, fields in others if name in fields]
         text = f"{key}: unknown key, {hint(name, known, elsewhere)}"
     elif problem["type"] == "literal_error":
-        value, known = problem["input"], re.findall("'([^']*)'", problem["ctx"]["expected"])
+        value, expected = problem["input"], problem["ctx"]["expected"]
+        known = [name.strip("'") for name in re.split(", | or ", expected)]
         text = f"{key}: unknown value {value!r}, {hint(str(value), known)}"
     else:
         message = problem["msg"].removeprefix("Value error, ")
+        message = re.sub("a valid dictionary or instance of .*", "a mapping of keys", message)
         value = problem["input"]
         seen = "" if isinstance(value, dict | BaseModel) else f", not {value!r}"
         text = f"{key}: {message}{seen}" if key else message

@@ -69,6 +69,8 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
             "training.epochs: Input should be a valid integer, not 'three'",
         ),
         ("", "training.strategy=mirorred", "unknown value 'mirorred', did you mean mirrored?"),
+        ("", "data.labels={good: 2}", "data.labels.good: unknown value 2, known here: 0, 1"),
+        ("training:", "", "training: Input should be a mapping of keys, not None"),
         ("", "epochs=3", "epochs: unknown key, did you mean training.epochs?"),
         ("", "beam.name=x", "beam.name: unknown key, known here: runner, args, flink"),
         ("", "training.workers=2", "2 workers need training.strategy: multi_worker_mirrored"),
