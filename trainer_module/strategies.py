@@ -54,7 +54,7 @@ def make_strategy(
     if training.strategy == "auto":
         training.check(name, reason)
     if cluster:
-        # Now and not after a while: MultiWorkerMirroredStrategy holds Python's lock meanwhile.
+        # Now and not after a while: MultiWorkerMirroredStrategy holds the GIL meanwhile.
         logging.info("Connecting to all tasks of %s", cluster.spec)
     strategy = _MAKERS[name](training, cluster)
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"

@@ -86,13 +86,14 @@ def signals_to(
 
 
 def end_at_sigterm() -> None:
-    """Let SIGTERM end this process, whatever its main thread does.
+    """Let SIGTERM end this process, even if its main thread is inside a library.
 
     Call this in the main thread before TensorFlow is imported. Python runs no handler while the
     main thread is inside TensorFlow, and a parameter server never leaves TensorFlow. The collective
     operations of TensorFlow replace the handler by one that only sets a flag. For process 1 of a
     container, Linux ignores signals without a handler. Therefore all threads block the signal, and
-    a thread waits for it. It calls the handler of `signals_to`, if there is one.
+    a thread waits for it. It calls the handler of `signals_to`, if there is one. The thread needs
+    the GIL, which the constructor of MultiWorkerMirroredStrategy holds until all have connected.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     threading.Thread(target=_wait_for_sigterm, daemon=True).start()

@@ -3,15 +3,11 @@
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 
-from tests.trainer_module.conftest import make_job, start_task
 from tests.trainer_module.scripted_cluster import REPOSITORY
-from tests.waiting import wait
-from trainer_module.cluster.resources import allocate
 
 NEW_CONTAINER = ["unshare", "--fork", "--kill-child", "--pid", "--map-root-user"]
 IGNORES = """
@@ -40,19 +36,3 @@ def test_a_process_ends_whatever_a_library_does_with_sigterm(container):
             assert process.wait(60) == 143
         finally:
             process.kill()
-
-
-@pytest.mark.slow
-@pytest.mark.exhaustive
-def test_a_worker_that_waits_for_the_others_ends_at_sigterm(tmp_path):
-    job = make_job(tmp_path, tmp_path, strategy="multi_worker_mirrored", workers=2)
-    place, _ = allocate({"worker": 2})
-    process = start_task(job, tmp_path, env=place.environ)
-    try:
-        wait(lambda: "Connecting to all tasks" in (tmp_path / "log").read_text(), 400)
-        time.sleep(2)
-        process.terminate()
-        assert process.wait(60) == 143
-    finally:
-        process.kill()
-        process.wait()
