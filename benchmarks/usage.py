@@ -27,7 +27,6 @@ MEBIBYTE = 2**20
 _SECONDS_BETWEEN_SAMPLES = 0.5
 _BLOCK = 512
 """Bytes in a block of `st_blocks`, on any file system."""
-_COLUMNS = 140
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -43,7 +42,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 def wide_console() -> Console:
     """Return a console that does not narrow a table if its output is a file."""
-    return Console(width=max(Console().width, _COLUMNS), markup=False, emoji=False)
+    return Console(width=max(Console().width, 140), markup=False, emoji=False)
 
 
 def print_machine(console: Console, measured: object) -> None:

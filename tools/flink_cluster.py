@@ -188,6 +188,8 @@ def main() -> int:
     parser.add_argument("--task-managers", type=int, default=2, metavar="N")
     parser.add_argument("--slots", type=int, default=1, help="slots of each TaskManager")
     arguments = parser.parse_args()
+    if min(arguments.task_managers, arguments.slots) < 1:
+        parser.error("--task-managers and --slots must be at least 1")
     try:
         check_java(Flink())
         _run(arguments.task_managers, arguments.slots)

@@ -119,7 +119,9 @@ def test_a_second_run_on_a_root_is_2(tmp_path, command):
     os.close(lock_root(str(tmp_path)))
 
 
-def test_the_process_of_the_pipeline_inherits_the_lock(tmp_path):
+def test_the_process_of_the_pipeline_inherits_the_lock(tmp_path, monkeypatch):
+    # The handler of SIGTERM would outlive the test.
+    monkeypatch.setattr("signal.signal", lambda number, handler: None)
     lock = lock_root(str(tmp_path))
     command = [sys.executable, "-c", "import os, sys; os.fstat(int(sys.argv[1]))", str(lock)]
     console = Console(file=(tmp_path / "printed").open("w"))

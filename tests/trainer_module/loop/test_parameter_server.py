@@ -3,9 +3,10 @@
 import pytest
 import tensorflow as tf
 
+from tests.waiting import wait
 from trainer_module.cluster import collective
 from trainer_module.loop import parameter_server
-from trainer_module.loop.parameter_server import _STEPS_AHEAD, CoordinatorSteps
+from trainer_module.loop.parameter_server import CoordinatorSteps
 
 WORKERS = 2
 
@@ -128,7 +129,14 @@ def test_a_step_whose_result_is_lost_with_its_worker_is_repeated(steps):
 
 def test_a_wait_for_a_single_step_is_logged(steps, monkeypatch, caplog):
     monkeypatch.setattr(collective, "_SECONDS_BEFORE_LOG", 0.01)
+    steps(numbers(), 1)
+    [(_, result)] = steps._pending
+    fetch, text = result.fetch, f"Waiting for a step, which is on one of {WORKERS} workers"
+
+    def slow():
+        wait(lambda: text in caplog.text)
+        return fetch()
+
+    result.fetch = slow
     with caplog.at_level("INFO", logger="absl"):
-        for _ in range(_STEPS_AHEAD[0] * WORKERS + 1):
-            steps(numbers(), 1)
-    assert f"Waiting for a step, which is on one of {WORKERS} workers" in caplog.text
+        assert steps.totals()["accuracy"].tolist() == [0, 2.0]
