@@ -56,6 +56,17 @@ def test_wrong_settings_end_it_with_one_line(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("runner", ["pipeline/local_runner.py", "kubeflow/runner.py"])
+def test_the_old_paths_of_the_runners_work(tmp_path, runner):
+    environ = Workspace(tmp_path, SETTINGS).env("training.epoch=3")
+    words = [sys.executable, str(ROOT / runner)]
+    done = subprocess.run(words, env=environ, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "training.epoch: unknown key, did you mean epochs?" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("verb", "engine", "runner", "line"),
     [
