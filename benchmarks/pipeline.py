@@ -84,9 +84,7 @@ def _link(file: Path, folder: Path) -> str:
 
 def _finished(watched: Watched, log: Path) -> Watched:
     """Return the state of a finished run, or exit; plain TFX sends no outcome."""
-    failed = any(component.state == "failed" for component in watched.components)
-    last = watched.components[-1].state if watched.components else "failed"
-    if failed or last == "running":
+    if not watched.components or {c.state for c in watched.components} & {"failed", "running"}:
         raise usage.fail("a run failed", log)
     return watched
 
