@@ -247,6 +247,8 @@ METRICS = (
         function=lambda counts: ratio(counts.total, counts.confusion[1].sum()),
     ),
 )
+KEY_FIGURES = tuple(metric for metric in METRICS if metric.title)
+"""The metrics of reports, runs and the pages of clusters."""
 
 
 class Check(NamedTuple):

@@ -10,9 +10,9 @@ from __future__ import annotations
 import heapq
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -28,9 +28,9 @@ from components.examples import batches, read
 from components.tfrecords import cores
 from core.progress import Progress
 from preprocessing import features
-from preprocessing.fast.ngrams import length_buckets
+from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
 from preprocessing.features import THRESHOLD
-from serving.predict_text import PREDICT_NGRAMS, predict_text_of
+from serving.predict_text import PREDICT_NGRAMS, NgramSettings, predict_text_of
 
 SAMPLE_SIZE = 1000
 """Examples whose predictions are stored; the smallest hashes, as in `components.examples`."""
@@ -112,7 +112,11 @@ class ScoreFiles(beam.DoFn):
         labels = columns[features.LABEL].flatten().to_numpy(zero_copy_only=False).astype(np.int64)
         texts = columns[features.TEXT].flatten().to_pylist()
         examples = batch.tolist()
-        predictions = {name: model.predict(examples, texts) for name, model in self._models.items()}
+        # Most models have the same settings, and n-grams take most of the time.
+        ngrams = cache(lambda settings: ngram_ids(texts, *settings))
+        predictions = {
+            name: model.predict(examples, ngrams) for name, model in self._models.items()
+        }
         sliced = {name: self._slice_values(name, examples, texts) for name in self._slices}
         members = {WHOLE: np.ones(len(labels), bool)} | {
             (feature, value): column == value
@@ -163,10 +167,15 @@ class _Model:
         reads_ngrams = PREDICT_NGRAMS in self._loaded.signatures
         self._by_text = predict_text_of(self._loaded, folder) if reads_ngrams else None
 
-    def predict(self, examples: Sequence[bytes], texts: Sequence[bytes]) -> np.ndarray:
-        """Return the probabilities for serialized Examples with these texts, float64 [batch]."""
-        if self._by_text:
-            found = self._by_text(texts)["probability"]
+    def predict(
+        self, examples: Sequence[bytes], ngrams: Callable[[NgramSettings], NgramIds]
+    ) -> np.ndarray:
+        """Return the probabilities for serialized Examples, float64 [batch].
+
+        `ngrams` returns the n-grams of their texts.
+        """
+        if self._by_text and self._by_text.ngram_settings:
+            found = self._by_text.from_ngrams(ngrams(self._by_text.ngram_settings))["probability"]
         else:
             found = self.call("serving_default", "probability", examples)
         return found.reshape(-1).astype(np.float64)

@@ -176,7 +176,7 @@ def _check(
     by_reason = Counter({name.removeprefix("rejected/"): n for name, n in rejections.items()})
     if by_reason[OTHER_SCALE]:
         raise InputError(
-            f"{by_reason[OTHER_SCALE]} of the labels contradict the scale of the first labels: "
+            f"{by_reason[OTHER_SCALE]} of the labels contradict the scale of samples of the files: "
             "set data.labels to the meaning of all labels, such as {1: 0, 2: 0, 3: null, 4: 1, 5: "
             f"1}}; the first: {_first_rejected(rejected_uri, {OTHER_SCALE})}"
         )

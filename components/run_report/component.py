@@ -18,10 +18,10 @@ from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 
 from components.artifacts import Classification, KeyFigures, RejectedLines, Report
-from components.evaluator.metrics import Counts
+from components.evaluator.metrics import KEY_FIGURES, Counts
 from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, RUN_PARAMETERS
 from components.run_report.history import DESCRIBED, Run, installed_versions, read_runs
-from components.run_report.page import collect, figures, render
+from components.run_report.page import collect, render
 from components.run_report.tracking import from_environment, run_of_output, track
 from core.metadata import open_store
 from preprocessing.features import CLASSES
@@ -81,7 +81,7 @@ def _write_figures(counts: Counts, metrics: types.Artifact, classified: types.Ar
     """Write what the pages of clusters show, in the form of the classes of kfp."""
     from kfp.dsl import ClassificationMetrics
 
-    for metric in figures():
+    for metric in KEY_FIGURES:
         value = metric.value(counts)
         # ML Metadata cannot store NaN, such as the precision of a model without a positive answer.
         if math.isfinite(value):

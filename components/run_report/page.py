@@ -16,7 +16,7 @@ from tfx.dsl.io import fileio
 from tfx.utils import path_utils
 
 from components.evaluator import files
-from components.evaluator.metrics import ACCURACY, METRICS, Counts, Metric, constant_answer
+from components.evaluator.metrics import ACCURACY, KEY_FIGURES, Counts, constant_answer
 from components.properties import CHECK_FILE
 from components.run_report import input_data
 from components.run_report.charts import draw
@@ -135,16 +135,11 @@ def render(content: Content) -> str:
         seconds=sum(step.seconds for step in run.steps),
         settings=flat_settings(run.settings),
         own=results.candidate if results else None,
-        metrics=figures(),
+        metrics=KEY_FIGURES,
         slices=slices(results) if results else [],
         undecided=undecided(results.candidate) if results else None,
         charts=draw(content.training, results.candidate if results else None),
     )
-
-
-def figures() -> list[Metric]:
-    """Return the metrics of a report."""
-    return [metric for metric in METRICS if metric.title]
 
 
 def slices(results: files.Results) -> list[tuple[str, Counts]]:

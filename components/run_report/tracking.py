@@ -22,10 +22,11 @@ from absl import logging
 from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
+from components.evaluator.metrics import KEY_FIGURES
 from components.properties import TRACKING
 from components.pusher import identity
 from components.run_report.history import Run
-from components.run_report.page import Content, collect, figures, read_json, render, result
+from components.run_report.page import Content, collect, read_json, render, result
 from core.errors import ConfigError, ServerError, cause
 from core.settings import flat_settings
 from serving import mlflow_model
@@ -250,7 +251,7 @@ def _metrics(content: Content) -> Iterator[tuple[str, float, int]]:
         if name in training:
             yield name, training[name], last
     if content.evaluation:
-        for metric in figures():
+        for metric in KEY_FIGURES:
             yield metric.title, metric.value(content.evaluation.candidate), last
 
 

@@ -113,5 +113,6 @@ def _check_reachable(key: str, address: str) -> None:
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=_SECONDS).close()
-    except OSError as error:
+    # Python encodes the name of a host, and raises UnicodeError for a name like `a..b`.
+    except (OSError, UnicodeError) as error:
         raise ConfigError(f"{key}: {address} is not reachable: {error}") from None

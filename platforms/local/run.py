@@ -16,7 +16,7 @@ from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.proto.orchestration import pipeline_pb2
 
 from components.evaluator.files import read
-from components.evaluator.metrics import ACCURACY, AUC, METRICS, constant_answer
+from components.evaluator.metrics import ACCURACY, AUC, KEY_FIGURES, constant_answer
 from components.properties import CAUSE_PROPERTY, READING_PROPERTY, TRACKING
 from components.run_report import history
 from components.run_report.component import REPORT_FILE
@@ -161,7 +161,7 @@ def outcome_of(run: history.Run) -> dict[str, Any]:
         "pushed_to": run.pushed_to,
         "report": os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
         "strategy": _strategy(run.uris),
-        "metrics": {metric.title: metric.value(own) for metric in METRICS if metric.title},
+        "metrics": {metric.title: metric.value(own) for metric in KEY_FIGURES},
     }
 
 

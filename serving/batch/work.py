@@ -1,9 +1,9 @@
 """The units of a batch, the Beam stage that scores them, and the folder of finished ones.
 
-A killed run resumes from the folder.
-It is hidden, next to the output, and has a file with the lines of each finished unit. The
-file gets its name when it is complete: a digest of everything that the lines depend on, the number
-of the unit, and the number of lines. Files with another digest are of other work.
+A killed run resumes from the folder. It is hidden, next to the output, and has a file with the
+lines of each finished unit. The file gets its name when it is complete: a digest of everything that
+the lines depend on, the number of the unit, and the number of lines. Files with another digest are
+of other work.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ class State(tf.train.experimental.PythonState):
         return json.dumps(asdict(self))
 
     def deserialize(self, string_value: bytes) -> None:
-        for name, value in json.loads(string_value).items():
-            setattr(self, name, value)
+        # An earlier version also stored values that are properties now.
+        self.__dict__.update(json.loads(string_value))
 
 
 def latest_checkpoint(folder: str) -> str | None:

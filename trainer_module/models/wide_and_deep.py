@@ -70,7 +70,6 @@ class Pyramid(tf_keras.layers.Layer):
 
     Input: int64 [batch, width], padding 0. Output: [max(batch, 1), 2 * filters], not negative: the
     maxima of the first convolution over the opening, and those of the last block over the review.
-
     """
 
     def __init__(self, transform: Transform, hyperparameters: Hyperparameters, **kwargs: Any):

@@ -66,6 +66,7 @@ def test_what_the_machine_lacks(machine):
         ("worker_pool=localhost:1", "worker_pool: localhost:1 is not reachable"),
         ("master=localhost:1", "master: localhost:1 does not answer as Flink's"),
         ("job_endpoint=localhost:1", "job_endpoint: localhost:1 is not reachable"),
+        ("job_endpoint=a..b:1", "job_endpoint: a..b:1 is not reachable"),
     ],
 )
 def test_a_cluster_that_does_not_fit(machine, cluster, override, line):

@@ -66,6 +66,12 @@ def test_a_checkpoint_has_the_model_the_optimizer_the_steps_and_the_state(make):
     assert int(other.optimizer.iterations) == 2
 
 
+def test_the_state_of_an_earlier_version_is_read():
+    state = State()
+    state.deserialize(b'{"epochs": 1, "metrics": {"loss": 0.5}, "history": [{"loss": 0.5}]}')
+    assert (state.epochs, state.history) == (1, [{"loss": 0.5}])
+
+
 def test_the_latest_checkpoint_counts_and_the_one_before_it_is_kept(make, folder):
     model, checkpoints = make()
     for step in (1, 2, 3):
