@@ -11,8 +11,8 @@ from components.review_example_gen.inputs import SAMPLE
 from pipeline.config import PipelineConfig
 from pipeline.nodes import TRAINER
 from platforms.compiled import Compiled
-from platforms.training_jobs.executor import KubernetesTrainer
-from platforms.training_jobs.settings import KubernetesJobSettings
+from platforms.training_jobs.executor import TrainingJobTrainer
+from platforms.training_jobs.job import KubernetesJobSettings
 
 
 class Kubeflow(Compiled):
@@ -28,7 +28,7 @@ class Kubeflow(Compiled):
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         if not self._has_peers:
             return super().trainer(custom_config, **arguments)
-        return KubernetesTrainer(
+        return TrainingJobTrainer(
             job_settings(self._config), custom_config=custom_config, **arguments
         ).with_id(TRAINER)
 

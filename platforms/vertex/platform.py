@@ -15,8 +15,8 @@ from pipeline.inputs import input_files
 from pipeline.nodes import PUSHER, TRAINER
 from platforms.checks import cluster_name
 from platforms.compiled import Compiled
-from platforms.training_jobs.executor import CustomJobTrainer
-from platforms.training_jobs.settings import CustomJobSettings
+from platforms.training_jobs.executor import TrainingJobTrainer
+from platforms.training_jobs.job import CustomJobSettings
 from platforms.vertex.baseline import DeployedBaseline
 from platforms.vertex.pusher import ENDPOINT_KEY, VertexPusher
 
@@ -41,7 +41,7 @@ class Vertex(Compiled):
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         if not self._has_peers:
             return super().trainer(custom_config, **arguments)
-        return CustomJobTrainer(
+        return TrainingJobTrainer(
             custom_job_settings(self._config), custom_config=custom_config, **arguments
         ).with_id(TRAINER)
 

@@ -19,7 +19,7 @@ from components.review_example_gen.inputs import OPTIONS_KEY
 from pipeline.config import PRESETS
 from platforms.compile import ENTRYPOINT
 from platforms.entrypoint import main
-from platforms.training_jobs.executor import CustomJobExecutor, KubernetesExecutor
+from platforms.training_jobs.executor import TrainingJobExecutor
 from tests.exhaustive import exhaustive
 from tests.platforms.compiled import compiled
 from tests.platforms.settings import IMAGE, REQUIRED, settings
@@ -187,7 +187,6 @@ JOBS = {
             "volume_claim": "reviews",
             "volume_mount": "/data",
         },
-        KubernetesExecutor,
     ),
     "vertex": (
         "training={strategy: parameter_server, workers: 3, parameter_servers: 2},"
@@ -203,14 +202,13 @@ JOBS = {
             "service_account": "me@x",
             "network": "net",
         },
-        CustomJobExecutor,
     ),
 }
 
 
 @pytest.mark.parametrize("target", JOBS)
 def test_a_cluster_of_processes_is_a_job_with_every_setting(target):
-    more, key, expected, executor = JOBS[target]
+    more, key, expected = JOBS[target]
     found = compiled(target, more=f"{more},cluster.training_timeout_hours=1.5")
     job = json.loads(found.constant("Trainer", "custom_config"))[key]
     common = {"image": IMAGE, "gpus": 2, "timeout_seconds": 1.5 * 3600}
@@ -218,7 +216,7 @@ def test_a_cluster_of_processes_is_a_job_with_every_setting(target):
     container = found.container("Trainer")
     # This step only waits for the processes that train.
     assert "resources" not in container
-    assert f"{executor.__module__}.{executor.__name__}" in container["args"]
+    assert f"{TrainingJobExecutor.__module__}.TrainingJobExecutor" in container["args"]
 
 
 def test_the_tfx_command_compiles(tmp_path):

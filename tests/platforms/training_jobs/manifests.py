@@ -2,7 +2,7 @@
 
 import copy
 
-from platforms.training_jobs.settings import KubernetesJobSettings
+from platforms.training_jobs.job import KubernetesJobSettings
 from tests.kubeflow_files import training_runtime
 from trainer_module.settings import Training, TrainingJob
 

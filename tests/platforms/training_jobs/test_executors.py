@@ -11,11 +11,7 @@ from google.cloud.aiplatform_v1.types import JobState
 
 from platforms.google_cloud import api as vertex_api
 from platforms.training_jobs import kubernetes
-from platforms.training_jobs.settings import (
-    CUSTOM_JOB_KEY,
-    KUBERNETES_JOB_KEY,
-    CustomJobSettings,
-)
+from platforms.training_jobs.job import CustomJobSettings, is_done, last_checkpoint
 from tests.checkout import CHECKOUT
 from tests.platforms.training_jobs.manifests import make_settings
 from tests.platforms.training_jobs.scripted_api import ScriptedApi
@@ -43,25 +39,20 @@ CUSTOM_JOB = CustomJobSettings(
 
 
 def test_a_job_that_succeeds_without_a_model_is_an_error(prepared, tmp_path, monkeypatch):
-    from platforms.training_jobs.executor import KubernetesExecutor
-
     ScriptedApi(monkeypatch, tmp_path)
     given = []
     monkeypatch.setattr(kubernetes, "run", lambda *arguments: given.append(arguments))
-    limits = {"timeout_seconds": 800, "poll_seconds": 0.2}
-    settings = make_settings(kind="tfjob", service_account="trainer", **limits)
-    platform = {KUBERNETES_JOB_KEY: settings.model_dump()}
-    step = Step(KubernetesExecutor, platform, prepared, tmp_path)
+    settings = make_settings(kind="tfjob", service_account="trainer")
+    step = Step(settings, prepared, tmp_path)
     with pytest.raises(RuntimeError, match=f"no model in {step.model}"):
-        step.run("one_device", 1)
-    [(client, manifest, limits)] = given
-    assert (client.kind.name, client.namespace) == ("tfjob", "ml")
-    [replica] = manifest["spec"]["tfReplicaSpecs"].values()
-    pod = replica["template"]["spec"]
+        step.run("multi_worker_mirrored", 1, workers=2)
+    [(client, manifest, job, got)] = given
+    assert (client.kind.name, client.namespace, got) == ("tfjob", "ml", settings)
+    pod = manifest["spec"]["tfReplicaSpecs"]["Chief"]["template"]["spec"]
     assert pod["serviceAccountName"] == "trainer"
-    assert pod["containers"][0]["command"][-1] == str(step.job_file) and step.job_file.exists()
-    assert (limits.timeout_seconds, limits.poll_seconds) == (800, 0.2)
-    assert not limits.is_done() and limits.progress() == ""
+    assert pod["containers"][0]["command"][-1] == str(step.job_file)
+    assert task.read_job(str(step.job_file)) == job
+    assert not is_done(job) and last_checkpoint(job) == ""
 
 
 class Replicas:
@@ -115,13 +106,10 @@ class Replicas:
 
 @pytest.mark.exhaustive
 def test_every_replica_of_a_custom_job_trains_and_ends_well(prepared, tmp_path, monkeypatch):
-    from platforms.training_jobs.executor import CustomJobExecutor
-
     with serving() as server:
         monkeypatch.setattr(vertex_api, "connect", server.connect)
         replicas = Replicas(server)
-        platform = {CUSTOM_JOB_KEY: CUSTOM_JOB.model_dump()}
-        step = Step(CustomJobExecutor, platform, prepared, tmp_path)
+        step = Step(CUSTOM_JOB, prepared, tmp_path)
         try:
             step.run("multi_worker_mirrored", 2, workers=2)
         finally:
