@@ -18,6 +18,7 @@ from kubernetes.config import ConfigException, load_incluster_config, load_kube_
 from core.errors import InputError, ServerError, cause
 from platforms.training_jobs.job import KubernetesJobSettings
 from platforms.training_jobs.kinds import JOBSET, KINDS, TFJOB, JobKind
+from platforms.training_jobs.manifests import Object
 from platforms.training_jobs.pods import Pod
 
 SECONDS = 300.0
@@ -81,15 +82,14 @@ class JobClient:
             _preload_content=False,
             _return_http_data_only=True,
         )
-        self._group = f"/apis/{kind.group}/{kind.version}"
-        self._jobs = f"{self._group}/namespaces/{namespace}/{kind.plural}"
+        self._jobs = f"/apis/{kind.group}/{kind.version}/namespaces/{namespace}/{kind.name}s"
         self._core = f"/api/v1/namespaces/{namespace}"
 
-    def get(self, name: str) -> dict[str, Any] | None:
+    def get(self, name: str) -> Object | None:
         """Return the job; None: there is no job with this name."""
         return self._call("GET", f"{self._jobs}/{name}")
 
-    def create(self, manifest: dict[str, Any]) -> dict[str, Any] | None:
+    def create(self, manifest: Object) -> Object | None:
         """Create the job and return it; None: a job with this name exists already."""
         # Otherwise the API server drops fields that the CRD does not define.
         return self._call("POST", self._jobs, {"fieldValidation": "Strict"}, manifest)
@@ -101,15 +101,7 @@ class JobClient:
         body = {"propagationPolicy": "Foreground"}
         self._call("DELETE", f"{self._jobs}/{name}", body=body, seconds=seconds)
 
-    def has_crd(self) -> bool:
-        """Return whether the cluster has the CRD of the kind; this requires no permissions."""
-        try:
-            served = self._call("GET", self._group)["resources"]
-        except InputError:
-            return False
-        return self.kind.plural in [each["name"] for each in served]
-
-    def pods(self, job: dict[str, Any]) -> list[Pod]:
+    def pods(self, job: Object) -> list[Pod]:
         """Return all pods of a job that exist, including those that were replaced."""
         selector = f"{self.kind.job_label}={job['metadata']['name']}"
         found = self._call("GET", f"{self._core}/pods", {"labelSelector": selector})
@@ -118,7 +110,7 @@ class JobClient:
             for item in found["items"]
         ]
 
-    def warnings(self, job: dict[str, Any]) -> list[dict[str, Any]]:
+    def warnings(self, job: Object) -> list[Object]:
         """Return the events about a job and its objects, which Kubernetes keeps for an hour."""
         found = self._call("GET", f"{self._core}/events", {"fieldSelector": "type=Warning"})
         events = sorted(found["items"], key=_created_at)
@@ -147,7 +139,7 @@ class JobClient:
         method: str,
         path: str,
         query: dict[str, str] | None = None,
-        body: dict[str, Any] | None = None,
+        body: Object | None = None,
         seconds: float | None = None,
     ) -> Any:
         """Return the JSON of the response; None: the API responds with the error in `_EXPECTED`."""
@@ -184,32 +176,30 @@ class JobClient:
 
 
 def supported_kind(api: ApiClient, settings: KubernetesJobSettings) -> JobKind:
-    """Return the kind of job for a training.
+    """Return the kind of job that the settings name, or the first that this step may create.
 
     Where Kubeflow Trainer runs, `auto` chooses the JobSet of which it would make a TrainJob. A
     JobSet requires no runtime, and gives GPUs only to the replicas that use them.
-
-    Raises:
-      InputError: the setting is `auto`, and the cluster can run none of the kinds.
-      Unreachable: the Kubernetes API did not respond for minutes.
     """
     if settings.kind != "auto":
         return next(kind for kind in KINDS if kind.name == settings.kind)
+    reasons = []
     for kind in (TFJOB, JOBSET):
-        if JobClient(api, kind, settings.namespace).has_crd():
-            logging.info("kubeflow.training_job auto: %s", kind.name)
+        try:
+            JobClient(api, kind, settings.namespace).get("any")
+        except InputError as error:
+            reasons.append(str(error))
+        else:
+            logging.info("kubeflow.training_job auto: %s", "; ".join([kind.name, *reasons]))
             return kind
-    raise InputError(
-        "this cluster cannot train on several machines: it has neither "
-        f"{TFJOB.controller} nor {JOBSET.controller}"
-    )
+    raise InputError(f"this cluster cannot train on several machines: {'; '.join(reasons)}")
 
 
-def _created_at(item: dict[str, Any]) -> str:
+def _created_at(item: Object) -> str:
     return item["metadata"].get("creationTimestamp") or ""
 
 
-def _status(error: ApiException) -> dict[str, Any]:
+def _status(error: ApiException) -> Object:
     """Return the Status object in the body of an error; empty if there is none."""
     try:
         status = json.loads(error.body or b"")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from platforms.training_jobs import manifests
 from platforms.training_jobs.job import KubernetesJobSettings, job_name, replica_groups
+from platforms.training_jobs.manifests import Object
 from trainer_module.cluster.tf_config import CHIEF
 from trainer_module.settings import TrainingJob
 
@@ -39,22 +39,17 @@ class JobKind:
     group: str
     version: str
     controller: str
-    make_spec: Callable[[str, TrainingJob, str, KubernetesJobSettings], dict[str, Any]]
+    make_spec: Callable[[TrainingJob, str, KubernetesJobSettings], Object]
     container: str
     job_label: str
     index_label: str
     task_label: str | None
     loss: str | None = None
 
-    @property
-    def plural(self) -> str:
-        return f"{self.name}s"
-
     def make_manifest(
         self, job: TrainingJob, job_file: str, settings: KubernetesJobSettings
-    ) -> dict[str, Any]:
+    ) -> Object:
         """Return the object to create for a training; every pod reads `job_file`."""
-        name = job_name(job)
         queue = {"kueue.x-k8s.io/queue-name": settings.queue} if settings.queue else {}
         replicas = [
             _replica(group.task, index)
@@ -65,15 +60,15 @@ class JobKind:
             "apiVersion": f"{self.group}/{self.version}",
             "kind": self.title,
             "metadata": {
-                "name": name,
+                "name": job_name(job),
                 "namespace": settings.namespace,
                 "labels": {**manifests.LABELS, **queue},
                 "annotations": {_REPLICAS: ",".join(replicas)},
             },
-            "spec": self.make_spec(name, job, job_file, settings),
+            "spec": self.make_spec(job, job_file, settings),
         }
 
-    def replica_of(self, pod: dict[str, Any], job: dict[str, Any]) -> str:
+    def replica_of(self, pod: Object, job: Object) -> str:
         """Return the replica that runs in a pod of the API; empty if it is none of ours."""
         labels = pod["metadata"].get("labels", {})
         index = labels.get(self.index_label, "")
@@ -82,12 +77,12 @@ class JobKind:
         return replicas(job)[int(index)] if index else ""
 
 
-def replicas(job: dict[str, Any]) -> list[str]:
+def replicas(job: Object) -> list[str]:
     """Return the replicas of a job, such as `chief` or `worker 1`; the first writes the model."""
     return job["metadata"]["annotations"][_REPLICAS].split(",")
 
 
-def conditions(job: dict[str, Any]) -> list[dict[str, Any]]:
+def conditions(job: Object) -> list[Object]:
     """Return the conditions of a job that are true, the latest last."""
     found = job.get("status", {}).get("conditions") or []
     true = [each for each in found if each["status"] == "True"]
@@ -95,7 +90,7 @@ def conditions(job: dict[str, Any]) -> list[dict[str, Any]]:
     return sorted(true, key=lambda each: each.get("lastTransitionTime") or "")
 
 
-def end_of(job: dict[str, Any]) -> dict[str, Any] | None:
+def end_of(job: Object) -> Object | None:
     """Return the condition with which a job ended; None: it has not ended."""
     return next((each for each in conditions(job) if each["type"] in _ENDS), None)
 

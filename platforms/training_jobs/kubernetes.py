@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from typing import Any
 
 from absl import logging
 
@@ -23,7 +22,7 @@ from platforms.training_jobs.job import (
 )
 from platforms.training_jobs.kinds import FAILED, conditions, end_of, replicas
 from platforms.training_jobs.logs import Logs, error_line
-from platforms.training_jobs.manifests import MAX_RESTARTS
+from platforms.training_jobs.manifests import MAX_RESTARTS, Object
 from platforms.training_jobs.pods import Pod
 from trainer_module.settings import TrainingJob
 
@@ -60,7 +59,7 @@ def train(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> N
 
 
 def run(
-    client: JobClient, manifest: dict[str, Any], job: TrainingJob, settings: KubernetesJobSettings
+    client: JobClient, manifest: Object, job: TrainingJob, settings: KubernetesJobSettings
 ) -> None:
     """Run a job; return when it has succeeded and its logs are in the log of this process."""
     with job_ends_with_step(lambda: _delete(client, manifest["metadata"]["name"])):
@@ -83,11 +82,7 @@ class _JobFollower:
     """The loop that polls a job until its end, and the state of its replicas."""
 
     def __init__(
-        self,
-        client: JobClient,
-        manifest: dict[str, Any],
-        job: TrainingJob,
-        settings: KubernetesJobSettings,
+        self, client: JobClient, manifest: Object, job: TrainingJob, settings: KubernetesJobSettings
     ):
         self._client, self._manifest, self._training = client, manifest, job
         self._settings = settings
@@ -158,7 +153,7 @@ class _JobFollower:
                 raise JobFailed(f"{self._label} is not deleted; see {self._describe}")
             time.sleep(self._settings.poll_seconds)
 
-    def _only_lost_a_replica(self, end: dict[str, Any]) -> bool:
+    def _only_lost_a_replica(self, end: Object) -> bool:
         """Return whether a job that has ended has to start again; raise the error of a failure."""
         if end["type"] != FAILED:
             logging.info("%s succeeded", self._label)
@@ -180,7 +175,7 @@ class _JobFollower:
         restarted = [pod.created_at for pod in self._pods if pod.replica == self._replicas[0]]
         return bool(ended and restarted) and restarted[0] > min(ended) and is_done(self._training)
 
-    def _update_pods(self, job: dict[str, Any]) -> None:
+    def _update_pods(self, job: Object) -> None:
         """Read the pods, log their changes, and copy their logs."""
         # Times of creation have no fractions of a second.
         pods = sorted(self._client.pods(job), key=lambda pod: (pod.created_at, not pod.to_replace))
@@ -193,8 +188,8 @@ class _JobFollower:
                 self._count_restart(pod.replica)
             self._seen[pod.uid] = pod
         for pod in self._pods:
-            if pod.ended:
-                self._log_change(pod.replica, pod.end_text)
+            if text := pod.end_text if pod.ended else pod.problem:
+                self._log_change(pod.replica, text)
 
     def _count_restart(self, replica: str) -> None:
         progress = last_checkpoint(self._training)
@@ -211,20 +206,20 @@ class _JobFollower:
         last = sorted(lost.values(), key=lambda pod: pod.lost_peer)
         return ", ".join(f"{pod.replica} {pod.end_text}" for pod in last if pod.replica != but)
 
-    def _update_warnings(self, job: dict[str, Any]) -> None:
+    def _update_warnings(self, job: Object) -> None:
         first: dict[str, str] = {}
         for subject, text in self._find_warnings(job).items():
             # Equal replicas usually have the same problem.
             first.setdefault(text, subject)
         for text, subject in first.items():
-            self._log_change(subject, text, logging.WARNING)
+            self._log_change(subject, text)
         self._warnings = [f"{subject} {text}" for text, subject in first.items()]
         if all(_TEMPORARY.search(warning) for warning in self._warnings):
             self._refused_since = None
         elif self._refused_since is None:
             self._refused_since = time.monotonic()
 
-    def _find_warnings(self, job: dict[str, Any]) -> dict[str, str]:
+    def _find_warnings(self, job: Object) -> dict[str, str]:
         """Return why replicas do not run: their names, or the object that creates them -> why."""
         last = conditions(job)[-1:]
         if last and last[0]["type"] == "Suspended":
@@ -253,11 +248,11 @@ class _JobFollower:
             found[self._kind.title] = text
         return found
 
-    def _log_change(self, subject: str, text: str, level: int = logging.INFO) -> None:
+    def _log_change(self, subject: str, text: str) -> None:
         """Log a text about a subject unless it is the last one about the same subject."""
         if self._logged.get(subject) != text:
             self._logged[subject] = text
-            logging.log(level, "%s: %s %s", self._name, subject, text)
+            logging.info("%s: %s %s", self._name, subject, text)
 
     def _check_limits(self) -> None:
         """Raise JobAborted if the training exceeds a limit or cannot succeed."""

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from pipeline.cluster_settings import RUNTIME, TEMPORARY_FOLDER
-from platforms.training_jobs.job import KubernetesJobSettings, command, replica_groups
+from platforms.training_jobs.job import KubernetesJobSettings, command, job_name, replica_groups
 from trainer_module.cluster.tf_config import (
     CHIEF,
     CLUSTER_VARIABLE,
@@ -17,6 +17,9 @@ from trainer_module.cluster.tf_config import (
     WORKER,
 )
 from trainer_module.settings import TrainingJob
+
+Object = dict[str, Any]
+"""An object of Kubernetes, or a part of it, in the words of its API."""
 
 TENSORFLOW = "tensorflow"
 """The container of the pods of a TFJob, in which the operator sets TF_CONFIG, and of a JobSet."""
@@ -51,14 +54,14 @@ _SCRATCH = "scratch"
 # The pods.
 
 
-def pod_metadata() -> dict[str, Any]:
+def pod_metadata() -> Object:
     # Namespaces of Kubeflow add a proxy to every pod. It blocks TensorFlow's connections and keeps
     # the pod alive after the training. Istio reads the label; older versions read the annotation.
     no_proxy = {"sidecar.istio.io/inject": "false"}
     return {"labels": {**LABELS, **no_proxy}, "annotations": no_proxy}
 
 
-def bare_pod(container: str, image: str | None) -> dict[str, Any]:
+def bare_pod(container: str, image: str | None) -> Object:
     """Return the spec of a pod with one container, without its command and the user's settings.
 
     The pod satisfies the Pod Security Standard `restricted`, and its root file system is read-only.
@@ -84,7 +87,7 @@ def bare_pod(container: str, image: str | None) -> dict[str, Any]:
     }
 
 
-def _pod_template(job_file: str, settings: KubernetesJobSettings, gpus: int) -> dict[str, Any]:
+def _pod_template(job_file: str, settings: KubernetesJobSettings, gpus: int) -> Object:
     """Return the template of the pods of a group of replicas."""
     pod, fields = bare_pod(TENSORFLOW, settings.image), _pod_fields(settings)
     [container] = pod["containers"]
@@ -94,7 +97,7 @@ def _pod_template(job_file: str, settings: KubernetesJobSettings, gpus: int) -> 
     return {"metadata": pod_metadata(), "spec": {**pod, **fields, "volumes": volumes}}
 
 
-def _pod_fields(settings: KubernetesJobSettings) -> dict[str, Any]:
+def _pod_fields(settings: KubernetesJobSettings) -> Object:
     """Return the fields of a pod's spec for its account, its volumes, and those of the user."""
     account = {"serviceAccountName": settings.service_account} if settings.service_account else {}
     claim = {"claimName": settings.volume_claim}
@@ -124,9 +127,7 @@ def _resources(settings: KubernetesJobSettings, gpus: int) -> dict[str, dict[str
 # A TFJob (kubeflow.org/v1) of the Kubeflow training operator v1.
 
 
-def tfjob_spec(
-    name: str, job: TrainingJob, job_file: str, settings: KubernetesJobSettings
-) -> dict[str, Any]:
+def tfjob_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> Object:
     """Return the spec of a TFJob. The operator sets TF_CONFIG in its pods."""
     types = {CHIEF: "Chief", WORKER: "Worker", PS: "PS"}
     return {
@@ -153,15 +154,13 @@ def tfjob_spec(
 # A TrainJob (trainer.kubeflow.org), with the runtime of `kubeflow/training.yaml`.
 
 
-def trainjob_spec(
-    name: str, job: TrainingJob, job_file: str, settings: KubernetesJobSettings
-) -> dict[str, Any]:
+def trainjob_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> Object:
     """Return the spec of a TrainJob: one group of equal nodes, of which the Trainer makes a JobSet.
 
     The number of a node determines its task: first the chief, then the workers, then the parameter
     servers.
     """
-    groups = replica_groups(job.training, settings.gpus)
+    name, groups = job_name(job), replica_groups(job.training, settings.gpus)
     nodes = sum(group.count for group in groups)
     addresses = iter(_host_names(name, NODE, nodes))
     cluster = {group.task: [next(addresses) for _ in range(group.count)] for group in groups}
@@ -195,11 +194,9 @@ def trainjob_spec(
 # A JobSet (jobset.x-k8s.io): a replicated job for each task type of TF_CONFIG.
 
 
-def jobset_spec(
-    name: str, job: TrainingJob, job_file: str, settings: KubernetesJobSettings
-) -> dict[str, Any]:
+def jobset_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> Object:
     """Return the spec of a JobSet, with the TF_CONFIG of its pods."""
-    groups = replica_groups(job.training, settings.gpus)
+    name, groups = job_name(job), replica_groups(job.training, settings.gpus)
     cluster = {group.task: _host_names(name, group.task, group.count) for group in groups}
     replicated_jobs = []
     for group in groups:
@@ -221,7 +218,7 @@ def jobset_spec(
     return {**job_set_policies(chief=groups[0].task), "replicatedJobs": replicated_jobs}
 
 
-def job_set_policies(chief: str) -> dict[str, Any]:
+def job_set_policies(chief: str) -> Object:
     """Return the fields of a JobSet's spec for its network, its success and its failure.
 
     The success of the replicated job `chief` is that of the JobSet.
@@ -246,7 +243,7 @@ def job_set_policies(chief: str) -> dict[str, Any]:
     }
 
 
-def job_policies(container: str) -> dict[str, Any]:
+def job_policies(container: str) -> Object:
     """Return the fields of a Job's spec that decide which pods are replaced.
 
     An exit code in `PERMANENT` fails the Job. After any other code, or an eviction, the
@@ -270,7 +267,7 @@ def job_policies(container: str) -> dict[str, Any]:
     }
 
 
-def index_variable() -> dict[str, Any]:
+def index_variable() -> Object:
     """Return the environment variable with the index of a pod in its Job."""
     path = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
     return {"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": path}}}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from platforms.training_jobs.manifests import PERMANENT
+from platforms.training_jobs.manifests import PERMANENT, Object
 from trainer_module.cluster.exits import LOST_PEER
 
 _USUAL_WAITS = ("ContainerCreating", "PodInitializing")
@@ -34,7 +34,7 @@ class Pod(NamedTuple):
     problem: str
 
     @classmethod
-    def read(cls, pod: dict[str, Any], replica: str, container: str) -> Pod:
+    def read(cls, pod: Object, replica: str, container: str) -> Pod:
         metadata, status = pod["metadata"], pod.get("status", {})
         phase, conditions = status.get("phase", "Unknown"), status.get("conditions") or []
         true = {each["type"]: each for each in conditions if each["status"] == "True"}
@@ -99,7 +99,7 @@ class Pod(NamedTuple):
         return f"{verb} exit code {self.exit_code}{reason}"
 
 
-def _blocked_by(status: dict[str, Any]) -> str:
+def _blocked_by(status: Object) -> str:
     for condition in status.get("conditions") or []:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return f"{condition.get('reason')}: {condition.get('message')}"

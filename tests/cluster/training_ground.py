@@ -198,7 +198,7 @@ class Ground:
     def suspend(self, manifest, suspended):
         """Suspend a job or continue it, as a queue does."""
         kind, spec = self.kind, {"suspend": suspended}
-        place = (kind.group, kind.version, self.cluster.namespace, kind.plural)
+        place = (kind.group, kind.version, self.cluster.namespace, f"{kind.name}s")
         body = {"spec": {"runPolicy": spec} if kind.name == "tfjob" else spec}
         name = manifest["metadata"]["name"]
         self.cluster.custom.patch_namespaced_custom_object(*place, name, body)

@@ -444,20 +444,3 @@ def test_a_log_whose_connection_breaks_is_copied_once_and_no_thread_is_left(log)
     shown = [each for each in log.messages if each.startswith("[worker 0]")]
     assert shown == [f"[worker 0] {text}" for text in ("a", "b", "step 2", "c", "x")]
     wait(lambda: not [each for each in {*threading.enumerate()} - before if "log of" in each.name])
-
-
-def test_the_log_of_a_replaced_pod_is_not_requested_from_its_successor():
-    """The pods of a TFJob have the same name."""
-    requests = []
-
-    class Client:
-        def log(self, pod):
-            requests.append(pod)
-            return Response([line("last")])
-
-    copied, replaced = logs.Logs(Client()), pod("worker 0")
-    copied.update([replaced])
-    wait(lambda: copied.last_lines(replaced) == ["last"])
-    copied.update([pod("worker 0", "Pending", number=2)])
-    copied.finish([pod("worker 0", "Pending", number=2)])
-    assert len(requests) == 1

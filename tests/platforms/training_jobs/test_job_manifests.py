@@ -196,13 +196,6 @@ def test_a_job_has_its_queue_and_its_timeout(kind):
     assert "'activeDeadlineSeconds': 3601" in str(manifest["spec"])
 
 
-def test_the_operator_keeps_failed_pods_for_a_day_and_restarts_preempted_ones():
-    policy = manifest_of(TFJOB, **MULTI_WORKER)["spec"]["runPolicy"]
-    assert policy["cleanPodPolicy"] == "Running"
-    assert policy["ttlSecondsAfterFinished"] == 24 * 3600
-    assert policy["backoffLimit"] > 0
-
-
 def test_a_retried_step_has_the_same_name_and_another_execution_another_one():
     name = job_name(make_job())
     assert name == job_name(make_job(epochs=2))
