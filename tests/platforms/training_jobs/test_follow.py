@@ -8,6 +8,7 @@ from unittest import mock
 
 import pytest
 import urllib3
+from kubernetes.client.exceptions import ApiException
 
 from core.errors import InputError
 from platforms.training_jobs import kubernetes, logs
@@ -444,3 +445,10 @@ def test_a_log_whose_connection_breaks_is_copied_once_and_no_thread_is_left(log)
     shown = [each for each in log.messages if each.startswith("[worker 0]")]
     assert shown == [f"[worker 0] {text}" for text in ("a", "b", "step 2", "c", "x")]
     wait(lambda: not [each for each in {*threading.enumerate()} - before if "log of" in each.name])
+
+
+def test_a_log_without_permission_is_named_once(log):
+    looks = [Look([pod("worker 0")]) for _ in range(9)]
+    denied = [[ApiException(403, "no permission")] for _ in looks]
+    run(*looks, Look([], "Completed"), logs={pod("worker 0").name: denied})
+    assert log.text.count("The log of worker 0 cannot be shown: no permission") == 1
