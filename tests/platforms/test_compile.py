@@ -175,18 +175,16 @@ JOBS = {
     "kubeflow": (
         "training={strategy: multi_worker_mirrored, workers: 3},"
         "cluster.resources={Trainer: {cpu: 3.5, memory: 16G, gpus: 2, gpu_type: amd.com/gpu}},"
-        "kubeflow={namespace: ml, service_account: trainer, training_job: jobset, queue: team-a,"
-        " training_pod: {nodeSelector: {pool: gpus}}, volume: {claim: reviews, mount: /data}}",
+        "kubeflow={training_job: jobset, queue: team-a, training_pod: {nodeSelector: {a: b}},"
+        " volume: {claim: reviews, mount: /data}}",
         "kubernetes_job",
         {
             "kind": "jobset",
             "queue": "team-a",
-            "namespace": "ml",
-            "service_account": "trainer",
             "cpu": 3.5,
             "memory": "16G",
             "gpu_type": "amd.com/gpu",
-            "pod": {"nodeSelector": {"pool": "gpus"}},
+            "pod": {"nodeSelector": {"a": "b"}},
             "volume_claim": "reviews",
             "volume_mount": "/data",
         },
@@ -194,15 +192,13 @@ JOBS = {
     ),
     "vertex": (
         "training={strategy: parameter_server, workers: 3, parameter_servers: 2},"
-        "cluster.resources={Trainer: {gpus: 2, gpu_type: NVIDIA_L4}},"
+        "cluster.resources={Trainer: {gpus: 2}},"
         "vertex.service_account=me@x,vertex.network=net,vertex.machine_type=n1-highmem-4",
         "custom_job",
         {
-            "project": "my-project",
-            "region": "europe-west4",
             "display_name": "amazon-reviews-training",
             "machine_type": "n1-highmem-4",
-            "gpu_type": "NVIDIA_L4",
+            "gpu_type": "NVIDIA_TESLA_T4",
             "service_account": "me@x",
             "network": "net",
         },

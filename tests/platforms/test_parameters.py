@@ -39,7 +39,6 @@ def test_the_submission_refuses_it(training, given, line):
 @pytest.mark.parametrize(
     ("component", "more", "given", "line"),
     [
-        ("Trainer", "", {"epochs": 2.5}, "parameter epochs: 2.5 is not an integer"),
         (
             "Trainer",
             "",
