@@ -175,29 +175,23 @@ def _enable_input_cache(
     Therefore this function adds the fingerprint of the files to the parameters of the step.
     """
     base = values.get("input_base") or config.data.input_base or SAMPLE
+    folder = input_folder(base)
     try:
-        found = _input_fingerprint(config, base)
+        sources = find_sources(folder, input_files(config)[1])
     except InputError as error:
         # Possibly only the pods can access the input.
         logging.getLogger(__name__).warning(
             "The input cannot be listed from this machine, so the run reads it again: %s", error
         )
         return
-    value = task["inputs"]["parameters"][OPTIONS_KEY]["runtimeValue"]
-    options = Options.model_validate_json(value["constant"])
-    changed = options.model_copy(update={"input_fingerprint": found})
-    value["constant"] = changed.model_dump_json()
-    task["cachingOptions"] = {"enableCache": True}
-
-
-def _input_fingerprint(config: PipelineConfig, input_base: str) -> str:
-    """Return a hash of the input files: their groups, paths, sizes and modification times."""
-    folder = input_folder(input_base)
-    sources = find_sources(folder, input_files(config)[1])
-    if input_base == SAMPLE:
+    if base == SAMPLE:
         # Copies of the sample differ in their modification time, not in their content.
         sources = [source._replace(modified=0.0) for source in sources]
-    return fingerprint(folder, sources)
+    value = task["inputs"]["parameters"][OPTIONS_KEY]["runtimeValue"]
+    options = Options.model_validate_json(value["constant"])
+    changed = options.model_copy(update={"input_fingerprint": fingerprint(folder, sources)})
+    value["constant"] = changed.model_dump_json()
+    task["cachingOptions"] = {"enableCache": True}
 
 
 def connect(config: PipelineConfig) -> tuple[Api, str]:

@@ -11,7 +11,7 @@ import yaml
 from google.auth.exceptions import DefaultCredentialsError
 
 from cli import submit as command
-from core.errors import ConfigError, UserError
+from core.errors import ConfigError
 from platforms import follow
 from platforms.vertex.client import check
 
@@ -35,12 +35,6 @@ def test_vertex_requires_credentials(kubeflow, monkeypatch):
     monkeypatch.setattr(google.auth, "default", no_credentials)
     with pytest.raises(ConfigError, match=r"vertex.project: my-project requires .*gcloud auth a"):
         check(kubeflow.config())
-
-
-def test_a_parameter_that_the_pipeline_lacks(kubeflow):
-    with pytest.raises(UserError, match="parameter epoch: the pipeline has no such parameter"):
-        kubeflow("epoch=3")
-    assert not kubeflow.server.requests
 
 
 def test_each_loss_of_the_connection_is_reported_and_has_its_own_patience(monkeypatch):

@@ -9,7 +9,7 @@ from pipeline.config import load_config
 from platforms.checks import check_target
 from platforms.flink import rest
 from platforms.flink.checks import check_local
-from tests.platforms.settings import settings
+from tests.platforms.compiled import settings
 
 JAR = "beam-runners-flink-1.19-job-server-2.74.0.jar"
 

@@ -137,6 +137,7 @@ def job_server(flink_jars, cluster, tmp_path):
     guard.stop(server.process)
 
 
+@pytest.mark.exhaustive
 def test_a_job_server_that_runs_already(start, cluster, job_server, tmp_path):
     _, flink = job_server
     check_local(settings(tmp_path, **flink))

@@ -72,7 +72,7 @@ def test_a_place_without_permission_is_named(tmp_path, monkeypatch, key):
         make_folders(PipelineConfig.model_validate({"paths": paths}))
 
 
-@pytest.mark.parametrize("command", [exhaustive(COMMAND), LOCAL_RUNNER])
+@pytest.mark.parametrize("command", [COMMAND, exhaustive(LOCAL_RUNNER)])
 def test_a_second_run_on_a_root_is_2(tmp_path, command):
     lock = lock_root(str(tmp_path))
     environ = {"PIPELINE_CONFIG": "sample", "PIPELINE_SET": f"paths.root={tmp_path}"}
