@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tfx.dsl.components.base.base_component import BaseComponent
-from tfx.orchestration.data_types import RuntimeParameter
 
-from components.review_example_gen.inputs import SAMPLE
 from pipeline.config import PipelineConfig
 from pipeline.nodes import TRAINER
 from platforms.compiled import Compiled
@@ -19,11 +17,6 @@ class Kubeflow(Compiled):
     """Kubeflow Pipelines."""
 
     default_gpu = "nvidia.com/gpu"
-
-    @property
-    def input_base(self) -> RuntimeParameter:
-        # The path of the sample on this machine differs from the one in the image.
-        return self.parameter("input_base", self._config.data.input_base or SAMPLE)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         if not self._has_peers:

@@ -14,7 +14,6 @@ from platforms.checks import is_bucket
 from platforms.google_cloud.credentials import find_credentials
 from platforms.local.places import check_places
 from platforms.targets import check_target
-from preprocessing.reading.files import find_sources
 from preprocessing.reading.layouts import decide_layouts
 from trainer_module.cluster import resources
 
@@ -34,7 +33,7 @@ def check(config: PipelineConfig) -> None:
     except ValueError as error:
         raise ConfigError(str(error)) from None
     check_hyperparameters(config)
-    decide_layouts(find_sources(*input_files(config)), read_options(config))
+    decide_layouts(input_files(config), read_options(config))
 
 
 def _check_same_pipeline(config: PipelineConfig) -> None:

@@ -7,11 +7,9 @@ from typing import Any
 
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
-from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel
 
 from pipeline.config import PipelineConfig
-from pipeline.inputs import input_files
 from pipeline.nodes import PUSHER, TRAINER
 from platforms.checks import cluster_name
 from platforms.compiled import Compiled
@@ -27,10 +25,6 @@ class Vertex(Compiled):
     """Vertex AI Pipelines."""
 
     default_gpu = _DEFAULT_GPU
-
-    @property
-    def input_base(self) -> RuntimeParameter:
-        return self.parameter("input_base", input_files(self._config)[0])
 
     def served_model(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
         if self._config.push.destination != "vertex":

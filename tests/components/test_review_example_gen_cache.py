@@ -9,23 +9,26 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.orchestration.metadata import sqlite_metadata_connection_config
 from tfx.orchestration.pipeline import Pipeline
-from tfx.proto import example_gen_pb2
 
 from components.artifacts import RejectedLines
-from components.review_example_gen.component import InputProcessor, ReviewExampleGen
-from components.review_example_gen.inputs import Options
+from components.review_example_gen.component import ReviewExampleGen
+from pipeline.config import load_config
+from pipeline.inputs import example_gen_options, input_fingerprint
 
 pytestmark = pytest.mark.slow
 
 
 def run(folder, base):
     """Run a pipeline of ReviewExampleGen alone; return state and Examples of the execution."""
+    data = f"{{input_base: '{base}', splits: {{train: '**/*.csv'}}}}"
+    config = load_config(environ={"PIPELINE_SET": f"data={data}"})
+    options = example_gen_options(config, input_fingerprint(config))
     metadata = sqlite_metadata_connection_config(str(folder / "metadata.sqlite"))
     LocalDagRunner().run(
         Pipeline(
             pipeline_name="cache",
             pipeline_root=str(folder / "root"),
-            components=[ReviewExampleGen(str(base), {"all": "**/*.csv"}, Options())],
+            components=[ReviewExampleGen(str(base), options)],
             enable_cache=True,
             metadata_connection_config=metadata,
         )
@@ -55,22 +58,3 @@ def test_every_file_that_is_read_is_part_of_the_cache_key(tmp_path):
     with (base / "deep/er/c.csv").open("a") as file:
         file.write(reviews(1000, 1))
     assert run(tmp_path, base) == ("COMPLETE", 301)
-
-
-def test_spans_and_versions_are_found_and_fingerprinted(tmp_path):
-    for span, version in ((1, 1), (2, 1), (2, 2)):
-        (tmp_path / f"span-{span}/v{version}").mkdir(parents=True)
-        (tmp_path / f"span-{span}/v{version}/a.csv").write_text(reviews(span, version))
-
-    def resolve():
-        split = example_gen_pb2.Input.Split(name="all", pattern="span-{SPAN}/v{VERSION}/*.csv")
-        processor = InputProcessor(str(tmp_path), [split])
-        span, version = processor.resolve_span_and_version()
-        return span, version, processor.get_input_fingerprint(span, version)
-
-    span, version, before = resolve()
-    assert (span, version) == (2, 2)
-    (tmp_path / "span-2/v1/a.csv").write_text(reviews(5, 5))
-    assert resolve() == (2, 2, before)
-    (tmp_path / "span-2/v2/a.csv").write_text(reviews(5, 5))
-    assert resolve()[2] != before

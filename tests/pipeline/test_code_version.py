@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 CHECKOUT = Path(code_version.__file__).parents[1]
 DEPENDS_ON = {
-    "ReviewExampleGen": ("components/review_example_gen/executor.py", "components/beam.py"),
+    "ReviewExampleGen": ("components/review_example_gen/component.py", "components/beam.py"),
     "SchemaGen": (),
     "StatisticsGen": (),
     "ExampleValidator": (),
