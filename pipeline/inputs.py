@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from components.review_example_gen.inputs import SAMPLE, Options, input_folder
-from components.review_example_gen.splits import ALL_FILES
 from pipeline.config import PipelineConfig
 from preprocessing.reading.files import SourceFile, find_sources, fingerprint
 from preprocessing.reading.globs import EVERYTHING
 from preprocessing.reading.records import ReadOptions
 
-_SAMPLE_PATTERN = "reviews.ft.txt"
+_ALL = "all"
+"""The group of files that are read when no split is named."""
 
 
 def input_base(config: PipelineConfig) -> str:
@@ -59,7 +59,6 @@ def read_options(config: PipelineConfig) -> ReadOptions:
 def _patterns(config: PipelineConfig) -> dict[str, str]:
     """Return group -> glob below the input folder."""
     if config.data.input_base is None:
-        return {ALL_FILES: _SAMPLE_PATTERN}
-    return {str(split): glob for split, glob in config.data.splits.items()} or {
-        ALL_FILES: EVERYTHING
-    }
+        return {_ALL: "reviews.ft.txt"}
+    named = {str(split): glob for split, glob in config.data.splits.items()}
+    return named or {_ALL: EVERYTHING}

@@ -7,6 +7,7 @@ from typing import Any
 
 # Not tfx.v1: it takes ten seconds to import Google's cloud clients, which a local run never uses.
 from tfx.components import ExampleValidator, Tuner
+from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.pipeline import Pipeline
@@ -23,7 +24,7 @@ from components.schema_gen import SCHEMA, SchemaGen
 from components.serving_check.component import ServingCheck
 from components.statistics_gen import StatisticsGen
 from components.transform import ReviewTransform
-from pipeline.code_version import add_code, fingerprint, git
+from pipeline.code_version import fingerprint, git, roots
 from pipeline.config import PipelineConfig, changed_settings, recorded_settings
 from pipeline.inputs import example_gen_options, input_base
 from pipeline.nodes import BASELINE, PUSHER, TUNER, WARM_START, node_ids
@@ -110,7 +111,9 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     components = [nodes[name] for name in ids]
     for component in components:
         platform.place(component)
-        add_code(component)
+        # A Resolver has no execution properties, and is never cached.
+        if isinstance(component, BaseComponent):
+            component.spec.exec_properties["code"] = fingerprint(roots(component))
     return Pipeline(
         pipeline_name=platform.name,
         pipeline_root=config.paths.root,

@@ -24,10 +24,9 @@ from components import tfrecords
 from components.artifacts import RejectedLines
 from components.beam import LocalBeamExecutor, read_results, write_results
 from components.properties import READING_PROPERTY
-from components.review_example_gen import splits
-from components.review_example_gen.first_pass import find_held_out, find_limits
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
 from components.review_example_gen.read_unit import DUPLICATE, LOST_BYTES, UnitResult, read_unit
+from components.review_example_gen.splits import SPLITS, find_held_out, find_limits
 from components.review_example_gen.units import Source, in_units, lines_before
 from core.errors import InputError
 from preprocessing.reading.files import SourceFile, find_sources
@@ -89,7 +88,7 @@ class Executor(LocalBeamExecutor):
         rejected.set_string_custom_property(READING_PROPERTY, "\n".join(describe(layouts.values())))
         self._read_and_write(sources, options, scratch)
         done = [UnitResult(*unit) for unit in read_results(scratch)]
-        shards: dict[str, list[tuple[str, int]]] = {split: [] for split in splits.SPLITS}
+        shards: dict[str, list[tuple[str, int]]] = {split: [] for split in SPLITS}
         for unit in done:
             for split, path, count in unit.shards:
                 shards[split].append((path, count))
@@ -108,7 +107,7 @@ class Executor(LocalBeamExecutor):
         _check(counts, size, options.max_rejected_fraction, rejected.uri)
 
     def _read_and_write(self, sources: list[Source], options: Options, scratch: str) -> None:
-        named = frozenset(source.group for source in sources) & set(splits.SPLITS)
+        named = frozenset(source.group for source in sources) & set(SPLITS)
         with self._make_beam_pipeline() as pipeline:
             units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
             held_out = find_held_out(pipeline, sources)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.cluster_settings import TEMPORARY_FOLDER
 from platforms.training_jobs.job import command
 from platforms.training_jobs.settings import KubernetesJobSettings
 
@@ -59,7 +58,7 @@ def bare_pod(container: str, image: str | None) -> dict[str, Any]:
                     "capabilities": {"drop": ["ALL"]},
                     "readOnlyRootFilesystem": True,
                 },
-                "volumeMounts": [{"name": _SCRATCH, "mountPath": TEMPORARY_FOLDER}],
+                "volumeMounts": [{"name": _SCRATCH, "mountPath": "/tmp"}],
             }
         ],
         # No user id is set, because some clusters assign ids to each namespace.
