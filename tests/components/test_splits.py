@@ -72,10 +72,3 @@ def test_whole_ranges_are_kept_however_the_input_is_cut(keys, limit, workers):
         assert max(kept, default=-1) < min(left_out)
         assert len(kept) + left_out.count(min(left_out)) > limit  # the next range does not fit
     assert not is_over(keys, {"eval": 0}).any()
-
-
-def test_few_reviews_fewer_than_the_limit_are_kept():
-    keys = np.random.default_rng(0).integers(0, 2**64, 2_000_000, np.uint64)
-    limits = {"train": splits.find_limit(splits.count_ranges(keys), 100_000)}
-    kept = np.count_nonzero(~is_over(keys, limits))
-    assert 0 <= 100_000 - kept <= 2 * len(keys) / 2**16 + 1
