@@ -25,8 +25,6 @@ STRATEGY_KEY = "strategy"
 
 
 class Executor(GenericExecutor):
-    """TFX's GenericExecutor, with `epochs` and `strategy` as parameters of the run."""
-
     def Do(
         self,
         input_dict: dict[str, list[types.Artifact]],
@@ -38,8 +36,6 @@ class Executor(GenericExecutor):
 
 
 class TrainerSpec(types.ComponentSpec):
-    """The interface of TFX's Trainer, and the parameters `epochs` and `strategy`."""
-
     PARAMETERS = {
         **specs.TrainerSpec.PARAMETERS,
         EPOCHS_KEY: ExecutionParameter(type=int),

@@ -83,16 +83,10 @@ def _read_batches(files: list[str], schema: schema_pb2.Schema) -> Iterator[pa.Re
 
 
 class TransformFiles(beam.DoFn):
-    """Some units (split, number, files) -> a Done with the transformed files for each.
+    """Some units -> a Done with the transformed files for each.
 
     Two units are transformed at a time, because a unit takes a second until its first batch.
-
-    Args:
-      graph: the folder of the transform graph.
-      spec: the parsing spec of the raw features.
-      scratch: the folder for the files.
-      config: the `custom_config` of `preprocessing_fn`.
-      counted: the splits that are counted by class.
+    `counted` are the splits that are counted by class.
     """
 
     def __init__(
@@ -149,8 +143,6 @@ class TransformFiles(beam.DoFn):
 
 
 class Executor(LocalBeamExecutor):
-    """Creates the transform graph, and the transformed Examples."""
-
     def Do(
         self,
         input_dict: dict[str, list[types.Artifact]],

@@ -67,12 +67,6 @@ class Executor(LocalBeamExecutor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """See TFX's BaseExecutor.
-
-        Raises:
-          InputError: there are no input files, too many lines are unusable, or no review is left
-            for training.
-        """
         self._log_startup(input_dict, output_dict, exec_properties)
         options = Options.model_validate_json(exec_properties[OPTIONS_KEY])
         base = input_folder(exec_properties[INPUT_BASE_KEY])

@@ -37,22 +37,16 @@ LOST_BYTES = "lost_bytes"
 
 
 class UnitResult(NamedTuple):
-    """The result of a unit.
-
-    Attributes:
-      unit: its number.
-      shards: (split, path, number of Examples) of the closed, not yet published files.
-      rejected: path of the rejected lines, whose positions count from the beginning of their piece.
-      counts: path of a file -> `neutral`, `over_max_examples`, `lost_bytes`, `rejected/REASON` and
-        `examples/SPLIT` -> their number.
-      lines: (path of a file, number of a piece, lines in it).
-    """
-
     unit: int
     shards: tuple[tuple[str, str, int], ...]
+    """(split, path, number of Examples) of the closed, not yet published files."""
     rejected: str
+    """Path of the rejected lines, whose positions count from the beginning of their piece."""
     counts: Mapping[str, Mapping[str, int]]
+    """Path of a file -> `neutral`, `over_max_examples`, `lost_bytes`, `rejected/REASON` and
+    `examples/SPLIT` -> their number."""
     lines: tuple[tuple[str, int, int], ...]
+    """(path of a file, number of a piece, lines in it)."""
 
 
 def read_unit(
@@ -86,10 +80,7 @@ class UnitOutput:
     """The open files of a unit, and `counts`, see `UnitResult`."""
 
     def __init__(self, name: str, shards: int, rejected: Any, pool: ThreadPoolExecutor):
-        """Open no shard yet; `name` is the beginning of the path of each.
-
-        The text of a review decides its shard, one of `shards` of its split.
-        """
+        """`name` is the beginning of the path of each of the `shards` of a split."""
         self._name, self._shards, self._rejected, self._pool = name, shards, rejected, pool
         self._open: dict[tuple[str, int], ShardWriter] = {}
         self.counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -115,6 +106,7 @@ class UnitOutput:
         self, assigned: AssignedBatch, chosen: np.ndarray, counts: Counter[str]
     ) -> None:
         examples = encode_examples(assigned.batch.columns)
+        # The text of a review decides its shard.
         shard = (assigned.keys >> np.uint64(8)) % np.uint64(self._shards)
         for split in SPLITS:
             of_split = chosen & (assigned.split == split)

@@ -45,20 +45,14 @@ _KEYS_AT_ONCE = 1 << 20
 
 
 class AssignedBatch(NamedTuple):
-    """A batch, and the key, the split and the duplicate of each of its reviews.
-
-    Attributes:
-      batch: the reviews.
-      keys: their `text_keys`, uint64.
-      split: `train`, `eval` or `test`.
-      duplicate_in: the held-out split of the highest priority whose files have the same text, or an
-        empty string.
-    """
-
     batch: Batch
     keys: np.ndarray
+    """The `text_keys` of its reviews, uint64."""
     split: np.ndarray
+    """`train`, `eval` or `test`."""
     duplicate_in: np.ndarray
+    """The held-out split of the highest priority whose files have the same text, or an empty
+    string."""
 
 
 def assign_batch(
