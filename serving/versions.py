@@ -61,7 +61,10 @@ def is_complete(model: str) -> bool:
     Raises:
       OSError: it cannot be read.
     """
-    return MODEL_FILE in _names(model)
+    try:
+        return MODEL_FILE in _names(model)
+    except NotADirectoryError:
+        return False
 
 
 def _numbers(folder: str) -> list[str]:
@@ -70,12 +73,12 @@ def _numbers(folder: str) -> list[str]:
 
 
 def _names(folder: str) -> list[str]:
-    """Return the names in a folder; none if it is missing or a file."""
+    """Return the names in a folder; none if it is missing."""
     # A local folder is listed without TensorFlow, which takes seconds to import.
     if "://" not in folder:
         try:
             return os.listdir(folder)
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             return []
     import tensorflow as tf
 
