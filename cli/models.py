@@ -77,7 +77,7 @@ def rollback(
 def last_pushed_model(config: PipelineConfig) -> str:
     """Return the folder of the last pushed model; raise a UserError if there is none."""
     from core.errors import ConfigError
-    from platforms.google_cloud.credentials import find_credentials
+    from platforms.google_cloud.api import find_credentials
     from serving.versions import NoModelError, versions
 
     serving = config.paths.serving

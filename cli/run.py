@@ -28,12 +28,12 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     from cli.console import out
     from pipeline import nodes
     from pipeline.config import load_config, log_folder
+    from platforms.checks import check_target
     from platforms.local import places, unchanged
-    from platforms.targets import check_target
 
     settings = load_config(config, overrides or ())
     check_target(settings, "local")
-    places.check_places(settings)
+    places.make_folders(settings)
     lock = places.lock_root(settings.paths.root)
     options = settings_options(config, overrides)
     last = unchanged.find_unchanged(settings)
@@ -42,9 +42,7 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
         out.print(Text.assemble((settings.name, "bold"), text), soft_wrap=True)
         watched = monitor.Watched(outcome=last.outcome)
         raise typer.Exit(summary.show(out, settings, watched, options=options))
-    folder = log_folder(settings)
-    places.make_folder("paths.root", folder)
-    log = Path(folder) / time.strftime("%Y%m%d-%H%M%S.log")
+    log = Path(log_folder(settings)) / time.strftime("%Y%m%d-%H%M%S.log")
     out.print(Text.assemble((settings.name, "bold"), f"  log: {log}"), soft_wrap=True)
     command = monitor.local_runner(config, overrides or ())
     watched = monitor.run_watched(out, log, command, nodes.node_ids(settings), lock)
