@@ -35,7 +35,7 @@ from components.pusher import (
     identity,
 )
 from core.errors import InputError, UserError
-from serving.versions import MODEL_FILE, is_complete
+from serving.versions import MODEL_FILE
 
 MODEL_KEY = "model"
 CANDIDATE_KEY = "candidate"
@@ -54,18 +54,9 @@ def served_model(destination: Destination, candidate: types.Artifact | None) -> 
     rolled back.
 
     Raises:
-      InputError: the candidate was deleted.
       OSError: the folder cannot be read.
     """
-    own = None
-    if candidate:
-        model: str = path_utils.serving_model_path(candidate.uri)
-        if not is_complete(model):
-            raise InputError(
-                f"{candidate.uri}: the model was deleted, although ML Metadata lists it; run once "
-                "with --set cache=false to train it again"
-            )
-        own = identity(model)
+    own = identity(path_utils.serving_model_path(candidate.uri)) if candidate else None
     models = destination.pushed_models()
     models.sort(key=lambda model: model.state != SERVED)
     return next((m for m in models if m.content != own and m.state != ROLLED_BACK), None)
@@ -194,7 +185,7 @@ def existing_model(
     TFX's own components require that a missing input is absent.
 
     Raises:
-      InputError: there is such a model, but it is unknown or its files are gone.
+      InputError: there is such a model, but it is unknown.
     """
     inputs = dict(input_dict)
     if not inputs.get(key):
@@ -204,8 +195,6 @@ def existing_model(
         raise InputError(problem)
     if fileio.exists(os.path.join(model.uri, _NO_MODEL)):
         del inputs[key]
-    elif not is_complete(path_utils.serving_model_path(model.uri)):
-        raise InputError(f"{key}: the model in {model.uri} is gone; restore this folder")
     return inputs
 
 

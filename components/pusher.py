@@ -30,21 +30,17 @@ SERVED, ROLLED_BACK = "served", "rolled back"
 _ROLLBACK = "assets.extra/rollback.txt"
 """A file of each version that a rollback pushed. SavedModels have such a folder for files that
 TensorFlow does not read."""
-_FINGERPRINT = "fingerprint.pb"
-"""A file with hashes of graph and weights, which TensorFlow writes to every SavedModel."""
 
 
 def identity(model: str) -> str:
     """Return 16 hex digits, the same for each copy of a SavedModel, others for another model."""
-    paths = [os.path.join(model, _FINGERPRINT)]
-    if not fileio.exists(paths[0]):  # A TensorFlow older than 2.12 saved the model.
-        # The index contains the checksums of all weights.
-        index = os.path.join(model, "variables", "variables.index")
-        paths = [os.path.join(model, MODEL_FILE), *([index] if fileio.exists(index) else [])]
     digest = hashlib.sha256()
-    for path in paths:
-        with fileio.open(path, "rb") as file:
-            digest.update(file.read())
+    # The index contains the checksums of all weights.
+    for name in (MODEL_FILE, "variables/variables.index"):
+        path = os.path.join(model, name)
+        if fileio.exists(path):
+            with fileio.open(path, "rb") as file:
+                digest.update(file.read())
     return digest.hexdigest()[:16]
 
 

@@ -48,12 +48,7 @@ _STYLE: Any = {
 
 @matplotlib.rc_context(_STYLE)
 def draw(training: Mapping[str, Any], counts: Counts | None) -> dict[str, str]:
-    """Return the charts of a report as SVG elements; empty where the figures are missing.
-
-    Args:
-      training: the content of training.json.
-      counts: those of the Evaluator.
-    """
+    """Return the charts of a report as SVG elements; empty where the figures are missing."""
     found = {"training": ""}
     if training.get("curve") and training.get("epoch_metrics"):
         found["training"] = _training(training["curve"], training["epoch_metrics"])

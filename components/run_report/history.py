@@ -52,14 +52,7 @@ UNFINISHED = "unfinished"
 
 
 class Step(NamedTuple):
-    """One component of a run.
-
-    Attributes:
-      name: id of the node.
-      state: `done`, `cached`, `failed` or `unfinished`.
-      started: seconds since the start of the run.
-      seconds: duration.
-    """
+    """One component of a run: its start in seconds since that of the run, and its duration."""
 
     name: str
     state: str
@@ -119,14 +112,7 @@ class Run:
 
 
 def result_of(failure: str, blessed: bool | None, refused: object, pushed: object) -> str:
-    """Return the result of a run in one or two words.
-
-    Args:
-      failure: the error of a failed run.
-      blessed: whether the Evaluator blessed the model; None if it did not decide.
-      refused: true if the serving check refused the model.
-      pushed: true if the model was pushed.
-    """
+    """Return the result of a run in one or two words, from what is known of its candidate."""
     if failure:
         return "failed"
     if blessed is None:

@@ -15,18 +15,19 @@ import os
 import platform
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from absl import logging
 from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
+from components.evaluator.files import read_json
 from components.evaluator.metrics import KEY_FIGURES
 from components.properties import TRACKING
 from components.pusher import identity
 from components.run_report.history import Run
-from components.run_report.page import Content, collect, read_json, render, result
+from components.run_report.page import Content, collect, render, result
 from core.errors import ConfigError, ServerError, cause
 from core.settings import flat_settings
 from serving import mlflow_model
@@ -132,22 +133,14 @@ def track(tracking: Tracking, content: Content) -> None:
     logging.warning("%s; the run %s was not sent; %s", problem, run.id, remedy)
 
 
-def send_unsent(client: MlflowClient, unsent: str, killed: Sequence[Run]) -> Iterator[str]:
-    """Send the runs that were not sent; yield the id of each one that is now in MLflow.
-
-    The runs `killed` are runs on this machine without an end. They may have been sent since.
-    """
+def send_unsent(client: MlflowClient, unsent: str) -> Iterator[str]:
+    """Send the runs that were not sent; yield the id of each one that is now in MLflow."""
     for file in sorted(fileio.glob(os.path.join(unsent, "*.json"))):
         kept = json.loads(io_utils.read_string_file(file))
         run = Run.from_json(kept["run"])
         send(client, collect(run), kept["tags"])
         fileio.remove(file)
         yield run.id
-    for run in killed:
-        if not _find(run.name, run.id):
-            content = collect(run)
-            send(client, content, {PLATFORM: "local", **_tags(content)})
-            yield run.id
 
 
 def send(client: MlflowClient, content: Content, tags: Mapping[str, str]) -> str:
@@ -172,7 +165,7 @@ def send(client: MlflowClient, content: Content, tags: Mapping[str, str]) -> str
         client.set_terminated(child.run_id)
     pushed = _register(client, info.run_id, run) if run.pushed_to else ""
     ended = info.start_time + round(1e3 * sum(step.seconds for step in run.steps))
-    status = {"failed": "FAILED", "unfinished": "KILLED"}.get(result(content), "FINISHED")
+    status = "FAILED" if run.error else "FINISHED"
     client.set_terminated(info.run_id, status, ended)
     return pushed
 

@@ -78,13 +78,7 @@ class Answers:
 def try_candidate(
     model: str, examples: Sequence[bytes], golden: Sequence[str], seconds: float = _TIMEOUT_SECONDS
 ) -> tuple[Answers, str]:
-    """Serve a model in a new process, on the CPU, and send it requests.
-
-    Args:
-      model: folder or URL of the SavedModel.
-      examples: serialized tf.Examples.
-      golden: the texts of the golden sentences.
-      seconds: time until the process is killed.
+    """Serve a model in a new process, on the CPU, and send it requests for at most `seconds`.
 
     Returns:
       The answers, and the reason for which some are missing; empty if none is.
@@ -118,11 +112,7 @@ class _Client:
         self._connection = http.client.HTTPConnection(urlsplit(url).netloc)
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
-        """Return the JSON of the answer to a request below the model.
-
-        Raises:
-          ServerError: the answer is an error.
-        """
+        """Return the JSON of the answer; raise ServerError if it is an error."""
         content = None if body is None else json.dumps(body)
         self._connection.request(method, f"/v1/models/{MODEL_NAME}{path}", content)
         response = self._connection.getresponse()

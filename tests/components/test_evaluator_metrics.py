@@ -19,7 +19,6 @@ from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
 from components.evaluator.metrics import ACCURACY, AUC, METRICS, Counts
 from components.evaluator.settings import Evaluation
 from components.run_report.page import undecided
-from core.errors import InputError
 
 pytestmark = pytest.mark.both_stacks
 
@@ -137,13 +136,6 @@ def test_functions_of_tfma_find_the_candidate_beside_a_baseline(tmp_path):
         assert ACCURACY.value(found.slices[WHOLE][name]) == accuracy
     [(_, values)] = tfma.load_eval_result(str(tmp_path)).slicing_metrics
     assert values[""][""][f"{ACCURACY.name}_diff"]["doubleValue"] == pytest.approx(0.1)
-
-
-def test_an_evaluation_by_an_earlier_version_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"has no counts\.json: an earlier version evaluated"):
-        files.read(str(tmp_path))
-    assert files.stored_predictions(str(tmp_path), [b"a"]) == {}
-    assert files.read_mistakes(str(tmp_path)) == []
 
 
 @given(PAIRS, st.lists(st.integers(0, 2)))

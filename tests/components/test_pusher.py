@@ -22,8 +22,8 @@ class Pushes:
     def __init__(self, folder):
         self.folder = folder
         self.serving = folder / "serving"
-        for name in "abc":
-            save(folder / name / "Format-Serving")
+        for number, name in enumerate("abc"):
+            save(folder / name / "Format-Serving", 0.9 + number / 100)
 
     def push(self, name, *, lacks=""):
         """Push a model; return the artifact."""
@@ -154,13 +154,3 @@ def test_a_run_that_returns_to_earlier_settings_pushes_no_second_model(pushes):
     models = ServingFolder(str(pushes.serving)).pushed_models()
     assert [(model.name, model.state) for model in models] == [(again, "served"), (b, "")]
     assert ServingFolder(str(pushes.serving)).roll_back().name == b
-
-
-def test_the_identity_of_a_model_without_a_fingerprint(tmp_path):
-    """TensorFlow 2.12 was the first that wrote a fingerprint."""
-    for name, probability in (("a", 0.9), ("b", 0.8)):
-        save(tmp_path / name, probability)
-        (tmp_path / name / "fingerprint.pb").unlink()
-    copy = shutil.copytree(tmp_path / "a", tmp_path / "copy")
-    a, b, copied = (identity(str(path)) for path in (tmp_path / "a", tmp_path / "b", copy))
-    assert a == copied != b

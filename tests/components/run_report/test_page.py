@@ -54,11 +54,11 @@ def text_of(markup):
 
 def test_the_evaluation_and_the_mistakes_are_those_of_the_evaluator(small):
     assert small.evaluation.candidate.confusion.tolist() == [[2, 1], [1, 2]]
-    assert {each.text for each in small.mistakes} == {f"good {HOSTILE}", REVIEWS[-1][0]}
-    assert {each.probability for each in small.mistakes} == {0.9, 0.1}
-    [mistake] = [each for each in small.mistakes if each.label == 0]
-    assert mistake.parts[0].text == "good"
-    assert mistake.parts[0].effect > 4
+    assert {each["text"] for each in small.mistakes} == {f"good {HOSTILE}", REVIEWS[-1][0]}
+    [mistake] = [each for each in small.mistakes if each["label"] == 0]
+    assert mistake["probability"] == 0.9
+    assert mistake["parts"][0].text == "good"
+    assert mistake["parts"][0].effect > 4
 
 
 def test_the_columns_of_a_file_add_up_to_its_lines(small):
@@ -198,7 +198,6 @@ def test_the_page_needs_no_other_file_and_the_text_of_a_review_is_no_markup(smal
     ("change", "sentence"),
     [
         ({}, "The model is blessed, and was pushed to /models/1."),
-        ({"pushed_to": ""}, "The model is blessed. It was not pushed."),
         ({"blessed": False, "pushed_to": ""}, "The model is not blessed, and was not pushed."),
         ({"error": "Trainer: out of <memory>"}, "The run failed. Trainer: out of &lt;memory&gt;"),
         ({"blessed": None}, "The run did not evaluate a model."),
@@ -219,5 +218,5 @@ def test_an_artifact_that_cannot_be_read_is_named_and_the_rest_is_shown(run, tmp
     (tmp_path / "training.json").write_text('{"model": ')
     page = quick_page(run, {"model_run": str(tmp_path), "evaluation": str(tmp_path)})
     assert "Not available: training figures: JSONDecodeError" in page
-    assert "counts.json: an earlier version evaluated" in page
+    assert "Not available: evaluation: FileNotFoundError" in page
     assert "a.csv" in page
