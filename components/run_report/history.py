@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
-from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, REPORT_NODE
+from components.properties import BASELINE_PROPERTY, PUSHED, PUSHED_DESTINATION, REPORT_NODE
 
 SETTINGS, VERSIONS, OUTCOME = "settings", "versions", "outcome"
 """Custom properties of the context: the settings, the versions of libraries and the outcome, each
@@ -163,7 +163,7 @@ def last_settings(store: MetadataStore, serving: str) -> dict[str, Any]:
 
 def destination(pushed: mlmd.Artifact | None) -> str:
     """Return the folder of a pushed model; empty if no model was pushed."""
-    return _text(pushed, PUSHED_DESTINATION) if _int(pushed, "pushed") else ""
+    return _text(pushed, PUSHED_DESTINATION) if _int(pushed, PUSHED) else ""
 
 
 def exists(artifact: mlmd.Artifact) -> bool:

@@ -6,16 +6,32 @@ from pathlib import Path
 
 import pytest
 from tfx.dsl.io import fileio
-from tfx.proto import pusher_pb2
 from tfx.types import standard_artifacts
-from tfx.utils import proto_utils
 
-from components.pusher import ROLLED_BACK, Executor, ServingFolder, identity
+from components.pusher import ROLLED_BACK, ServingFolder, VersionPusher, identity
 from core.errors import InputError
+from pipeline.config import load_config
+from pipeline.destinations import destination_of
 from serving.versions import versions
 from tests.serving.models import push as save
 
 pytestmark = pytest.mark.slow
+
+
+def push_model(model, artifact, destination, lacks=""):
+    """Run the component on a model without one of its blessings; return the PushedModel."""
+    kinds = {
+        "model": standard_artifacts.Model,
+        "model_blessing": standard_artifacts.ModelBlessing,
+        "infra_blessing": standard_artifacts.InfraBlessing,
+        "pushed_model": standard_artifacts.PushedModel,
+    }
+    artifacts = {key: kind() for key, kind in kinds.items()}
+    artifacts["model"].uri, artifacts["pushed_model"].uri = str(model), str(artifact)
+    for key in ("model_blessing", "infra_blessing"):
+        artifacts[key].set_int_custom_property("blessed", int(key != lacks))
+    VersionPusher.test_call(**artifacts, destination=destination)
+    return artifacts["pushed_model"]
 
 
 class Pushes:
@@ -27,22 +43,10 @@ class Pushes:
 
     def push(self, name, *, lacks=""):
         """Push a model; return the artifact."""
-        model, pushed = standard_artifacts.Model(), standard_artifacts.PushedModel()
-        model.uri, pushed.uri = str(self.folder / name), str(self.folder / "artifact")
-        inputs = {"model": [model]}
-        for kind in (standard_artifacts.ModelBlessing, standard_artifacts.InfraBlessing):
-            blessing = kind()
-            blessing.set_int_custom_property("blessed", 1)
-            inputs[blessing.type_name.replace("Blessing", "_blessing").lower()] = [blessing]
-        inputs.pop(lacks, None)
-        folder = pusher_pb2.PushDestination.Filesystem(base_directory=str(self.serving))
-        properties = {
-            "push_destination": proto_utils.proto_to_json(
-                pusher_pb2.PushDestination(filesystem=folder)
-            )
-        }
-        Executor().Do(inputs, {"pushed_model": [pushed]}, properties)
-        return pushed
+        config = load_config("sample", [f"paths.serving={self.serving}"], {})
+        return push_model(
+            self.folder / name, self.folder / "artifact", destination_of(config), lacks
+        )
 
     def served(self):
         """Return the name of the model in the newest version, and the number of versions."""
