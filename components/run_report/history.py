@@ -139,6 +139,14 @@ def read_runs(store: MetadataStore, run_id: str | None = None) -> list[Run]:
     return [_read_run(store, context, nodes) for context in contexts]
 
 
+def read_run_of(store: MetadataStore, output: str) -> Run:
+    """Return the run that writes the folder `output`, whose name is the id of an execution."""
+    contexts = store.get_contexts_by_execution(int(os.path.basename(output)))
+    [run_id] = [context.name for context in contexts if context.type == RUN_TYPE]
+    [run] = read_runs(store, run_id)
+    return run
+
+
 def record(store: MetadataStore, run_id: str, key: str, value: str) -> None:
     """Add a custom property to the context of a run, if the run has begun."""
     context = store.get_context_by_type_and_name(RUN_TYPE, run_id)

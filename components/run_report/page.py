@@ -20,7 +20,7 @@ from components.run_report.charts import draw
 from components.run_report.history import UNFINISHED, Run, result_of
 from core.errors import cause
 from core.settings import flat_settings
-from preprocessing.features import CLASSES, THRESHOLD, UNDECIDED
+from preprocessing.features import CLASSES, THRESHOLD
 from serving.explain import Part, parts, variants
 from serving.predict_text import load_predict_text
 from trainer_module.settings import SUMMARY_FILE
@@ -110,7 +110,7 @@ def render(content: Content) -> str:
     )
     environment.globals |= {
         **{"highlighted": highlighted, "number": _number, "figure": figure, "answer": answer},
-        **{"CLASSES": CLASSES, "UNDECIDED": UNDECIDED, "ACCURACY": ACCURACY},
+        **{"CLASSES": CLASSES, "ACCURACY": ACCURACY},
         **{"constant_answer": constant_answer, "OVER_CAP": input_data.OVER_CAP},
     }
     return environment.get_template("report.html.j2").render(
@@ -122,7 +122,6 @@ def render(content: Content) -> str:
         own=results.candidate if results else None,
         metrics=KEY_FIGURES,
         slices=slices(results) if results else [],
-        undecided=undecided(results.candidate) if results else None,
         charts=draw(content.training, results.candidate if results else None),
     )
 
@@ -132,17 +131,6 @@ def slices(results: files.Results) -> list[tuple[str, Counts]]:
     names = [each for each in results.slices if each != files.WHOLE]
     names.sort(key=lambda each: (each[0], _first_number(each[1])))
     return [(" ".join(name), results.slices[name][files.CANDIDATE]) for name in names]
-
-
-def undecided(counts: Counts) -> tuple[int, float] | None:
-    """Return number and accuracy of the reviews whose probability is near the threshold; None if
-    there are none."""
-    # Rounded, because 1 - 0.7 is more than 0.3.
-    lowest = round(1 - UNDECIDED, 9)
-    near = [each for each in counts.tenths() if lowest <= each.lower < UNDECIDED]
-    examples = sum(each.negative + each.positive for each in near)
-    right = sum(each.positive if each.lower >= THRESHOLD else each.negative for each in near)
-    return (examples, right / examples) if examples else None
 
 
 def explain(evaluation: str, model: str) -> list[dict[str, Any]]:

@@ -121,16 +121,11 @@ def track(tracking: Tracking, content: Content) -> None:
         with connected(tracking.uri) as client:
             if pushed := send(client, content, tags):
                 move_champion(client, tracking.name, pushed)
-        return
     except ServerError as error:
-        problem = str(error)
-    remedy = "`amazon-reviews runs --send` sends it"
-    try:
         unsent = json.dumps({"run": run.to_json(), "tags": tags})
         io_utils.write_string_file(os.path.join(tracking.unsent, f"{run.id}.json"), unsent)
-    except Exception as error:  # A folder that cannot be written must not fail the run.
-        remedy = f"{tracking.unsent} cannot be written: {cause(error)}"
-    logging.warning("%s; the run %s was not sent; %s", problem, run.id, remedy)
+        remedy = "`amazon-reviews runs --send` sends it"
+        logging.warning("%s; the run %s was not sent; %s", error, run.id, remedy)
 
 
 def send_unsent(client: MlflowClient, unsent: str) -> Iterator[str]:
