@@ -52,9 +52,6 @@ def served_model(destination: Destination, candidate: types.Artifact | None) -> 
     In an unchanged second run the candidate is the served version itself. Compared with itself it
     would pass any threshold. Then it is compared with the newest other version, unless that was
     rolled back.
-
-    Raises:
-      OSError: the folder cannot be read.
     """
     own = identity(path_utils.serving_model_path(candidate.uri)) if candidate else None
     models = destination.pushed_models()

@@ -111,11 +111,9 @@ class Destination(abc.ABC):
         return next((model for model in self.pushed_models() if model.state == SERVED), None)
 
     def roll_back(self, name: str | None = None) -> PushedModel:
-        """Serve an earlier model again; return it.
+        """Serve an earlier model again, by default the one before the served one; return it.
 
-        Args:
-          name: the model; None: the one that was pushed before the served one. Models that were
-            rolled back are chosen last.
+        Models that were rolled back are chosen last.
 
         Raises:
           InputError: there is no such model, or it is served.

@@ -111,10 +111,7 @@ def _axes(x: str, y: str) -> tuple[Figure, Axes]:
 
 
 def _svg(figure: Figure, label: str) -> str:
-    """Return the SVG element of a figure, for use inside an HTML page.
-
-    It has a text alternative and the width of the page, at most that of the figure.
-    """
+    """Return the SVG element of a figure, at most as wide as the figure."""
     stream = io.StringIO()
     names = ("Date", "Creator", "Format", "Type")
     figure.savefig(stream, format="svg", metadata=dict.fromkeys(names))

@@ -98,11 +98,7 @@ def run_of_output(uri: str) -> str:
 
 @contextlib.contextmanager
 def connected(uri: str) -> Iterator[MlflowClient]:
-    """Yield a client with short timeouts, unless the environment sets others.
-
-    Raises:
-      ServerError: MLflow does not respond, or refuses a request.
-    """
+    """Yield a client with short timeouts; raise ServerError if a request fails."""
     os.environ.update({**_ENVIRONMENT, **os.environ})
     try:
         import mlflow
@@ -185,18 +181,6 @@ def move_champion(client: MlflowClient, name: str, served: str) -> str:
     return "no version"
 
 
-def _find(pipeline: str, name: str) -> list[mlflow.entities.Run]:
-    """Return the run of this name in a list; an empty one if MLflow does not have it."""
-    import mlflow
-
-    found: list[mlflow.entities.Run] = mlflow.search_runs(
-        experiment_names=[pipeline],
-        filter_string=f"tags.{RUN_TAG} = '{name}'",
-        output_format="list",
-    )
-    return found
-
-
 def _log(
     client: MlflowClient,
     run: Run,
@@ -209,10 +193,10 @@ def _log(
     import mlflow
     from mlflow.entities import Metric, Param, RunTag
 
-    if found := _find(run.name, name):
+    experiment = mlflow.set_experiment(run.name).experiment_id
+    if found := client.search_runs([experiment], f"tags.{RUN_TAG} = '{name}'"):
         info = found[0].info
     else:
-        experiment = mlflow.set_experiment(run.name).experiment_id
         started = round(1e3 * run.started) if run.started else None
         info = client.create_run(experiment, started, {RUN_TAG: name}, name).info
     client.log_batch(

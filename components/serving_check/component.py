@@ -65,13 +65,10 @@ def ServingCheck(
     """
     sentences = json.loads(golden)
     sample = read_sample(artifact_utils.get_split_uri([examples], _SPLIT), _MAX_EXAMPLES)
-    answers, failure = try_candidate(
-        path_utils.serving_model_path(model.uri), sample, [text for _, text in sentences]
-    )
+    candidate = path_utils.serving_model_path(model.uri)
+    answers = try_candidate(candidate, sample, [text for _, text in sentences])
     predictions = stored_predictions(evaluation.uri, sample)
-    found = check(
-        answers, failure, Thresholds.model_validate_json(settings), predictions, sentences
-    )
+    found = check(answers, Thresholds.model_validate_json(settings), predictions, sentences)
     for result in found["results"]:
         logging.info("Serving check: %s", result)
     fileio.makedirs(blessing.uri)
@@ -85,7 +82,6 @@ def ServingCheck(
 
 def check(
     answers: Answers,
-    failure: str,
     thresholds: Thresholds,
     predictions: Mapping[int, float],
     golden: Sequence[Sequence[str]],
@@ -93,7 +89,7 @@ def check(
     """Return the content of `check.json`.
 
     Args:
-      answers, failure: what `try_candidate` returned.
+      answers: the answers of the candidate.
       thresholds: the thresholds.
       predictions: index of an Example -> its probability in the evaluation.
       golden: the label and the text of each golden sentence.
@@ -103,7 +99,7 @@ def check(
         for (label, text), probability in zip(golden, answers.golden, strict=False)
         if CLASSES[probability > THRESHOLD] != label
     ]
-    results = [_result("process", failure or "finished", cause=failure)]
+    results = [_result("process", answers.failure or "finished", cause=answers.failure)]
     results += _measurements(answers, thresholds)
     if answers.by_example:
         results += _agreement(answers, predictions)

@@ -11,8 +11,6 @@ from components.run_report.input_data import read_input
 from components.run_report.page import collect, render
 from tests.components.run_report.artifacts import HOSTILE, REVIEWS, with_every_part, write_run
 
-LARGEST = 5_000_000  # bytes
-
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
@@ -160,18 +158,6 @@ def test_without_a_cap_and_lost_bytes_the_page_does_not_mention_them(without_cha
     assert "damaged files" not in found
 
 
-def test_a_page_with_long_texts_is_small(content):
-    # Twenty mistakes of 2,000 characters, each of which becomes five bytes.
-    large = with_every_part(content, size=400)
-    file = ("f" * 255, content.input.total)
-    reason = content.input.reasons[0]._replace(samples=["&" * 500] * 3)
-    large = large._replace(
-        input=content.input._replace(files=[file] * 50, reasons=[reason] * 20),
-        anomalies=["&" * 1000] * 20,
-    )
-    assert len(render(large).encode()) < LARGEST
-
-
 def quick_page(run, uris=None, **changes):
     """Return the page of a run of which only some artifacts are left."""
     uris = {"rejected": run.uris["rejected"], **(uris or {})}
@@ -196,7 +182,6 @@ def test_the_page_needs_no_other_file_and_the_text_of_a_review_is_no_markup(smal
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({}, "The model is blessed, and was pushed to /models/1."),
         ({"blessed": False, "pushed_to": ""}, "The model is not blessed, and was not pushed."),
         ({"error": "Trainer: out of <memory>"}, "The run failed. Trainer: out of &lt;memory&gt;"),
         ({"blessed": None}, "The run did not evaluate a model."),
