@@ -34,7 +34,7 @@ from components.pusher import (
     identity,
     make_destination,
 )
-from core.errors import InputError, UserError
+from core.errors import InputError, cause
 from serving.versions import MODEL_FILE
 
 MODEL_KEY = "model"
@@ -118,11 +118,8 @@ class ServedBaseline(ResolverStrategy):
         except Exception as error:
             # TFX only logs the exception of a strategy, and evaluates without a baseline.
             logging.exception("The baseline is unknown")
-            where = (
-                f"paths.serving: the model in {self._serving} cannot be copied to {self._copies}"
-            )
-            known = isinstance(error, UserError)
-            found = _new_model(_PROBLEM_PROPERTY, str(error) if known else f"{where}: {error}")
+            problem = f"paths.serving: the baseline in {self._serving} is unknown: {cause(error)}"
+            found = _new_model(_PROBLEM_PROPERTY, problem)
         # TFX requires every key of the input in the result.
         return {**{key: [] for key in input_dict}, MODEL_KEY: [found] if found else []}
 

@@ -226,22 +226,15 @@ def _step(name: str, execution: mlmd.Execution, run_started: float) -> Step:
 def _outputs(
     store: MetadataStore, executions: Sequence[mlmd.Execution], nodes: Mapping[int, str]
 ) -> dict[str, dict[str, mlmd.Artifact]]:
-    successful = [
-        execution.id
-        for execution in executions
-        if _STATES.get(execution.last_known_state) in ("done", "cached")
-    ]
-    events = [
-        event
-        for event in (store.get_events_by_execution_ids(successful) if successful else ())
-        if event.type == mlmd.Event.OUTPUT
-    ]
-    artifacts = store.get_artifacts_by_id([event.artifact_id for event in events])
+    # TFX adds an output when the execution has succeeded.
+    events = store.get_events_by_execution_ids([execution.id for execution in executions])
+    outputs = [event for event in events if event.type == mlmd.Event.OUTPUT]
+    artifacts = store.get_artifacts_by_id([event.artifact_id for event in outputs])
     by_id = {artifact.id: artifact for artifact in artifacts}
     found: dict[str, dict[str, mlmd.Artifact]] = {}
-    for event in events:
-        outputs = found.setdefault(nodes.get(event.execution_id, "?"), {})
-        outputs[event.path.steps[0].key] = by_id[event.artifact_id]
+    for event in outputs:
+        of_node = found.setdefault(nodes.get(event.execution_id, "?"), {})
+        of_node[event.path.steps[0].key] = by_id[event.artifact_id]
     return found
 
 

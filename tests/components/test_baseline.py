@@ -152,7 +152,7 @@ def test_an_incomplete_version_is_not_served_and_a_damaged_one_is_an_error(runs)
 
 def test_a_serving_folder_that_cannot_be_read_is_an_error(runs):
     runs.serving.touch()
-    with pytest.raises(InputError, match=f"paths.serving: .*{runs.serving} cannot be .* Not a"):
+    with pytest.raises(InputError, match=f"{runs.serving} is unknown: .* Not a directory"):
         runs.run("a", pushes=False)
 
 

@@ -68,13 +68,6 @@ def test_a_run_has_its_components_and_outputs_but_not_its_report(metadata):
     assert (newest.error, newest.blessed) == ("Trainer: out of [memory]", None)
 
 
-def test_the_outputs_of_a_failed_component_are_not_used(metadata):
-    metadata.add_run("2026-01-03", {}, nodes=["Trainer"], state="FAILED")
-    newest = read_runs(metadata.store)[0]
-    assert newest.steps[0].state == "failed"
-    assert newest.outputs == {}
-
-
 def test_a_killed_run_is_listed_and_the_list_may_be_json(metadata, call):
     metadata.add_run("2027-01-01", {"training": {"model": "text_cnn"}}, NODES, state="RUNNING")
     newest, *others = json.loads(call("runs", "--json")[1])
