@@ -35,13 +35,13 @@ DESTINATION = destination_of(CONFIG)
 ENDPOINT_FIELDS = ("CreateEndpoint", "DeployModel", "UpdateEndpoint", "UndeployModel")
 
 
-def push(folder, checked=True, content=None):
+def push(folder, content=None):
     """Run the Pusher's step as TFX does; return the PushedModel."""
     model, pushed = standard_artifacts.Model(), standard_artifacts.PushedModel()
     blessing, infra = standard_artifacts.ModelBlessing(), standard_artifacts.InfraBlessing()
     model.uri, pushed.uri = str(folder / "model"), str(folder / "pushed")
     blessing.set_int_custom_property("blessed", 1)
-    infra.set_int_custom_property("blessed", int(checked))
+    infra.set_int_custom_property("blessed", 1)
     saved = folder / "model" / "Format-Serving"
     saved.mkdir(parents=True, exist_ok=True)
     if not (saved / "saved_model.pb").exists():
@@ -117,12 +117,6 @@ def test_the_next_push_moves_the_traffic_and_undeploys_the_previous_model(vertex
     assert order == ["DeployModel", "UpdateEndpoint", "UndeployModel"]
     # The previous model stays in the registry, for a rollback.
     assert len(vertex.models) == 2
-
-
-def test_a_model_that_lacks_a_blessing_is_not_deployed(vertex, tmp_path):
-    pushed = push(tmp_path, checked=False)
-    assert pushed.get_int_custom_property("pushed") == 0
-    assert not vertex.requests
 
 
 def test_the_same_push_again_changes_nothing(vertex, tmp_path):
