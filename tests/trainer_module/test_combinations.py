@@ -73,17 +73,14 @@ def test_missing_devices_are_found_before_a_process_starts(gpus, settings, envir
     assert len(str(error.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("settings", "environ"),
-    [
+def test_possible_settings_pass(gpus):
+    for settings, environ in [
         ({}, {"TPU_NAME": "t"}),
         ({"jit_compile": True, "strategy": "one_device"}, {"CUDA_VISIBLE_DEVICES": "0,1"}),
         ({"strategy": "parameter_server", "workers": 2}, {"CUDA_VISIBLE_DEVICES": "0,1"}),
         ({"strategy": "parameter_server", "workers": 9}, {}),
-    ],
-)
-def test_possible_settings_pass(gpus, settings, environ):
-    resources.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
+    ]:
+        resources.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
 
 
 EVERYTHING = {

@@ -18,7 +18,8 @@ from tests.trainer_module.conftest import (
     run_workers,
 )
 from trainer_module.cluster import local
-from trainer_module.inputs.dataset import BatchSpec, Split, make_dataset
+from trainer_module.inputs.batches import BatchSpec
+from trainer_module.inputs.dataset import Split, make_dataset
 
 pytestmark = pytest.mark.slow
 
