@@ -53,7 +53,7 @@ def compile(
 def compile_to(file: Path, settings: PipelineConfig, target: ClusterTarget) -> None:
     """Check the settings against the target, and compile the pipeline into `file`."""
     from cli.console import silent_stderr
-    from platforms.targets import check_target
+    from platforms.checks import check_target
 
     check_target(settings, target)
     with silent_stderr():

@@ -28,8 +28,8 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     from cli.console import out
     from pipeline import nodes
     from pipeline.config import load_config, log_folder
+    from platforms.checks import check_target
     from platforms.local import places, unchanged
-    from platforms.targets import check_target
 
     settings = load_config(config, overrides or ())
     check_target(settings, "local")

@@ -1,8 +1,7 @@
 """The baseline of a candidate: the model that the destination of the push serves.
 
 TFX's local engine selects it by the Resolver strategy `ServedBaseline`, which reuses the artifact
-of an earlier run. The component `PushedBaseline` is for orchestrators without our strategies; that
-of an endpoint is in `platforms.vertex.baseline`.
+of an earlier run. The component `PushedBaseline` is for orchestrators without our strategies.
 
 `@component` reads the annotations, which `from __future__ import annotations` would make strings.
 """
@@ -33,6 +32,7 @@ from components.pusher import (
     ServingFolder,
     copy_model,
     identity,
+    make_destination,
 )
 from core.errors import InputError, UserError
 from serving.versions import MODEL_FILE, is_complete
@@ -84,41 +84,34 @@ def _copy(served: str, artifact: types.Artifact) -> None:
     copy_model(served, path_utils.serving_model_dir(artifact.uri))
 
 
-def provide_baseline(
-    destination: Destination, model: types.Artifact, candidate: types.Artifact | None
-) -> None:
-    """Copy the baseline to an artifact, or record that there is none.
-
-    Raises:
-      InputError: the served model is damaged, or the candidate was deleted.
-    """
-    served = served_model(destination, candidate)
-    if served is None:
-        logging.info("No other model is served: the evaluation has no baseline")
-        write_no_model(model)
-        return
-    folder = destination.folder(served.name)
-    logging.info("Baseline: %s", folder)
-    _copy(folder, model)
-    model.set_string_custom_property(BASELINE_PROPERTY, f"version {served.name}")
-
-
 @component
 def PushedBaseline(
-    serving_dir: Parameter[str],
+    destination: Parameter[str],
     model: OutputArtifact[standard_artifacts.Model],
     candidate: InputArtifact[standard_artifacts.Model] = None,  # type: ignore[assignment]
 ) -> None:
-    """The newest model in `serving_dir` that is not the candidate itself -> `model`.
+    """The model that a destination serves, and that is not the candidate itself -> `model`.
 
     It must not be cached, because its output depends on the pushed models.
 
     Args:
-      serving_dir: the Pusher's base directory.
+      destination: the JSON of `make_destination`.
       model: a copy of the served model, or a record that there is none.
       candidate: the model that is compared with the baseline.
+
+    Raises:
+      InputError: the served model is damaged, or the candidate was deleted.
     """
-    provide_baseline(ServingFolder(serving_dir), model, candidate)
+    place = make_destination(destination)
+    served = served_model(place, candidate)
+    if served is None:
+        logging.info("No other model is served: the evaluation has no baseline")
+        write_no_model(model)
+        return
+    folder = place.folder(served.name)
+    logging.info("Baseline: %s", folder)
+    _copy(folder, model)
+    model.set_string_custom_property(BASELINE_PROPERTY, f"version {served.name}")
 
 
 class ServedBaseline(ResolverStrategy):

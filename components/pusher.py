@@ -1,5 +1,6 @@
-"""VersionPusher: copies a blessed model to a new version, which is newer than all others.
+"""VersionPusher: pushes a blessed model to a destination, and serves an earlier one again.
 
+A folder gets a copy of the model as a new version, which is newer than all others.
 A rollback pushes a copy of an earlier version. All servers load the newest version, so a rollback
 works for each of them as any push does.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import hashlib
+import json
 import os
 from typing import Any, NamedTuple
 
@@ -18,13 +20,14 @@ from tfx.components import Pusher
 from tfx.components.pusher import executor as tfx_executor
 from tfx.dsl.components.base import executor_spec
 from tfx.dsl.io import fileio
-from tfx.proto import pusher_pb2
 from tfx.types import BaseChannel, standard_component_specs
-from tfx.utils import io_utils, proto_utils
+from tfx.utils import import_utils, io_utils, json_utils
 
 from core.errors import InputError
 from serving.versions import MODEL_FILE, next_version, versions
 
+DESTINATION_KEY = "destination"
+"""Key in `custom_config`; the value is the JSON of `make_destination`."""
 SERVED, ROLLED_BACK = "served", "rolled back"
 """States of a pushed model."""
 _ROLLBACK = "assets.extra/rollback.txt"
@@ -90,6 +93,19 @@ class Destination(abc.ABC):
     """The name of the destination in messages."""
 
     @abc.abstractmethod
+    def push(self, model: str, uri: str) -> tuple[str, str]:
+        """Push a SavedModel, and copy it to the folder `uri` of the artifact.
+
+        A retry of a push whose end was not recorded pushes no second copy.
+
+        Returns:
+          What serves the model, such as its folder, and the name of its version.
+
+        Raises:
+          InputError: the model was rolled back.
+        """
+
+    @abc.abstractmethod
     def pushed_models(self) -> list[PushedModel]:
         """Return the pushed models, the newest first."""
 
@@ -146,18 +162,13 @@ class ServingFolder(Destination):
     def __init__(self, serving: str):
         self.place = serving
 
-    def push(self, model: str) -> str:
-        """Copy a model to a new version, unless it is the newest one; return the version's folder.
-
-        Raises:
-          InputError: the model was rolled back.
-        """
-        newest, content = next(versions(self.place), None), identity(model)
-        # A retry of a push whose end was not recorded pushes no second copy.
-        if newest and identity(newest) == content:
-            return newest
-        self.check_not_rolled_back(content)
-        return self._copy(model)
+    def push(self, model: str, uri: str) -> tuple[str, str]:
+        version, content = next(versions(self.place), None), identity(model)
+        if version is None or identity(version) != content:
+            self.check_not_rolled_back(content)
+            version = self._copy(model)
+        io_utils.copy_dir(model, uri)
+        return version, os.path.basename(version)
 
     def pushed_models(self) -> list[PushedModel]:
         models: dict[str, PushedModel] = {}
@@ -198,8 +209,15 @@ class ServingFolder(Destination):
             return version
 
 
-class BlessedExecutor(tfx_executor.Executor, abc.ABC):
-    """Pushes the model by `push` if it has both blessings."""
+def make_destination(given: str) -> Destination:
+    """Return the destination with the JSON `[dotted name of the class, arguments]`."""
+    kind, arguments = json.loads(given)
+    destination: Destination = import_utils.import_class_by_path(kind)(**arguments)
+    return destination
+
+
+class Executor(tfx_executor.Executor):
+    """Pushes a model that has both blessings to the destination."""
 
     def Do(
         self,
@@ -212,26 +230,11 @@ class BlessedExecutor(tfx_executor.Executor, abc.ABC):
         if not self.CheckBlessing(input_dict):
             self._MarkNotPushed(pushed)
             return
-        destination, version = self.push(input_dict, pushed.uri, exec_properties)
-        self._MarkPushed(pushed, pushed_destination=destination, pushed_version=version)
-        logging.info("Pushed to %s: version %s", destination, version)
-
-    @abc.abstractmethod
-    def push(
-        self,
-        input_dict: dict[str, list[types.Artifact]],
-        uri: str,
-        exec_properties: dict[str, Any],
-    ) -> tuple[str, str]:
-        """Push the model; return the destination and the version.
-
-        Args:
-          input_dict, exec_properties: those of `Do`.
-          uri: the folder of the `PushedModel`.
-
-        Raises:
-          InputError: the model was rolled back.
-        """
+        config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
+        destination = make_destination(config[DESTINATION_KEY])
+        place, version = destination.push(self.GetModelPath(input_dict), pushed.uri)
+        self._MarkPushed(pushed, pushed_destination=place, pushed_version=version)
+        logging.info("Pushed to %s: version %s", place, version)
 
     def CheckBlessing(self, input_dict: dict[str, list[types.Artifact]]) -> bool:
         # TFX ignores a missing blessing.
@@ -242,25 +245,8 @@ class BlessedExecutor(tfx_executor.Executor, abc.ABC):
         return all(input_dict.get(key) for key in keys) and bool(super().CheckBlessing(input_dict))
 
 
-class Executor(BlessedExecutor):
-    """Copies the model to a new version, unless it is the newest version already."""
-
-    def push(
-        self,
-        input_dict: dict[str, list[types.Artifact]],
-        uri: str,
-        exec_properties: dict[str, Any],
-    ) -> tuple[str, str]:
-        stored = exec_properties[standard_component_specs.PUSH_DESTINATION_KEY]
-        destination = proto_utils.json_to_proto(stored, pusher_pb2.PushDestination())
-        model = self.GetModelPath(input_dict)
-        version = ServingFolder(destination.filesystem.base_directory).push(model)
-        io_utils.copy_dir(model, uri)
-        return version, os.path.basename(version)
-
-
 class VersionPusher(Pusher):
-    """Copies a model that has both blessings to a new version in the folder `serving_dir`.
+    """Pushes a model that has both blessings to the destination with the JSON `destination`.
 
     TFX's own Pusher names a version by the clock alone. After a change of the clock, an older model
     would stay the newest version, and in the same second the Pusher would copy nothing.
@@ -273,12 +259,11 @@ class VersionPusher(Pusher):
         model: BaseChannel,
         model_blessing: BaseChannel,
         infra_blessing: BaseChannel,
-        serving_dir: str,
+        destination: str,
     ):
-        folder = pusher_pb2.PushDestination.Filesystem(base_directory=serving_dir)
         super().__init__(
             model=model,
             model_blessing=model_blessing,
             infra_blessing=infra_blessing,
-            push_destination=pusher_pb2.PushDestination(filesystem=folder),
+            custom_config={DESTINATION_KEY: destination},
         )

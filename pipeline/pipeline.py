@@ -16,6 +16,7 @@ from tfx.types import BaseChannel
 from components.data_gate import DataGate
 from components.evaluator.component import Evaluator
 from components.properties import RUN_PARAMETERS
+from components.pusher import VersionPusher
 from components.review_example_gen.component import ReviewExampleGen
 from components.review_example_gen.inputs import Options
 from components.run_report.component import RunReport
@@ -26,6 +27,7 @@ from components.statistics_gen import SampledStatisticsGen
 from components.transform import ReviewTransform
 from pipeline.code_version import add_code, fingerprint, git
 from pipeline.config import PipelineConfig, changed_settings, recorded_settings
+from pipeline.destinations import destination_of
 from pipeline.inputs import input_files, read_options
 from pipeline.nodes import BASELINE, PUSHER, TUNER, WARM_START, node_ids
 from pipeline.platform import Platform
@@ -82,7 +84,11 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         **config.serving_check.parameters(),
     )
     blessings = evaluator.outputs["blessing"], serving_check.outputs["blessing"]
-    pusher = platform.pusher(trainer.outputs["model"], *blessings) if PUSHER in ids else None
+    pusher = None
+    if PUSHER in ids:
+        pusher = VersionPusher(
+            trainer.outputs["model"], *blessings, destination_of(config)
+        ).with_id(PUSHER)
     report = RunReport(
         name=config.name,
         settings=recorded_settings(config),

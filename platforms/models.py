@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from components.pusher import Destination, PushedModel, ServingFolder
+from components.pusher import Destination, PushedModel, make_destination
 from components.run_report import tracking
 from components.run_report.history import UNFINISHED, Run
 from core.errors import ConfigError, InputError, ServerError
 from pipeline.config import PipelineConfig
+from pipeline.destinations import destination_of
 from pipeline.pipeline import tracking_of
-from platforms.checks import cluster_name
 from platforms.local.runs import all_runs, result, setting
 
 
@@ -77,9 +77,4 @@ def send_unsent(config: PipelineConfig) -> Iterator[str]:
 
 
 def _destination(config: PipelineConfig) -> Destination:
-    if config.push.destination == "vertex":
-        # Google's clients take seconds to import.
-        from platforms.vertex.pusher import Endpoint
-
-        return Endpoint(config.vertex, cluster_name(config))
-    return ServingFolder(config.paths.serving)
+    return make_destination(destination_of(config))

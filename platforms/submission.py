@@ -14,9 +14,8 @@ from core import exit_codes
 from core.errors import ConfigError
 from core.settings import with_parameters
 from pipeline.config import PipelineConfig
-from platforms.checks import ClusterTarget, check_endpoint, cluster_name
+from platforms.checks import ClusterTarget, check_endpoint, check_target, cluster_name
 from platforms.follow import Report, follow
-from platforms.targets import check_target
 
 
 def check_submission(config: PipelineConfig, target: ClusterTarget) -> None:

@@ -15,10 +15,10 @@ from core import exit_codes, processes
 from core.errors import UserError, cause
 from core.overrides import OPTION
 from pipeline.config import PipelineConfig, load_config
+from platforms.checks import check_engine
 from platforms.local import events
 from platforms.local.places import lock_root
 from platforms.local.preflight import check
-from platforms.targets import check_engine
 
 
 def main() -> int:

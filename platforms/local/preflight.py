@@ -10,10 +10,9 @@ from core.errors import ConfigError
 from core.metadata import open_store
 from pipeline.config import PipelineConfig, check_hyperparameters
 from pipeline.inputs import input_files, read_options
-from platforms.checks import is_bucket
+from platforms.checks import check_target, is_bucket
 from platforms.google_cloud.credentials import find_credentials
 from platforms.local.places import check_places
-from platforms.targets import check_target
 from preprocessing.reading.files import find_sources
 from preprocessing.reading.layouts import decide_layouts
 from trainer_module.cluster import resources

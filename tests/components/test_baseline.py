@@ -17,6 +17,8 @@ from tfx.utils import path_utils
 from components.baseline import PushedBaseline, ServedBaseline, existing_model
 from components.pusher import ServingFolder, identity
 from core.errors import InputError
+from pipeline.config import load_config
+from pipeline.destinations import destination_of
 from tests.serving.models import push
 
 pytestmark = pytest.mark.slow
@@ -71,7 +73,8 @@ class Runs:
             )
         )
         if pushes:
-            ServingFolder(str(self.serving)).push(str(self.folder / name / "Format-Serving"))
+            model = str(self.folder / name / "Format-Serving")
+            ServingFolder(str(self.serving)).push(model, str(self.folder / "pushed"))
         return COMPARED.pop()
 
     def newest(self):
@@ -171,8 +174,9 @@ def test_the_component_finds_the_newest_model_that_is_not_the_candidate(
         shutil.copytree(runs.folder / name / "Format-Serving", runs.serving / version)
     model, given = Model(), Model()
     model.uri, given.uri = str(runs.folder / "out"), str(runs.folder / "c")
+    config = load_config("sample", [f"paths.serving={runs.serving}"], {})
     PushedBaseline.test_call(
-        serving_dir=str(runs.serving), model=model, candidate=given if candidate else None
+        destination=destination_of(config), model=model, candidate=given if candidate else None
     )
     inputs = existing_model({"model": [model], "other": []}, "model")
     assert ("model" in inputs, "other" in inputs) == (expected is not None, True)

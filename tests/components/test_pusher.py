@@ -1,17 +1,18 @@
 """VersionPusher: the pushed model is the newest version, and complete."""
 
+import json
 import shutil
 import time
 from pathlib import Path
 
 import pytest
 from tfx.dsl.io import fileio
-from tfx.proto import pusher_pb2
 from tfx.types import standard_artifacts
-from tfx.utils import proto_utils
 
-from components.pusher import ROLLED_BACK, Executor, ServingFolder, identity
+from components.pusher import DESTINATION_KEY, ROLLED_BACK, Executor, ServingFolder, identity
 from core.errors import InputError
+from pipeline.config import load_config
+from pipeline.destinations import destination_of
 from serving.versions import versions
 from tests.serving.models import push as save
 
@@ -35,12 +36,8 @@ class Pushes:
             blessing.set_int_custom_property("blessed", 1)
             inputs[blessing.type_name.replace("Blessing", "_blessing").lower()] = [blessing]
         inputs.pop(lacks, None)
-        folder = pusher_pb2.PushDestination.Filesystem(base_directory=str(self.serving))
-        properties = {
-            "push_destination": proto_utils.proto_to_json(
-                pusher_pb2.PushDestination(filesystem=folder)
-            )
-        }
+        config = load_config("sample", [f"paths.serving={self.serving}"], {})
+        properties = {"custom_config": json.dumps({DESTINATION_KEY: destination_of(config)})}
         Executor().Do(inputs, {"pushed_model": [pushed]}, properties)
         return pushed
 

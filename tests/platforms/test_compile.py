@@ -111,7 +111,7 @@ def test_the_report_gets_the_parameters_and_has_types_of_kfps_own_classes(sample
 def test_kubeflow_gets_only_steps_that_it_can_run():
     found = compiled("kubeflow", more="training.warm_start=true")
     assert all(set(executor) == {"container"} for executor in found.executors.values())
-    assert found.constant("WarmStartModel", "serving_dir") == "gs://bucket/serving"
+    assert "gs://bucket/serving" in found.constant("WarmStartModel", "destination")
     uncached = {name for name, task in found.tasks.items() if not task["cachingOptions"]}
     assert uncached == {"ReviewExampleGen", "LatestBlessedModel", "WarmStartModel"}
 
@@ -125,14 +125,17 @@ def test_vertex_compares_with_what_is_served(pushes):
     baseline = found.tasks["Evaluator"]["inputs"]["artifacts"]["baseline_model"]
     producer = baseline["taskOutputArtifact"]["producerTask"]
     assert producer == "LatestBlessedModel" and not found.tasks[producer]["cachingOptions"]
+    destination = found.constant(producer, "destination")
     if pushes == "vertex":
-        endpoint = json.loads(found.constant(producer, "endpoint"))
-        assert json.loads(found.constant("Pusher", "custom_config")) == {"endpoint": endpoint}
-        assert endpoint["vertex"]["serving_image"] == "registry/serving:1"
-        assert "platforms.vertex.pusher.Executor" in found.container("Pusher")["args"]
+        kind, arguments = json.loads(destination)
+        assert kind == "platforms.vertex.pusher.Endpoint"
+        assert arguments["vertex"]["serving_image"] == "registry/serving:1"
     else:
-        assert found.constant(producer, "serving_dir") == "gs://bucket/serving"
-    assert pushes == "none" or not found.tasks["Pusher"]["cachingOptions"]
+        folder = {"serving": "gs://bucket/serving"}
+        assert json.loads(destination) == ["components.pusher.ServingFolder", folder]
+    if pushes != "none":
+        assert not found.tasks["Pusher"]["cachingOptions"]
+        assert json.loads(found.constant("Pusher", "custom_config"))["destination"] == destination
 
 
 def test_a_volume_is_mounted_by_every_step():

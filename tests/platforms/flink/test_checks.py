@@ -6,9 +6,9 @@ import pytest
 
 from core.errors import ConfigError
 from pipeline.config import load_config
+from platforms.checks import check_target
 from platforms.flink import rest
 from platforms.flink.checks import check_local, check_paths
-from platforms.targets import check_target
 from tests.platforms.settings import settings
 
 JAR = "beam-runners-flink-1.19-job-server-2.74.0.jar"

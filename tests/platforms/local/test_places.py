@@ -14,7 +14,7 @@ from rich.console import Console
 from cli.monitor import run_watched
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig, load_config
-from platforms.checks import check_platform
+from platforms.checks import check_target
 from platforms.local.places import check_places, lock_root
 from tests.checkout import CHECKOUT
 
@@ -75,7 +75,7 @@ def test_outputs_below_the_input_are_refused_because_they_would_be_read(tmp_path
     def check(place, **data):
         paths = {"root": str(tmp_path / "elsewhere"), key: str(tmp_path / place)}
         data = {"input_base": str(tmp_path / "in"), **data}
-        check_platform(PipelineConfig.model_validate({"paths": paths, "data": data}), "local")
+        check_target(PipelineConfig.model_validate({"paths": paths, "data": data}), "local")
 
     with pytest.raises(ConfigError, match=rf"paths\.{key}: .*/in/runs is inside data\.input_base"):
         check("in/runs")
