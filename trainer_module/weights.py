@@ -44,14 +44,18 @@ def gather(model: tf_keras.Model, plain: tf_keras.Model) -> None:
 
 def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
     """Return the properties that two models must share to have interchangeable weights."""
-    settings = job.transform.model_dump()
+    settings, vocabulary = job.transform.model_dump(), None
+    if features.TOKENS in feature_names:
+        assets = os.path.join(job.transform_graph, "transform_fn", "assets")
+        with tf.io.gfile.GFile(os.path.join(assets, features.VOCABULARY), "rb") as stream:
+            vocabulary = hashlib.sha256(stream.read()).hexdigest()
     return {
         "model": job.training.model,
         "hyperparameters": dict(job.training.hyperparameters),
         "transform": {
             key: settings[key] for name in feature_names for key in features.SETTINGS[name]
         },
-        "vocabulary": _vocabulary_hash(job) if features.TOKENS in feature_names else None,
+        "vocabulary": vocabulary,
     }
 
 
@@ -91,15 +95,6 @@ def warm_start(
     spread(plain, model)
     logging.info("Warm start: weights of %s", job.base_model)
     return True
-
-
-def _vocabulary_hash(job: TrainingJob) -> str:
-    import tensorflow_transform as tft
-
-    graph = tft.TFTransformOutput(job.transform_graph)
-    file = graph.vocabulary_file_by_name(features.VOCABULARY)
-    with tf.io.gfile.GFile(file, "rb") as stream:
-        return hashlib.sha256(stream.read()).hexdigest()
 
 
 def _parts(

@@ -175,20 +175,15 @@ def test_any_other_error_is_a_traceback_and_an_event(file, training, monkeypatch
     assert "Traceback (most recent call last)" in caplog.text
 
 
-def test_without_a_cluster_it_starts_one_of_its_own(file_with, training, monkeypatch):
+def test_only_outside_of_a_cluster_it_starts_one_of_its_own(file_with, training, monkeypatch):
     started = []
     monkeypatch.setattr(local, "run", started.append)
-    assert task.main([file_with(strategy="parameter_server")]) == 0
-    assert training.jobs == []
-    assert started[0].training.strategy == "parameter_server"
-
-
-def test_in_a_cluster_it_trains_in_its_own_process(file_with, training, monkeypatch):
-    monkeypatch.setattr(local, "run", lambda job: pytest.fail("started another cluster"))
-    cluster = Cluster({"worker": ["a:1", "b:1"]}, "worker", 1)
-    monkeypatch.setenv("TF_CONFIG", cluster.to_json())
-    assert task.main([file_with(strategy="multi_worker_mirrored", workers=2)]) == 0
-    assert len(training.jobs) == 1
+    file = file_with(strategy="multi_worker_mirrored", workers=2)
+    assert task.main([file]) == 0
+    assert (len(started), training.jobs) == (1, [])
+    monkeypatch.setenv("TF_CONFIG", Cluster({"worker": ["a:1", "b:1"]}, "worker", 1).to_json())
+    assert task.main([file]) == 0
+    assert (len(started), training.jobs) == (1, started)
 
 
 def test_errors_are_reported_before_tensorflow_is_imported():

@@ -1,7 +1,7 @@
 """Batches from transformed TFRecords, as a stream: memory does not grow with the data.
 
-A split is divided into one `Shard` for each process that reads it. The shards cover the split and
-do not overlap. Every process reads the same number of batches, so none waits for another.
+A split is divided into a shard for each process that reads it. The shards cover the split and do
+not overlap. Every process reads the same number of batches, so none waits for another.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ _FILES_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
-class Shard:
-    """The part of a split that one process reads.
+class Split:
+    """The gzipped TFRecord files of a split, or of the shard of it that one process reads.
 
     Attributes:
-      files: the files to read.
-      counts: the number of Examples of the shard in each file.
+      files, counts: the files, and the number of the shard's Examples in each.
       index, of: in each file, the shard is every `of`-th Example, starting at `index`.
     """
 
@@ -50,9 +49,45 @@ class Shard:
     index: int = 0
     of: int = 1
 
+    @classmethod
+    def find(cls, patterns: Sequence[str], collective: Collective | None = None) -> Split:
+        """Find the files and count their Examples; each process counts some of the files."""
+        files = sorted(
+            {file for pattern in patterns for file in list_files(*os.path.split(pattern))}
+        )
+        process, processes = (collective.process, collective.processes) if collective else (0, 1)
+        counts = [0] * len(files)
+        counts[process::processes] = count_examples(files[process::processes])
+        if collective and files:
+            # Every reduction supports float64, which is exact up to 2^53.
+            counts = collective.sum(tf.constant(counts, tf.float64)).numpy().tolist()
+        return cls(tuple(files), tuple(map(int, counts)))
+
     @property
     def examples(self) -> int:
         return sum(self.counts)
+
+    def shards(self, processes: int) -> list[Split]:
+        """Return a shard for each process: whole files, or parts of each file if files differ."""
+        by_file: list[list[int]] = [[] for _ in range(processes)]
+        loads = [0] * processes
+        for count, place in sorted(zip(self.counts, range(len(self.counts)), strict=True))[::-1]:
+            least = loads.index(min(loads))
+            by_file[least].append(place)
+            loads[least] += count
+        if max(loads) * processes <= _MAX_IMBALANCE * self.examples:
+            return [
+                Split(
+                    tuple(self.files[place] for place in sorted(places)),
+                    tuple(self.counts[place] for place in sorted(places)),
+                )
+                for places in by_file
+            ]
+        parts = [
+            tuple(len(range(index, count, processes)) for count in self.counts)
+            for index in range(processes)
+        ]
+        return [Split(self.files, part, index, processes) for index, part in enumerate(parts)]
 
     def blocks(self, shuffle_buffer: int, seeds: tf.Tensor) -> tf.data.Dataset:
         """Return a pass in blocks of serialized Examples, string [_BLOCK] or shorter.
@@ -83,55 +118,7 @@ class Shard:
         return blocks.shuffle(buffer, seed=seeds[1], reshuffle_each_iteration=False)
 
 
-@dataclass(frozen=True)
-class Split:
-    """The gzipped TFRecord files of a split, and the number of Examples in each."""
-
-    files: tuple[str, ...]
-    counts: tuple[int, ...]
-
-    @classmethod
-    def find(cls, patterns: Sequence[str], collective: Collective | None = None) -> Split:
-        """Find the files and count their Examples; each process counts some of the files."""
-        files = sorted(
-            {file for pattern in patterns for file in list_files(*os.path.split(pattern))}
-        )
-        process, processes = (collective.process, collective.processes) if collective else (0, 1)
-        counts = [0] * len(files)
-        counts[process::processes] = count_examples(files[process::processes])
-        if collective and files:
-            # Every reduction supports float64, which is exact up to 2^53.
-            counts = collective.sum(tf.constant(counts, tf.float64)).numpy().tolist()
-        return cls(tuple(files), tuple(map(int, counts)))
-
-    @property
-    def examples(self) -> int:
-        return sum(self.counts)
-
-    def shards(self, processes: int) -> list[Shard]:
-        """Return a shard for each process: whole files, or parts of each file if files differ."""
-        by_file: list[list[int]] = [[] for _ in range(processes)]
-        loads = [0] * processes
-        for count, place in sorted(zip(self.counts, range(len(self.counts)), strict=True))[::-1]:
-            least = loads.index(min(loads))
-            by_file[least].append(place)
-            loads[least] += count
-        if max(loads) * processes <= _MAX_IMBALANCE * self.examples:
-            return [
-                Shard(
-                    tuple(self.files[place] for place in sorted(places)),
-                    tuple(self.counts[place] for place in sorted(places)),
-                )
-                for places in by_file
-            ]
-        parts = [
-            tuple(len(range(index, count, processes)) for count in self.counts)
-            for index in range(processes)
-        ]
-        return [Shard(self.files, part, index, processes) for index, part in enumerate(parts)]
-
-
-def make_dataset(shard: Shard, batching: BatchSpec) -> tf.data.Dataset:
+def make_dataset(shard: Split, batching: BatchSpec) -> tf.data.Dataset:
     """Return one pass over `shard` in order, in batches.
 
     A batch is (inputs, label), or with static shapes (inputs, label, weight). inputs is
@@ -143,7 +130,7 @@ def make_dataset(shard: Shard, batching: BatchSpec) -> tf.data.Dataset:
 
 
 def endless(
-    shard: Shard,
+    shard: Split,
     batching: BatchSpec,
     wanted: int,
     *,
@@ -155,8 +142,7 @@ def endless(
     """Return endless passes over `shard`, each padded with empty batches to `wanted` batches.
 
     Args:
-      wanted: number of batches of a pass; at least the number of batches of the shard.
-      shuffle_buffer, seed: see `Shard.blocks`; the order of each pass follows from both.
+      shuffle_buffer, seed: see `Split.blocks`; the order of each pass follows from both.
       done: batches to skip at the beginning, for a resumed training.
       parse: whether the batches are parsed here, and not by `parse_on_worker`.
     """

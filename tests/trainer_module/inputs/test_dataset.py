@@ -99,7 +99,7 @@ def test_an_epoch_is_every_example_once(write, counts, processes, batch_size, sh
 
 @pytest.mark.parametrize("names", [NGRAMS, TOKENS])
 def test_the_order_is_new_in_each_epoch_and_the_same_for_a_seed(write, names):
-    share = write([40, 40]).shards(1)[0]
+    share = write([40, 40])
     batching = BatchSpec(names, TRANSFORM, 8)
 
     def two_epochs(seed):
@@ -148,7 +148,7 @@ def test_a_resumed_training_reads_the_same_batches(
 
 
 def test_static_batches_have_one_shape_and_padding_has_no_weight(write):
-    share = write([5]).shards(1)[0]
+    share = write([5])
     batching = BatchSpec(NGRAMS, TRANSFORM, 3, static_shapes=True)
     batches = list(endless(share, batching, 3).take(3))
     assert [weight.numpy().tolist() for *_, weight in batches] == [[1, 1, 1], [1, 1, 0], [0, 0, 0]]
@@ -197,9 +197,7 @@ def test_two_real_workers_read_every_example_once_and_count_all(prepared, tmp_pa
     workers = run_workers(COUNT, {"worker": 2}, *(job.model_dump_json() for job in jobs))
     results = [result(*worker) for worker in workers]
     for job, *of_workers in zip(jobs, *results, strict=True):
-        batches = make_dataset(
-            Split.find(job.train_files).shards(1)[0], BatchSpec(NGRAMS, job.transform, 50)
-        )
+        batches = make_dataset(Split.find(job.train_files), BatchSpec(NGRAMS, job.transform, 50))
         rows, labels = Counter(), np.zeros(2)
         totals = np.zeros([2, job.transform.ngram_buckets])
         for inputs, label in batches:
