@@ -64,7 +64,7 @@ def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
     gfile = tf.io.gfile
     targets = [f"{base.rstrip('/')}/{name}" for name in FILES]
     if base.startswith("gs://"):
-        from platforms.google_cloud.credentials import find_credentials
+        from platforms.google_cloud.api import find_credentials
 
         find_credentials(_KEY, base)
     try:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def last_pushed_model(config: PipelineConfig) -> str:
     """Return the folder of the last pushed model; raise a UserError if there is none."""
     from core.errors import ConfigError
-    from platforms.google_cloud.credentials import find_credentials
+    from platforms.google_cloud.api import find_credentials
     from serving.versions import latest_model
 
     serving = config.paths.serving

@@ -54,10 +54,6 @@ def send_unsent(config: PipelineConfig) -> Iterator[str]:
     """Send the runs that MLflow did not receive; yield a line for each.
 
     Afterwards the alias is that of the served model.
-
-    Raises:
-      ConfigError: no tracking server is set.
-      ServerError: MLflow does not respond, or refuses a request.
     """
     sent_to = tracking_of(config, "local")
     if sent_to is None:

@@ -21,8 +21,7 @@ from platforms.compile import ENTRYPOINT
 from platforms.entrypoint import main
 from platforms.training_jobs.executor import CustomJobExecutor, KubernetesExecutor
 from tests.exhaustive import exhaustive
-from tests.platforms.compiled import compiled
-from tests.platforms.settings import IMAGE, REQUIRED, settings
+from tests.platforms.compiled import IMAGE, REQUIRED, compiled, settings
 
 pytestmark = pytest.mark.slow
 
@@ -75,24 +74,6 @@ def test_every_step_runs_our_entry_point_in_our_image(sample):
     assert os.getcwd() not in sample.text
     # A submission finds the options of the reading, to add the fingerprint of the input.
     assert json.loads(sample.constant("ReviewExampleGen", OPTIONS_KEY))
-
-
-def before(tasks, name):
-    """Return the tasks that must end before a task starts."""
-    found, waiting = set(), [name]
-    while waiting:
-        new = set(tasks[waiting.pop()].get("dependentTasks", [])) - found
-        found |= new
-        waiting += new
-    return found
-
-
-def test_the_check_is_between_evaluator_and_pusher_and_the_report_is_last(sample):
-    assert "Evaluator" in sample.tasks["ServingCheck"]["dependentTasks"]
-    assert {"Evaluator", "ServingCheck"} <= set(sample.tasks["Pusher"]["dependentTasks"])
-    # Vertex AI looks up the blessing of the baseline in a task that no other task waits for.
-    components = {name for name in sample.tasks if not name.endswith("-resolver")}
-    assert before(sample.tasks, "RunReport") >= components - {"RunReport"}
 
 
 def test_the_report_gets_the_parameters_and_has_types_of_kfps_own_classes(sample):
@@ -175,18 +156,16 @@ JOBS = {
     "kubeflow": (
         "training={strategy: multi_worker_mirrored, workers: 3},"
         "cluster.resources={Trainer: {cpu: 3.5, memory: 16G, gpus: 2, gpu_type: amd.com/gpu}},"
-        "kubeflow={namespace: ml, service_account: trainer, training_job: jobset, queue: team-a,"
-        " training_pod: {nodeSelector: {pool: gpus}}, volume: {claim: reviews, mount: /data}}",
+        "kubeflow={training_job: jobset, queue: team-a, training_pod: {nodeSelector: {a: b}},"
+        " volume: {claim: reviews, mount: /data}}",
         "kubernetes_job",
         {
             "kind": "jobset",
             "queue": "team-a",
-            "namespace": "ml",
-            "service_account": "trainer",
             "cpu": 3.5,
             "memory": "16G",
             "gpu_type": "amd.com/gpu",
-            "pod": {"nodeSelector": {"pool": "gpus"}},
+            "pod": {"nodeSelector": {"a": "b"}},
             "volume_claim": "reviews",
             "volume_mount": "/data",
         },
@@ -194,15 +173,13 @@ JOBS = {
     ),
     "vertex": (
         "training={strategy: parameter_server, workers: 3, parameter_servers: 2},"
-        "cluster.resources={Trainer: {gpus: 2, gpu_type: NVIDIA_L4}},"
+        "cluster.resources={Trainer: {gpus: 2}},"
         "vertex.service_account=me@x,vertex.network=net,vertex.machine_type=n1-highmem-4",
         "custom_job",
         {
-            "project": "my-project",
-            "region": "europe-west4",
             "display_name": "amazon-reviews-training",
             "machine_type": "n1-highmem-4",
-            "gpu_type": "NVIDIA_L4",
+            "gpu_type": "NVIDIA_TESLA_T4",
             "service_account": "me@x",
             "network": "net",
         },
@@ -224,6 +201,7 @@ def test_a_cluster_of_processes_is_a_job_with_every_setting(target):
     assert f"{executor.__module__}.{executor.__name__}" in container["args"]
 
 
+@pytest.mark.exhaustive
 def test_the_tfx_command_compiles(tmp_path):
     folder = os.path.dirname(sys.executable)
     command = [f"{folder}/tfx", "pipeline", "compile", "--engine", "vertex", "--pipeline_path"]
