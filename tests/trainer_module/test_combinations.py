@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.exhaustive import exhaustive
-from tests.trainer_module.conftest import make_job, run_task, summary
+from tests.trainer_module.conftest import make_job, probabilities, run_task, summary
 from trainer_module.cluster import resources
 from trainer_module.settings import Training
 
@@ -113,3 +113,4 @@ def test_accepted_settings_train_with_all_other_settings(prepared, tmp_path, tra
     assert "is disabled after an error" not in done.log
     assert list((tmp_path / "run").rglob("*.xplane.pb")), "nothing was profiled"
     assert summary(tmp_path)["val_loss"] > 0
+    assert probabilities(tmp_path).dtype == "float32", "the exported model has mixed precision"
