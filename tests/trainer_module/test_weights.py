@@ -71,7 +71,7 @@ def test_weights_depend_on_the_settings_of_the_features_and_on_the_vocabulary(pr
     assert is_same(NGRAMS, max_tokens=9)
     assert is_same(TOKENS, openings=[2, 4])
     assert not is_same(TOKENS, max_tokens=9)
-    assert not is_same(TOKENS, vocabulary_size=9)
+    assert not is_same(TOKENS, vocabulary_size=99)
     # Neither do the settings of a training matter.
     assert weights.origin(job, NGRAMS) == weights.origin(
         make_job(prepared, tmp_path, learning_rate=0.1, epochs=9), NGRAMS
