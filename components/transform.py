@@ -130,6 +130,9 @@ class TransformFiles(beam.DoFn):
         name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
         counter = stored.ClassCounter.of(self._config) if split in self._counted else None
         with (
+            # TensorFlow deserializes the sparse tensors of a dataset on a GPU, where two threads at
+            # a time got each other's values (TensorFlow 2.21, H200).
+            tf.device("/CPU:0"),
             ThreadPoolExecutor(1) as pool,
             Progress("reviews", f"{split} {number}") as progress,
         ):

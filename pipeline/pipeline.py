@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from typing import Any
 
 # Not tfx.v1: it takes ten seconds to import Google's cloud clients, which a local run never uses.
@@ -83,16 +85,18 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         evaluation=evaluator.outputs["evaluation"],
         **config.serving_check.parameters(),
     )
-    blessings = evaluator.outputs["blessing"], serving_check.outputs["blessing"]
     pusher = None
     if PUSHER in ids:
         pusher = VersionPusher(
-            trainer.outputs["model"], *blessings, destination_of(config)
+            model=trainer.outputs["model"],
+            model_blessing=evaluator.outputs["blessing"],
+            infra_blessing=serving_check.outputs["blessing"],
+            destination=destination_of(config),
         ).with_id(PUSHER)
     report = RunReport(
         name=config.name,
         settings=recorded_settings(config),
-        changed=changed_settings(recorded_settings(config)),
+        changed=json.dumps(changed_settings(recorded_settings(config))),
         rejected=example_gen.outputs["rejected"],
         statistics=statistics_gen.outputs["statistics"],
         anomalies=validator.outputs["anomalies"],
@@ -105,7 +109,8 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         trials=tuner.outputs["tuner_results"] if tuner else None,
         pushed_model=pusher.outputs["pushed_model"] if pusher else None,
         metadata=platform.history,
-        parameters=_run_parameters(config, platform),
+        created=repr(time.time()) if platform.history else None,
+        **_run_parameters(config, platform),
     )
     of_data = [example_gen, schema_gen, statistics_gen, validator, gate, transform]
     of_training = [warm_start, tuner, trainer, baseline, evaluator]

@@ -21,8 +21,8 @@ from pipeline.nodes import TRAINER
 from pipeline.platform import Platform
 from platforms.beam import set_beam_args
 from platforms.checks import cluster_name
-from platforms.training_jobs.executor import CustomJobTrainer, KubernetesTrainer
-from platforms.training_jobs.settings import CustomJobSettings, KubernetesJobSettings
+from platforms.training_jobs.executor import TrainingJobTrainer
+from platforms.training_jobs.job import CustomJobSettings, KubernetesJobSettings
 from trainer_module.cluster import resources
 
 
@@ -107,7 +107,7 @@ class Kubeflow(Compiled):
             volume_mount=volume.mount if volume else None,
             timeout_seconds=self._config.cluster.training_timeout_hours * 3600,
         )
-        return KubernetesTrainer(settings, **arguments)
+        return TrainingJobTrainer(settings, **arguments)
 
 
 class Vertex(Compiled):
@@ -133,4 +133,4 @@ class Vertex(Compiled):
             network=vertex.network,
             timeout_seconds=self._config.cluster.training_timeout_hours * 3600,
         )
-        return CustomJobTrainer(settings, **arguments)
+        return TrainingJobTrainer(settings, **arguments)

@@ -19,7 +19,7 @@ from components.review_example_gen.inputs import OPTIONS_KEY
 from pipeline.config import PRESETS
 from platforms.compile import ENTRYPOINT
 from platforms.entrypoint import main
-from platforms.training_jobs.executor import CustomJobExecutor, KubernetesExecutor
+from platforms.training_jobs.executor import TrainingJobExecutor
 from tests.exhaustive import exhaustive
 from tests.platforms.compiled import IMAGE, REQUIRED, compiled, settings
 
@@ -82,7 +82,7 @@ def test_the_report_gets_the_parameters_and_has_types_of_kfps_own_classes(sample
     assert {name: of for name, of in names.items() if of} == {n: n for n in RUN_PARAMETERS}
     component = sample.tasks["RunReport"]["componentRef"]["name"]
     outputs = sample.spec["components"][component]["outputDefinitions"]["artifacts"]
-    own = {"report": dsl.HTML, "metrics": dsl.Metrics, "classification": dsl.ClassificationMetrics}
+    own = {"report": dsl.HTML, "metrics": dsl.Metrics}
     assert {name: output["artifactType"] for name, output in outputs.items()} == {
         name: {"schemaTitle": kind.schema_title, "schemaVersion": kind.schema_version}
         for name, kind in own.items()
@@ -116,7 +116,7 @@ def test_vertex_compares_with_what_is_served(pushes):
         assert json.loads(destination) == ["components.pusher.ServingFolder", folder]
     if pushes != "none":
         assert not found.tasks["Pusher"]["cachingOptions"]
-        assert json.loads(found.constant("Pusher", "custom_config"))["destination"] == destination
+        assert found.constant("Pusher", "destination") == destination
 
 
 def test_a_volume_is_mounted_by_every_step():
@@ -169,7 +169,6 @@ JOBS = {
             "volume_claim": "reviews",
             "volume_mount": "/data",
         },
-        KubernetesExecutor,
     ),
     "vertex": (
         "training={strategy: parameter_server, workers: 3, parameter_servers: 2},"
@@ -183,14 +182,13 @@ JOBS = {
             "service_account": "me@x",
             "network": "net",
         },
-        CustomJobExecutor,
     ),
 }
 
 
 @pytest.mark.parametrize("target", JOBS)
 def test_a_cluster_of_processes_is_a_job_with_every_setting(target):
-    more, key, expected, executor = JOBS[target]
+    more, key, expected = JOBS[target]
     found = compiled(target, more=f"{more},cluster.training_timeout_hours=1.5")
     job = json.loads(found.constant("Trainer", "custom_config"))[key]
     common = {"image": IMAGE, "gpus": 2, "timeout_seconds": 1.5 * 3600}
@@ -198,7 +196,7 @@ def test_a_cluster_of_processes_is_a_job_with_every_setting(target):
     container = found.container("Trainer")
     # This step only waits for the processes that train.
     assert "resources" not in container
-    assert f"{executor.__module__}.{executor.__name__}" in container["args"]
+    assert f"{TrainingJobExecutor.__module__}.TrainingJobExecutor" in container["args"]
 
 
 @pytest.mark.exhaustive
