@@ -34,8 +34,8 @@ from components.pusher import (
     identity,
     make_destination,
 )
-from core.errors import InputError, UserError
-from serving.versions import MODEL_FILE, is_complete
+from core.errors import InputError, cause
+from serving.versions import MODEL_FILE
 
 MODEL_KEY = "model"
 CANDIDATE_KEY = "candidate"
@@ -52,20 +52,8 @@ def served_model(destination: Destination, candidate: types.Artifact | None) -> 
     In an unchanged second run the candidate is the served version itself. Compared with itself it
     would pass any threshold. Then it is compared with the newest other version, unless that was
     rolled back.
-
-    Raises:
-      InputError: the candidate was deleted.
-      OSError: the folder cannot be read.
     """
-    own = None
-    if candidate:
-        model: str = path_utils.serving_model_path(candidate.uri)
-        if not is_complete(model):
-            raise InputError(
-                f"{candidate.uri}: the model was deleted, although ML Metadata lists it; run once "
-                "with --set cache=false to train it again"
-            )
-        own = identity(model)
+    own = identity(path_utils.serving_model_path(candidate.uri)) if candidate else None
     models = destination.pushed_models()
     models.sort(key=lambda model: model.state != SERVED)
     return next((m for m in models if m.content != own and m.state != ROLLED_BACK), None)
@@ -98,9 +86,6 @@ def PushedBaseline(
       destination: the JSON of `make_destination`.
       model: a copy of the served model, or a record that there is none.
       candidate: the model that is compared with the baseline.
-
-    Raises:
-      InputError: the served model is damaged, or the candidate was deleted.
     """
     place = make_destination(destination)
     served = served_model(place, candidate)
@@ -133,11 +118,8 @@ class ServedBaseline(ResolverStrategy):
         except Exception as error:
             # TFX only logs the exception of a strategy, and evaluates without a baseline.
             logging.exception("The baseline is unknown")
-            where = (
-                f"paths.serving: the model in {self._serving} cannot be copied to {self._copies}"
-            )
-            known = isinstance(error, UserError)
-            found = _new_model(_PROBLEM_PROPERTY, str(error) if known else f"{where}: {error}")
+            problem = f"paths.serving: the baseline in {self._serving} is unknown: {cause(error)}"
+            found = _new_model(_PROBLEM_PROPERTY, problem)
         # TFX requires every key of the input in the result.
         return {**{key: [] for key in input_dict}, MODEL_KEY: [found] if found else []}
 
@@ -187,7 +169,7 @@ def existing_model(
     TFX's own components require that a missing input is absent.
 
     Raises:
-      InputError: there is such a model, but it is unknown or its files are gone.
+      InputError: there is such a model, but it is unknown.
     """
     inputs = dict(input_dict)
     if not inputs.get(key):
@@ -197,8 +179,6 @@ def existing_model(
         raise InputError(problem)
     if fileio.exists(os.path.join(model.uri, _NO_MODEL)):
         del inputs[key]
-    elif not is_complete(path_utils.serving_model_path(model.uri)):
-        raise InputError(f"{key}: the model in {model.uri} is gone; restore this folder")
     return inputs
 
 

@@ -3,51 +3,44 @@
 A folder gets a copy of the model as a new version, which is newer than all others.
 A rollback pushes a copy of an earlier version. All servers load the newest version, so a rollback
 works for each of them as any push does.
-"""
 
-from __future__ import annotations
+`@component` reads the annotations, which `from __future__ import annotations` would make strings.
+"""
 
 import abc
 import hashlib
 import json
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 from absl import logging
-from tfx import types
-from tfx.components import Pusher
-from tfx.components.pusher import executor as tfx_executor
-from tfx.dsl.components.base import executor_spec
+from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
+from tfx.dsl.component.experimental.decorators import component
 from tfx.dsl.io import fileio
-from tfx.types import BaseChannel, standard_component_specs
-from tfx.utils import import_utils, io_utils, json_utils
+from tfx.types import standard_artifacts
+from tfx.utils import import_utils, io_utils, path_utils
 
+from components.properties import BLESSED_PROPERTY, PUSHED, PUSHED_DESTINATION
 from core.errors import InputError
 from serving.versions import MODEL_FILE, next_version, versions
 
-DESTINATION_KEY = "destination"
-"""Key in `custom_config`; the value is the JSON of `make_destination`."""
 SERVED, ROLLED_BACK = "served", "rolled back"
 """States of a pushed model."""
 _ROLLBACK = "assets.extra/rollback.txt"
 """A file of each version that a rollback pushed. SavedModels have such a folder for files that
 TensorFlow does not read."""
-_FINGERPRINT = "fingerprint.pb"
-"""A file with hashes of graph and weights, which TensorFlow writes to every SavedModel."""
 
 
 def identity(model: str) -> str:
     """Return 16 hex digits, the same for each copy of a SavedModel, others for another model."""
-    paths = [os.path.join(model, _FINGERPRINT)]
-    if not fileio.exists(paths[0]):  # A TensorFlow older than 2.12 saved the model.
-        # The index contains the checksums of all weights.
-        index = os.path.join(model, "variables", "variables.index")
-        paths = [os.path.join(model, MODEL_FILE), *([index] if fileio.exists(index) else [])]
     digest = hashlib.sha256()
-    for path in paths:
-        with fileio.open(path, "rb") as file:
-            digest.update(file.read())
+    # The index contains the checksums of all weights.
+    for name in (MODEL_FILE, "variables/variables.index"):
+        path = os.path.join(model, name)
+        if fileio.exists(path):
+            with fileio.open(path, "rb") as file:
+                digest.update(file.read())
     return digest.hexdigest()[:16]
 
 
@@ -118,11 +111,9 @@ class Destination(abc.ABC):
         return next((model for model in self.pushed_models() if model.state == SERVED), None)
 
     def roll_back(self, name: str | None = None) -> PushedModel:
-        """Serve an earlier model again; return it.
+        """Serve an earlier model again, by default the one before the served one; return it.
 
-        Args:
-          name: the model; None: the one that was pushed before the served one. Models that were
-            rolled back are chosen last.
+        Models that were rolled back are chosen last.
 
         Raises:
           InputError: there is no such model, or it is served.
@@ -216,54 +207,27 @@ def make_destination(given: str) -> Destination:
     return destination
 
 
-class Executor(tfx_executor.Executor):
-    """Pushes a model that has both blessings to the destination."""
-
-    def Do(
-        self,
-        input_dict: dict[str, list[types.Artifact]],
-        output_dict: dict[str, list[types.Artifact]],
-        exec_properties: dict[str, Any],
-    ) -> None:
-        self._log_startup(input_dict, output_dict, exec_properties)
-        [pushed] = output_dict[standard_component_specs.PUSHED_MODEL_KEY]
-        if not self.CheckBlessing(input_dict):
-            self._MarkNotPushed(pushed)
-            return
-        config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
-        destination = make_destination(config[DESTINATION_KEY])
-        place, version = destination.push(self.GetModelPath(input_dict), pushed.uri)
-        self._MarkPushed(pushed, pushed_destination=place, pushed_version=version)
-        logging.info("Pushed to %s: version %s", place, version)
-
-    def CheckBlessing(self, input_dict: dict[str, list[types.Artifact]]) -> bool:
-        # TFX ignores a missing blessing.
-        keys = (
-            standard_component_specs.MODEL_BLESSING_KEY,
-            standard_component_specs.INFRA_BLESSING_KEY,
-        )
-        return all(input_dict.get(key) for key in keys) and bool(super().CheckBlessing(input_dict))
-
-
-class VersionPusher(Pusher):
+@component
+def VersionPusher(
+    model: InputArtifact[standard_artifacts.Model],
+    model_blessing: InputArtifact[standard_artifacts.ModelBlessing],
+    infra_blessing: InputArtifact[standard_artifacts.InfraBlessing],
+    pushed_model: OutputArtifact[standard_artifacts.PushedModel],
+    destination: Parameter[str],
+) -> None:
     """Pushes a model that has both blessings to the destination with the JSON `destination`.
 
     TFX's own Pusher names a version by the clock alone. After a change of the clock, an older model
     would stay the newest version, and in the same second the Pusher would copy nothing.
     """
-
-    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
-
-    def __init__(
-        self,
-        model: BaseChannel,
-        model_blessing: BaseChannel,
-        infra_blessing: BaseChannel,
-        destination: str,
-    ):
-        super().__init__(
-            model=model,
-            model_blessing=model_blessing,
-            infra_blessing=infra_blessing,
-            custom_config={DESTINATION_KEY: destination},
-        )
+    blessings = (model_blessing, infra_blessing)
+    if not all(blessing.get_int_custom_property(BLESSED_PROPERTY) for blessing in blessings):
+        logging.info("The model lacks a blessing, and is not pushed")
+        return
+    source = path_utils.serving_model_path(model.uri)
+    place, version = make_destination(destination).push(source, pushed_model.uri)
+    # The properties that TFX's own Pusher sets.
+    pushed_model.set_int_custom_property(PUSHED, 1)
+    pushed_model.set_string_custom_property(PUSHED_DESTINATION, place)
+    pushed_model.set_string_custom_property("pushed_version", version)
+    logging.info("Pushed to %s: version %s", place, version)

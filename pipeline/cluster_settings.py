@@ -74,10 +74,6 @@ class Vertex(Section):
     """TensorFlow Serving image, in a registry of the project, for `push.destination: vertex`."""
 
 
-TEMPORARY_FOLDER = "/tmp"
-"""The folder for temporary files, which every container has of its own."""
-
-
 class Volume(Section):
     """A PersistentVolumeClaim that all steps mount, for data outside a bucket."""
 
@@ -85,13 +81,6 @@ class Volume(Section):
     """Name of the PersistentVolumeClaim."""
     mount: Annotated[str, Field(pattern=r"^/[^:]+$")]
     """Absolute path of the mount point; not `/tmp`, which is for temporary files."""
-
-    @field_validator("mount")
-    @classmethod
-    def _is_not_temporary(cls, value: str) -> str:
-        if value.rstrip("/") == TEMPORARY_FOLDER:
-            raise ValueError(f"{TEMPORARY_FOLDER} is for temporary files; use another path")
-        return value
 
 
 JobKindName = Literal["auto", "tfjob", "trainjob", "jobset"]
@@ -125,7 +114,7 @@ class Kubeflow(Section):
     training_job: JobKindName = "auto"
     """Kind of the object that runs a training on several machines: `tfjob` (training operator v1),
     `trainjob` (Trainer v2, with the runtime of `kubeflow/training.yaml`), `jobset` (JobSet alone),
-    or `auto`, the first of them that the cluster has."""
+    or `auto`, a TFJob if the cluster has the training operator, else a JobSet."""
     queue: DnsLabel | None = None
     """LocalQueue of Kueue that admits the training; None: no queue."""
     training_pod: dict[str, Any] = {}

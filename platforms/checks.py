@@ -23,9 +23,6 @@ Target = Literal["local", "vertex", "kubeflow"]
 ClusterTarget = Literal["vertex", "kubeflow"]
 """The platforms that run a compiled pipeline."""
 
-PORT_FORWARD = "kubectl port-forward -n kubeflow svc/ml-pipeline-ui 8080:80"
-"""The command that makes Kubeflow Pipelines reachable from this machine. The UI forwards requests
-to the API, and also serves the web page of a run."""
 _IMAGE = {"cluster.image": "HOST/PROJECT/amazon-reviews:TAG"}
 _REQUIRED = {
     "local": {},
@@ -73,20 +70,6 @@ def check_engine(own: str) -> bool:
     if engine not in (None, own):
         raise ConfigError(f"--engine {engine}: this file is for --engine {own}")
     return engine is not None
-
-
-def check_endpoint(config: PipelineConfig) -> None:
-    """Raise ConfigError if `kubeflow.endpoint` is missing or not a URL."""
-    endpoint = config.kubeflow.endpoint
-    if not endpoint:
-        raise ConfigError(
-            "kubeflow.endpoint: not set; set the URL of the Kubeflow Pipelines API, "
-            f"http://127.0.0.1:8080 after `{PORT_FORWARD}`"
-        )
-    if not endpoint.startswith(("http://", "https://")):
-        raise ConfigError(
-            f"kubeflow.endpoint: must be a URL with http:// or https://, not {endpoint!r}"
-        )
 
 
 def cluster_name(config: PipelineConfig) -> str:

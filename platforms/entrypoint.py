@@ -2,8 +2,6 @@
 
 Compiled pipelines call `python -m platforms.entrypoint --executor_class_path CLASS
 --json_serialized_invocation_args INPUT --json_serialized_inputs_spec_args SPEC [Beam arguments]`.
-Without a class it runs TFX's driver of a file-based ExampleGen, which Vertex AI calls before it
-looks ReviewExampleGen up in its cache, with our fingerprint of the input.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from pydantic import ValidationError
 
 from components.properties import TRACKING
 from core import exit_codes
-from core.errors import ConfigError, cause
+from core.errors import cause
 
 _PROPERTIES = ".properties.json"
 """Follows the URI of an artifact, so the file is in no folder that a component reads."""
@@ -30,18 +28,15 @@ _LOG = logging.getLogger(__name__)
 def main(arguments: Sequence[str]) -> int:
     """Run one step; return 0, 2 if the input or a setting is wrong, or 1 after another failure."""
     parser = argparse.ArgumentParser(prog="python -m platforms.entrypoint", add_help=False)
-    parser.add_argument("--executor_class_path")
+    parser.add_argument("--executor_class_path", required=True)
     parser.add_argument("--json_serialized_invocation_args", required=True)
     parser.add_argument("--json_serialized_inputs_spec_args", default="{}")
     step, beam_args = parser.parse_known_args(arguments)
-    name = step.executor_class_path or "ReviewExampleGen"
+    name = step.executor_class_path
     executor_input = json.loads(step.json_serialized_invocation_args)
     correct_outputs(executor_input)
     try:
-        if step.executor_class_path:
-            _execute(step, beam_args, executor_input)
-        else:
-            _fingerprint(step)
+        _execute(step, beam_args, executor_input)
     except Exception as error:
         message, code = _cause(error)
         _track_failure(executor_input, f"{name}: {message}")
@@ -63,31 +58,12 @@ def _execute(
         from components.run_report.tracking import check_client
 
         check_client()
-    inputs_spec = json.loads(step.json_serialized_inputs_spec_args)
-    for name, value in executor_input.get("inputs", {}).get("parameterValues", {}).items():
-        declared = inputs_spec.get("parameters", {}).get(name, {})
-        # All numbers of Kubeflow are floats. TFX would round them down.
-        is_integer = declared.get("parameterType") == "NUMBER_INTEGER"
-        if is_integer and isinstance(value, float) and not value.is_integer():
-            raise ConfigError(f"parameter {name}: {value} is not an integer")
-    correct_inputs(executor_input, inputs_spec)
+    correct_inputs(executor_input, json.loads(step.json_serialized_inputs_spec_args))
     step.json_serialized_invocation_args = json.dumps(executor_input)
     kubeflow_v2_run_executor.main((step, beam_args))
     write_properties(executor_input)
     outputs = executor_input["outputs"]["artifacts"].values()
     delete_folder_markers([artifact["uri"] for given in outputs for artifact in given["artifacts"]])
-
-
-def _fingerprint(step: argparse.Namespace) -> None:
-    """Run TFX's driver with our fingerprint of the input."""
-    from tfx.components.example_gen import input_processor
-    from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
-
-    from components.review_example_gen.component import InputProcessor
-
-    # TFX's driver constructs the class of this name and has no argument for another class.
-    input_processor.FileBasedInputProcessor = InputProcessor
-    driver.main(step)
 
 
 def correct_inputs(executor_input: dict[str, Any], inputs_spec: Mapping[str, Any]) -> None:
@@ -100,10 +76,6 @@ def correct_inputs(executor_input: dict[str, Any], inputs_spec: Mapping[str, Any
     of Examples, or whether a model is blessed. Without them TFX's components do nothing, and report
     no error. So a step writes the properties of its outputs, and reads those of its inputs. A
     property that the launcher passes takes precedence.
-
-    Args:
-      executor_input: JSON of a `pipeline_spec.ExecutorInput`.
-      inputs_spec: JSON of the `pipeline_spec.ComponentInputsSpec`; with schema 2.1 only.
     """
     declared = inputs_spec.get("artifacts", {})
     for key, given in executor_input.get("inputs", {}).get("artifacts", {}).items():
@@ -186,11 +158,9 @@ def delete_folder_markers(uris: Sequence[str]) -> None:
 def _cause(error: Exception) -> tuple[str, int]:
     """Return the cause of a failed step in one line, and the exit code."""
     if isinstance(error, ValidationError):
-        problem = error.errors()[0]
-        path = ".".join(map(str, problem["loc"]))
         line = (
-            "the code of the image is not that with which the pipeline was compiled "
-            f"({path}: {problem['msg']}); build the image and compile again"
+            "the code of the image is not that with which the pipeline was compiled; build the "
+            f"image and compile again ({' '.join(str(error).split())})"
         )
         return line, exit_codes.BAD_INPUT
     return cause(error), getattr(error, "exit_code", exit_codes.FAILED)

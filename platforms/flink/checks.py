@@ -80,9 +80,9 @@ def check_java(flink: Flink) -> None:
 def _check_cluster(flink: Flink) -> None:
     try:
         slots = int(rest.get(flink.master, "/overview")["slots-total"])
-    except (OSError, ValueError, LookupError) as error:
+    except rest.ERRORS as error:
         raise ConfigError(
-            f"beam.flink.master: {flink.master} does not answer as Flink's REST API: {error}; "
+            f"beam.flink.master: {flink.master} does not answer as Flink's REST API: {error!r}; "
             "start the cluster, or set [local]"
         ) from None
     if slots < flink.parallelism:

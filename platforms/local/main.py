@@ -40,7 +40,7 @@ def main() -> int:
         reads_only = check_engine("local")
         sender.send(events.PHASE, doing="checking settings and input")
         config = load_config(arguments.config, arguments.set)
-        # Before the lock, because `lock_root` creates the root and `check` checks the paths.
+        # Before the lock, because it creates the root.
         check(config)
         # A parent that receives the events has locked the root, and this process inherits the lock.
         if sender.descriptor is None and not reads_only:

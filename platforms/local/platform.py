@@ -12,10 +12,9 @@ from tfx.types import BaseChannel, Channel, standard_artifacts
 
 from components.baseline import CANDIDATE_KEY, ServedBaseline
 from core.metadata import connection_config
-from pipeline.inputs import input_files
+from pipeline.inputs import input_fingerprint
 from pipeline.platform import Platform
 from platforms.beam import set_beam_args
-from platforms.local.places import make_folder
 
 
 class Local(Platform):
@@ -24,7 +23,7 @@ class Local(Platform):
     @property
     def metadata(self) -> ConnectionConfig:
         file = self._config.paths.metadata
-        make_folder("paths.metadata", os.path.dirname(file))
+        os.makedirs(os.path.dirname(file), exist_ok=True)
         return connection_config(file)
 
     @property
@@ -32,8 +31,8 @@ class Local(Platform):
         return self._config.paths.metadata
 
     @property
-    def input_base(self) -> str:
-        return input_files(self._config)[0]
+    def input_fingerprint(self) -> str:
+        return input_fingerprint(self._config)
 
     def parameter(self, name: str, value: Any) -> Any:
         return value

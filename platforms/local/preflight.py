@@ -11,9 +11,7 @@ from core.metadata import open_store
 from pipeline.config import PipelineConfig, check_hyperparameters
 from pipeline.inputs import input_files, read_options
 from platforms.checks import check_target, is_bucket
-from platforms.google_cloud.credentials import find_credentials
-from platforms.local.places import check_places
-from preprocessing.reading.files import find_sources
+from platforms.local.places import make_folders
 from preprocessing.reading.layouts import decide_layouts
 from trainer_module.cluster import resources
 
@@ -24,8 +22,11 @@ def check(config: PipelineConfig) -> None:
     places = {f"paths.{key}": place for key, place in config.paths.model_dump().items()}
     for key, place in {**places, "data.input_base": config.data.input_base or ""}.items():
         if is_bucket(place):
+            # Google's client takes a while to import.
+            from platforms.google_cloud.api import find_credentials
+
             find_credentials(key, place)
-    check_places(config)
+    make_folders(config)
     _check_same_pipeline(config)
     read_golden(config.serving_check.golden)
     try:
@@ -33,7 +34,7 @@ def check(config: PipelineConfig) -> None:
     except ValueError as error:
         raise ConfigError(str(error)) from None
     check_hyperparameters(config)
-    decide_layouts(find_sources(*input_files(config)), read_options(config))
+    decide_layouts(input_files(config), read_options(config))
 
 
 def _check_same_pipeline(config: PipelineConfig) -> None:

@@ -5,7 +5,7 @@ import pytest
 from core.errors import ConfigError
 from pipeline.config import load_config
 from platforms.checks import check_target
-from tests.platforms.settings import settings
+from tests.platforms.compiled import settings
 
 
 @pytest.mark.parametrize("target", ["vertex", "kubeflow"])

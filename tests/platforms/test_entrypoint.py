@@ -9,12 +9,9 @@ from unittest.mock import Mock
 import pytest
 from google.cloud import storage
 from tensorflow_metadata.proto.v0 import anomalies_pb2
-from tfx.components.example_gen import input_processor
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
-from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
 
 from components.properties import TRACKING
-from components.review_example_gen.component import InputProcessor
 from components.review_example_gen.inputs import Options
 from components.run_report.tracking import Tracking
 from core.errors import InputError
@@ -119,8 +116,15 @@ def run_main(monkeypatch, step, folder="/x"):
 
 
 @pytest.mark.parametrize(("end", "code"), ENDS.values(), ids=ENDS)
-def test_the_exit_code_is_that_of_the_step(monkeypatch, capsys, log, end, code):
-    assert run_main(monkeypatch, Mock(side_effect=end)) == code
+def test_a_step_gets_the_corrected_input_and_returns_its_exit_code(
+    monkeypatch, capsys, log, end, code
+):
+    step = Mock(side_effect=end)
+    assert run_main(monkeypatch, step) == code
+    [(given, beam_args)] = step.call_args.args
+    assert beam_args == ["--direct_num_workers=2"]
+    mended = json.loads(given.json_serialized_invocation_args)
+    assert mended == corrected(executor_input("/x", {}), SPEC)
     assert capsys.readouterr().err == (
         "some.Executor: no review is left\n" if isinstance(end, InputError) else ""
     )
@@ -134,16 +138,6 @@ def test_an_image_without_mlflow_is_one_line_at_the_first_step(monkeypatch, caps
     monkeypatch.setitem(sys.modules, "mlflow", None)
     assert run_main(monkeypatch, Mock()) == 2
     assert "some.Executor: tracking.mlflow: MLflow is not installed" in capsys.readouterr().err
-
-
-def test_tfx_gets_the_corrected_input_and_the_beam_arguments(monkeypatch):
-    step = Mock()
-    run_main(monkeypatch, step)
-    [[(given, beam_args)]] = [call.args for call in step.call_args_list]
-    assert beam_args == ["--direct_num_workers=2"]
-    assert given.executor_class_path == "some.Executor"
-    mended = json.loads(given.json_serialized_invocation_args)
-    assert mended == corrected(executor_input("/x", {}), SPEC)
 
 
 def test_only_declared_types_replace_that_of_an_input():
@@ -219,25 +213,11 @@ def test_the_folder_markers_of_a_step_are_deleted_and_nothing_else(bucket, monke
     assert bucket == kept
 
 
-def test_the_driver_constructs_our_class_and_keeps_its_error(monkeypatch, capsys):
-    constructs = []
-
-    def run_driver(_):
-        constructs.append(input_processor.FileBasedInputProcessor)
-        raise InputError("no file matches")
-
-    monkeypatch.setattr(input_processor, "FileBasedInputProcessor", object)
-    monkeypatch.setattr(driver, "main", run_driver)
-    assert main(["--json_serialized_invocation_args", "{}"]) == 2
-    assert capsys.readouterr().err == "ReviewExampleGen: no file matches\n"
-    assert constructs == [InputProcessor]
-
-
 def test_a_pipeline_that_other_code_compiled_is_one_line(monkeypatch, capsys):
     def step(_):
-        Options.model_validate_json('{"colour": 1}')
+        Options.model_validate_json('{"patterns": {}, "colour": 1}')
 
     assert run_main(monkeypatch, step) == 2
     [line] = capsys.readouterr().err.splitlines()
     beginning = "some.Executor: the code of the image is not that with which the pipeline was compi"
-    assert line.startswith(beginning) and "(colour: Extra" in line
+    assert line.startswith(beginning) and "colour Extra inputs" in line

@@ -1,6 +1,5 @@
 """A push to an endpoint of Vertex AI: the container, the traffic, the previous model, kills."""
 
-import json
 import shutil
 import time
 from unittest.mock import Mock
@@ -11,12 +10,13 @@ import tensorflow as tf
 from tfx.types import standard_artifacts
 
 from components.baseline import PushedBaseline, existing_model
-from components.pusher import DESTINATION_KEY, Executor, make_destination
+from components.pusher import make_destination
 from core.errors import InputError
 from pipeline.config import PipelineConfig
 from pipeline.destinations import destination_of
 from platforms.google_cloud import api as vertex_api
 from platforms.vertex import pusher
+from tests.components.test_pusher import push_model
 from tests.platforms.vertex.vertex_server import as_json, serving
 from tests.waiting import in_background, wait
 
@@ -35,23 +35,13 @@ DESTINATION = destination_of(CONFIG)
 ENDPOINT_FIELDS = ("CreateEndpoint", "DeployModel", "UpdateEndpoint", "UndeployModel")
 
 
-def push(folder, checked=True, content=None):
-    """Run the Pusher's step as TFX does; return the PushedModel."""
-    model, pushed = standard_artifacts.Model(), standard_artifacts.PushedModel()
-    blessing, infra = standard_artifacts.ModelBlessing(), standard_artifacts.InfraBlessing()
-    model.uri, pushed.uri = str(folder / "model"), str(folder / "pushed")
-    blessing.set_int_custom_property("blessed", 1)
-    infra.set_int_custom_property("blessed", int(checked))
+def push(folder, content=None):
+    """Run the Pusher; return the PushedModel."""
     saved = folder / "model" / "Format-Serving"
     saved.mkdir(parents=True, exist_ok=True)
     if not (saved / "saved_model.pb").exists():
         (saved / "saved_model.pb").write_text(content or folder.name)
-    Executor().Do(
-        {"model": [model], "model_blessing": [blessing], "infra_blessing": [infra]},
-        {"pushed_model": [pushed]},
-        {"custom_config": json.dumps({DESTINATION_KEY: DESTINATION})},
-    )
-    return pushed
+    return push_model(folder / "model", folder / "pushed", DESTINATION)
 
 
 @pytest.fixture
@@ -117,12 +107,6 @@ def test_the_next_push_moves_the_traffic_and_undeploys_the_previous_model(vertex
     assert order == ["DeployModel", "UpdateEndpoint", "UndeployModel"]
     # The previous model stays in the registry, for a rollback.
     assert len(vertex.models) == 2
-
-
-def test_a_model_that_lacks_a_blessing_is_not_deployed(vertex, tmp_path):
-    pushed = push(tmp_path, checked=False)
-    assert pushed.get_int_custom_property("pushed") == 0
-    assert not vertex.requests
 
 
 def test_the_same_push_again_changes_nothing(vertex, tmp_path):
