@@ -89,6 +89,7 @@ def test_a_worker_under_parameter_servers_is_restarted(prepared, tmp_path):
     assert not (tmp_path / "checkpoints").exists()
 
 
+@pytest.mark.exhaustive
 def test_a_full_disk_while_checkpointing_is_one_line(prepared, tmp_path):
     """No file may grow beyond 40 kB here, as if the disk were full; the checkpoint is larger."""
     job = make_job(prepared, tmp_path, epochs=2)
