@@ -80,11 +80,9 @@ def test_several_files_globs_and_folders(score, tmp_path):
         return [(row[0], row[1]) for row in rows(output)]
 
     # The same reviews in two files are scored in both.
-    lines = {a: [(a, 1), (a, 2)], b: [(b, 1), (b, 2)], c: [(c, 1)]}
-    assert files(folder) == lines[a] + lines[b] + lines[c] + [(d, 1)]
-    assert files(c, b) == lines[c] + lines[b]
-    assert files(f"{folder}/*.txt") == lines[a] + lines[b]
-    assert files(b, f"{folder}/[bc].*") == lines[b] + lines[c]
+    assert files(folder) == [(a, 1), (a, 2), (b, 1), (b, 2), (c, 1), (d, 1)]
+    assert files(c, b) == [(c, 1), (b, 1), (b, 2)]
+    assert files(b, f"{folder}/[bc].*") == [(b, 1), (b, 2), (c, 1)]
     with pytest.raises(InputError, match=r"--input: .*/x\*\.txt matches no file"):
         files(f"{folder}/x*.txt")
 
@@ -147,7 +145,6 @@ def test_another_input_model_option_or_version_is_other_work(score, tmp_path, mo
 @pytest.mark.parametrize(
     ("name", "words", "output"),
     [
-        ("in.csv", ["{}/in.csv"], "in.csv"),
         ("in.csv", ["{}/*.csv"], "in.csv"),
         ("in.csv", ["{}"], "link/in.csv"),
         ("x.csv.rejected.jsonl", ["{}/*.jsonl"], "x.csv"),
@@ -161,12 +158,6 @@ def test_an_input_is_never_replaced(score, tmp_path, name, words, output):
         score(*(word.format(tmp_path) for word in words), output=output)
     assert (tmp_path / name).read_text() == text
     assert {found.name for found in tmp_path.iterdir()} == {name, "link"}
-
-
-def test_an_output_in_a_folder_that_cannot_be_made(score, tmp_path):
-    write(tmp_path, "file", "")
-    with pytest.raises(InputError, match="cannot be created"):
-        score(write(tmp_path, "in.txt", "good"), output="file/scores.csv")
 
 
 @pytest.mark.exhaustive
