@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from unittest.mock import Mock
 
 import pytest
 
@@ -87,42 +88,12 @@ def test_several_files_globs_and_folders(score, tmp_path):
         files(f"{folder}/x*.txt")
 
 
-class Broken(Exception):
-    pass
-
-
-def fail_after(monkeypatch, count):
-    """Make the scoring of the batch with this number fail; return the list of scored batches."""
-    scored = []
-    plain = PredictText.__call__
-
-    def failing(predict, texts):
-        if len(scored) == count:
-            raise Broken("no space left")
-        scored.append(len(texts))
-        return plain(predict, texts)
-
+def test_a_failure_is_one_line_and_leaves_no_output(score, tmp_path, monkeypatch):
+    failing = Mock(side_effect=OSError("no space left"))
     monkeypatch.setattr(PredictText, "__call__", failing)
-    return scored
-
-
-def test_a_failed_run_leaves_no_output_and_the_next_one_resumes(
-    score, small_units, tmp_path, monkeypatch
-):
-    path = write(tmp_path, "in.txt", FILES["plain"])
-    output, folder = tmp_path / "scores.csv", tmp_path / ".scores.csv.partial"
-    with pytest.MonkeyPatch.context() as patch:
-        fail_after(patch, 12)
-        with pytest.raises(UserError, match=r"no space left.*repeat the command"):
-            score(path)
-    assert not output.exists()
-    finished = list(folder.glob("*.arrow"))
-    assert finished
-    scored = fail_after(monkeypatch, -1)
-    assert score(path).resumed == len(finished)
-    assert 0 < sum(scored) < len(TEXTS)
-    assert rows(output) == wanted(path)
-    assert not folder.exists()
+    with pytest.raises(UserError, match=r"no space left.*repeat the command"):
+        score(write(tmp_path, "in.txt", "good"))
+    assert not (tmp_path / "scores.csv").exists()
 
 
 def test_another_input_model_option_or_version_is_other_work(score, tmp_path, model, monkeypatch):
