@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from pipeline.cluster_settings import RUNTIME, TEMPORARY_FOLDER
+from pipeline.cluster_settings import RUNTIME
 from platforms.training_jobs.job import KubernetesJobSettings, command, job_name, replica_groups
 from trainer_module.cluster.tf_config import (
     CHIEF,
@@ -78,7 +78,7 @@ def bare_pod(container: str, image: str | None) -> Object:
                     "capabilities": {"drop": ["ALL"]},
                     "readOnlyRootFilesystem": True,
                 },
-                "volumeMounts": [{"name": _SCRATCH, "mountPath": TEMPORARY_FOLDER}],
+                "volumeMounts": [{"name": _SCRATCH, "mountPath": "/tmp"}],
             }
         ],
         # No user id is set, because some clusters assign ids to each namespace.
