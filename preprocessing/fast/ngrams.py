@@ -211,10 +211,8 @@ def _opening(
 def _grams(runs: list[tuple[np.ndarray, np.ndarray]], longest: int, buckets: int) -> NgramIds:
     """Return the n-grams of texts.
 
-    Args:
-      runs: (hashes of words, number of words of each text); a text has the n-grams of all runs.
-      longest: length of the longest n-gram, in words.
-      buckets: number of ids.
+    Each of the `runs` has the hashes of words, and their number in each text. A text has the
+    n-grams of all runs.
     """
     counts = [np.maximum(words - length, 0) for _, words in runs for length in range(longest)]
     row_lengths = np.sum(counts, axis=0)

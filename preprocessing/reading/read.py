@@ -6,7 +6,7 @@
 | detect the layout | `detect`, `layouts` | files of an input | `Layout` of each |
 | cut | `pieces` | file and layout | `Piece` |
 | decompress | `pieces` | `Piece` | `Chunk` |
-| split into lines | `lines` | chunks | `Lines`, `Lost` |
+| split into lines | `pieces` | chunks | `Lines`, `Lost` |
 | parse | `formats` | `Lines`, or a stream | `Batch`, or records |
 | batch | `records` | records | `Batch` |
 
@@ -21,8 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from preprocessing.reading.archives import DecompressedStream
 from preprocessing.reading.files import file_size, open_bytes
 from preprocessing.reading.formats import csv, fasttext, jsonl, parquet
-from preprocessing.reading.lines import Lost, split_lines
-from preprocessing.reading.pieces import Piece, decompress
+from preprocessing.reading.pieces import Lost, Piece, decompress, split_lines
 from preprocessing.reading.records import Batch, in_batches
 
 _LINE_PARSERS = {

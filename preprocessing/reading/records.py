@@ -172,21 +172,14 @@ def text_problem(text: str) -> str | None:
 
 
 def as_text(value: Any) -> str | None:
-    """Return the value of a field as text; None for an object, which has no text.
-
-    A missing value becomes an empty text, a number its digits, a list its items joined by spaces.
-    """
+    """Return the value of a field as text: empty if it is missing, None for an object or a list."""
     if value is None or (isinstance(value, float) and value != value):
         return ""
     if isinstance(value, str):
         return value
-    if isinstance(value, list):
-        if any(isinstance(item, (list, dict)) for item in value):
-            return None
-        return " ".join(as_text(item) or "" for item in value)
     if isinstance(value, bool):
         return json.dumps(value)
-    return None if isinstance(value, dict) else str(value)
+    return None if isinstance(value, (dict, list)) else str(value)
 
 
 def make_review(

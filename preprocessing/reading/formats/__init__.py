@@ -21,11 +21,8 @@ from preprocessing.reading.records import (
 def make_record(position: int, values: Sequence[Any], labels: LabelReader) -> Record:
     """Return the record of a row of a format with columns.
 
-    Args:
-      position: of the row in the file.
-      values: the label, the title, the text and the further columns, as the file has them; None
-        for a value that it lacks.
-      labels: the reader of the labels.
+    `values` are the label, the title, the text and the further columns, as the file has them; None
+    for a value that it lacks.
     """
     label, title, text, *further = values
     meaning = labels.read(label)
@@ -36,5 +33,5 @@ def make_record(position: int, values: Sequence[Any], labels: LabelReader) -> Re
     title = title if isinstance(title, str) else as_text(title)
     text = text if isinstance(text, str) else as_text(text)
     if title is None or text is None:
-        return rejected(position, BROKEN_JSON, "an object or a nested list instead of a text")
+        return rejected(position, BROKEN_JSON, "an object or a list instead of a text")
     return make_review(position, meaning, title, text, further_values(further) if further else ())

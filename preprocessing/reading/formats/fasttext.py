@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.labels import LabelReader
-from preprocessing.reading.lines import Lines
+from preprocessing.reading.pieces import Lines
 from preprocessing.reading.records import (
     BAD_LABEL,
     INVALID_UTF8,
@@ -29,7 +29,7 @@ _PREFIX = b"__label__"
 _USUAL_LENGTH = len(b"__label__2 ")
 
 
-def first_labels(lines: bytes) -> list[bytes]:
+def labels(lines: bytes) -> list[bytes]:
     return _FIRST_LABELS.findall(lines)
 
 
@@ -40,9 +40,9 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     look-up, and no `Review` is made of it. This takes a third of the time of `_parse`, which parses
     all other lines.
     """
-    labels = LabelReader(layout)
+    reader = LabelReader(layout)
     optional = layout.labels == "optional"
-    read = {b"__label__%d " % number: labels.read(str(number)) for number in range(10)}
+    read = {b"__label__%d " % number: reader.read(str(number)) for number in range(10)}
     usual = {start: label for start, label in read.items() if label in (0, 1)}
 
     def parse(lines: Lines) -> Batch:
@@ -61,7 +61,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
                 label, start = 0, 0
             # If a text starts with a letter or digit, the text and its title are not blank.
             if label is None or not line[start : start + 1].isalnum() or line.endswith(b"\r"):
-                batch.add(_parse(position, line.removesuffix(b"\r"), None if optional else labels))
+                batch.add(_parse(position, line.removesuffix(b"\r"), None if optional else reader))
                 continue
             positions.append(position)
             texts.append(line[start:])

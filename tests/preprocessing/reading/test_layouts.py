@@ -10,7 +10,6 @@ import pytest
 
 from core.errors import InputError
 from preprocessing.reading import detect as detection
-from preprocessing.reading import samples
 from preprocessing.reading.columns import Columns
 from preprocessing.reading.files import find_sources
 from preprocessing.reading.layouts import decide_layouts
@@ -88,7 +87,7 @@ def test_formats_that_count_from_1_may_have_1_alone(tmp_path, kind):
         ([0, 1, 2], "{0: ?, 1: ?, 2: ?}"),
         ([1, 2, 2, 3], "{1: ?, 2: ?, 3: ?}"),
         ([0, 5], "{0: ?, 5: ?}"),
-        ([10, 0, 2, "x"], "{0: ?, 2: ?, 10: ?}"),
+        ([10, 0, 2], "{0: ?, 2: ?, 10: ?}"),
         (["gut", "Übel"], "{gut: ?, übel: ?}"),
     ],
 )
@@ -179,7 +178,7 @@ SORTED = {
 def small_samples(monkeypatch):
     """Reduce the inspected parts of files, so that small files are larger than these parts."""
     monkeypatch.setattr(detection, "_HEAD", 1 << 13)
-    monkeypatch.setattr(samples, "_BYTES", 1 << 12)
+    monkeypatch.setattr(detection, "_SAMPLE", 1 << 12)
 
 
 @pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl"])
@@ -230,7 +229,7 @@ def test_a_file_without_reviews_is_named_with_a_glob_that_leaves_it_out(tmp_path
     with pytest.raises(InputError) as error:
         scales(tmp_path)
     glob = "**/a.jsonl"
-    one_line(error, path, "leave it out", f"data.splits={{train: '{glob}'}}")
+    one_line(error, path, "name only the other files", f"data.splits={{train: '{glob}'}}")
     assert len(decide_layouts(find_sources(str(tmp_path), {"train": glob}), ReadOptions())) == 1
 
 

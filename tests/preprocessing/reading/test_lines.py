@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from preprocessing.reading import lines
-from preprocessing.reading.lines import Lost, split_lines
-from preprocessing.reading.pieces import Chunk
+from preprocessing.reading import pieces
+from preprocessing.reading.pieces import Chunk, Lost, split_lines
 
 PARTS = st.lists(st.sampled_from([b"a", b"bc", b"\r", b"\n", b"\r\n", b"\xff\0", b"defghi"]))
 
@@ -37,7 +36,7 @@ def test_lines_do_not_depend_on_how_they_are_read(parts, cuts, limit):
     with pytest.MonkeyPatch.context() as patch:
         # No chunk is longer than the longest line.
         most = max(limit, *map(len, chunks), 0)
-        patch.setattr(lines, "MAX_LINE_BYTES", most)
+        patch.setattr(pieces, "MAX_LINE_BYTES", most)
         assert found_lines(chunks) == [
             (number, line if len(line.removesuffix(b"\r")) <= most else None)
             for number, line in enumerate(expected, 1)

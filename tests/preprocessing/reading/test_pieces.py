@@ -12,8 +12,7 @@ from preprocessing.reading import pieces
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.formats import fasttext
 from preprocessing.reading.labels import LabelReader
-from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG
-from preprocessing.reading.pieces import cut_file
+from preprocessing.reading.pieces import MAX_LINE_BYTES, TOO_LONG, cut_file
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import LINE_TOO_LONG, ReadOptions, Rejected, Review, rejected
 from tests.preprocessing.reading.review_files import (

@@ -70,8 +70,6 @@ def test_csv_records(folder):
     assert set(found(write(folder, "none.csv", csv_text(without))).values()) == WANTED
     only = write(folder, "only.csv", csv_text([("Review",), ("great",), ("poor",)]))
     assert found(only) == {2: "great", 3: "poor"}
-    headerless = write(folder, "headerless.csv", csv_text([("", "t", "some"), ("2", "", "more")]))
-    assert found(headerless) == {1: "t: some", 2: "more"}
 
 
 def test_json_lines(folder):
