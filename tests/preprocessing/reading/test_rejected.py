@@ -1,15 +1,19 @@
 """Rejected lines: every problem of a line, its reason and its detail."""
 
+import contextlib
 import gzip
 import io
 import json
 import math
+import pickle
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from core.errors import InputError
 from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.formats import parquet as parquet_format
 from preprocessing.reading.pieces import MAX_LINE_BYTES
@@ -222,6 +226,30 @@ def test_rows_that_pyarrow_leaves_out_are_rejected(folder, monkeypatch):
     options = ReadOptions()
     monkeypatch.setattr(parquet_format, "_rows", lambda *_: iter([{"rating": [5], "text": ["a"]}]))
     assert reasons(read(path, options)) == ["Review", "corrupt_archive"]
+
+
+class _Touch:
+    """An object that creates a file when it is unpickled."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def __reduce__(self):
+        return Path.touch, (self._file,)
+
+
+def test_code_in_a_parquet_file_is_not_executed(folder):
+    """The vulnerability CVE-2023-47248 of pyarrow before 14.0.1."""
+    touched = folder / "touched"
+    kind = {"ARROW:extension:name": "arrow.py_extension_type"}
+    code = {"ARROW:extension:metadata": pickle.dumps(_Touch(touched))}
+    field = pa.field("text", pa.string(), metadata={**kind, **code})
+    table = pa.table([[1, 0], ["a", "b"]], schema=pa.schema([("label", pa.int64()), field]))
+    pq.write_table(table, folder / "code.parquet")
+    # A new pyarrow reads the column as text; an old one refuses it.
+    with contextlib.suppress(InputError):
+        assert reasons(read(str(folder / "code.parquet"))) == ["Review", "Review"]
+    assert not touched.exists()
 
 
 LINES = {
