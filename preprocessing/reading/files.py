@@ -143,20 +143,26 @@ def _remote_files(folder: str, pattern: str) -> Iterator[SourceFile]:
 
 
 def _local_files(folder: str, pattern: str) -> Iterator[SourceFile]:
-    """Yield the files that match; links to folders are followed.
+    """Yield the files that match; links to folders are followed, and each folder is listed once.
 
     Beam's listing omits files that cannot be read, and files behind a link to a folder.
     """
     waiting = [""] if os.path.isdir(folder) else []
+    listed = set()
     while waiting:
         inside = waiting.pop()
+        real = os.path.realpath(os.path.join(folder, inside))
+        if real in listed:
+            continue
+        listed.add(real)
         for entry in os.scandir(os.path.join(folder, inside)):
             relative = inside + entry.name
             if not _may_be_data(relative, pattern):
                 continue
             if entry.is_dir():
                 if globs.may_contain(relative, pattern):
-                    waiting.append(f"{relative}/")
+                    # All folders are listed before all links.
+                    waiting.insert(0 if entry.is_symlink() else len(waiting), f"{relative}/")
             elif globs.matches(relative, pattern):
                 status = entry.stat()
                 path = os.path.join(folder, relative)
