@@ -12,7 +12,7 @@ from pathlib import Path
 from cli.compile import compile_to
 from core.errors import UserError
 from pipeline.config import load_config
-from platforms.targets import check_engine
+from platforms.checks import check_engine
 
 OUTPUT = "pipeline.json"
 

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ConfigOption, SetOption, make_app, writing
+from cli.options import ConfigOption, SetOption, writing
 
-app = make_app()
+app = typer.Typer()
 
 
 @app.command(epilog="Example: amazon-reviews report --output report.html")

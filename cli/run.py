@@ -7,9 +7,9 @@ from pathlib import Path
 
 import typer
 
-from cli.options import ConfigOption, SetOption, make_app, settings_options
+from cli.options import ConfigOption, SetOption, settings_options
 
-app = make_app()
+app = typer.Typer()
 
 
 @app.command(epilog="Example: amazon-reviews run --config mine.yaml --set training.epochs=3")
@@ -28,25 +28,22 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     from cli.console import out
     from pipeline import nodes
     from pipeline.config import load_config, log_folder
+    from platforms.checks import check_target
     from platforms.local import places, unchanged
-    from platforms.targets import check_target
 
     settings = load_config(config, overrides or ())
     check_target(settings, "local")
-    places.check_places(settings)
+    places.make_folders(settings)
     lock = places.lock_root(settings.paths.root)
-    names = nodes.node_ids(settings)
     options = settings_options(config, overrides)
     last = unchanged.find_unchanged(settings)
     if last:
         text = f"  unchanged since the run {last.id}"
         out.print(Text.assemble((settings.name, "bold"), text), soft_wrap=True)
-        watched = monitor.show_unchanged(out, names, last.outcome or {})
+        watched = monitor.Watched(outcome=last.outcome)
         raise typer.Exit(summary.show(out, settings, watched, options=options))
-    folder = log_folder(settings)
-    places.make_folder("paths.root", folder)
-    log = Path(folder) / time.strftime("%Y%m%d-%H%M%S.log")
+    log = Path(log_folder(settings)) / time.strftime("%Y%m%d-%H%M%S.log")
     out.print(Text.assemble((settings.name, "bold"), f"  log: {log}"), soft_wrap=True)
     command = monitor.local_runner(config, overrides or ())
-    watched = monitor.run_watched(out, log, command, names, lock)
+    watched = monitor.run_watched(out, log, command, nodes.node_ids(settings), lock)
     raise typer.Exit(summary.show(out, settings, watched, log, options))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import ConfigOption, SetOption, make_app
+from cli.options import ConfigOption, SetOption
 
 if TYPE_CHECKING:
     from components.run_report.history import Run
 
-app = make_app()
+app = typer.Typer(name="runs")
 
 _COLUMNS = ("run", "started", "data", "model", "strategy", "seconds", "accuracy", "result")
 

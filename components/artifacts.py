@@ -29,17 +29,7 @@ class KeyFigures(types.Artifact):
     TYPE_NAME = "components.KeyFigures"
 
 
-class Classification(types.Artifact):
-    """ROC and confusion matrix as custom properties, which the page of a cluster shows."""
-
-    TYPE_NAME = "components.Classification"
-
-
-SYSTEM_TYPES = {
-    Report.TYPE_NAME: "system.HTML",
-    KeyFigures.TYPE_NAME: "system.Metrics",
-    Classification.TYPE_NAME: "system.ClassificationMetrics",
-}
+SYSTEM_TYPES = {Report.TYPE_NAME: "system.HTML", KeyFigures.TYPE_NAME: "system.Metrics"}
 """Artifact type -> the type of Kubeflow Pipelines and Vertex AI whose content their pages show."""
 
 

@@ -1,8 +1,7 @@
 """The baseline of a candidate: the model that the destination of the push serves.
 
 TFX's local engine selects it by the Resolver strategy `ServedBaseline`, which reuses the artifact
-of an earlier run. The component `PushedBaseline` is for orchestrators without our strategies; that
-of an endpoint is in `platforms.vertex.baseline`.
+of an earlier run. The component `PushedBaseline` is for orchestrators without our strategies.
 
 `@component` reads the annotations, which `from __future__ import annotations` would make strings.
 """
@@ -33,9 +32,10 @@ from components.pusher import (
     ServingFolder,
     copy_model,
     identity,
+    make_destination,
 )
-from core.errors import InputError, UserError
-from serving.versions import MODEL_FILE, is_complete
+from core.errors import InputError, cause
+from serving.versions import MODEL_FILE
 
 MODEL_KEY = "model"
 CANDIDATE_KEY = "candidate"
@@ -52,20 +52,8 @@ def served_model(destination: Destination, candidate: types.Artifact | None) -> 
     In an unchanged second run the candidate is the served version itself. Compared with itself it
     would pass any threshold. Then it is compared with the newest other version, unless that was
     rolled back.
-
-    Raises:
-      InputError: the candidate was deleted.
-      OSError: the folder cannot be read.
     """
-    own = None
-    if candidate:
-        model: str = path_utils.serving_model_path(candidate.uri)
-        if not is_complete(model):
-            raise InputError(
-                f"{candidate.uri}: the model was deleted, although ML Metadata lists it; run once "
-                "with --set cache=false to train it again"
-            )
-        own = identity(model)
+    own = identity(path_utils.serving_model_path(candidate.uri)) if candidate else None
     models = destination.pushed_models()
     models.sort(key=lambda model: model.state != SERVED)
     return next((m for m in models if m.content != own and m.state != ROLLED_BACK), None)
@@ -84,41 +72,31 @@ def _copy(served: str, artifact: types.Artifact) -> None:
     copy_model(served, path_utils.serving_model_dir(artifact.uri))
 
 
-def provide_baseline(
-    destination: Destination, model: types.Artifact, candidate: types.Artifact | None
-) -> None:
-    """Copy the baseline to an artifact, or record that there is none.
-
-    Raises:
-      InputError: the served model is damaged, or the candidate was deleted.
-    """
-    served = served_model(destination, candidate)
-    if served is None:
-        logging.info("No other model is served: the evaluation has no baseline")
-        write_no_model(model)
-        return
-    folder = destination.folder(served.name)
-    logging.info("Baseline: %s", folder)
-    _copy(folder, model)
-    model.set_string_custom_property(BASELINE_PROPERTY, f"version {served.name}")
-
-
 @component
 def PushedBaseline(
-    serving_dir: Parameter[str],
+    destination: Parameter[str],
     model: OutputArtifact[standard_artifacts.Model],
     candidate: InputArtifact[standard_artifacts.Model] = None,  # type: ignore[assignment]
 ) -> None:
-    """The newest model in `serving_dir` that is not the candidate itself -> `model`.
+    """The model that a destination serves, and that is not the candidate itself -> `model`.
 
     It must not be cached, because its output depends on the pushed models.
 
     Args:
-      serving_dir: the Pusher's base directory.
+      destination: the JSON of `make_destination`.
       model: a copy of the served model, or a record that there is none.
       candidate: the model that is compared with the baseline.
     """
-    provide_baseline(ServingFolder(serving_dir), model, candidate)
+    place = make_destination(destination)
+    served = served_model(place, candidate)
+    if served is None:
+        logging.info("No other model is served: the evaluation has no baseline")
+        write_no_model(model)
+        return
+    folder = place.folder(served.name)
+    logging.info("Baseline: %s", folder)
+    _copy(folder, model)
+    model.set_string_custom_property(BASELINE_PROPERTY, f"version {served.name}")
 
 
 class ServedBaseline(ResolverStrategy):
@@ -140,11 +118,8 @@ class ServedBaseline(ResolverStrategy):
         except Exception as error:
             # TFX only logs the exception of a strategy, and evaluates without a baseline.
             logging.exception("The baseline is unknown")
-            where = (
-                f"paths.serving: the model in {self._serving} cannot be copied to {self._copies}"
-            )
-            known = isinstance(error, UserError)
-            found = _new_model(_PROBLEM_PROPERTY, str(error) if known else f"{where}: {error}")
+            problem = f"paths.serving: the baseline in {self._serving} is unknown: {cause(error)}"
+            found = _new_model(_PROBLEM_PROPERTY, problem)
         # TFX requires every key of the input in the result.
         return {**{key: [] for key in input_dict}, MODEL_KEY: [found] if found else []}
 
@@ -194,7 +169,7 @@ def existing_model(
     TFX's own components require that a missing input is absent.
 
     Raises:
-      InputError: there is such a model, but it is unknown or its files are gone.
+      InputError: there is such a model, but it is unknown.
     """
     inputs = dict(input_dict)
     if not inputs.get(key):
@@ -204,8 +179,6 @@ def existing_model(
         raise InputError(problem)
     if fileio.exists(os.path.join(model.uri, _NO_MODEL)):
         del inputs[key]
-    elif not is_complete(path_utils.serving_model_path(model.uri)):
-        raise InputError(f"{key}: the model in {model.uri} is gone; restore this folder")
     return inputs
 
 

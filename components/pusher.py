@@ -1,27 +1,27 @@
-"""VersionPusher: copies a blessed model to a new version, which is newer than all others.
+"""VersionPusher: pushes a blessed model to a destination, and serves an earlier one again.
 
+A folder gets a copy of the model as a new version, which is newer than all others.
 A rollback pushes a copy of an earlier version. All servers load the newest version, so a rollback
 works for each of them as any push does.
-"""
 
-from __future__ import annotations
+`@component` reads the annotations, which `from __future__ import annotations` would make strings.
+"""
 
 import abc
 import hashlib
+import json
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 from absl import logging
-from tfx import types
-from tfx.components import Pusher
-from tfx.components.pusher import executor as tfx_executor
-from tfx.dsl.components.base import executor_spec
+from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
+from tfx.dsl.component.experimental.decorators import component
 from tfx.dsl.io import fileio
-from tfx.proto import pusher_pb2
-from tfx.types import BaseChannel, standard_component_specs
-from tfx.utils import io_utils, proto_utils
+from tfx.types import standard_artifacts
+from tfx.utils import import_utils, io_utils, path_utils
 
+from components.properties import BLESSED_PROPERTY, PUSHED, PUSHED_DESTINATION
 from core.errors import InputError
 from serving.versions import MODEL_FILE, next_version, versions
 
@@ -30,21 +30,17 @@ SERVED, ROLLED_BACK = "served", "rolled back"
 _ROLLBACK = "assets.extra/rollback.txt"
 """A file of each version that a rollback pushed. SavedModels have such a folder for files that
 TensorFlow does not read."""
-_FINGERPRINT = "fingerprint.pb"
-"""A file with hashes of graph and weights, which TensorFlow writes to every SavedModel."""
 
 
 def identity(model: str) -> str:
     """Return 16 hex digits, the same for each copy of a SavedModel, others for another model."""
-    paths = [os.path.join(model, _FINGERPRINT)]
-    if not fileio.exists(paths[0]):  # A TensorFlow older than 2.12 saved the model.
-        # The index contains the checksums of all weights.
-        index = os.path.join(model, "variables", "variables.index")
-        paths = [os.path.join(model, MODEL_FILE), *([index] if fileio.exists(index) else [])]
     digest = hashlib.sha256()
-    for path in paths:
-        with fileio.open(path, "rb") as file:
-            digest.update(file.read())
+    # The index contains the checksums of all weights.
+    for name in (MODEL_FILE, "variables/variables.index"):
+        path = os.path.join(model, name)
+        if fileio.exists(path):
+            with fileio.open(path, "rb") as file:
+                digest.update(file.read())
     return digest.hexdigest()[:16]
 
 
@@ -90,6 +86,19 @@ class Destination(abc.ABC):
     """The name of the destination in messages."""
 
     @abc.abstractmethod
+    def push(self, model: str, uri: str) -> tuple[str, str]:
+        """Push a SavedModel, and copy it to the folder `uri` of the artifact.
+
+        A retry of a push whose end was not recorded pushes no second copy.
+
+        Returns:
+          What serves the model, such as its folder, and the name of its version.
+
+        Raises:
+          InputError: the model was rolled back.
+        """
+
+    @abc.abstractmethod
     def pushed_models(self) -> list[PushedModel]:
         """Return the pushed models, the newest first."""
 
@@ -102,11 +111,9 @@ class Destination(abc.ABC):
         return next((model for model in self.pushed_models() if model.state == SERVED), None)
 
     def roll_back(self, name: str | None = None) -> PushedModel:
-        """Serve an earlier model again; return it.
+        """Serve an earlier model again, by default the one before the served one; return it.
 
-        Args:
-          name: the model; None: the one that was pushed before the served one. Models that were
-            rolled back are chosen last.
+        Models that were rolled back are chosen last.
 
         Raises:
           InputError: there is no such model, or it is served.
@@ -146,18 +153,13 @@ class ServingFolder(Destination):
     def __init__(self, serving: str):
         self.place = serving
 
-    def push(self, model: str) -> str:
-        """Copy a model to a new version, unless it is the newest one; return the version's folder.
-
-        Raises:
-          InputError: the model was rolled back.
-        """
-        newest, content = next(versions(self.place), None), identity(model)
-        # A retry of a push whose end was not recorded pushes no second copy.
-        if newest and identity(newest) == content:
-            return newest
-        self.check_not_rolled_back(content)
-        return self._copy(model)
+    def push(self, model: str, uri: str) -> tuple[str, str]:
+        version, content = next(versions(self.place), None), identity(model)
+        if version is None or identity(version) != content:
+            self.check_not_rolled_back(content)
+            version = self._copy(model)
+        io_utils.copy_dir(model, uri)
+        return version, os.path.basename(version)
 
     def pushed_models(self) -> list[PushedModel]:
         models: dict[str, PushedModel] = {}
@@ -198,87 +200,34 @@ class ServingFolder(Destination):
             return version
 
 
-class BlessedExecutor(tfx_executor.Executor, abc.ABC):
-    """Pushes the model by `push` if it has both blessings."""
-
-    def Do(
-        self,
-        input_dict: dict[str, list[types.Artifact]],
-        output_dict: dict[str, list[types.Artifact]],
-        exec_properties: dict[str, Any],
-    ) -> None:
-        self._log_startup(input_dict, output_dict, exec_properties)
-        [pushed] = output_dict[standard_component_specs.PUSHED_MODEL_KEY]
-        if not self.CheckBlessing(input_dict):
-            self._MarkNotPushed(pushed)
-            return
-        destination, version = self.push(input_dict, pushed.uri, exec_properties)
-        self._MarkPushed(pushed, pushed_destination=destination, pushed_version=version)
-        logging.info("Pushed to %s: version %s", destination, version)
-
-    @abc.abstractmethod
-    def push(
-        self,
-        input_dict: dict[str, list[types.Artifact]],
-        uri: str,
-        exec_properties: dict[str, Any],
-    ) -> tuple[str, str]:
-        """Push the model; return the destination and the version.
-
-        Args:
-          input_dict, exec_properties: those of `Do`.
-          uri: the folder of the `PushedModel`.
-
-        Raises:
-          InputError: the model was rolled back.
-        """
-
-    def CheckBlessing(self, input_dict: dict[str, list[types.Artifact]]) -> bool:
-        # TFX ignores a missing blessing.
-        keys = (
-            standard_component_specs.MODEL_BLESSING_KEY,
-            standard_component_specs.INFRA_BLESSING_KEY,
-        )
-        return all(input_dict.get(key) for key in keys) and bool(super().CheckBlessing(input_dict))
+def make_destination(given: str) -> Destination:
+    """Return the destination with the JSON `[dotted name of the class, arguments]`."""
+    kind, arguments = json.loads(given)
+    destination: Destination = import_utils.import_class_by_path(kind)(**arguments)
+    return destination
 
 
-class Executor(BlessedExecutor):
-    """Copies the model to a new version, unless it is the newest version already."""
-
-    def push(
-        self,
-        input_dict: dict[str, list[types.Artifact]],
-        uri: str,
-        exec_properties: dict[str, Any],
-    ) -> tuple[str, str]:
-        stored = exec_properties[standard_component_specs.PUSH_DESTINATION_KEY]
-        destination = proto_utils.json_to_proto(stored, pusher_pb2.PushDestination())
-        model = self.GetModelPath(input_dict)
-        version = ServingFolder(destination.filesystem.base_directory).push(model)
-        io_utils.copy_dir(model, uri)
-        return version, os.path.basename(version)
-
-
-class VersionPusher(Pusher):
-    """Copies a model that has both blessings to a new version in the folder `serving_dir`.
+@component
+def VersionPusher(
+    model: InputArtifact[standard_artifacts.Model],
+    model_blessing: InputArtifact[standard_artifacts.ModelBlessing],
+    infra_blessing: InputArtifact[standard_artifacts.InfraBlessing],
+    pushed_model: OutputArtifact[standard_artifacts.PushedModel],
+    destination: Parameter[str],
+) -> None:
+    """Pushes a model that has both blessings to the destination with the JSON `destination`.
 
     TFX's own Pusher names a version by the clock alone. After a change of the clock, an older model
     would stay the newest version, and in the same second the Pusher would copy nothing.
     """
-
-    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
-
-    def __init__(
-        self,
-        model: BaseChannel,
-        model_blessing: BaseChannel,
-        infra_blessing: BaseChannel,
-        serving_dir: str,
-    ):
-        folder = pusher_pb2.PushDestination.Filesystem(base_directory=serving_dir)
-        super().__init__(
-            model=model,
-            model_blessing=model_blessing,
-            infra_blessing=infra_blessing,
-            push_destination=pusher_pb2.PushDestination(filesystem=folder),
-        )
+    blessings = (model_blessing, infra_blessing)
+    if not all(blessing.get_int_custom_property(BLESSED_PROPERTY) for blessing in blessings):
+        logging.info("The model lacks a blessing, and is not pushed")
+        return
+    source = path_utils.serving_model_path(model.uri)
+    place, version = make_destination(destination).push(source, pushed_model.uri)
+    # The properties that TFX's own Pusher sets.
+    pushed_model.set_int_custom_property(PUSHED, 1)
+    pushed_model.set_string_custom_property(PUSHED_DESTINATION, place)
+    pushed_model.set_string_custom_property("pushed_version", version)
+    logging.info("Pushed to %s: version %s", place, version)

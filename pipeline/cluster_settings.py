@@ -125,7 +125,7 @@ class Kubeflow(Section):
     training_job: JobKindName = "auto"
     """Kind of the object that runs a training on several machines: `tfjob` (training operator v1),
     `trainjob` (Trainer v2, with the runtime of `kubeflow/training.yaml`), `jobset` (JobSet alone),
-    or `auto`, the first of them that the cluster has."""
+    or `auto`, a TFJob if the cluster has the training operator, else a JobSet."""
     queue: DnsLabel | None = None
     """LocalQueue of Kueue that admits the training; None: no queue."""
     training_pod: dict[str, Any] = {}

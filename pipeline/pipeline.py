@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from typing import Any
 
 # Not tfx.v1: it takes ten seconds to import Google's cloud clients, which a local run never uses.
@@ -16,6 +18,7 @@ from tfx.types import BaseChannel
 from components.data_gate import DataGate
 from components.evaluator.component import Evaluator
 from components.properties import RUN_PARAMETERS
+from components.pusher import VersionPusher
 from components.review_example_gen.component import ReviewExampleGen
 from components.review_example_gen.inputs import Options
 from components.run_report.component import RunReport
@@ -26,6 +29,7 @@ from components.statistics_gen import SampledStatisticsGen
 from components.transform import ReviewTransform
 from pipeline.code_version import add_code, fingerprint, git
 from pipeline.config import PipelineConfig, changed_settings, recorded_settings
+from pipeline.destinations import destination_of
 from pipeline.inputs import input_files, read_options
 from pipeline.nodes import BASELINE, PUSHER, TUNER, WARM_START, node_ids
 from pipeline.platform import Platform
@@ -81,12 +85,18 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         evaluation=evaluator.outputs["evaluation"],
         **config.serving_check.parameters(),
     )
-    blessings = evaluator.outputs["blessing"], serving_check.outputs["blessing"]
-    pusher = platform.pusher(trainer.outputs["model"], *blessings) if PUSHER in ids else None
+    pusher = None
+    if PUSHER in ids:
+        pusher = VersionPusher(
+            model=trainer.outputs["model"],
+            model_blessing=evaluator.outputs["blessing"],
+            infra_blessing=serving_check.outputs["blessing"],
+            destination=destination_of(config),
+        ).with_id(PUSHER)
     report = RunReport(
         name=config.name,
         settings=recorded_settings(config),
-        changed=changed_settings(recorded_settings(config)),
+        changed=json.dumps(changed_settings(recorded_settings(config))),
         rejected=example_gen.outputs["rejected"],
         statistics=statistics_gen.outputs["statistics"],
         anomalies=validator.outputs["anomalies"],
@@ -99,7 +109,8 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         trials=tuner.outputs["tuner_results"] if tuner else None,
         pushed_model=pusher.outputs["pushed_model"] if pusher else None,
         metadata=platform.history,
-        parameters=_run_parameters(config, platform),
+        created=repr(time.time()) if platform.history else None,
+        **_run_parameters(config, platform),
     )
     of_data = [example_gen, schema_gen, statistics_gen, validator, gate, transform]
     of_training = [warm_start, tuner, trainer, baseline, evaluator]

@@ -11,10 +11,8 @@ from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel
 
-from components.pusher import VersionPusher
 from components.trainer import Trainer
 from pipeline.config import PipelineConfig
-from pipeline.nodes import PUSHER
 
 
 class Platform(abc.ABC):
@@ -57,13 +55,6 @@ class Platform(abc.ABC):
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
         """Return the Trainer with the id `Trainer`; `arguments` are those of our Trainer."""
         return Trainer(custom_config=custom_config, **arguments)
-
-    def pusher(
-        self, model: BaseChannel, model_blessing: BaseChannel, infra_blessing: BaseChannel
-    ) -> BaseComponent:
-        """Return the Pusher with the id `Pusher`; it pushes a model that has both blessings."""
-        serving = self._config.paths.serving
-        return VersionPusher(model, model_blessing, infra_blessing, serving).with_id(PUSHER)
 
     @abc.abstractmethod
     def place(self, component: BaseNode) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, Literal
 
+import click
+
+import sample_data
 from core.errors import ConfigError
 from core.settings import hint
 from pipeline.config import PipelineConfig
+from pipeline.destinations import DESTINATIONS
+from platforms.flink import checks as flink
 from preprocessing.reading.globs import is_data
 
 Target = Literal["local", "vertex", "kubeflow"]
@@ -17,13 +23,6 @@ Target = Literal["local", "vertex", "kubeflow"]
 ClusterTarget = Literal["vertex", "kubeflow"]
 """The platforms that run a compiled pipeline."""
 
-PORT_FORWARD = "kubectl port-forward -n kubeflow svc/ml-pipeline-ui 8080:80"
-"""The command that makes Kubeflow Pipelines reachable from this machine. The UI forwards requests
-to the API, and also serves the web page of a run."""
-_SERVING_IMAGE = (
-    "an image of TensorFlow Serving that is not older than the TensorFlow of the training, see "
-    "docs/how-to/vertex.md"
-)
 _IMAGE = {"cluster.image": "HOST/PROJECT/amazon-reviews:TAG"}
 _REQUIRED = {
     "local": {},
@@ -38,28 +37,39 @@ _REQUIRED = {
 """Target -> settings that it requires, and what to set."""
 
 
-def check_platform(config: PipelineConfig, target: Target) -> None:
-    """Check the settings against what a platform supports, without Beam's Flink runner.
+def check_target(config: PipelineConfig, target: Target) -> None:
+    """Check the settings against what a platform supports.
 
     Raises:
       ConfigError: a setting is missing or impossible there. The message names its key.
     """
     for problem in _problems(config, target):
         raise ConfigError(problem)
+    if target == "local":
+        sample = {"data.input_base": os.path.dirname(sample_data.__file__)}
+        flink.check_paths(config, {**sample, **places(config)}.items())
+        flink.check_local(config)
+    else:
+        flink.check_compiled(config, places(config).items())
 
 
-def check_endpoint(config: PipelineConfig) -> None:
-    """Raise ConfigError if `kubeflow.endpoint` is missing or not a URL."""
-    endpoint = config.kubeflow.endpoint
-    if not endpoint:
-        raise ConfigError(
-            "kubeflow.endpoint: not set; set the URL of the Kubeflow Pipelines API, "
-            f"http://127.0.0.1:8080 after `{PORT_FORWARD}`"
-        )
-    if not endpoint.startswith(("http://", "https://")):
-        raise ConfigError(
-            f"kubeflow.endpoint: must be a URL with http:// or https://, not {endpoint!r}"
-        )
+def check_engine(own: str) -> bool:
+    """Check that the TFX command line reads the pipeline for the engine of a runner file.
+
+    TFX replaces `run` only in the runner of its own engine. The runner of another engine would
+    start the pipeline.
+
+    Returns:
+      Whether this process is the TFX command line.
+
+    Raises:
+      ConfigError: `--engine` is another one.
+    """
+    context = click.get_current_context(silent=True)
+    engine = context.params.get("engine") if context else None
+    if engine not in (None, own):
+        raise ConfigError(f"--engine {engine}: this file is for --engine {own}")
+    return engine is not None
 
 
 def cluster_name(config: PipelineConfig) -> str:
@@ -78,21 +88,21 @@ def places(config: PipelineConfig) -> dict[str, str]:
     return {key: path for key, path in paths.items() if path}
 
 
-def missing(key: str, target: str, right: str) -> str:
-    """Return the problem of a key that `target` requires; `right` describes a correct value."""
-    return f"{key}: not set, and {target} requires it; set {right}"
-
-
 def _problems(config: PipelineConfig, target: Target) -> Iterator[str]:
     data, push = config.data, config.push.destination
     if data.splits and not data.input_base:
-        yield missing("data.input_base", "data.splits", "the folder that contains the files")
+        yield (
+            "data.input_base: not set, and data.splits requires it; set the folder that contains "
+            "the files"
+        )
     yield from _inside_input(config)
-    for key, right in _REQUIRED[target].items():
+    destination = DESTINATIONS[push]
+    if target not in destination.targets:
+        on = " or ".join(destination.targets)
+        yield f"push.destination: {push} requires --target {on}; set filesystem, or none"
+    for key, right in {**_REQUIRED[target], **destination.required}.items():
         if not attrgetter(key)(config):
-            yield missing(key, target, right)
-    if push == "vertex" and target != "vertex":
-        yield "push.destination: vertex requires --target vertex; set filesystem, or none"
+            yield f"{key}: not set, and {target} requires it; set {right}"
     if target != "local":
         if not re.fullmatch("[a-z0-9][a-z0-9-]{0,127}", cluster_name(config)):
             yield (
@@ -189,13 +199,4 @@ def _vertex(config: PipelineConfig) -> Iterator[str]:
             yield (
                 f"cluster.resources.{name}.gpu_type: {gpu_type} is not an accelerator of Vertex "
                 "AI; set one, such as NVIDIA_TESLA_T4"
-            )
-    if config.push.destination == "vertex":
-        image = config.vertex.serving_image or ""
-        if not image:
-            yield missing("vertex.serving_image", "push.destination: vertex", _SERVING_IMAGE)
-        if re.search(r"/prediction/tf2?-", image):
-            yield (
-                f"vertex.serving_image: {image} is a prebuilt prediction container, and the newest "
-                f"one has TensorFlow 2.15, which cannot load the model. Set {_SERVING_IMAGE}"
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from pipeline.config import PipelineConfig
 from pipeline.nodes import REPORT
 from pipeline.pipeline import create_pipeline, tracking_of
 from platforms.checks import ClusterTarget
-from platforms.targets import make_platform
+from platforms.compiled import Kubeflow, Vertex
 
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
 _NEVER_CACHED = {
@@ -39,7 +38,8 @@ def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path
     The caller has checked the settings against the target.
     """
     runner = Runner(config, target, output)
-    runner.run(create_pipeline(config, make_platform(config, target)))
+    platform = Vertex(config) if target == "vertex" else Kubeflow(config)
+    runner.run(create_pipeline(config, platform))
 
 
 class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
@@ -91,10 +91,7 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         else:
             text = json.dumps(job, indent=2, sort_keys=True) + "\n"
         path.parent.mkdir(parents=True, exist_ok=True)
-        # The file is replaced atomically, so an interruption leaves no incomplete file.
-        scratch = path.with_name(f".{path.name}.{os.getpid()}")
-        scratch.write_text(text, encoding="utf-8")
-        scratch.replace(path)
+        path.write_text(text, encoding="utf-8")
 
 
 def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:

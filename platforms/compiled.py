@@ -1,20 +1,28 @@
-"""The common part of the platforms Vertex AI Pipelines and Kubeflow Pipelines."""
+"""The DAG on Kubeflow Pipelines and on Vertex AI Pipelines."""
 
 from __future__ import annotations
 
+import abc
 from typing import Any
 
 from kfp.pipeline_spec import pipeline_spec_pb2
 from kubernetes.utils import parse_quantity
+from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel
 
 from components.baseline import PushedBaseline
+from components.review_example_gen.inputs import SAMPLE
+from pipeline.cluster_settings import Resources
+from pipeline.destinations import destination_of
+from pipeline.inputs import input_files
 from pipeline.nodes import TRAINER
 from pipeline.platform import Platform
 from platforms.beam import set_beam_args
 from platforms.checks import cluster_name
+from platforms.training_jobs.executor import TrainingJobTrainer
+from platforms.training_jobs.job import CustomJobSettings, KubernetesJobSettings
 from trainer_module.cluster import resources
 
 
@@ -34,28 +42,95 @@ class Compiled(Platform):
     def served_model(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
         # Not a Resolver: Kubeflow Pipelines refuses a pipeline that has one, and Vertex AI
         # implements only the strategies of TFX, which do not know what is served.
-        serving = self._config.paths.serving
-        return PushedBaseline(serving_dir=serving, candidate=candidate).with_id(node_id)
+        destination = destination_of(self._config)
+        return PushedBaseline(destination=destination, candidate=candidate).with_id(node_id)
 
     def parameter(self, name: str, value: Any) -> RuntimeParameter:
         return RuntimeParameter(name=name, ptype=type(value), default=value)
 
-    def place(self, component: BaseNode) -> None:
-        set_beam_args(self._config, component)
-        resources = self._config.cluster.resources.get(component.id)
-        # A Trainer that starts a training job only follows it: the replicas get the resources.
-        if resources is None or (component.id == TRAINER and self._has_peers):
-            return
-        spec = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec.ResourceSpec(
-            cpu_limit=resources.cpu or 0.0,
-            # The unit of the pipeline spec is 10^9 bytes.
-            memory_limit=float(parse_quantity(resources.memory or 0)) / 1e9,
-        )
-        if resources.gpus:
-            spec.accelerator.count = resources.gpus
-            spec.accelerator.type = resources.gpu_type or self.default_gpu
-        component.with_platform_config(spec)
+    def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
+        if not resources.has_peers(self._config.training):
+            return super().trainer(custom_config, **arguments)
+        return self._job_trainer(custom_config=custom_config, **arguments).with_id(TRAINER)
+
+    @abc.abstractmethod
+    def _job_trainer(self, **arguments: Any) -> BaseComponent:
+        """Return a Trainer that starts a training job of several processes."""
 
     @property
-    def _has_peers(self) -> bool:
-        return resources.has_peers(self._config.training)
+    def _of_trainer(self) -> Resources:
+        return self._config.cluster.resources.get(TRAINER, Resources())
+
+    def place(self, component: BaseNode) -> None:
+        set_beam_args(self._config, component)
+        own = self._config.cluster.resources.get(component.id)
+        # A Trainer that starts a training job only follows it: the replicas get the resources.
+        is_job = component.id == TRAINER and resources.has_peers(self._config.training)
+        if own is None or is_job:
+            return
+        spec = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec.ResourceSpec(
+            cpu_limit=own.cpu or 0.0,
+            # The unit of the pipeline spec is 10^9 bytes.
+            memory_limit=float(parse_quantity(own.memory or 0)) / 1e9,
+        )
+        if own.gpus:
+            spec.accelerator.count = own.gpus
+            spec.accelerator.type = own.gpu_type or self.default_gpu
+        component.with_platform_config(spec)
+
+
+class Kubeflow(Compiled):
+    """Kubeflow Pipelines."""
+
+    default_gpu = "nvidia.com/gpu"
+
+    @property
+    def input_base(self) -> RuntimeParameter:
+        # The path of the sample on this machine differs from the one in the image.
+        return self.parameter("input_base", self._config.data.input_base or SAMPLE)
+
+    def _job_trainer(self, **arguments: Any) -> BaseComponent:
+        kubeflow, own = self._config.kubeflow, self._of_trainer
+        volume = kubeflow.volume
+        settings = KubernetesJobSettings(
+            kind=kubeflow.training_job,
+            queue=kubeflow.queue,
+            image=self._config.cluster.image or "",
+            namespace=kubeflow.namespace,
+            service_account=kubeflow.service_account,
+            cpu=own.cpu,
+            memory=own.memory,
+            gpus=own.gpus,
+            gpu_type=own.gpu_type,
+            pod=kubeflow.training_pod,
+            volume_claim=volume.claim if volume else None,
+            volume_mount=volume.mount if volume else None,
+            timeout_seconds=self._config.cluster.training_timeout_hours * 3600,
+        )
+        return TrainingJobTrainer(settings, **arguments)
+
+
+class Vertex(Compiled):
+    """Vertex AI Pipelines."""
+
+    default_gpu = "NVIDIA_TESLA_T4"
+
+    @property
+    def input_base(self) -> RuntimeParameter:
+        return self.parameter("input_base", input_files(self._config)[0])
+
+    def _job_trainer(self, **arguments: Any) -> BaseComponent:
+        vertex, own = self._config.vertex, self._of_trainer
+        settings = CustomJobSettings(
+            project=vertex.project or "",
+            region=vertex.region or "",
+            display_name=f"{self.name}-training",
+            image=self._config.cluster.image or "",
+            machine_type=vertex.machine_type,
+            gpus=own.gpus,
+            gpu_type=own.gpu_type or self.default_gpu,
+            service_account=vertex.service_account,
+            network=vertex.network,
+            timeout_seconds=self._config.cluster.training_timeout_hours * 3600,
+        )
+        return TrainingJobTrainer(settings, **arguments)

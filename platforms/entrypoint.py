@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from components.properties import TRACKING
 from core import exit_codes
-from core.errors import ConfigError, cause
+from core.errors import cause
 
 _PROPERTIES = ".properties.json"
 """Follows the URI of an artifact, so the file is in no folder that a component reads."""
@@ -63,14 +63,7 @@ def _execute(
         from components.run_report.tracking import check_client
 
         check_client()
-    inputs_spec = json.loads(step.json_serialized_inputs_spec_args)
-    for name, value in executor_input.get("inputs", {}).get("parameterValues", {}).items():
-        declared = inputs_spec.get("parameters", {}).get(name, {})
-        # All numbers of Kubeflow are floats. TFX would round them down.
-        is_integer = declared.get("parameterType") == "NUMBER_INTEGER"
-        if is_integer and isinstance(value, float) and not value.is_integer():
-            raise ConfigError(f"parameter {name}: {value} is not an integer")
-    correct_inputs(executor_input, inputs_spec)
+    correct_inputs(executor_input, json.loads(step.json_serialized_inputs_spec_args))
     step.json_serialized_invocation_args = json.dumps(executor_input)
     kubeflow_v2_run_executor.main((step, beam_args))
     write_properties(executor_input)
@@ -100,10 +93,6 @@ def correct_inputs(executor_input: dict[str, Any], inputs_spec: Mapping[str, Any
     of Examples, or whether a model is blessed. Without them TFX's components do nothing, and report
     no error. So a step writes the properties of its outputs, and reads those of its inputs. A
     property that the launcher passes takes precedence.
-
-    Args:
-      executor_input: JSON of a `pipeline_spec.ExecutorInput`.
-      inputs_spec: JSON of the `pipeline_spec.ComponentInputsSpec`; with schema 2.1 only.
     """
     declared = inputs_spec.get("artifacts", {})
     for key, given in executor_input.get("inputs", {}).get("artifacts", {}).items():
@@ -186,11 +175,9 @@ def delete_folder_markers(uris: Sequence[str]) -> None:
 def _cause(error: Exception) -> tuple[str, int]:
     """Return the cause of a failed step in one line, and the exit code."""
     if isinstance(error, ValidationError):
-        problem = error.errors()[0]
-        path = ".".join(map(str, problem["loc"]))
         line = (
-            "the code of the image is not that with which the pipeline was compiled "
-            f"({path}: {problem['msg']}); build the image and compile again"
+            "the code of the image is not that with which the pipeline was compiled; build the "
+            f"image and compile again ({' '.join(str(error).split())})"
         )
         return line, exit_codes.BAD_INPUT
     return cause(error), getattr(error, "exit_code", exit_codes.FAILED)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import abc
+import textwrap
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from core import exit_codes
 from core.errors import ServerError, UserError
@@ -21,19 +21,11 @@ SUCCESS_STATES = ("SUCCEEDED", "SKIPPED")
 ENDS = (*SUCCESS_STATES, "FAILED", "CANCELED", "CANCELLED")
 
 
-class SubmitError(ServerError):
-    """A request that the cluster refused; the message is one line."""
-
-    def __init__(self, message: str):
-        super().__init__(one_line(message))
-
-
-class NoResponse(SubmitError):
+class NoResponse(ServerError):
     """A request without a response; a retry may succeed."""
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """A task of a run; `state` is the API's state without its prefix, such as `FAILED`."""
 
     name: str
@@ -41,17 +33,22 @@ class Task:
     error: str = ""
 
 
-@dataclass(frozen=True)
-class Status:
-    """The state of a run at one moment; `tasks` may include tasks that the engine added."""
+class Status(NamedTuple):
+    """The state of a run at one moment.
+
+    Attributes:
+      tasks: the tasks of the pipeline, and perhaps others that the engine added.
+      error: the error of the whole run.
+      logged: errors in the logs of failed tasks.
+    """
 
     state: str
-    tasks: tuple[Task, ...] = ()
+    tasks: Sequence[Task] = ()
     error: str = ""
+    logged: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Run(abc.ABC):
+class Run(NamedTuple):
     """A submitted run.
 
     Attributes:
@@ -59,25 +56,15 @@ class Run(abc.ABC):
       tasks: the ids of the pipeline's nodes.
       link: its web page.
       logs: the command or page with the logs of its failed tasks.
+      status: requests the status from the cluster. It raises NoResponse if a retry may succeed, and
+        another UserError if not.
     """
 
     name: str
     tasks: Sequence[str]
     link: str
     logs: str
-
-    @abc.abstractmethod
-    def status(self) -> Status:
-        """Request the status from the cluster.
-
-        Raises:
-          NoResponse: the request failed, and a retry may succeed.
-          UserError: the request failed, and a retry does not help.
-        """
-
-    def last_errors(self) -> list[str]:
-        """Request a line for each failed task, if the status has no errors; else return none."""
-        return []
+    status: Callable[[], Status]
 
 
 def follow(run: Run, report: Report) -> int:
@@ -86,9 +73,9 @@ def follow(run: Run, report: Report) -> int:
     Returns:
       An exit code, see `platforms.submission.submit`.
     """
+    continues = f"the run continues, see or stop it at {run.link}"
     seen: dict[str, str] = {}
     started = responded = time.monotonic()
-    continues = f"the run continues, see or stop it at {run.link}"
     retrying = False
     try:
         while True:
@@ -130,11 +117,10 @@ def _report_failure(run: Run, status: Status, tasks: list[Task], report: Report)
     if status.state == "FAILED":
         failed = [task for task in tasks if task.state == "FAILED"]
         for each in failed or [Task(run.name, status.state, status.error)]:
-            report(
-                f"{each.name} failed: {one_line(each.error) or 'no error message from the cluster'}"
-            )
-        for line in run.last_errors():
-            report(one_line(line))
+            error = textwrap.shorten(each.error, 500, placeholder="…")
+            report(f"{each.name} failed: {error or 'no error message from the cluster'}")
+        for line in status.logged:
+            report(textwrap.shorten(line, 500, placeholder="…"))
     else:  # The tasks that a cancellation ends are FAILED too.
         report(f"{run.name} was cancelled")
     report(f"logs: {run.logs}")
@@ -146,28 +132,18 @@ def _own_tasks(status: Status, names: Sequence[str]) -> list[Task]:
     Kubeflow also lists the driver of each task, its pod and the graph; Vertex AI lists the graph.
     Only a failed driver is of interest, because its task never started.
     """
-
-    def normalized(name: str) -> str:
-        return name.lower().replace("_", "-")
-
-    names_by_key = {normalized(name): name for name in names}
+    names_by_key = {name.lower(): name for name in names}
     names_by_key |= {f"{key}-driver": f"{name} (its driver)" for key, name in names_by_key.items()}
     own = {}
     for task in status.tasks:
-        name = names_by_key.get(normalized(task.name), "")
+        name = names_by_key.get(task.name.lower(), "")
         if name in names or (name and task.state == "FAILED"):
             own[name] = Task(name, task.state, task.error)
     return list(own.values())
 
 
-def possibly_submitted(error: NoResponse, name: str, link: str) -> SubmitError:
+def possibly_submitted(error: NoResponse, name: str, link: str) -> ServerError:
     """Return the error of a submission without a response, which the cluster may have accepted."""
-    return SubmitError(
+    return ServerError(
         f"{error}; it is unknown whether {name} was submitted, check {link} before a retry"
     )
-
-
-def one_line(text: str) -> str:
-    """Return `text` without line breaks, shortened to 500 characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= 500 else line[:499] + "…"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from components.pusher import Destination, PushedModel, ServingFolder
+from components.pusher import Destination, PushedModel, make_destination
 from components.run_report import tracking
-from components.run_report.history import UNFINISHED, Run
+from components.run_report.history import Run
 from core.errors import ConfigError, InputError, ServerError
 from pipeline.config import PipelineConfig
+from pipeline.destinations import destination_of
 from pipeline.pipeline import tracking_of
-from platforms.checks import cluster_name
-from platforms.local.runs import all_runs, result, setting
+from platforms.local.runs import all_runs
 
 
 def list_models(config: PipelineConfig) -> list[tuple[PushedModel, Run | None]]:
@@ -54,32 +54,17 @@ def send_unsent(config: PipelineConfig) -> Iterator[str]:
     """Send the runs that MLflow did not receive; yield a line for each.
 
     Afterwards the alias is that of the served model.
-
-    Raises:
-      ConfigError: no tracking server is set.
-      ServerError: MLflow does not respond, or refuses a request.
     """
     sent_to = tracking_of(config, "local")
     if sent_to is None:
         raise ConfigError("tracking.mlflow: not set; set the URI of a tracking server")
-    # A run in progress is one of them.
-    killed = [
-        run
-        for run in all_runs(config)
-        if result(run) == UNFINISHED and setting(run, "tracking.mlflow") == sent_to.uri
-    ]
     served = _destination(config).served()
     with tracking.connected(sent_to.uri) as client:
-        for run_id in tracking.send_unsent(client, sent_to.unsent, killed):
+        for run_id in tracking.send_unsent(client, sent_to.unsent):
             yield f"sent {run_id} to {sent_to.uri}"
         if served:
             tracking.move_champion(client, config.name, served.content)
 
 
 def _destination(config: PipelineConfig) -> Destination:
-    if config.push.destination == "vertex":
-        # Google's clients take seconds to import.
-        from platforms.vertex.pusher import Endpoint
-
-        return Endpoint(config.vertex, cluster_name(config))
-    return ServingFolder(config.paths.serving)
+    return make_destination(destination_of(config))

@@ -14,9 +14,8 @@ from core import exit_codes
 from core.errors import ConfigError
 from core.settings import with_parameters
 from pipeline.config import PipelineConfig
-from platforms.checks import ClusterTarget, check_endpoint, cluster_name
+from platforms.checks import ClusterTarget, check_target, cluster_name
 from platforms.follow import Report, follow
-from platforms.targets import check_target
 
 
 def check_submission(config: PipelineConfig, target: ClusterTarget) -> None:
@@ -26,10 +25,7 @@ def check_submission(config: PipelineConfig, target: ClusterTarget) -> None:
       ConfigError: a setting is missing or wrong, or there are no valid credentials.
     """
     check_target(config, target)
-    if target == "vertex":
-        _client(target).check_credentials(config)
-    else:
-        check_endpoint(config)
+    _client(target).check(config)
 
 
 def submit(
@@ -51,7 +47,7 @@ def submit(
 
     Raises:
       ConfigError, InputError: a parameter is wrong, or the cluster denies access.
-      SubmitError: the cluster refused the run or did not respond.
+      ServerError: the cluster refused the run or did not respond.
     """
     values = check_parameters(config, target, parameters)
     # The name is the id of a run on Vertex AI, which has at most 128 characters.
@@ -68,12 +64,9 @@ def submit(
 def check_parameters(
     config: PipelineConfig, target: ClusterTarget, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Check the parameters of a run like the settings that they override.
+    """Check the parameters of a run like the settings that they override; return typed values.
 
     The pipeline was compiled with `config`; a number may be text.
-
-    Returns:
-      The parameters in the types of the settings.
 
     Raises:
       ConfigError, InputError: there is no such parameter, a value is not allowed, the target does
@@ -100,5 +93,5 @@ def check_parameters(
 
 
 def _client(target: ClusterTarget) -> Any:
-    """Return the module with `start`; it imports a client library, which takes seconds."""
+    """Return the module with `check` and `start`; its imports take seconds."""
     return import_module(f"platforms.{target}.client")

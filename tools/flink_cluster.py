@@ -107,7 +107,7 @@ class FlinkCluster:
             try:
                 if rest.get(self.address, "/overview")["slots-total"] >= number:
                     return
-            except (OSError, ValueError):
+            except rest.ERRORS:
                 pass
             time.sleep(0.2)
         raise UserError(f"Flink did not start within {_SECONDS_TO_START} s, see {self._folder}")

@@ -34,8 +34,7 @@ from trainer_module.loop.callbacks import (
 )
 from trainer_module.loop.checkpoints import Checkpoints, EarlyStopping, SaveRegularly
 from trainer_module.loop.loops import LOOPS, Plan
-from trainer_module.loop.schedule import WarmUp, make_schedule
-from trainer_module.loop.steps import Loss, Trainable
+from trainer_module.loop.steps import Loss, Trainable, WarmUp, make_schedule
 from trainer_module.settings import SUMMARY_FILE, Training, TrainingJob
 
 
@@ -55,15 +54,13 @@ def train(job: TrainingJob) -> None:
         strategies.serve(cluster)
     chief = cluster is None or cluster.chief
     # The other processes read checkpoints only after a collective count of the input files, which
-    # the chief joins after it has claimed the folder.
-    claimed = checkpoint_folders.claimed(job.checkpoint_dir, cluster)
-    with claimed if chief else contextlib.nullcontext():
+    # the chief joins after it has adopted one.
+    continued = checkpoint_folders.continued(job.checkpoint_dir)
+    with continued if chief else contextlib.nullcontext():
         trained = fit(job, cluster)
         _export(job, trained.model, chief=chief)
         trained.collective.wait_for_all()
-        if chief:
-            checkpoint_folders.remove_stale(job.checkpoint_dir)
-        trained.checkpoints.remove()
+    trained.checkpoints.remove()
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
     task = cluster.name.replace(" ", "-") if cluster else "chief"
     checkpoints = Checkpoints(job.checkpoint_dir, model, chief=chief, name=task)
     state = checkpoints.state
-    first_step = checkpoints.restore(_settings(job, inputs))
+    first_step = checkpoints.restore(inputs.global_batch)
     if not first_step:
         _set_first_weights(job, model, inputs)
     prepared_seconds = time.perf_counter() - started
@@ -112,7 +109,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
             TrainingCurve(first_step, total_steps, state.curve),
             StepProgress(inputs.steps, training.epochs, first_step),
             *([EarlyStopping(patience, checkpoints)] if patience else []),
-            SaveRegularly(checkpoints, training.checkpoint_steps, first_step, sync),
+            SaveRegularly(checkpoints, training.checkpoint_steps, inputs.steps, first_step, sync),
         ]
         if chief:
             logs = os.path.join(job.model_run_dir, "logs")
@@ -248,20 +245,6 @@ def _plain_model(job: TrainingJob) -> tf_keras.Model:
     with tf.device("/CPU:0"):
         module = models.load(job.training.model)
         return module.build(models.hyperparameters(job.training), job.transform)
-
-
-def _settings(job: TrainingJob, inputs: Inputs) -> dict[str, Any]:
-    """Return key -> JSON value of what defines the training."""
-    sections = {"training": job.training, "transform": job.transform}
-    settings = {
-        f"{name}.{key}": value
-        for name, section in sections.items()
-        for key, value in section.model_dump(mode="json").items()
-        if key not in ("checkpoint_steps", "profile_steps")
-    }
-    # With other steps, the steps done are another part of an epoch.
-    size = {"Examples a step, which depend on the number of devices": inputs.global_batch}
-    return {"input": checkpoint_folders.input_digest(job), **settings, **size}
 
 
 def _set_first_weights(job: TrainingJob, model: Trainable, inputs: Inputs) -> None:

@@ -15,7 +15,6 @@ from absl import logging
 from tfx import types
 from tfx.components.evaluator import constants
 from tfx.dsl.components.base import base_beam_component, executor_spec
-from tfx.dsl.io import fileio
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel, standard_artifacts
 from tfx.types.component_spec import ExecutionParameter
@@ -32,17 +31,14 @@ from tfx.utils import io_utils, path_utils
 from components.baseline import existing_model
 from components.beam import LocalBeamExecutor, units_of
 from components.evaluator import files, tfma_files
-from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
+from components.evaluator.files import BASELINE, CANDIDATE, Results
 from components.evaluator.scoring import ScoreFiles, Scores, merge
 from components.evaluator.settings import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
-from core.errors import InputError
 from core.settings import with_parameters
 
 SPLIT = "test"
-SETTINGS_KEY = "settings"
-MIN_ACCURACY_KEY = "min_accuracy"
 
 
 class Executor(LocalBeamExecutor):
@@ -54,16 +50,10 @@ class Executor(LocalBeamExecutor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """See TFX's BaseBeamExecutor.
-
-        Raises:
-          InputError: `min_accuracy` is not between 0 and 1, the baseline is unknown or gone, or the
-            test split has no reviews.
-        """
         self._log_startup(input_dict, output_dict, exec_properties)
         settings = with_parameters(
-            Evaluation.model_validate_json(exec_properties[SETTINGS_KEY]),
-            {MIN_ACCURACY_KEY: exec_properties[MIN_ACCURACY_KEY]},
+            Evaluation.model_validate_json(exec_properties["settings"]),
+            {"min_accuracy": exec_properties["min_accuracy"]},
         )
         inputs = existing_model(input_dict, BASELINE_MODEL_KEY)
         [evaluation], [blessing] = output_dict[EVALUATION_KEY], output_dict[BLESSING_KEY]
@@ -86,8 +76,6 @@ class Executor(LocalBeamExecutor):
                 | "Merge" >> beam.CombineGlobally(merge)
                 | "Write" >> beam.Map(_write, evaluation.uri, settings, models)
             )
-        if not fileio.exists(os.path.join(evaluation.uri, files.COUNTS_FILE)):
-            raise InputError("the test split has no reviews, so the model cannot be evaluated")
         checks = files.read(evaluation.uri).checks()
         for check in checks:
             logging.info("%s: %s", "passed" if check.passed else "missed", check.sentence)
@@ -95,9 +83,7 @@ class Executor(LocalBeamExecutor):
 
 
 def _write(scores: Scores, folder: str, settings: Evaluation, models: Mapping[str, str]) -> None:
-    """Write all files of an evaluation, or nothing if there are no reviews."""
-    if WHOLE not in scores.slices:
-        return
+    """Write all files of an evaluation."""
     names = ("text", "label", "probability")
     files.write_predictions(
         folder,
@@ -124,8 +110,8 @@ class EvaluatorSpec(types.ComponentSpec):
     """The inputs and outputs of TFX's Evaluator, and our parameters."""
 
     PARAMETERS = {
-        SETTINGS_KEY: ExecutionParameter(type=str),
-        MIN_ACCURACY_KEY: ExecutionParameter(type=float),
+        "settings": ExecutionParameter(type=str),
+        "min_accuracy": ExecutionParameter(type=float),
     }
     INPUTS = TfxSpec.INPUTS
     OUTPUTS = TfxSpec.OUTPUTS

@@ -11,12 +11,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tfx.dsl.io import fileio
 from tfx.utils import io_utils
 
 from components.evaluator.metrics import Check, Counts, checks
 from components.evaluator.settings import Evaluation
-from core.errors import InputError
 
 CANDIDATE, BASELINE = "candidate", "baseline"
 """The names of the evaluated model and of the model that it is compared with."""
@@ -63,14 +61,8 @@ def write(folder: str, results: Results) -> None:
 
 
 def read(evaluation: str) -> Results:
-    """Return the results that `write` wrote.
-
-    Raises:
-      InputError: an earlier version wrote the evaluation.
-    """
-    stored = _read_json(evaluation, COUNTS_FILE)
-    if stored is None:
-        raise InputError(f"{evaluation} has no {COUNTS_FILE}: an earlier version evaluated")
+    """Return the results that `write` wrote."""
+    stored = read_json(evaluation, COUNTS_FILE)
     return Results(
         # Without validation: a later version may have other settings.
         Evaluation.model_construct(**stored["settings"]),
@@ -88,8 +80,8 @@ def write_predictions(folder: str, sampled: Mapping[str, float], mistakes: Seque
 
 
 def read_mistakes(evaluation: str) -> list[dict[str, Any]]:
-    """Return the most confident mistakes of the candidate; [] if they are not stored."""
-    return list(_read_json(evaluation, MISTAKES_FILE) or [])
+    """Return the most confident mistakes of the candidate."""
+    return list(read_json(evaluation, MISTAKES_FILE))
 
 
 def stored_predictions(evaluation: str, examples: Iterable[bytes]) -> dict[int, float]:
@@ -97,7 +89,7 @@ def stored_predictions(evaluation: str, examples: Iterable[bytes]) -> dict[int, 
 
     An Example outside the stored sample is missing.
     """
-    stored = _read_json(evaluation, SAMPLE_FILE) or {}
+    stored = read_json(evaluation, SAMPLE_FILE)
     digests = map(digest, examples)
     return {n: stored[found] for n, found in enumerate(digests) if found in stored}
 
@@ -107,12 +99,9 @@ def digest(example: bytes) -> str:
     return hashlib.blake2b(example, digest_size=16).hexdigest()
 
 
-def _read_json(folder: str, name: str) -> Any:
-    path = os.path.join(folder, name)
-    if not fileio.exists(path):
-        return None
-    with fileio.open(path) as file:
-        return json.loads(file.read())
+def read_json(folder: str, name: str) -> Any:
+    """Return the content of a JSON file of an artifact."""
+    return json.loads(io_utils.read_string_file(os.path.join(folder, name)))
 
 
 def _write_json(folder: str, name: str, content: Any) -> None:

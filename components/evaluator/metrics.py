@@ -23,11 +23,6 @@ BUCKETS = 10_000
 _CURVE_POINTS = 200
 
 
-class Interval(NamedTuple):
-    low: float
-    high: float
-
-
 class Point(NamedTuple):
     """The rates of a threshold; NaN where a rate is not defined."""
 
@@ -38,13 +33,7 @@ class Point(NamedTuple):
 
 
 class Tenth(NamedTuple):
-    """The reviews whose prediction is in one tenth of [0, 1].
-
-    Attributes:
-      lower: lower end of the tenth.
-      mean: mean prediction, to 0.0001.
-      negative, positive: number of reviews.
-    """
+    """The lower end of a tenth of [0, 1], and the mean and numbers of the predictions there."""
 
     lower: float
     mean: float
@@ -168,7 +157,7 @@ class Metric:
         """Return the value; NaN if it is not defined."""
         return ratio(*self.fraction(counts)) if self.fraction else float(self.function(counts))
 
-    def interval(self, counts: Counts) -> Interval | None:
+    def interval(self, counts: Counts) -> tuple[float, float] | None:
         """Return the 95 % confidence interval of a fraction; None for any other metric."""
         if self.fraction is None or math.isnan(self.value(counts)):
             return None
@@ -180,10 +169,10 @@ def ratio(part: float, whole: float) -> float:
     return float(part) / float(whole) if whole else math.nan
 
 
-def wilson(part: int, whole: int) -> Interval:
-    """Return Wilson's 95 % confidence interval of a fraction."""
+def wilson(part: int, whole: int) -> tuple[float, float]:
+    """Return the ends of Wilson's 95 % confidence interval of a fraction."""
     interval = binomtest(part, whole).proportion_ci(0.95, "wilson")
-    return Interval(float(interval.low), float(interval.high))
+    return float(interval.low), float(interval.high)
 
 
 def constant_answer(counts: Counts) -> str:
@@ -263,11 +252,6 @@ def checks(own: Counts, base: Counts | None, settings: Evaluation) -> list[Check
 
     A value that is not defined does not reach a threshold. A threshold that every model reaches is
     none.
-
-    Args:
-      own: the candidate on the whole test split.
-      base: the baseline; None if there is none.
-      settings: the thresholds.
     """
     found = []
     for metric in METRICS:

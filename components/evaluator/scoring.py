@@ -75,12 +75,7 @@ def merge(parts: Iterable[Scores]) -> Scores:
 
 
 class ScoreFiles(beam.DoFn):
-    """Gzipped files of Examples -> their Scores.
-
-    Args:
-      folders: CANDIDATE and, if there is one, BASELINE -> folder of the model.
-      slices: features by which the metrics are also broken down.
-    """
+    """Gzipped files of Examples -> their Scores by the models in `folders`."""
 
     def __init__(self, folders: Mapping[str, str], slices: Sequence[str]):
         self._folders = dict(folders)
@@ -170,10 +165,7 @@ class _Model:
     def predict(
         self, examples: Sequence[bytes], ngrams: Callable[[NgramSettings], NgramIds]
     ) -> np.ndarray:
-        """Return the probabilities for serialized Examples, float64 [batch].
-
-        `ngrams` returns the n-grams of their texts.
-        """
+        """Return the probabilities for serialized Examples, float64 [batch]."""
         if self._by_text and self._by_text.ngram_settings:
             found = self._by_text.from_ngrams(ngrams(self._by_text.ngram_settings))["probability"]
         else:

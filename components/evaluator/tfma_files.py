@@ -36,10 +36,7 @@ def eval_config(slices: Sequence[str], has_baseline: bool) -> config_pb2.EvalCon
 
 
 def write(folder: str, results: Results, models: Mapping[str, str]) -> None:
-    """Write metrics and their configuration to the folder of a ModelEvaluation.
-
-    `models` are CANDIDATE and, if there is one, BASELINE -> folder of the model.
-    """
+    """Write metrics and their configuration to the folder of a ModelEvaluation."""
     run = config_pb2.EvalRun(
         eval_config=eval_config(results.settings.slices, BASELINE in models),
         version=tfma.version.VERSION,

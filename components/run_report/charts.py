@@ -48,12 +48,7 @@ _STYLE: Any = {
 
 @matplotlib.rc_context(_STYLE)
 def draw(training: Mapping[str, Any], counts: Counts | None) -> dict[str, str]:
-    """Return the charts of a report as SVG elements; empty where the figures are missing.
-
-    Args:
-      training: the content of training.json.
-      counts: those of the Evaluator.
-    """
+    """Return the charts of a report as SVG elements; empty where the figures are missing."""
     found = {"training": ""}
     if training.get("curve") and training.get("epoch_metrics"):
         found["training"] = _training(training["curve"], training["epoch_metrics"])
@@ -116,10 +111,7 @@ def _axes(x: str, y: str) -> tuple[Figure, Axes]:
 
 
 def _svg(figure: Figure, label: str) -> str:
-    """Return the SVG element of a figure, for use inside an HTML page.
-
-    It has a text alternative and the width of the page, at most that of the figure.
-    """
+    """Return the SVG element of a figure, at most as wide as the figure."""
     stream = io.StringIO()
     names = ("Date", "Creator", "Format", "Type")
     figure.savefig(stream, format="svg", metadata=dict.fromkeys(names))

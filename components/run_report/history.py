@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
-from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, REPORT_NODE
+from components.properties import BASELINE_PROPERTY, PUSHED, PUSHED_DESTINATION, REPORT_NODE
 
 SETTINGS, VERSIONS, OUTCOME = "settings", "versions", "outcome"
 """Custom properties of the context: the settings, the versions of libraries and the outcome, each
@@ -52,14 +52,7 @@ UNFINISHED = "unfinished"
 
 
 class Step(NamedTuple):
-    """One component of a run.
-
-    Attributes:
-      name: id of the node.
-      state: `done`, `cached`, `failed` or `unfinished`.
-      started: seconds since the start of the run.
-      seconds: duration.
-    """
+    """One component of a run: its start in seconds since that of the run, and its duration."""
 
     name: str
     state: str
@@ -119,14 +112,7 @@ class Run:
 
 
 def result_of(failure: str, blessed: bool | None, refused: object, pushed: object) -> str:
-    """Return the result of a run in one or two words.
-
-    Args:
-      failure: the error of a failed run.
-      blessed: whether the Evaluator blessed the model; None if it did not decide.
-      refused: true if the serving check refused the model.
-      pushed: true if the model was pushed.
-    """
+    """Return the result of a run in one or two words, from what is known of its candidate."""
     if failure:
         return "failed"
     if blessed is None:
@@ -153,6 +139,14 @@ def read_runs(store: MetadataStore, run_id: str | None = None) -> list[Run]:
     return [_read_run(store, context, nodes) for context in contexts]
 
 
+def read_run_of(store: MetadataStore, output: str) -> Run:
+    """Return the run that writes the folder `output`, whose name is the id of an execution."""
+    contexts = store.get_contexts_by_execution(int(os.path.basename(output)))
+    [run_id] = [context.name for context in contexts if context.type == RUN_TYPE]
+    [run] = read_runs(store, run_id)
+    return run
+
+
 def record(store: MetadataStore, run_id: str, key: str, value: str) -> None:
     """Add a custom property to the context of a run, if the run has begun."""
     context = store.get_context_by_type_and_name(RUN_TYPE, run_id)
@@ -177,7 +171,7 @@ def last_settings(store: MetadataStore, serving: str) -> dict[str, Any]:
 
 def destination(pushed: mlmd.Artifact | None) -> str:
     """Return the folder of a pushed model; empty if no model was pushed."""
-    return _text(pushed, PUSHED_DESTINATION) if _int(pushed, "pushed") else ""
+    return _text(pushed, PUSHED_DESTINATION) if _int(pushed, PUSHED) else ""
 
 
 def exists(artifact: mlmd.Artifact) -> bool:
@@ -232,22 +226,15 @@ def _step(name: str, execution: mlmd.Execution, run_started: float) -> Step:
 def _outputs(
     store: MetadataStore, executions: Sequence[mlmd.Execution], nodes: Mapping[int, str]
 ) -> dict[str, dict[str, mlmd.Artifact]]:
-    successful = [
-        execution.id
-        for execution in executions
-        if _STATES.get(execution.last_known_state) in ("done", "cached")
-    ]
-    events = [
-        event
-        for event in (store.get_events_by_execution_ids(successful) if successful else ())
-        if event.type == mlmd.Event.OUTPUT
-    ]
-    artifacts = store.get_artifacts_by_id([event.artifact_id for event in events])
+    # TFX adds an output when the execution has succeeded.
+    events = store.get_events_by_execution_ids([execution.id for execution in executions])
+    outputs = [event for event in events if event.type == mlmd.Event.OUTPUT]
+    artifacts = store.get_artifacts_by_id([event.artifact_id for event in outputs])
     by_id = {artifact.id: artifact for artifact in artifacts}
     found: dict[str, dict[str, mlmd.Artifact]] = {}
-    for event in events:
-        outputs = found.setdefault(nodes.get(event.execution_id, "?"), {})
-        outputs[event.path.steps[0].key] = by_id[event.artifact_id]
+    for event in outputs:
+        of_node = found.setdefault(nodes.get(event.execution_id, "?"), {})
+        of_node[event.path.steps[0].key] = by_id[event.artifact_id]
     return found
 
 

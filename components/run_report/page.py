@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import jinja2
 from absl import logging
-from tfx.dsl.io import fileio
 from tfx.utils import path_utils
 
 from components.evaluator import files
@@ -23,7 +20,7 @@ from components.run_report.charts import draw
 from components.run_report.history import UNFINISHED, Run, result_of
 from core.errors import cause
 from core.settings import flat_settings
-from preprocessing.features import CLASSES, THRESHOLD, UNDECIDED
+from preprocessing.features import CLASSES, THRESHOLD
 from serving.explain import Part, parts, variants
 from serving.predict_text import load_predict_text
 from trainer_module.settings import SUMMARY_FILE
@@ -40,20 +37,6 @@ _VERDICTS = {
 """Result of a run -> its kind and a sentence, with attributes of `Run`."""
 
 
-class Mistake(NamedTuple):
-    """A review that the model gets wrong.
-
-    Attributes:
-      text, label, probability: see `components.evaluator.files.MISTAKES_FILE`.
-      parts: the parts of the text, with the effects of its first words.
-    """
-
-    text: str
-    label: int
-    probability: float
-    parts: list[Part]
-
-
 class Content(NamedTuple):
     """The content of a report. A part is None or empty if the run does not have it.
 
@@ -63,7 +46,9 @@ class Content(NamedTuple):
       balance: split -> class -> its fraction.
       anomalies: a line for each anomaly; None if the data was not validated.
       training: the content of training.json.
-      evaluation, mistakes, check: the candidate; the last one is the content of check.json.
+      evaluation: the counts of the candidate and the baseline.
+      mistakes: the content of mistakes.json, with the `parts` of each text and their effects.
+      check: the content of check.json.
       problems: a line for each part that cannot be read.
     """
 
@@ -73,7 +58,7 @@ class Content(NamedTuple):
     anomalies: list[str] | None
     training: Mapping[str, Any]
     evaluation: files.Results | None
-    mistakes: list[Mistake]
+    mistakes: list[dict[str, Any]]
     check: Mapping[str, Any] | None
     problems: list[str]
 
@@ -103,10 +88,10 @@ def collect(run: Run) -> Content:
         input=read("input", input_data.read_input, uri("rejected")),
         balance=read("class balance", input_data.read_balance, uri("statistics")) or {},
         anomalies=read("anomalies", input_data.read_all_anomalies, uri("anomalies")),
-        training=read("training figures", read_json, uri("model_run"), SUMMARY_FILE) or {},
+        training=read("training figures", files.read_json, uri("model_run"), SUMMARY_FILE) or {},
         evaluation=read("evaluation", files.read, uri("evaluation")),
         mistakes=read("mistakes", explain, uri("evaluation"), uri("model")) or [],
-        check=read("serving check", read_json, uri("check"), CHECK_FILE),
+        check=read("serving check", files.read_json, uri("check"), CHECK_FILE),
         problems=problems,
     )
 
@@ -125,7 +110,7 @@ def render(content: Content) -> str:
     )
     environment.globals |= {
         **{"highlighted": highlighted, "number": _number, "figure": figure, "answer": answer},
-        **{"CLASSES": CLASSES, "UNDECIDED": UNDECIDED, "ACCURACY": ACCURACY},
+        **{"CLASSES": CLASSES, "ACCURACY": ACCURACY},
         **{"constant_answer": constant_answer, "OVER_CAP": input_data.OVER_CAP},
     }
     return environment.get_template("report.html.j2").render(
@@ -137,7 +122,6 @@ def render(content: Content) -> str:
         own=results.candidate if results else None,
         metrics=KEY_FIGURES,
         slices=slices(results) if results else [],
-        undecided=undecided(results.candidate) if results else None,
         charts=draw(content.training, results.candidate if results else None),
     )
 
@@ -149,30 +133,13 @@ def slices(results: files.Results) -> list[tuple[str, Counts]]:
     return [(" ".join(name), results.slices[name][files.CANDIDATE]) for name in names]
 
 
-def undecided(counts: Counts) -> tuple[int, float] | None:
-    """Return number and accuracy of the reviews whose probability is near the threshold; None if
-    there are none."""
-    # Rounded, because 1 - 0.7 is more than 0.3.
-    lowest = round(1 - UNDECIDED, 9)
-    near = [each for each in counts.tenths() if lowest <= each.lower < UNDECIDED]
-    examples = sum(each.negative + each.positive for each in near)
-    right = sum(each.positive if each.lower >= THRESHOLD else each.negative for each in near)
-    return (examples, right / examples) if examples else None
-
-
-def explain(evaluation: str, model: str) -> list[Mistake]:
-    """Explain the mistakes that the Evaluator stored.
-
-    Args:
-      evaluation: URI of the evaluation.
-      model: URI of the model.
-    """
+def explain(evaluation: str, model: str) -> list[dict[str, Any]]:
+    """Return the mistakes that the Evaluator stored, with the effects of their words."""
     predict_text = load_predict_text(path_utils.serving_model_path(model))
-    mistakes = []
-    for stored in files.read_mistakes(evaluation):
-        probabilities = predict_text(variants(stored["text"]))["probability"]
-        effects = parts(stored["text"], probabilities.tolist())
-        mistakes.append(Mistake(**stored, parts=effects))
+    mistakes = files.read_mistakes(evaluation)
+    for mistake in mistakes:
+        probabilities = predict_text(variants(mistake["text"]))["probability"]
+        mistake["parts"] = parts(mistake["text"], probabilities.tolist())
     return mistakes
 
 
@@ -181,14 +148,11 @@ def _first_number(name: str) -> int:
     return int(found[0]) if found else 0
 
 
-def highlighted(mistake: Mistake) -> list[tuple[str, float]]:
-    """Return the text of a mistake in parts, each with its effect in [-1, 1].
-
-    The effects are relative to the largest one. Parts between words have none.
-    """
-    effects = [abs(part.effect) for part in mistake.parts if part.effect is not None]
-    largest = max(effects, default=0.0) or 1.0
-    return [(part.text, (part.effect or 0.0) / largest) for part in mistake.parts]
+def highlighted(text: Sequence[Part]) -> list[tuple[str, float]]:
+    """Return the parts of a text, each with its effect divided by the largest one."""
+    effects = [part.effect or 0.0 for part in text]
+    largest = max(map(abs, effects), default=0.0) or 1.0
+    return [(part.text, effect / largest) for part, effect in zip(text, effects, strict=True)]
 
 
 def figure(value: float) -> str:
@@ -197,11 +161,7 @@ def figure(value: float) -> str:
 
 
 def answer(probability: float) -> str:
-    """Return the answer of the model, with the probability of the answer.
-
-    Args:
-      probability: the predicted probability of being positive.
-    """
+    """Return the answer of the model to a review that is positive with this probability."""
     label = int(probability > THRESHOLD)
     return f"answered {CLASSES[label]} with probability {max(probability, 1 - probability):.3f}"
 
@@ -216,9 +176,3 @@ def result(content: Content) -> str:
     run, check = content.run, content.check
     refused = check is not None and not check["passed"]
     return result_of(run.error, run.blessed, refused, run.pushed_to)
-
-
-def read_json(folder: str, name: str) -> Any:
-    """Return the content of a JSON file."""
-    with fileio.open(os.path.join(folder, name)) as file:
-        return json.loads(file.read())

@@ -15,18 +15,19 @@ import os
 import platform
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from absl import logging
 from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
+from components.evaluator.files import read_json
 from components.evaluator.metrics import KEY_FIGURES
 from components.properties import TRACKING
 from components.pusher import identity
 from components.run_report.history import Run
-from components.run_report.page import Content, collect, read_json, render, result
+from components.run_report.page import Content, collect, render, result
 from core.errors import ConfigError, ServerError, cause
 from core.settings import flat_settings
 from serving import mlflow_model
@@ -97,11 +98,7 @@ def run_of_output(uri: str) -> str:
 
 @contextlib.contextmanager
 def connected(uri: str) -> Iterator[MlflowClient]:
-    """Yield a client with short timeouts, unless the environment sets others.
-
-    Raises:
-      ServerError: MLflow does not respond, or refuses a request.
-    """
+    """Yield a client with short timeouts; raise ServerError if a request fails."""
     os.environ.update({**_ENVIRONMENT, **os.environ})
     try:
         import mlflow
@@ -120,34 +117,21 @@ def track(tracking: Tracking, content: Content) -> None:
         with connected(tracking.uri) as client:
             if pushed := send(client, content, tags):
                 move_champion(client, tracking.name, pushed)
-        return
     except ServerError as error:
-        problem = str(error)
-    remedy = "`amazon-reviews runs --send` sends it"
-    try:
         unsent = json.dumps({"run": run.to_json(), "tags": tags})
         io_utils.write_string_file(os.path.join(tracking.unsent, f"{run.id}.json"), unsent)
-    except Exception as error:  # A folder that cannot be written must not fail the run.
-        remedy = f"{tracking.unsent} cannot be written: {cause(error)}"
-    logging.warning("%s; the run %s was not sent; %s", problem, run.id, remedy)
+        remedy = "`amazon-reviews runs --send` sends it"
+        logging.warning("%s; the run %s was not sent; %s", error, run.id, remedy)
 
 
-def send_unsent(client: MlflowClient, unsent: str, killed: Sequence[Run]) -> Iterator[str]:
-    """Send the runs that were not sent; yield the id of each one that is now in MLflow.
-
-    The runs `killed` are runs on this machine without an end. They may have been sent since.
-    """
+def send_unsent(client: MlflowClient, unsent: str) -> Iterator[str]:
+    """Send the runs that were not sent; yield the id of each one that is now in MLflow."""
     for file in sorted(fileio.glob(os.path.join(unsent, "*.json"))):
         kept = json.loads(io_utils.read_string_file(file))
         run = Run.from_json(kept["run"])
         send(client, collect(run), kept["tags"])
         fileio.remove(file)
         yield run.id
-    for run in killed:
-        if not _find(run.name, run.id):
-            content = collect(run)
-            send(client, content, {PLATFORM: "local", **_tags(content)})
-            yield run.id
 
 
 def send(client: MlflowClient, content: Content, tags: Mapping[str, str]) -> str:
@@ -172,7 +156,7 @@ def send(client: MlflowClient, content: Content, tags: Mapping[str, str]) -> str
         client.set_terminated(child.run_id)
     pushed = _register(client, info.run_id, run) if run.pushed_to else ""
     ended = info.start_time + round(1e3 * sum(step.seconds for step in run.steps))
-    status = {"failed": "FAILED", "unfinished": "KILLED"}.get(result(content), "FINISHED")
+    status = "FAILED" if run.error else "FINISHED"
     client.set_terminated(info.run_id, status, ended)
     return pushed
 
@@ -197,18 +181,6 @@ def move_champion(client: MlflowClient, name: str, served: str) -> str:
     return "no version"
 
 
-def _find(pipeline: str, name: str) -> list[mlflow.entities.Run]:
-    """Return the run of this name in a list; an empty one if MLflow does not have it."""
-    import mlflow
-
-    found: list[mlflow.entities.Run] = mlflow.search_runs(
-        experiment_names=[pipeline],
-        filter_string=f"tags.{RUN_TAG} = '{name}'",
-        output_format="list",
-    )
-    return found
-
-
 def _log(
     client: MlflowClient,
     run: Run,
@@ -221,10 +193,10 @@ def _log(
     import mlflow
     from mlflow.entities import Metric, Param, RunTag
 
-    if found := _find(run.name, name):
+    experiment = mlflow.set_experiment(run.name).experiment_id
+    if found := client.search_runs([experiment], f"tags.{RUN_TAG} = '{name}'"):
         info = found[0].info
     else:
-        experiment = mlflow.set_experiment(run.name).experiment_id
         started = round(1e3 * run.started) if run.started else None
         info = client.create_run(experiment, started, {RUN_TAG: name}, name).info
     client.log_batch(

@@ -42,8 +42,7 @@ _SERVER = server.__name__
 _TIMEOUT_SECONDS = 600.0
 _SINGLE_REQUESTS = 300
 _SINGLE_SECONDS = 3.0
-"""Time after which no more single requests are sent; a p99 of a slow model needs a few."""
-_MIN_SINGLE_REQUESTS = 5
+"""Time after which no more single requests are sent."""
 _BATCH = 64
 _BATCH_BYTES = 2 * 2**20
 """Most bytes of a batch, of which the Base64 fits into the greatest body of a request."""
@@ -59,6 +58,7 @@ class Answers:
     """The answers of a candidate; empty for what it has not answered.
 
     Attributes:
+      failure: the reason for which some are missing; empty if none is.
       measured: `load_seconds` until each signature has answered once, `p99_ms` of requests with one
         text, `reviews_per_second` of `predict_text` in batches, and the greatest resident memory
         `memory_mb` of the server in MiB.
@@ -68,6 +68,7 @@ class Answers:
       golden: probability of each golden sentence by `predict_text`.
     """
 
+    failure: str = ""
     measured: dict[str, float] = dataclasses.field(default_factory=dict)
     by_example: list[float] = dataclasses.field(default_factory=list)
     by_text: list[float] = dataclasses.field(default_factory=list)
@@ -77,19 +78,9 @@ class Answers:
 
 def try_candidate(
     model: str, examples: Sequence[bytes], golden: Sequence[str], seconds: float = _TIMEOUT_SECONDS
-) -> tuple[Answers, str]:
-    """Serve a model in a new process, on the CPU, and send it requests.
-
-    Args:
-      model: folder or URL of the SavedModel.
-      examples: serialized tf.Examples.
-      golden: the texts of the golden sentences.
-      seconds: time until the process is killed.
-
-    Returns:
-      The answers, and the reason for which some are missing; empty if none is.
-    """
-    answers, failure = Answers(), ""
+) -> Answers:
+    """Serve a model in a new process, on the CPU, and send it requests for at most `seconds`."""
+    answers = Answers()
     with tempfile.TemporaryDirectory(prefix="serving_check_") as folder:
         io_utils.copy_dir(model, f"{folder}/1")
         log = Path(folder) / "log"
@@ -100,17 +91,17 @@ def try_candidate(
         try:
             _send_requests(process, answers, examples, golden)
         except Exception as error:  # An answer of another form raises any error.
-            failure = cause(error)
+            answers.failure = cause(error)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                failure = _end(process.wait(1.0), log.read_text(errors="replace"))
+                answers.failure = _end(process.wait(1.0), log.read_text(errors="replace"))
             if time.monotonic() - start >= seconds:
-                failure = f"the answers took longer than {seconds:g} s"
+                answers.failure = f"the answers took longer than {seconds:g} s"
         finally:
             timer.cancel()
             process.kill()
             process.wait()
         logging.info("The server of %s logged:\n%s", model, log.read_text(errors="replace"))
-    return answers, failure
+    return answers
 
 
 class _Client:
@@ -118,11 +109,7 @@ class _Client:
         self._connection = http.client.HTTPConnection(urlsplit(url).netloc)
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
-        """Return the JSON of the answer to a request below the model.
-
-        Raises:
-          ServerError: the answer is an error.
-        """
+        """Return the JSON of the answer; raise ServerError if it is an error."""
         content = None if body is None else json.dumps(body)
         self._connection.request(method, f"/v1/models/{MODEL_NAME}{path}", content)
         response = self._connection.getresponse()
@@ -164,7 +151,7 @@ def _send_requests(
     texts = [_text(example) for example in examples]
     seconds: list[float] = []
     for text in texts[:_SINGLE_REQUESTS]:
-        if sum(seconds) > _SINGLE_SECONDS and len(seconds) >= _MIN_SINGLE_REQUESTS:
+        if sum(seconds) > _SINGLE_SECONDS:
             break
         start = time.perf_counter()
         answers.by_single += client.probabilities(TEXT, [text])

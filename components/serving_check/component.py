@@ -61,18 +61,14 @@ def ServingCheck(
       examples: raw Examples, of which the split `test` was evaluated.
       evaluation: the Evaluator's evaluation of the model.
       blessing: whether the model passed, and the file with all results.
-      settings: the `Thresholds.parameters` of the same name.
-      golden: likewise.
+      settings, golden: the `Thresholds.parameters` of these names.
     """
     sentences = json.loads(golden)
     sample = read_sample(artifact_utils.get_split_uri([examples], _SPLIT), _MAX_EXAMPLES)
-    answers, failure = try_candidate(
-        path_utils.serving_model_path(model.uri), sample, [text for _, text in sentences]
-    )
+    candidate = path_utils.serving_model_path(model.uri)
+    answers = try_candidate(candidate, sample, [text for _, text in sentences])
     predictions = stored_predictions(evaluation.uri, sample)
-    found = check(
-        answers, failure, Thresholds.model_validate_json(settings), predictions, sentences
-    )
+    found = check(answers, Thresholds.model_validate_json(settings), predictions, sentences)
     for result in found["results"]:
         logging.info("Serving check: %s", result)
     fileio.makedirs(blessing.uri)
@@ -86,23 +82,16 @@ def ServingCheck(
 
 def check(
     answers: Answers,
-    failure: str,
     thresholds: Thresholds,
     predictions: Mapping[int, float],
     golden: Sequence[Sequence[str]],
 ) -> dict[str, Any]:
     """Return the content of `check.json`.
 
-    Its structure is flat: `passed`; `cause`, one line, empty if the model passed; `results`, a list
-    of objects with `name`, `value`, `threshold`, `unit`, `passed` and `cause`; `golden_mistakes`, a
-    list of objects with `text`, `label` and the `probability` that the review is positive.
-
     Args:
       answers: the answers of the candidate.
-      failure: the reason for which some are missing; empty if none is.
       thresholds: the thresholds.
-      predictions: index of an Example -> its probability in the evaluation. It is empty if the
-        Examples are others than those of the evaluation.
+      predictions: index of an Example -> its probability in the evaluation.
       golden: the label and the text of each golden sentence.
     """
     mistakes = [
@@ -110,7 +99,7 @@ def check(
         for (label, text), probability in zip(golden, answers.golden, strict=False)
         if CLASSES[probability > THRESHOLD] != label
     ]
-    results = [_result("process", failure or "finished", cause=failure)]
+    results = [_result("process", answers.failure or "finished", cause=answers.failure)]
     results += _measurements(answers, thresholds)
     if answers.by_example:
         results += _agreement(answers, predictions)
@@ -147,19 +136,15 @@ def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[dict[str
 
 
 def _agreement(answers: Answers, predictions: Mapping[int, float]) -> Iterator[dict[str, Any]]:
-    """Yield whether all kinds of requests, and the evaluation, have the same probabilities."""
+    """Yield whether all kinds of requests, and the evaluation, return the same probabilities."""
     by_text = answers.by_text
     yield _compared("largest_difference", _TOLERANCE, {TEXT: by_text, EXAMPLE: answers.by_example})
     single = answers.by_single
     ways = {TEXT: by_text[: len(single)], f"{TEXT} for a single text": single}
     yield _compared("single_difference", _TOLERANCE, ways)
-    if predictions:
-        evaluated = [answers.by_example[number] for number in predictions]
-        ways = {EXAMPLE: evaluated, "the evaluation": list(predictions.values())}
-        yield _compared("evaluation_difference", _EVALUATION_TOLERANCE, ways)
-    else:
-        cause = "the evaluation has stored no predictions of these test reviews"
-        yield _result("evaluation_difference", "no predictions", cause=cause)
+    evaluated = [answers.by_example[number] for number in predictions]
+    ways = {EXAMPLE: evaluated, "the evaluation": list(predictions.values())}
+    yield _compared("evaluation_difference", _EVALUATION_TOLERANCE, ways)
 
 
 def _compared(name: str, tolerance: float, ways: Mapping[str, Sequence[float]]) -> dict[str, Any]:

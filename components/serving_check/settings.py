@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 from pathlib import Path
@@ -49,12 +48,9 @@ class Thresholds(Section):
         return os.path.abspath(os.path.expanduser(value)) if value else value
 
     def parameters(self) -> dict[str, str]:
-        """Return the parameters of the component, with the text of the golden sentences.
+        """Return the parameters of the component; the text of the golden sentences is one of them.
 
-        So their text is a part of the cache key and of a compiled pipeline.
-
-        Raises:
-          ConfigError: see `read_golden`.
+        So it is a part of the cache key and of a compiled pipeline.
         """
         sentences = json.dumps(read_golden(self.golden), ensure_ascii=False)
         return {"settings": self.model_dump_json(exclude={"golden"}), "golden": sentences}
@@ -66,25 +62,24 @@ def read_golden(path: str | None) -> list[tuple[str, str]]:
     A line has the form `LABEL<tab>TEXT`. Blank lines and lines that begin with # are skipped.
 
     Raises:
-      ConfigError: the file cannot be read, is too large or has no sentence, or a line of it has
-        another form; the message names the line.
+      ConfigError: the file cannot be read, is too large, or has no sentence or another form.
     """
     file = Path(path) if path else PACKAGED
     where = f"serving_check.golden: {file}"
     try:
         content = file.read_bytes()
+        lines = content.decode("utf-8-sig").split("\n")
     except OSError as error:
         raise ConfigError(f"{where} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where}: {not_utf8(error)}") from None
     if len(content) > MAX_BYTES:
         raise ConfigError(
             f"{where} has {len(content):,} bytes; at most {MAX_BYTES:,} are allowed, shorten it"
         )
     sentences = []
-    for number, line in enumerate(content.removeprefix(codecs.BOM_UTF8).split(b"\n"), 1):
-        try:
-            text = line.decode().strip()
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"{where}, line {number}: {not_utf8(error)}") from None
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
         if not text or text.startswith("#"):
             continue
         label, _, sentence = text.partition("\t")

@@ -10,7 +10,6 @@ from core.errors import ConfigError
 from pipeline.cluster_settings import LOCAL, Flink
 from pipeline.config import PipelineConfig
 from platforms.beam import flink_jars
-from platforms.checks import missing, places
 from platforms.flink import rest
 
 _SECONDS = 5
@@ -18,13 +17,7 @@ _RUNNER_JAR = "beam-runners-flink-*.jar"
 
 
 def check_paths(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> None:
-    """Check that the TaskManagers can read and write these paths.
-
-    A path comes with its setting or option.
-
-    Raises:
-      ConfigError: a path is on this machine only.
-    """
+    """Raise ConfigError if the TaskManagers cannot access a path; each comes with its setting."""
     flink = config.beam.flink
     if config.beam.runner != "flink" or flink.shared_paths or flink.on_this_machine:
         return
@@ -37,11 +30,7 @@ def check_paths(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> Non
 
 
 def check_local(config: PipelineConfig) -> None:
-    """Check what this machine needs to run Beam on Flink.
-
-    Raises:
-      ConfigError: Java or the jars are missing, or the cluster or the job server is not reachable.
-    """
+    """Raise ConfigError if this machine cannot run Beam on Flink."""
     flink = config.beam.flink
     if config.beam.runner != "flink":
         return
@@ -55,18 +44,16 @@ def check_local(config: PipelineConfig) -> None:
             _check_reachable("beam.flink.worker_pool", flink.worker_pool)
 
 
-def check_compiled(config: PipelineConfig) -> None:
-    """Check the settings of a compiled pipeline, whose image has no Java.
-
-    Raises:
-      ConfigError: a setting is missing or impossible in a container.
-    """
+def check_compiled(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> None:
+    """Raise ConfigError if a compiled pipeline, whose image has no Java, cannot use Flink."""
     flink = config.beam.flink
     if config.beam.runner != "flink":
         return
     if not flink.job_endpoint:
-        needed_by = "a compiled pipeline with Flink"
-        raise ConfigError(missing("beam.flink.job_endpoint", needed_by, "HOST:PORT"))
+        raise ConfigError(
+            "beam.flink.job_endpoint: not set, and a compiled pipeline with Flink requires it; set "
+            "HOST:PORT"
+        )
     if flink.on_this_machine:
         raise ConfigError(
             f"beam.flink.master: {flink.master} is not reachable from a container; set the address "
@@ -74,15 +61,11 @@ def check_compiled(config: PipelineConfig) -> None:
         )
     # A step and a TaskManager see the same folders only where both mount the same volume.
     if not config.kubeflow.volume:
-        check_paths(config, places(config).items())
+        check_paths(config, paths)
 
 
 def check_java(flink: Flink) -> None:
-    """Check that this machine can start the job server.
-
-    Raises:
-      ConfigError: Java or the jars are missing.
-    """
+    """Raise ConfigError if this machine lacks Java or the jars of the job server."""
     jars = flink_jars(flink)
     if not list(jars.glob(_RUNNER_JAR)):
         raise ConfigError(
@@ -97,9 +80,9 @@ def check_java(flink: Flink) -> None:
 def _check_cluster(flink: Flink) -> None:
     try:
         slots = int(rest.get(flink.master, "/overview")["slots-total"])
-    except (OSError, ValueError, LookupError) as error:
+    except rest.ERRORS as error:
         raise ConfigError(
-            f"beam.flink.master: {flink.master} does not answer as Flink's REST API: {error}; "
+            f"beam.flink.master: {flink.master} does not answer as Flink's REST API: {error!r}; "
             "start the cluster, or set [local]"
         ) from None
     if slots < flink.parallelism:

@@ -54,6 +54,6 @@ def java_cause(message: str) -> str:
 
 def of_grpc(error: BaseException) -> str:
     """Return the problem that gRPC reports, without its debug information."""
-    if isinstance(error, grpc.FutureTimeoutError):
-        return "no connection within the timeout"
-    return f"{error.code().name}: {error.details()}" if isinstance(error, grpc.Call) else str(error)
+    if isinstance(error, grpc.Call):
+        return f"{error.code().name}: {error.details()}"
+    return "no connection within the timeout"

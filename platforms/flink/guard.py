@@ -31,9 +31,9 @@ def start(
 
     Args:
       command: the command; without it the process only waits for the end of this one.
-      address: REST address of a Flink cluster; empty if the command itself contains Flink.
-      prefix: start of the names of the jobs to cancel after the end of this process.
-      folder: a temporary folder that is removed at the end.
+      address: REST address of a Flink cluster, whose jobs are cancelled.
+      prefix: start of the names of these jobs.
+      folder: a temporary folder that is removed.
       output: `stdout` and `stderr` of `subprocess.Popen`.
     """
     arguments = (address, prefix, folder, *command)
@@ -69,22 +69,17 @@ def main(address: str, prefix: str, folder: str, *command: str) -> int:
     while process is None or process.poll() is None:
         # The parent writes nothing, so the pipe has something to read only after its end.
         if select.select([0], [], [], _SECONDS_BETWEEN)[0]:
-            _end(process, address, prefix)
             break
-    if folder:
-        shutil.rmtree(folder, ignore_errors=True)
-    return process.wait() if process else 0
-
-
-def _end(process: subprocess.Popen[bytes] | None, address: str, prefix: str) -> None:
-    if process:
-        process.terminate()
     if address:
         rest.cancel_jobs(address, prefix)
     if process:
+        process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_SECONDS_TO_END)
         process.kill()
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
+    return process.wait() if process else 0
 
 
 if __name__ == "__main__":

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import os
 import re
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 from pipeline.cluster_settings import LOCAL
 from platforms.flink import guard
@@ -42,52 +40,32 @@ _STARTED = re.compile(r"JobService started on \S+:(\d+)\n")
 _REST = re.compile(r"Rest endpoint listening at \S+:(\d+)\n")
 
 
-class Settings(NamedTuple):
-    """See `pipeline.cluster_settings` and `runner.FlinkJobOptions`."""
-
-    jars: str
-    master: str
-    slots: int
-    logs: str
-
-
 class JobServer:
     """A job server, which ends with this process, whatever ends this process.
 
     Attributes:
       log: the file with the log of the job server, and with `[local]` also with that of Flink.
       endpoint: `HOST:PORT` at which it accepts jobs.
+      process: its guard.
     """
 
-    def __init__(self, settings: Settings, prefix: str):
+    def __init__(self, jars: str, master: str, slots: int, logs: str):
         """Start the process; return when it accepts jobs.
-
-        The jobs whose names start with `prefix` are cancelled when this process dies.
 
         Raises:
           FlinkError: Java is missing, or the job server ended or did not start in time.
         """
-        self._master = settings.master
-        Path(settings.logs).mkdir(parents=True, exist_ok=True)
+        self._master = master
+        Path(logs).mkdir(parents=True, exist_ok=True)
         # Two processes may use the same folder at the same time.
-        self.log = Path(settings.logs) / f"flink-job-server-{os.getpid()}.log"
+        self.log = Path(logs) / f"flink-job-server-{os.getpid()}.log"
         folder = tempfile.mkdtemp(prefix="beam-flink-")
-        Path(folder, "flink-conf.yaml").write_text(_configuration(settings, folder))
+        Path(folder, "flink-conf.yaml").write_text(_configuration(slots, folder))
         with self.log.open("wb") as sink:
-            self._process = guard.start(
-                *_command(settings, folder),
-                address="" if settings.master == LOCAL else settings.master,
-                prefix=prefix,
-                folder=folder,
-                stdout=sink,
-                stderr=sink,
+            self.process = guard.start(
+                *_command(jars, master, folder), folder=folder, stdout=sink, stderr=sink
             )
-        atexit.register(self.stop)
-        try:
-            self.endpoint = f"localhost:{self._wait_for_port()}"
-        except BaseException:
-            self.stop()
-            raise
+        self.endpoint = f"localhost:{self._wait_for_port()}"
 
     @property
     def rest_address(self) -> str | None:
@@ -98,18 +76,13 @@ class JobServer:
         ports = _REST.findall(self._text())
         return f"127.0.0.1:{ports[-1]}" if ports else None
 
-    def stop(self) -> None:
-        """End the process, and with `[local]` all of Flink. A second call does nothing."""
-        atexit.unregister(self.stop)
-        guard.stop(self._process)
-
     def _text(self) -> str:
         return self.log.read_text(errors="replace")
 
     def _wait_for_port(self) -> int:
         deadline = time.monotonic() + _SECONDS_TO_START
         while time.monotonic() < deadline:
-            has_ended = self._process.poll() is not None
+            has_ended = self.process.poll() is not None
             if found := _STARTED.search(self._text()):
                 return int(found[1])
             if has_ended:
@@ -120,10 +93,8 @@ class JobServer:
         )
 
 
-@functools.cache
-def shared_job_server(settings: Settings, prefix: str) -> JobServer:
-    """Return the job server of this process with these settings."""
-    return JobServer(settings, prefix)
+shared_job_server = functools.cache(JobServer)
+"""Return the job server of this process with these arguments."""
 
 
 def class_path(jars: str) -> str:
@@ -132,19 +103,19 @@ def class_path(jars: str) -> str:
     return os.path.join(one if os.path.isdir(one) else jars, "*")
 
 
-def _command(settings: Settings, folder: str) -> list[str]:
+def _command(jars: str, master: str, folder: str) -> list[str]:
     return [
         "java",
         f"-Xmx{_HEAP}",
         EXIT_WITHOUT_MEMORY,
-        *([] if settings.master == LOCAL else QUICK_START),
+        *([] if master == LOCAL else QUICK_START),
         *OPEN_PACKAGES,
         "-Dorg.slf4j.simpleLogger.showDateTime=true",
         "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss",
         "-cp",
-        class_path(settings.jars),
+        class_path(jars),
         _MAIN,
-        f"--flink-master={settings.master}",
+        f"--flink-master={master}",
         f"--flink-conf-dir={folder}",
         f"--artifacts-dir={folder}/artifacts",
         "--job-host=localhost",
@@ -152,7 +123,7 @@ def _command(settings: Settings, folder: str) -> list[str]:
     ]
 
 
-def _configuration(settings: Settings, folder: str) -> str:
+def _configuration(slots: int, folder: str) -> str:
     """Return Flink's configuration for `[local]`; a cluster has its own."""
     return f"""\
 rest.bind-address: 127.0.0.1
@@ -160,7 +131,7 @@ rest.address: 127.0.0.1
 rest.bind-port: 0
 jobmanager.bind-host: 127.0.0.1
 taskmanager.bind-host: 127.0.0.1
-taskmanager.numberOfTaskSlots: {settings.slots}
+taskmanager.numberOfTaskSlots: {slots}
 taskmanager.memory.network.min: {_NETWORK}
 taskmanager.memory.network.max: {_NETWORK}
 taskmanager.memory.segment-size: 16kb

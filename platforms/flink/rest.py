@@ -1,5 +1,4 @@
-"""Flink's REST API: the progress of a job, and its end. `guard` imports this module, so it imports
-no large library."""
+"""Flink's REST API: the progress of a job, and its end. It imports no large library."""
 
 from __future__ import annotations
 
@@ -18,56 +17,39 @@ _ENDED = ("FINISHED", "FAILED", "CANCELED")
 _METRICS = ("read-bytes", "write-bytes", "read-records", "write-records")
 # A proxy for the internet does not reach Flink.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+ERRORS = (OSError, http.client.HTTPException, ValueError, LookupError, TypeError)
+"""What the functions of this module raise if no Flink answers, or not in the way of Flink."""
 
 
-def get(address: str, path: str) -> dict[str, Any]:
-    """Return the JSON object that Flink answers, such as `get('127.0.0.1:8081', '/overview')`.
-
-    Raises:
-      OSError: Flink is not reachable, or answers with an error.
-      ValueError: the answer is not a JSON object.
-    """
-    answer = json.loads(_call(address, path, "GET"))
-    if not isinstance(answer, dict):
-        raise ValueError(f"{path} is not an object")
-    return answer
+def get(address: str, path: str) -> Any:
+    """Return the JSON that Flink answers, such as `get('127.0.0.1:8081', '/overview')`."""
+    return json.loads(_call(address, path, "GET"))
 
 
 def jobs(address: str, prefix: str = "") -> list[dict[str, Any]]:
-    """Return Flink's overview of the jobs whose names start with `prefix`.
-
-    Raises:
-      OSError, ValueError: see `get`.
-    """
-    found = get(address, "/jobs/overview").get("jobs", [])
+    """Return Flink's overview of the jobs whose names start with `prefix`."""
+    found = get(address, "/jobs/overview")["jobs"]
     return [job for job in found if job["name"].startswith(prefix)]
 
 
 def running_jobs(address: str, prefix: str) -> list[str]:
-    """Return the ids of the jobs that have not ended and whose names start with `prefix`.
-
-    Raises:
-      OSError, ValueError: see `get`.
-    """
+    """Return the ids of the jobs that have not ended and whose names start with `prefix`."""
     return [job["jid"] for job in jobs(address, prefix) if job["state"] not in _ENDED]
 
 
 def cancel_jobs(address: str, prefix: str) -> None:
     """Cancel these jobs. Errors are ignored: a job that has ended cannot be cancelled."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(*ERRORS):
         for job in running_jobs(address, prefix):
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(*ERRORS):
                 _call(address, f"/jobs/{job}?mode=cancel", "PATCH")
 
 
 def _call(address: str, path: str, method: str) -> bytes:
     request = urllib.request.Request(f"http://{address}{path}", method=method)
-    try:
-        with _OPENER.open(request, timeout=_SECONDS) as answer:
-            content: bytes = answer.read()
-            return content
-    except http.client.HTTPException as error:
-        raise OSError(f"no answer in HTTP: {error!r}") from None
+    with _OPENER.open(request, timeout=_SECONDS) as answer:
+        content: bytes = answer.read()
+        return content
 
 
 class Watch:
@@ -103,6 +85,6 @@ class Watch:
             tasks = job["tasks"]
             progress.report(f"tasks at http://{address}", tasks["finished"], tasks["total"])
             vertices = get(address, f"/jobs/{job['jid']}")["vertices"]
-        except (OSError, ValueError, KeyError):
+        except ERRORS:
             return None
         return [tasks, [[each["metrics"].get(name) for name in _METRICS] for each in vertices]]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
+import functools
 import itertools
 import threading
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -26,13 +27,14 @@ from core.errors import UserError
 from pipeline.cluster_settings import LOCAL
 from platforms.flink import failures, guard, rest
 from platforms.flink.failures import FlinkError
-from platforms.flink.job_server import JobServer, Settings, shared_job_server
+from platforms.flink.job_server import JobServer, shared_job_server
 from platforms.flink.rest import Watch
 from platforms.flink.worker_pool import start_threads
 
 PREFIX = f"amazon-reviews-{uuid.uuid4().hex[:12]}-"
 """Start of the names of this process's jobs."""
 _JOBS = itertools.count(1)
+_cancel_with_this_process = functools.cache(guard.start)
 _SECONDS_BETWEEN = 1.0
 _MILLISECONDS_TO_SEND = 1000
 _MILLISECONDS_WITHOUT_WORK = 500
@@ -87,20 +89,20 @@ class FlinkRunner(portable_runner.PortableRunner):
 
     def default_job_server(self, options: PipelineOptions) -> job_server.JobServer:
         own, flink = options.view_as(FlinkJobOptions), options.view_as(FlinkRunnerOptions)
-        settings = Settings(own.flink_jars, flink.flink_master, flink.parallelism, own.flink_logs)
-        self._server = shared_job_server(settings, PREFIX)
+        self._server = shared_job_server(
+            own.flink_jars, flink.flink_master, flink.parallelism, own.flink_logs
+        )
         return job_server.ExternalJobServer(self._server.endpoint, timeout=60)
 
     def run_portable_pipeline(
         self, pipeline: beam_runner_api_pb2.Pipeline, options: PipelineOptions
     ) -> runner.PipelineResult:
-        cleanup = contextlib.ExitStack()
-        cleanup.callback(self.stop_workers)
         master = options.view_as(FlinkRunnerOptions).flink_master
         portable = options.view_as(PortableOptions)
         name = options.view_as(GoogleCloudOptions).job_name = f"{PREFIX}{next(_JOBS):04d}"
+        if master != LOCAL:
+            _cancel_with_this_process(address=master, prefix=PREFIX)
         if portable.job_endpoint:
-            cleanup.callback(guard.stop, guard.start(address=master, prefix=name))
             host = portable.job_endpoint.rpartition(":")[0]
             portable.artifact_endpoint = portable.artifact_endpoint or f"{host}:{_ARTIFACT_PORT}"
         try:
@@ -108,7 +110,7 @@ class FlinkRunner(portable_runner.PortableRunner):
         except BaseException as error:
             if master != LOCAL:
                 rest.cancel_jobs(master, name)
-            cleanup.close()
+            self.stop_workers()
             if isinstance(error, grpc.RpcError | grpc.FutureTimeoutError):
                 endpoint = portable.job_endpoint or (self._server and self._server.endpoint)
                 raise FlinkError(
@@ -117,7 +119,7 @@ class FlinkRunner(portable_runner.PortableRunner):
                 ) from error
             raise
         seconds = options.view_as(FlinkJobOptions).flink_timeout_seconds
-        return FlinkResult(result, name, self._server, master, seconds, cleanup)
+        return FlinkResult(result, name, self._server, master, seconds, self.stop_workers)
 
 
 class FlinkResult(runner.PipelineResult):
@@ -128,11 +130,11 @@ class FlinkResult(runner.PipelineResult):
         server: JobServer | None,
         master: str,
         seconds: float,
-        cleanup: contextlib.ExitStack,
+        stop_workers: Callable[[], None],
     ):
         super().__init__(runner.PipelineState.RUNNING)
         self._result, self._name, self._seconds = result, name, seconds
-        self._server, self._master, self._cleanup = server, master, cleanup
+        self._server, self._master, self._stop_workers = server, master, stop_workers
 
     def metrics(self) -> Any:
         return self._result.metrics()
@@ -142,7 +144,7 @@ class FlinkResult(runner.PipelineResult):
         address = self._rest_address()
         if address:
             rest.cancel_jobs(address, self._name)
-        self._cleanup.close()
+        self._stop_workers()
 
     def wait_until_finish(self, duration: int | None = None) -> str:
         """Return the last state when the job has ended, and report its progress until then.
@@ -173,7 +175,7 @@ class FlinkResult(runner.PipelineResult):
         except BaseException:
             self.cancel()
             raise
-        self._cleanup.close()
+        self._stop_workers()
         if isinstance(outcome[0], BaseException):
             raise self._error(outcome[0]) from outcome[0]
         self._state = outcome[0]

@@ -5,8 +5,8 @@
 executes the code that they contain. Nor does it notice that a worker does not start: Flink would
 wait for the worker until the timeout of the job.
 
-The imports of a worker take about ten CPU seconds, and each job starts new workers. So the workers
-are forked by the fork server of the standard library, which imports the libraries once.
+The imports of a worker take about ten CPU seconds, and each job starts new workers. So the fork
+server of the standard library imports the libraries once, and forks the workers.
 """
 
 from __future__ import annotations
@@ -59,12 +59,8 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         received, sent = self._context.Pipe(duplex=False)
         # A daemon, so that it ends with the pool.
         worker = self._context.Process(target=_work, args=(worker_id, url, sent), daemon=True)
-        try:
-            with sent:
-                worker.start()
-        except (OSError, EOFError) as error:
-            problem = f"no worker can be started: {error or 'the fork server has ended'}"
-            return beam_fn_api_pb2.StartWorkerResponse(error=problem)
+        with sent:
+            worker.start()
         self._workers[worker_id] = worker
         problem = _problem(worker, received)
         if problem:
@@ -99,8 +95,7 @@ def _problem(worker: ForkServerProcess, received: connection.Connection) -> str:
 def _work(worker_id: str, url: str, ready: connection.Connection) -> None:
     """Run a worker until its TaskManager closes the connection.
 
-    The provision service of the TaskManager is at `url`. `ready` receives an empty text when the
-    libraries are imported, or the error in one line.
+    `ready` receives an empty text when the libraries are imported, or the error in one line.
     """
     threading.Thread(target=_end_with_pool, daemon=True).start()
     # A collection would write to the pages of the imported objects, which then are not shared.
@@ -165,13 +160,7 @@ def start_threads(options: PipelineOptions) -> tuple[str, grpc.Server]:
 def serve(
     pool: beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer, address: str
 ) -> tuple[str, grpc.Server]:
-    """Start a server; return its address and the server, which the caller stops.
-
-    Port 0 is any free port.
-
-    Raises:
-      RuntimeError: the address cannot be used.
-    """
+    """Start a server, port 0: at any free port; return its address and the server."""
     # Otherwise a second pool could listen at the same port, and would get a part of the requests.
     server = grpc.server(
         thread_pool_executor.shared_unbounded_instance(), options=[("grpc.so_reuseport", 0)]

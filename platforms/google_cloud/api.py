@@ -1,17 +1,19 @@
-"""Clients of the Vertex AI API, with retries and with errors of one line."""
+"""Credentials for Google Cloud, and clients of the Vertex AI API with retries and short errors."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import google.auth
 from absl import logging
 from google.api_core import exceptions
 from google.api_core.retry import Retry, if_exception_type
+from google.auth.credentials import Credentials
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, TransportError
 
-from core.errors import InputError
+from core.errors import ConfigError, InputError
 from platforms.follow import NoResponse
 
 TRANSIENT = (
@@ -24,6 +26,7 @@ TRANSIENT = (
 )
 """Errors after which a retry of the same request may succeed."""
 _REFUSED = (exceptions.BadRequest, exceptions.NotFound, exceptions.Conflict)
+LOGIN = "`gcloud auth application-default login` or set GOOGLE_APPLICATION_CREDENTIALS"
 REQUEST_SECONDS = 60.0
 SILENCE_SECONDS = 600.0
 """Seconds for which a request without a response is retried."""
@@ -31,6 +34,23 @@ SILENCE_SECONDS = 600.0
 
 class ApiError(NoResponse, RuntimeError):
     """A request to Vertex AI without a response, or a temporary failure of the request."""
+
+
+def find_credentials(key: str, value: str, scopes: Sequence[str] | None = None) -> Credentials:
+    """Return the Application Default Credentials, without a request to a server.
+
+    The setting `key` with the value `value` requires them.
+
+    Raises:
+      ConfigError: there are no credentials.
+    """
+    try:
+        credentials, _ = google.auth.default(scopes=scopes)
+    except DefaultCredentialsError:
+        raise ConfigError(
+            f"{key}: {value} requires Google Cloud credentials, and there are none; run {LOGIN}"
+        ) from None
+    return credentials
 
 
 def connect(service: Any, region: str) -> Any:
@@ -64,8 +84,6 @@ def retrying() -> dict[str, Any]:
 @contextlib.contextmanager
 def errors_in_one_line(action: str) -> Iterator[None]:
     """Convert the exceptions of the client in this context to exceptions of one line.
-
-    A message has `action`, a verb and its object, such as `start the training`.
 
     Raises:
       InputError: the API refuses the request.

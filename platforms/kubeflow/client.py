@@ -12,7 +12,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +23,18 @@ from kubernetes.client import CoreV1Api
 from kubernetes.client.exceptions import ApiException
 
 from components.review_example_gen.inputs import OPTIONS_KEY, SAMPLE, Options, input_folder
-from core.errors import ConfigError, InputError
+from core.errors import ConfigError, InputError, ServerError
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_files
-from platforms.checks import PORT_FORWARD, cluster_name
-from platforms.follow import NoResponse, Run, Status, SubmitError, Task, possibly_submitted
+from platforms.checks import cluster_name
+from platforms.follow import NoResponse, Run, Status, Task, possibly_submitted
 from platforms.training_jobs.client import connect as connect_to_kubernetes
 from preprocessing.reading.files import find_sources, fingerprint
 
+PORT_FORWARD = "kubectl port-forward -n kubeflow svc/ml-pipeline-ui 8080:80"
+"""The command that makes Kubeflow Pipelines reachable from this machine. The UI forwards requests
+to the API, and also serves the web page of a run."""
 CONNECT_AND_READ_SECONDS = (5.0, 60.0)
-HEALTH_SECONDS = (5.0, 10.0)
-
 UI_VARIABLE = "KF_PIPELINES_UI_ENDPOINT"
 TOKEN_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
 """The file with the token of a user; the variables are those of `kfp.Client`."""
@@ -49,7 +50,7 @@ _ERROR = re.compile(r"^(?!Error: exit status)[\w.]+: .+", re.MULTILINE)
 """A line of our entry point or the last line of a traceback, in contrast to one of the launcher."""
 
 
-class Refused(SubmitError):
+class Refused(ServerError):
     """A request that the server refused; `status` is the HTTP status."""
 
     def __init__(self, message: str, status: int):
@@ -70,7 +71,6 @@ class Api:
         path: str,
         body: Any = None,
         query: Mapping[str, Any] | None = None,
-        timeout: tuple[float, float] = CONNECT_AND_READ_SECONDS,
     ) -> dict[str, Any]:
         """Return the response to a request.
 
@@ -86,7 +86,7 @@ class Api:
                 params=query,
                 json=body,
                 headers={"Authorization": f"Bearer {token}"} if token else {},
-                timeout=timeout,
+                timeout=CONNECT_AND_READ_SECONDS,
             )
         except requests.RequestException as error:
             raise NoResponse(_reason(error)) from None
@@ -107,31 +107,22 @@ class Api:
         raise Refused(message, status)
 
 
-@dataclass(frozen=True)
-class KubeflowRun(Run):
-    api: Api
-    run_id: str
-    namespace: str
-
-    def status(self) -> Status:
-        run = self.api("GET", f"runs/{self.run_id}")
-        details = run.get("run_details") or {}
-        tasks = tuple(
-            Task(task.get("display_name") or "", task.get("state") or "", _message(task))
-            for task in details.get("task_details") or []
+def check(config: PipelineConfig) -> None:
+    """Raise ConfigError if `kubeflow.endpoint` is missing or not a URL."""
+    endpoint = config.kubeflow.endpoint or ""
+    if not endpoint.startswith(("http://", "https://")):
+        raise ConfigError(
+            f"kubeflow.endpoint: {endpoint or 'not set'}; set the URL of the Kubeflow Pipelines "
+            f"API, http://127.0.0.1:8080 after `{PORT_FORWARD}`"
         )
-        return Status(run.get("state") or "", tasks, _message(run))
-
-    def last_errors(self) -> list[str]:
-        return last_errors(self.namespace, self.run_id)
 
 
-def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: str) -> KubeflowRun:
+def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: str) -> Run:
     """Submit a compiled pipeline as a run called `name`; return when the server has accepted it.
 
     Raises:
       ConfigError: `kubeflow.endpoint` does not respond, is not the API, or denies access.
-      SubmitError: the server refused the run, or it is unknown whether the server accepted it.
+      ServerError: the server refused the run, or it is unknown whether the server accepted it.
     """
     api, experiment_id = connect(config)
     runs = f"{os.environ.get(UI_VARIABLE, api.endpoint).rstrip('/')}/#/runs"
@@ -158,7 +149,19 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
             raise possibly_submitted(error, name, runs) from None
     namespace = config.kubeflow.namespace
     link, logs = f"{runs}/details/{run_id}", _log_command(namespace, run_id)
-    return KubeflowRun(name, list(tasks), link, logs, api, run_id, namespace)
+    return Run(name, list(tasks), link, logs, partial(_status, api, run_id, namespace))
+
+
+def _status(api: Api, run_id: str, namespace: str) -> Status:
+    run = api("GET", f"runs/{run_id}")
+    details = run.get("run_details") or {}
+    tasks = [
+        Task(task.get("display_name") or "", task.get("state") or "", _message(task))
+        for task in details.get("task_details") or []
+    ]
+    state = run.get("state") or ""
+    logged = last_errors(namespace, run_id) if state == "FAILED" else []
+    return Status(state, tasks, _message(run), logged)
 
 
 def _enable_input_cache(
@@ -168,45 +171,34 @@ def _enable_input_cache(
 
     The cache key of Kubeflow consists of the parameters of a step and the ids of its input
     artifacts. Kubeflow runs no driver of an ExampleGen, so the key does not depend on the raw
-    files, and the compiled pipeline disables the cache for ReviewExampleGen. Its Examples are then
-    a new artifact in every run, so no later step is a cache hit either. Therefore this function
-    adds the fingerprint of the files to the parameters of the step.
+    files, and the compiled pipeline disables the cache. Then no later step is a cache hit either.
+    Therefore this function adds the fingerprint of the files to the parameters of the step.
     """
     base = values.get("input_base") or config.data.input_base or SAMPLE
+    folder = input_folder(base)
     try:
-        found = _input_fingerprint(config, base)
+        sources = find_sources(folder, input_files(config)[1])
     except InputError as error:
         # Possibly only the pods can access the input.
         logging.getLogger(__name__).warning(
             "The input cannot be listed from this machine, so the run reads it again: %s", error
         )
         return
-    value = task["inputs"]["parameters"][OPTIONS_KEY]["runtimeValue"]
-    options = Options.model_validate_json(value["constant"])
-    changed = options.model_copy(update={"input_fingerprint": found})
-    value["constant"] = changed.model_dump_json()
-    task["cachingOptions"] = {"enableCache": True}
-
-
-def _input_fingerprint(config: PipelineConfig, input_base: str) -> str:
-    """Return a hash of the input files: their groups, paths, sizes and modification times.
-
-    Raises:
-      InputError: the files cannot be listed from this machine.
-    """
-    folder = input_folder(input_base)
-    sources = find_sources(folder, input_files(config)[1])
-    if input_base == SAMPLE:
+    if base == SAMPLE:
         # Copies of the sample differ in their modification time, not in their content.
         sources = [source._replace(modified=0.0) for source in sources]
-    return fingerprint(folder, sources)
+    value = task["inputs"]["parameters"][OPTIONS_KEY]["runtimeValue"]
+    options = Options.model_validate_json(value["constant"])
+    changed = options.model_copy(update={"input_fingerprint": fingerprint(folder, sources)})
+    value["constant"] = changed.model_dump_json()
+    task["cachingOptions"] = {"enableCache": True}
 
 
 def connect(config: PipelineConfig) -> tuple[Api, str]:
     """Return the API, and the id of the experiment of the pipeline, which is created if missing."""
     api, name = Api(config), cluster_name(config)
     with _readable_errors(config):
-        health = api("GET", "healthz", timeout=HEALTH_SECONDS)
+        health = api("GET", "healthz")
         if health.get("apiServerReady") is False:
             raise NoResponse("503 the UI responds, but its API server is not ready")
         # A single-user server refuses requests with a namespace.
@@ -243,29 +235,24 @@ def _reason(error: requests.RequestException) -> str:
 @contextlib.contextmanager
 def _readable_errors(config: PipelineConfig) -> Iterator[None]:
     """Convert the errors of the API to errors that name the setting to check."""
-    settings = config.kubeflow
-    at = f"kubeflow.endpoint: {settings.endpoint}"
+    at = f"kubeflow.endpoint: {config.kubeflow.endpoint}"
     try:
         yield
     except NoResponse as error:
         raise ConfigError(
-            f"{at} is unreachable ({error}). Check that Kubeflow Pipelines runs there; from "
-            f"outside the cluster run `{PORT_FORWARD}`"
+            f"{at} is unreachable ({error}); from outside the cluster run `{PORT_FORWARD}`"
         ) from None
     except Refused as error:
-        remedies = {
-            401: f"{at} requires authentication ({error}). Set {TOKEN_VARIABLE} to a file with a "
-            f"token from `kubectl create token default-editor -n {settings.namespace} "
-            "--audience pipelines.kubeflow.org`",
-            403: f"kubeflow.namespace: no permission to run pipelines in {settings.namespace!r} "
-            f"({error})",
-            404: f"{at} is not the Kubeflow Pipelines API, or requires a login ({error}). After "
-            f"`{PORT_FORWARD}` the endpoint is http://127.0.0.1:8080; on a Kubeflow platform "
-            "it ends in /pipeline",
+        problems = {
+            401: f"{at} requires authentication ({error}); set {TOKEN_VARIABLE} to a file with a "
+            "token, see docs/how-to/kubeflow.md",
+            403: f"kubeflow.namespace: no permission in {config.kubeflow.namespace!r} ({error})",
+            404: f"{at} is not the Kubeflow Pipelines API, or requires a login ({error}); on a "
+            "Kubeflow platform it ends in /pipeline",
         }
-        if error.status in remedies:
-            raise ConfigError(remedies[error.status]) from None
-        raise SubmitError(f"Kubeflow Pipelines refused the run: {error}") from None
+        if error.status in problems:
+            raise ConfigError(problems[error.status]) from None
+        raise ServerError(f"Kubeflow Pipelines refused the run: {error}") from None
 
 
 def _message(task_or_run: dict[str, Any]) -> str:

@@ -15,10 +15,10 @@ from core import exit_codes, processes
 from core.errors import UserError, cause
 from core.overrides import OPTION
 from pipeline.config import PipelineConfig, load_config
+from platforms.checks import check_engine
 from platforms.local import events
 from platforms.local.places import lock_root
 from platforms.local.preflight import check
-from platforms.targets import check_engine
 
 
 def main() -> int:
@@ -40,7 +40,7 @@ def main() -> int:
         reads_only = check_engine("local")
         sender.send(events.PHASE, doing="checking settings and input")
         config = load_config(arguments.config, arguments.set)
-        # Before the lock, because `lock_root` creates the root and `check` checks the paths.
+        # Before the lock, because it creates the root.
         check(config)
         # A parent that receives the events has locked the root, and this process inherits the lock.
         if sender.descriptor is None and not reads_only:

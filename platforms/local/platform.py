@@ -15,7 +15,6 @@ from core.metadata import connection_config
 from pipeline.inputs import input_files
 from pipeline.platform import Platform
 from platforms.beam import set_beam_args
-from platforms.local.places import make_folder
 
 
 class Local(Platform):
@@ -24,7 +23,7 @@ class Local(Platform):
     @property
     def metadata(self) -> ConnectionConfig:
         file = self._config.paths.metadata
-        make_folder("paths.metadata", os.path.dirname(file))
+        os.makedirs(os.path.dirname(file), exist_ok=True)
         return connection_config(file)
 
     @property

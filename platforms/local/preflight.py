@@ -10,10 +10,8 @@ from core.errors import ConfigError
 from core.metadata import open_store
 from pipeline.config import PipelineConfig, check_hyperparameters
 from pipeline.inputs import input_files, read_options
-from platforms.checks import is_bucket
-from platforms.google_cloud.credentials import find_credentials
-from platforms.local.places import check_places
-from platforms.targets import check_target
+from platforms.checks import check_target, is_bucket
+from platforms.local.places import make_folders
 from preprocessing.reading.files import find_sources
 from preprocessing.reading.layouts import decide_layouts
 from trainer_module.cluster import resources
@@ -25,8 +23,11 @@ def check(config: PipelineConfig) -> None:
     places = {f"paths.{key}": place for key, place in config.paths.model_dump().items()}
     for key, place in {**places, "data.input_base": config.data.input_base or ""}.items():
         if is_bucket(place):
+            # Google's client takes a while to import.
+            from platforms.google_cloud.api import find_credentials
+
             find_credentials(key, place)
-    check_places(config)
+    make_folders(config)
     _check_same_pipeline(config)
     read_golden(config.serving_check.golden)
     try:

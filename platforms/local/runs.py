@@ -13,7 +13,7 @@ from pipeline.config import PipelineConfig
 
 
 def find_runs(config: PipelineConfig) -> list[Run]:
-    """Return all runs in `paths.metadata`, the newest first; raise an InputError without any."""
+    """Return `all_runs`; raise an InputError if there is none."""
     runs = all_runs(config)
     if not runs:
         raise InputError(

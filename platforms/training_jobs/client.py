@@ -16,27 +16,21 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
 from core.errors import InputError, ServerError, cause
-from platforms.training_jobs.job_kind import JobKind
-from platforms.training_jobs.pods import Event, Pod
+from platforms.training_jobs.job import KubernetesJobSettings
+from platforms.training_jobs.kinds import JOBSET, KINDS, TFJOB, JobKind
+from platforms.training_jobs.manifests import Object
+from platforms.training_jobs.pods import Pod
 
 SECONDS = 300.0
 """Seconds after which a request fails, all its attempts included."""
 FIRST_PAUSE = 1.0
 """Seconds before the second attempt; each further pause is twice as long."""
-REQUEST_SECONDS = 30.0
-"""Timeout of one attempt."""
-LOG_SECONDS = 600.0
-"""Seconds without a new line of a log after which the request for the log is repeated."""
 _LONGEST_PAUSE = 30.0
 # Of the server, or of a proxy. The Python client uses 0 for TLS errors. After 401 it reads the file
 # of an expired token again, and a starting API server may reject tokens.
 _TRANSIENT = (0, 401, 408, 429, 500, 502, 503, 504)
 _EXPECTED = {"POST": "AlreadyExists", "GET": "NotFound", "DELETE": "NotFound"}
 """Method -> the reason of the API for an error that is a result."""
-
-
-class Forbidden(InputError):
-    """A request that the API denies for lack of permissions."""
 
 
 class Unreachable(ServerError):
@@ -66,8 +60,8 @@ def connect() -> ApiClient:
         except (ConfigException, yaml.YAMLError, OSError, LookupError, TypeError) as no_file:
             raise InputError(
                 "no Kubernetes cluster to train on: this process does not run in a pod with a "
-                f"service account ({str(no_pod).rstrip('.')}), and there is no valid kube config "
-                f"({no_file}). Set KUBECONFIG to the path of a kube config"
+                f"service account ({no_pod}), and there is no valid kube config ({no_file}). Set "
+                "KUBECONFIG to the path of a kube config"
             ) from None
     return ApiClient(configuration)
 
@@ -76,9 +70,8 @@ class JobClient:
     """The jobs of one kind in one namespace, with their pods, events and logs.
 
     Every method but `log` repeats its request after transient errors, and logs each of them. It
-    raises InputError if the API refuses the request, Forbidden if permissions are missing, and
-    Unreachable if the API does not respond before the timeout. `urllib3.Retry` has no timeout for
-    all attempts.
+    raises InputError if the API refuses the request, and Unreachable if the API does not respond
+    before the timeout. `urllib3.Retry` has no timeout for all attempts.
     """
 
     def __init__(self, api: ApiClient, kind: JobKind, namespace: str):
@@ -89,16 +82,14 @@ class JobClient:
             _preload_content=False,
             _return_http_data_only=True,
         )
-        self._group = f"/apis/{kind.group}/{kind.version}"
-        self._jobs = f"{self._group}/namespaces/{namespace}/{kind.plural}"
+        self._jobs = f"/apis/{kind.group}/{kind.version}/namespaces/{namespace}/{kind.name}s"
         self._core = f"/api/v1/namespaces/{namespace}"
-        self._no_crd = f"no {kind.title} CRD in this cluster; it belongs to {kind.controller}"
 
-    def get(self, name: str) -> dict[str, Any] | None:
+    def get(self, name: str) -> Object | None:
         """Return the job; None: there is no job with this name."""
         return self._call("GET", f"{self._jobs}/{name}")
 
-    def create(self, manifest: dict[str, Any]) -> dict[str, Any] | None:
+    def create(self, manifest: Object) -> Object | None:
         """Create the job and return it; None: a job with this name exists already."""
         # Otherwise the API server drops fields that the CRD does not define.
         return self._call("POST", self._jobs, {"fieldValidation": "Strict"}, manifest)
@@ -110,37 +101,28 @@ class JobClient:
         body = {"propagationPolicy": "Foreground"}
         self._call("DELETE", f"{self._jobs}/{name}", body=body, seconds=seconds)
 
-    def unavailable_reason(self) -> str:
-        """Return the reason why the cluster cannot run jobs of the kind; empty if it can."""
-        try:
-            # This request requires no permissions.
-            served = self._call("GET", self._group)["resources"]
-            if self.kind.plural not in [each["name"] for each in served]:
-                return self._no_crd
-            if self.kind.runtime and not self._call("GET", f"{self._group}/{self.kind.runtime}"):
-                return f"no {self.kind.runtime}: an administrator applies kubeflow/training.yaml"
-        except InputError as error:
-            return str(error)
-        return ""
-
-    def pods(self, job: dict[str, Any]) -> list[Pod]:
+    def pods(self, job: Object) -> list[Pod]:
         """Return all pods of a job that exist, including those that were replaced."""
-        selector = f"{self.kind.pod_label}={job['metadata']['name']}"
+        selector = f"{self.kind.job_label}={job['metadata']['name']}"
         found = self._call("GET", f"{self._core}/pods", {"labelSelector": selector})
         return [
             Pod.read(item, self.kind.replica_of(item, job), self.kind.container)
             for item in found["items"]
         ]
 
-    def warnings(self, job: dict[str, Any]) -> list[Event]:
-        """Return the warnings about a job and its objects, which Kubernetes keeps for an hour."""
+    def warnings(self, job: Object) -> list[Object]:
+        """Return the events about a job and its objects, which Kubernetes keeps for an hour."""
         found = self._call("GET", f"{self._core}/events", {"fieldSelector": "type=Warning"})
-        events = sorted(map(Event.read, found["items"]), key=lambda event: event.last_at)
-        # An older event is about an earlier job of the same name.
-        since = job["metadata"].get("creationTimestamp", "")
-        # The names of the objects that the controllers create begin with that of the job.
+        events = sorted(found["items"], key=_created_at)
+        # The names of the objects that the controllers create begin with that of the job. An older
+        # event is about an earlier job of the same name.
         name = job["metadata"]["name"]
-        return [each for each in events if each.name.startswith(name) and each.last_at >= since]
+        return [
+            event
+            for event in events
+            if event["involvedObject"].get("name", "").startswith(name)
+            and _created_at(event) >= _created_at(job)
+        ]
 
     def log(self, pod: str) -> urllib3.HTTPResponse:
         """Stream the log of a pod, with a time stamp before each line, in a single attempt.
@@ -150,21 +132,21 @@ class JobClient:
         """
         query = {"container": self.kind.container, "follow": "true", "timestamps": "true"}
         path = f"{self._core}/pods/{pod}/log"
-        return self._request(path, "GET", query_params=query, _request_timeout=(10.0, LOG_SECONDS))
+        return self._request(path, "GET", query_params=query, _request_timeout=(10.0, 600.0))
 
     def _call(
         self,
         method: str,
         path: str,
         query: dict[str, str] | None = None,
-        body: dict[str, Any] | None = None,
+        body: Object | None = None,
         seconds: float | None = None,
     ) -> Any:
         """Return the JSON of the response; None: the API responds with the error in `_EXPECTED`."""
         seconds = SECONDS if seconds is None else seconds
         deadline, pause = time.monotonic() + seconds, FIRST_PAUSE
         # A pair, because the package ignores a single timeout that is not an integer.
-        options = {"query_params": query or {}, "_request_timeout": (10.0, REQUEST_SECONDS)}
+        options = {"query_params": query or {}, "_request_timeout": (10.0, 30.0)}
         while True:
             try:
                 return json.loads(self._request(path, method, body=body, **options).data)
@@ -186,13 +168,38 @@ class JobClient:
         # Quotas and admission webhooks also respond with 403, and no Role would help.
         if error.status == 403 and "cannot" in problem:
             guide = "the Role that this step requires is in docs/how-to/kubeflow.md"
-            return Forbidden(f"Kubernetes forbids {problem}; {guide}")
+            return InputError(f"Kubernetes forbids {problem}; {guide}")
         if error.status == 404 and not _status(error):
-            return InputError(self._no_crd)
+            crd, controller = self.kind.title, self.kind.controller
+            return InputError(f"no {crd} CRD in this cluster; it belongs to {controller}")
         return InputError(f"Kubernetes refuses {problem}")
 
 
-def _status(error: ApiException) -> dict[str, Any]:
+def supported_kind(api: ApiClient, settings: KubernetesJobSettings) -> JobKind:
+    """Return the kind of job that the settings name, or the first that this step may create.
+
+    Where Kubeflow Trainer runs, `auto` chooses the JobSet of which it would make a TrainJob. A
+    JobSet requires no runtime, and gives GPUs only to the replicas that use them.
+    """
+    if settings.kind != "auto":
+        return next(kind for kind in KINDS if kind.name == settings.kind)
+    reasons = []
+    for kind in (TFJOB, JOBSET):
+        try:
+            JobClient(api, kind, settings.namespace).get("any")
+        except InputError as error:
+            reasons.append(str(error))
+        else:
+            logging.info("kubeflow.training_job auto: %s", "; ".join([kind.name, *reasons]))
+            return kind
+    raise InputError(f"this cluster cannot train on several machines: {'; '.join(reasons)}")
+
+
+def _created_at(item: Object) -> str:
+    return item["metadata"].get("creationTimestamp") or ""
+
+
+def _status(error: ApiException) -> Object:
     """Return the Status object in the body of an error; empty if there is none."""
     try:
         status = json.loads(error.body or b"")

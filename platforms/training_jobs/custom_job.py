@@ -9,6 +9,7 @@ from typing import Any
 
 from absl import logging
 from google.cloud.aiplatform_v1 import types
+from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 from google.cloud.aiplatform_v1.types import CustomJob, JobState
 from google.protobuf.duration_pb2 import Duration
 
@@ -17,19 +18,18 @@ from core.errors import InputError
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import ApiError, errors_in_one_line, retrying
 from platforms.training_jobs.job import (
-    JobAborted,
+    CustomJobSettings,
     JobFailed,
-    JobLimits,
     command,
+    exceeded_timeout,
+    is_done,
     job_ends_with_step,
     job_name,
     replica_groups,
 )
-from platforms.training_jobs.settings import CustomJobSettings
 from trainer_module.settings import TrainingJob
 
 LABEL = "training"
-"""The label by which a retried step finds the CustomJob of an earlier attempt."""
 _ENDED = (
     JobState.JOB_STATE_SUCCEEDED,
     JobState.JOB_STATE_PARTIALLY_SUCCEEDED,
@@ -43,6 +43,34 @@ _SECONDS_TO_CANCEL = 15.0
 """Timeout of the cancellation; a container is killed half a minute after SIGTERM."""
 _REJECTED_SETTING = re.compile(rf"non-zero status of {exit_codes.BAD_INPUT}\b")
 """The exit code for wrong settings in the message of a failed CustomJob."""
+
+
+def train(job: TrainingJob, job_file: str, settings: CustomJobSettings) -> None:
+    """Run a training as a CustomJob; return when it has succeeded.
+
+    A retried step finds it by its label. Otherwise it is like a job on Kubernetes: see
+    `kubernetes.train`.
+    """
+    client = vertex_api.connect(JobServiceClient, settings.region)
+    made = make_custom_job(job, job_file, settings)
+    with job_ends_with_step(lambda: _cancel(client, settings, made.labels[LABEL])):
+        deadline = time.monotonic() + settings.timeout_seconds
+        name = _create_or_find(client, made, job, settings)
+        logging.info("Log of the CustomJob: %s", _log_command(name))
+        state = ""
+        while True:
+            with errors_in_one_line("read the state of the training"):
+                found = client.get_custom_job(name=name, **retrying())
+            before, state = state, JobState(found.state).name.removeprefix("JOB_STATE_").lower()
+            if state != before:
+                logging.info("CustomJob %s: %s", name, state)
+            if found.state == JobState.JOB_STATE_SUCCEEDED:
+                return
+            if found.state in _ENDED:
+                raise _failure(found, state)
+            if time.monotonic() > deadline:
+                raise exceeded_timeout(f"CustomJob {name} ({state})", settings)
+            time.sleep(settings.poll_seconds)
 
 
 def make_custom_job(job: TrainingJob, job_file: str, settings: CustomJobSettings) -> CustomJob:
@@ -74,7 +102,7 @@ def make_custom_job(job: TrainingJob, job_file: str, settings: CustomJobSettings
 
 
 def _machine(settings: CustomJobSettings, gpus: int) -> types.MachineSpec:
-    machine = types.MachineSpec(machine_type=settings.machine_type)
+    machine = types.MachineSpec(machine_type=settings.machine_type, accelerator_count=gpus)
     if gpus:
         known = types.AcceleratorType.__members__
         if settings.gpu_type not in known:
@@ -83,84 +111,52 @@ def _machine(settings: CustomJobSettings, gpus: int) -> types.MachineSpec:
                 f"Vertex AI; known are {', '.join(list(known)[1:])}"
             )
         machine.accelerator_type = known[settings.gpu_type]
-        machine.accelerator_count = gpus
     return machine
 
 
-def run(client: Any, parent: str, job: CustomJob, limits: JobLimits) -> None:
-    """Run a CustomJob; return when it has succeeded.
-
-    A CustomJob with the same label belongs to an earlier attempt of the step. If it still runs,
-    this function follows it. If it succeeded and `limits.is_done`, this function returns. Otherwise
-    this function creates a new CustomJob. It cancels the CustomJob after SIGTERM in the main
-    thread, after SIGINT, and after the timeout.
-
-    Raises:
-      InputError: Vertex AI or the training refuses a setting.
-      JobFailed: the training failed, was cancelled by somebody else, or took too long.
-      ApiError: the API did not respond for minutes; the CustomJob is not cancelled.
-      SystemExit, KeyboardInterrupt: after SIGTERM or SIGINT.
-    """
-    with job_ends_with_step(lambda: _cancel(client, parent, job.labels[LABEL])):
-        deadline = time.monotonic() + limits.timeout_seconds
-        name = _create_or_find(client, parent, job, limits)
-        logging.info("Log of the CustomJob: %s", _log_command(name))
-        state = ""
-        while True:
-            with errors_in_one_line("read the state of the training"):
-                found = client.get_custom_job(name=name, **retrying())
-            before, state = state, JobState(found.state).name.removeprefix("JOB_STATE_").lower()
-            if state != before:
-                logging.info("CustomJob %s: %s", name, state)
-            if found.state == JobState.JOB_STATE_SUCCEEDED:
-                return
-            if found.state in _ENDED:
-                raise _failure(found, state)
-            if time.monotonic() > deadline:
-                raise JobAborted(limits.timeout_message(f"CustomJob {name} ({state})"))
-            time.sleep(limits.poll_seconds)
-
-
-def _create_or_find(client: Any, parent: str, job: CustomJob, limits: JobLimits) -> str:
+def _create_or_find(
+    client: Any, made: CustomJob, job: TrainingJob, settings: CustomJobSettings
+) -> str:
     """Return the name of the CustomJob to follow."""
+    label, poll_seconds = made.labels[LABEL], settings.poll_seconds
     for attempt in range(1, _ATTEMPTS + 1):
-        found = _newest(client, parent, job.labels[LABEL], limits.poll_seconds)
-        if found:
-            succeeded = found.state == JobState.JOB_STATE_SUCCEEDED
-            if found.state not in _ENDED or (succeeded and limits.is_done()):
-                logging.info("Following CustomJob %s of an earlier attempt", found.name)
-                return str(found.name)
+        found = _newest(client, settings, label)
+        while found and found.state == JobState.JOB_STATE_CANCELLING:
+            # Its replicas still write checkpoints.
+            logging.info("CustomJob %s of an earlier attempt is being cancelled", found.name)
+            time.sleep(poll_seconds)
+            found = _newest(client, settings, label)
+        succeeded = found and found.state == JobState.JOB_STATE_SUCCEEDED
+        if found and (found.state not in _ENDED or (succeeded and is_done(job))):
+            logging.info("Following CustomJob %s of an earlier attempt", found.name)
+            return str(found.name)
         try:
             with errors_in_one_line("start the training"):
+                options = {"retry": None, "timeout": vertex_api.REQUEST_SECONDS}
                 created = client.create_custom_job(
-                    parent=parent, custom_job=job, retry=None, timeout=vertex_api.REQUEST_SECONDS
+                    parent=settings.parent, custom_job=made, **options
                 )
         except ApiError as error:
             if attempt == _ATTEMPTS:
                 raise
             # Vertex AI may have received the request; then `_newest` returns the CustomJob.
             logging.warning("%s; retrying", error)
-            time.sleep(limits.poll_seconds)
+            time.sleep(poll_seconds)
         else:
             logging.info("Created CustomJob %s", created.name)
             return str(created.name)
     raise AssertionError("unreachable")
 
 
-def _newest(client: Any, parent: str, label: str, poll_seconds: float) -> CustomJob | None:
-    """Return the newest CustomJob with a label, after the end of its cancellation, or None."""
-    while True:
-        jobs = _with_label(client, parent, label, **retrying())
-        newest = max(jobs, key=lambda job: job.create_time, default=None)
-        if newest is None or newest.state != JobState.JOB_STATE_CANCELLING:
-            return newest
-        # Its replicas still write checkpoints.
-        logging.info("CustomJob %s of an earlier attempt is being cancelled", newest.name)
-        time.sleep(poll_seconds)
+def _newest(client: Any, settings: CustomJobSettings, label: str) -> CustomJob | None:
+    found = _with_label(client, settings, label, **retrying())
+    return max(found, key=lambda job: job.create_time, default=None)
 
 
-def _with_label(client: Any, parent: str, label: str, **options: Any) -> list[CustomJob]:
-    request = {"parent": parent, "filter": f'labels.{LABEL}="{label}"'}
+def _with_label(
+    client: Any, settings: CustomJobSettings, label: str, **options: Any
+) -> list[CustomJob]:
+    request = {"parent": settings.parent, "filter": f'labels.{LABEL}="{label}"'}
     with errors_in_one_line("list the CustomJobs"):
         return list(client.list_custom_jobs(request=request, **options))
 
@@ -182,11 +178,11 @@ def _log_command(name: str) -> str:
     return f"gcloud ai custom-jobs stream-logs {name}"
 
 
-def _cancel(client: Any, parent: str, label: str) -> None:
+def _cancel(client: Any, settings: CustomJobSettings, label: str) -> None:
     """Cancel the running CustomJobs with a label. A signal may arrive before their names do."""
     options = {"retry": None, "timeout": _SECONDS_TO_CANCEL / 2}
     try:
-        for job in _with_label(client, parent, label, **options):
+        for job in _with_label(client, settings, label, **options):
             if job.state not in _ENDED:
                 logging.info("Cancelling CustomJob %s", job.name)
                 with errors_in_one_line("cancel the training"):

@@ -1,4 +1,4 @@
-"""What the jobs of all platforms share: name, replicas, command, limits, and a clean end."""
+"""What the jobs of all platforms share: settings, name, replicas, progress, and a clean end."""
 
 from __future__ import annotations
 
@@ -6,16 +6,70 @@ import contextlib
 import hashlib
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tfx.dsl.io import fileio
 
 from core.errors import UserError
-from trainer_module.cluster.resources import has_peers
+from core.settings import Section
+from pipeline.cluster_settings import JobKindName
+from trainer_module.cluster.exits import signals_to
 from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
 from trainer_module.settings import Training, TrainingJob
 
 _COMMAND = ("python", "-m", "trainer_module.task")
+
+
+class JobSettings(Section):
+    """The settings of a job on any platform, which the pipeline adds to `custom_config`."""
+
+    KEY: ClassVar[str]
+    """The key of these settings in `custom_config`."""
+
+    image: str
+    service_account: str | None = None
+    # Of each replica that computes gradients.
+    gpus: int = 0
+    timeout_seconds: float
+    poll_seconds: float
+
+
+class KubernetesJobSettings(JobSettings):
+    """The pods of a training on Kubernetes, from `kubeflow` and `cluster` in the settings."""
+
+    KEY = "kubernetes_job"
+
+    kind: JobKindName = "auto"
+    queue: str | None = None
+    namespace: str
+    # Of each pod.
+    cpu: float | None = None
+    memory: str | None = None
+    gpu_type: str | None = None
+    pod: dict[str, Any] = {}
+    volume_claim: str | None = None
+    volume_mount: str | None = None
+    poll_seconds: float = 10.0
+
+
+class CustomJobSettings(JobSettings):
+    """The replicas of a training on Vertex AI, from `vertex` and `cluster` in the settings."""
+
+    KEY = "custom_job"
+
+    project: str
+    region: str
+    display_name: str
+    machine_type: str
+    gpu_type: str = "NVIDIA_TESLA_T4"
+    network: str | None = None
+    poll_seconds: float = 20.0
+
+    @property
+    def parent(self) -> str:
+        return f"projects/{self.project}/locations/{self.region}"
 
 
 class JobFailed(UserError):
@@ -26,31 +80,26 @@ class JobAborted(JobFailed):
     """A training that exceeded a limit; its job still exists."""
 
 
-@dataclass(frozen=True)
-class JobLimits:
-    """The limits of a job, and the functions that observe its training.
+def exceeded_timeout(label: str, settings: JobSettings) -> JobAborted:
+    return JobAborted(
+        f"{label} did not end within {settings.timeout_seconds / 3600:g} hours "
+        "(cluster.training_timeout_hours); run again to continue from the last checkpoint"
+    )
 
-    Attributes:
-      timeout_seconds: timeout of the job from now on, including its time in a queue.
-      poll_seconds: seconds between two requests for the state of the job.
-      is_done: returns whether the result of the training exists.
-      progress: returns a text that changes with the progress of the training.
-      refused_seconds: timeout of replicas that Kubernetes refuses for a permanent reason, such as a
-        missing service account. A temporary reason, such as a quota, has no timeout of its own.
-    """
 
-    timeout_seconds: float
-    poll_seconds: float
-    is_done: Callable[[], bool]
-    progress: Callable[[], str] = str
-    refused_seconds: float = 600.0
+def is_done(job: TrainingJob) -> bool:
+    """Return whether the model of a training exists."""
+    return fileio.exists(job.serving_model_dir)
 
-    def timeout_message(self, label: str) -> str:
-        """Return the message of the JobAborted for a job that exceeds its timeout."""
-        return (
-            f"{label} did not end within {self.timeout_seconds / 3600:g} hours "
-            "(cluster.training_timeout_hours); run again to continue from the last checkpoint"
-        )
+
+def last_checkpoint(job: TrainingJob) -> str:
+    """Return the name of the last checkpoint of a training; empty if none can be read."""
+    from trainer_module.loop.checkpoints import READ_ERRORS, CheckpointError, latest_checkpoint
+
+    try:
+        return latest_checkpoint(job.checkpoint_dir) or ""
+    except (CheckpointError, *READ_ERRORS):
+        return ""
 
 
 @dataclass(frozen=True)
@@ -63,7 +112,7 @@ class ReplicaGroup:
 
 
 def replica_groups(training: Training, gpus: int) -> list[ReplicaGroup]:
-    """Return the groups of replicas of a training, the chief first.
+    """Return the groups of replicas of a training with several processes, the chief first.
 
     Only replicas that compute gradients get GPUs. With `multi_worker_mirrored` the chief is one of
     the workers. With `parameter_server` it only coordinates, and the servers only store variables.
@@ -74,9 +123,7 @@ def replica_groups(training: Training, gpus: int) -> list[ReplicaGroup]:
             ReplicaGroup(WORKER, training.workers, gpus),
             ReplicaGroup(PS, training.parameter_servers, 0),
         ]
-    if has_peers(training):
-        return [ReplicaGroup(CHIEF, 1, gpus), ReplicaGroup(WORKER, training.workers - 1, gpus)]
-    return [ReplicaGroup(WORKER, 1, gpus)]
+    return [ReplicaGroup(CHIEF, 1, gpus), ReplicaGroup(WORKER, training.workers - 1, gpus)]
 
 
 def command(job_file: str) -> list[str]:
@@ -101,17 +148,13 @@ def job_ends_with_step(end: Callable[[], None]) -> Iterator[None]:
     SIGTERM raises SystemExit. A second SIGTERM does not interrupt the clean-up after the first one.
     """
 
-    def terminate(number: int, frame: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    def terminate(number: signal.Signals) -> None:
+        signal.signal(number, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, terminate) if in_main_thread else None
-    try:
-        yield
-    except (SystemExit, KeyboardInterrupt, JobAborted):
-        end()
-        raise
-    finally:
-        if in_main_thread:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+    with signals_to(terminate, signal.SIGTERM):
+        try:
+            yield
+        except (SystemExit, KeyboardInterrupt, JobAborted):
+            end()
+            raise

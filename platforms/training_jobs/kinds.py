@@ -1,38 +1,144 @@
-"""The kinds of jobs, and the choice of the kind that the cluster has."""
+"""The kinds of jobs on Kubernetes: their objects, and how to read them and their pods."""
 
 from __future__ import annotations
 
-from absl import logging
-from kubernetes.client import ApiClient
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from core.errors import InputError
-from platforms.training_jobs.client import JobClient
-from platforms.training_jobs.job_kind import JobKind
-from platforms.training_jobs.jobset import JobSet
-from platforms.training_jobs.settings import KubernetesJobSettings
-from platforms.training_jobs.tfjob import TFJob
-from platforms.training_jobs.trainjob import TrainJob
+from platforms.training_jobs import manifests
+from platforms.training_jobs.job import KubernetesJobSettings, job_name, replica_groups
+from platforms.training_jobs.manifests import Object
+from trainer_module.cluster.tf_config import CHIEF
+from trainer_module.settings import TrainingJob
 
-KINDS: tuple[JobKind, ...] = (TFJob(), TrainJob(), JobSet())
-"""The kinds in the order in which `auto` prefers them."""
+FAILED = "Failed"
+"""The type of the condition with which jobs of all kinds fail."""
+_ENDS = ("Succeeded", "Complete", "Completed", FAILED)
+"""The types of the conditions with which a TFJob, a TrainJob or a JobSet ends."""
+_REPLICAS = "amazon-reviews/replicas"
+"""The annotation of a job with its replicas: `chief,worker 0,worker 1`."""
 
 
-def supported_kind(api: ApiClient, settings: KubernetesJobSettings) -> JobKind:
-    """Return the kind of job for a training; log the choice of `auto`.
+@dataclass(frozen=True)
+class JobKind:
+    """One kind of job.
 
-    Raises:
-      InputError: the setting is `auto`, and the cluster can run none of the kinds.
-      Unreachable: the Kubernetes API did not respond for minutes.
+    Attributes:
+      name: the value of `kubeflow.training_job`.
+      title: the kind of the object, such as `TFJob`; `group` and `version` are those of its API.
+      controller: the program that runs jobs of this kind.
+      container: name of the container that trains, whose log and exit code count.
+      job_label: key of the label of each pod whose value is the name of the job.
+      index_label: the same for the number of the pod, among all or those of its task.
+      task_label: the same for the task type in TF_CONFIG; None: all pods are numbered together.
+      loss: part of the message of a job that failed, but may only have lost a replica.
     """
-    reasons: list[str] = []
-    for kind in KINDS:
-        if settings.kind == kind.name:
-            return kind
-        if settings.kind == "auto":
-            reason = JobClient(api, kind, settings.namespace).unavailable_reason()
-            if not reason:
-                because = f" ({'; '.join(reasons)})" if reasons else ""
-                logging.info("kubeflow.training_job auto: %s%s", kind.name, because)
-                return kind
-            reasons.append(reason)
-    raise InputError(f"this cluster cannot train on several machines: {'; '.join(reasons)}")
+
+    name: str
+    title: str
+    group: str
+    version: str
+    controller: str
+    make_spec: Callable[[TrainingJob, str, KubernetesJobSettings], Object]
+    container: str
+    job_label: str
+    index_label: str
+    task_label: str | None
+    loss: str | None = None
+
+    def make_manifest(
+        self, job: TrainingJob, job_file: str, settings: KubernetesJobSettings
+    ) -> Object:
+        """Return the object to create for a training; every pod reads `job_file`."""
+        queue = {"kueue.x-k8s.io/queue-name": settings.queue} if settings.queue else {}
+        replicas = [
+            _replica(group.task, index)
+            for group in replica_groups(job.training, settings.gpus)
+            for index in range(group.count)
+        ]
+        return {
+            "apiVersion": f"{self.group}/{self.version}",
+            "kind": self.title,
+            "metadata": {
+                "name": job_name(job),
+                "namespace": settings.namespace,
+                "labels": {**manifests.LABELS, **queue},
+                "annotations": {_REPLICAS: ",".join(replicas)},
+            },
+            "spec": self.make_spec(job, job_file, settings),
+        }
+
+    def replica_of(self, pod: Object, job: Object) -> str:
+        """Return the replica that runs in a pod of the API; empty if it is none of ours."""
+        labels = pod["metadata"].get("labels", {})
+        index = labels.get(self.index_label, "")
+        if self.task_label:
+            return _replica(labels.get(self.task_label, ""), index)
+        return replicas(job)[int(index)] if index else ""
+
+
+def replicas(job: Object) -> list[str]:
+    """Return the replicas of a job, such as `chief` or `worker 1`; the first writes the model."""
+    return job["metadata"]["annotations"][_REPLICAS].split(",")
+
+
+def conditions(job: Object) -> list[Object]:
+    """Return the conditions of a job that are true, the latest last."""
+    found = job.get("status", {}).get("conditions") or []
+    true = [each for each in found if each["status"] == "True"]
+    # Conditions of the same second keep their order.
+    return sorted(true, key=lambda each: each.get("lastTransitionTime") or "")
+
+
+def end_of(job: Object) -> Object | None:
+    """Return the condition with which a job ended; None: it has not ended."""
+    return next((each for each in conditions(job) if each["type"] in _ENDS), None)
+
+
+def _replica(task: str, index: int | str) -> str:
+    return CHIEF if task == CHIEF else f"{task} {index}"
+
+
+_INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+_JOB_SET_LABEL = "jobset.sigs.k8s.io/jobset-name"
+
+TFJOB = JobKind(
+    name="tfjob",
+    title="TFJob",
+    group="kubeflow.org",
+    version="v1",
+    controller="the Kubeflow training operator v1",
+    make_spec=manifests.tfjob_spec,
+    container=manifests.TENSORFLOW,
+    job_label="training.kubeflow.org/job-name",
+    index_label="training.kubeflow.org/replica-index",
+    task_label="training.kubeflow.org/replica-type",
+    # Version 1.9 counts a pod that is being deleted as failed, and then fails the TFJob: after an
+    # eviction, a preemption or the drain of a node.
+    loss="replica(s) failed",
+)
+TRAINJOB = JobKind(
+    name="trainjob",
+    title="TrainJob",
+    group="trainer.kubeflow.org",
+    version="v1alpha1",
+    controller="Kubeflow Trainer 2.2 or newer",
+    make_spec=manifests.trainjob_spec,
+    container=manifests.NODE,
+    job_label=_JOB_SET_LABEL,
+    index_label=_INDEX_LABEL,
+    task_label=None,
+)
+JOBSET = JobKind(
+    name="jobset",
+    title="JobSet",
+    group="jobset.x-k8s.io",
+    version="v1alpha2",
+    controller="the JobSet controller",
+    make_spec=manifests.jobset_spec,
+    container=manifests.TENSORFLOW,
+    job_label=_JOB_SET_LABEL,
+    index_label=_INDEX_LABEL,
+    task_label="jobset.sigs.k8s.io/replicatedjob-name",
+)
+KINDS = (TFJOB, TRAINJOB, JOBSET)

@@ -1,13 +1,12 @@
-"""A pod of a job, and an event about it, with the fields that this package uses."""
+"""A pod of a training job, with the fields that decide what becomes of the job."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from platforms.training_jobs.pod_template import PERMANENT
-from trainer_module.cluster import exits
+from platforms.training_jobs.manifests import PERMANENT, Object
+from trainer_module.cluster.exits import LOST_PEER
 
-_SECONDS = len("2026-11-22T09:00:00")
 _USUAL_WAITS = ("ContainerCreating", "PodInitializing")
 
 
@@ -20,9 +19,8 @@ class Pod(NamedTuple):
       phase: Kubernetes's phase: Pending, Running, Succeeded, Failed or Unknown.
       exit_code: exit code of the training; None: it has not ended, or the pod was evicted.
       reason: Kubernetes's reason for the end of the pod, such as OOMKilled or Evicted.
-      blocked_by: reason why the pod does not run; empty if it runs or starts normally.
-      lost_with: why Kubernetes gives up the running pod, and for what its replacement waits; else
-        empty.
+      problem: why the pod does not run yet, or why Kubernetes gives it up and for what its
+        replacement waits; usually empty.
     """
 
     name: str
@@ -33,11 +31,10 @@ class Pod(NamedTuple):
     reason: str
     created_at: str
     finished_at: str
-    blocked_by: str
-    lost_with: str
+    problem: str
 
     @classmethod
-    def read(cls, pod: dict[str, Any], replica: str, container: str) -> Pod:
+    def read(cls, pod: Object, replica: str, container: str) -> Pod:
         metadata, status = pod["metadata"], pod.get("status", {})
         phase, conditions = status.get("phase", "Unknown"), status.get("conditions") or []
         true = {each["type"]: each for each in conditions if each["status"] == "True"}
@@ -45,11 +42,15 @@ class Pod(NamedTuple):
         # Of these conditions the control plane changes only Ready, when the node does not respond.
         silent = "ContainersReady" in true and "Ready" not in true
         given_up = disruption or ("NodeNotReady" if silent else "")
-        node = pod.get("spec", {}).get("nodeName")
-        lost_with = (
-            f"is lost ({given_up}): the job waits until node {node} has ended pod "
-            f"{metadata['name']}, or until the Node object is deleted"
-        )
+        problem = ""
+        if phase == "Running" and given_up:
+            node = pod.get("spec", {}).get("nodeName")
+            problem = (
+                f"is lost ({given_up}): the job waits until node {node} has ended pod "
+                f"{metadata['name']}, or until the Node object is deleted"
+            )
+        elif phase == "Pending" and (blocked_by := _blocked_by(status)):
+            problem = f"does not run yet: {blocked_by}"
         states = [
             each.get("state", {}).get("terminated", {})
             for each in status.get("containerStatuses") or []
@@ -65,8 +66,7 @@ class Pod(NamedTuple):
             reason=status.get("reason") or ended.get("reason") or disruption,
             created_at=metadata.get("creationTimestamp") or "",
             finished_at=ended.get("finishedAt") or "",
-            blocked_by=_blocked_by(status) if phase == "Pending" else "",
-            lost_with=lost_with if given_up and phase == "Running" else "",
+            problem=problem,
         )
 
     @property
@@ -74,19 +74,18 @@ class Pod(NamedTuple):
         return self.phase in ("Succeeded", "Failed")
 
     @property
-    def failed_permanently(self) -> bool:
-        """True if the pod failed and its controller does not replace it."""
-        return self.phase == "Failed" and self.exit_code in PERMANENT
-
-    @property
     def to_replace(self) -> bool:
         """True if the pod failed and its controller replaces it."""
         return self.phase == "Failed" and self.exit_code not in PERMANENT
 
     @property
+    def failed_permanently(self) -> bool:
+        return self.phase == "Failed" and not self.to_replace
+
+    @property
     def lost_peer(self) -> bool:
         """True if the training ended because of the loss of another replica."""
-        return self.exit_code == exits.LOST_PEER
+        return self.exit_code == LOST_PEER
 
     @property
     def end_text(self) -> str:
@@ -100,29 +99,7 @@ class Pod(NamedTuple):
         return f"{verb} exit code {self.exit_code}{reason}"
 
 
-class Event(NamedTuple):
-    """A warning about an object; `last_at` is in RFC 3339 without a fraction."""
-
-    kind: str
-    name: str
-    uid: str
-    text: str
-    last_at: str
-
-    @classmethod
-    def read(cls, event: dict[str, Any]) -> Event:
-        of, series = event["involvedObject"], event.get("series") or {}
-        times = (event.get("lastTimestamp"), series.get("lastObservedTime"), event.get("eventTime"))
-        return cls(
-            kind=of.get("kind", ""),
-            name=of.get("name", ""),
-            uid=of.get("uid", ""),
-            text=f"{event.get('reason')}: {event.get('message')}",
-            last_at=next(filter(None, times), "")[:_SECONDS] + "Z",
-        )
-
-
-def _blocked_by(status: dict[str, Any]) -> str:
+def _blocked_by(status: Object) -> str:
     for condition in status.get("conditions") or []:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return f"{condition.get('reason')}: {condition.get('message')}"

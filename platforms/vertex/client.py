@@ -7,13 +7,13 @@ The import of its generated clients, `aiplatform_v1`, takes 1.5 s.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from google.api_core import exceptions
 from google.api_core.retry import Retry, if_exception_type
-from google.auth.exceptions import RefreshError, TransportError
+from google.auth.exceptions import GoogleAuthError
 from google.auth.transport.requests import Request
 from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.services.pipeline_service import PipelineServiceClient
@@ -22,8 +22,13 @@ from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from platforms.follow import NoResponse, Run, Status, Task, possibly_submitted
 from platforms.google_cloud import api as vertex_api
-from platforms.google_cloud.api import REQUEST_SECONDS, TRANSIENT, errors_in_one_line
-from platforms.google_cloud.credentials import LOGIN, find_credentials
+from platforms.google_cloud.api import (
+    LOGIN,
+    REQUEST_SECONDS,
+    TRANSIENT,
+    errors_in_one_line,
+    find_credentials,
+)
 
 RETRY_SECONDS = 30.0
 """Seconds for which a submission is repeated. The request contains the id of the run, so a repeated
@@ -31,47 +36,26 @@ request creates no second run."""
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
-def check_credentials(config: PipelineConfig) -> None:
-    """Refresh this machine's credentials.
+def check(config: PipelineConfig) -> None:
+    """Raise ConfigError if this machine's credentials cannot be refreshed.
 
     The clients report expired credentials as a service that does not respond.
-
-    Raises:
-      ConfigError: there are no credentials, or they have expired.
-      NoResponse: Google's servers are unreachable.
     """
     credentials = find_credentials("vertex.project", config.vertex.project or "", [SCOPE])
     try:
         credentials.refresh(Request())
-    except TransportError as error:
-        raise NoResponse(f"the credentials cannot be refreshed: {error}") from None
-    except RefreshError as error:
+    except GoogleAuthError as error:
         raise ConfigError(
             f"vertex.project: the Google Cloud credentials are not valid ({error}); run {LOGIN}"
         ) from None
 
 
-@dataclass(frozen=True)
-class VertexRun(Run):
-    client: PipelineServiceClient
-    resource: str
-
-    def status(self) -> Status:
-        with errors_in_one_line("read the run"):
-            job = self.client.get_pipeline_job(
-                name=self.resource, retry=None, timeout=REQUEST_SECONDS
-            )
-        state = types.PipelineState(job.state).name.removeprefix("PIPELINE_STATE_")
-        details = job.job_detail.task_details
-        return Status(state, tuple(_task(detail) for detail in details), job.error.message)
-
-
-def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: str) -> VertexRun:
+def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: str) -> Run:
     """Submit a compiled pipeline as a run with the id `name`; return when Vertex AI accepted it.
 
     Raises:
       InputError: no permission, or Vertex AI refused the run.
-      SubmitError: Vertex AI does not respond.
+      ServerError: Vertex AI does not respond.
     """
     vertex = config.vertex
     parent = f"projects/{vertex.project}/locations/{vertex.region}"
@@ -90,7 +74,15 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
     except NoResponse as error:
         raise possibly_submitted(error, name, link) from None
     tasks = list(job.pipeline_spec["root"]["dag"]["tasks"])
-    return VertexRun(name, tasks, link, link, client, f"{parent}/pipelineJobs/{name}")
+    resource = f"{parent}/pipelineJobs/{name}"
+    return Run(name, tasks, link, link, partial(_status, client, resource))
+
+
+def _status(client: PipelineServiceClient, resource: str) -> Status:
+    with errors_in_one_line("read the run"):
+        job = client.get_pipeline_job(name=resource, retry=None, timeout=REQUEST_SECONDS)
+    state = types.PipelineState(job.state).name.removeprefix("PIPELINE_STATE_")
+    return Status(state, list(map(_task, job.job_detail.task_details)), job.error.message)
 
 
 def _pipeline_job(

@@ -1,4 +1,4 @@
-"""VertexPusher: uploads a blessed model to Vertex AI and deploys it to an endpoint.
+"""The endpoint on Vertex AI as a destination: uploads a model and deploys it.
 
 TFX's own Pusher for Vertex AI passes no routes to the serving container, and never undeploys a
 model. Here the new model replaces its predecessor, which serves until the new one is ready. Each
@@ -21,26 +21,13 @@ from google.cloud.aiplatform_v1 import types as vertex_types
 from google.cloud.aiplatform_v1.services.endpoint_service import EndpointServiceClient
 from google.cloud.aiplatform_v1.services.model_service import ModelServiceClient
 from google.protobuf.field_mask_pb2 import FieldMask
-from tfx import types
-from tfx.components import Pusher
-from tfx.dsl.components.base import executor_spec
-from tfx.types import standard_component_specs
-from tfx.utils import io_utils, json_utils
+from tfx.utils import io_utils
 
-from components.pusher import (
-    ROLLED_BACK,
-    SERVED,
-    BlessedExecutor,
-    Destination,
-    PushedModel,
-    identity,
-)
+from components.pusher import ROLLED_BACK, SERVED, Destination, PushedModel, identity
 from pipeline.cluster_settings import Vertex
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import ApiError, errors_in_one_line, retrying
 
-ENDPOINT_KEY = "endpoint"
-"""Key in `custom_config`; the value has the arguments of `Endpoint.of`."""
 POLL_SECONDS = 10.0
 """Seconds between two requests for the state of an operation."""
 ATTEMPTS = 3
@@ -55,69 +42,43 @@ _OPERATION_HOURS = 2.0
 _REST_PORT, _GRPC_PORT = 8080, 8500
 
 
-class Executor(BlessedExecutor):
-    """Copies the model for TensorFlow Serving, uploads it and deploys it."""
-
-    def push(
-        self,
-        input_dict: dict[str, list[types.Artifact]],
-        uri: str,
-        exec_properties: dict[str, Any],
-    ) -> tuple[str, str]:
-        """Return the resource name of the endpoint and the id of the model.
-
-        Raises:
-          InputError: Vertex AI refuses a setting.
-          RuntimeError: Vertex AI does not respond, or failed to deploy the model.
-        """
-        config = json_utils.loads(exec_properties[standard_component_specs.CUSTOM_CONFIG_KEY])
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                endpoint = Endpoint.of(**config[ENDPOINT_KEY])
-                model = self.GetModelPath(input_dict)
-                content = identity(model)
-                endpoint.check_not_rolled_back(content)
-                io_utils.copy_dir(model, os.path.join(uri, _VERSION))
-                # The same id in every push of the model, of at most 63 characters.
-                model_id = f"{endpoint.name[:46]}-{content}"
-                endpoint.upload(model_id, uri)
-                return endpoint.serve(model_id), model_id
-            except RuntimeError as error:
-                if attempt == ATTEMPTS:
-                    raise
-                logging.warning("%s; retrying", error)
-                time.sleep(POLL_SECONDS)
-        raise AssertionError
-
-
-class VertexPusher(Pusher):
-    """Deploys a model to an endpoint, which `custom_config[ENDPOINT_KEY]` names."""
-
-    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
-
-
 class Endpoint(Destination):
     """The endpoint, and the models that were pushed to it.
 
-    All methods raise the errors of `Executor.push`.
+    All methods raise InputError if Vertex AI refuses a setting, and RuntimeError if it does not
+    respond or failed to deploy the model.
 
     Attributes:
       name: name of the model in TensorFlow Serving, start of its resource's name, and display name
         of the endpoint, which serves no other model.
     """
 
-    def __init__(self, vertex: Vertex, name: str):
-        self.name, self.place = name, f"the endpoint {name}"
-        self._vertex = vertex
-        self._parent = f"projects/{vertex.project}/locations/{vertex.region}"
-        self._models = vertex_api.connect(ModelServiceClient, vertex.region or "")
-        self._endpoints = vertex_api.connect(EndpointServiceClient, vertex.region or "")
-        self._own = {"parent": self._parent, "filter": f'display_name="{name}"'}
+    def __init__(self, vertex: Mapping[str, Any], name: str):
+        self.name = name.replace("_", "-")
+        self.place = f"the endpoint {self.name}"
+        self._vertex = Vertex(**vertex)
+        region = self._vertex.region or ""
+        self._parent = f"projects/{self._vertex.project}/locations/{region}"
+        self._models = vertex_api.connect(ModelServiceClient, region)
+        self._endpoints = vertex_api.connect(EndpointServiceClient, region)
+        self._own = {"parent": self._parent, "filter": f'display_name="{self.name}"'}
 
-    @classmethod
-    def of(cls, vertex: Mapping[str, Any], name: str) -> Endpoint:
-        """Return the endpoint of the settings `vertex`, which a component has as JSON."""
-        return cls(Vertex(**vertex), name)
+    def push(self, model: str, uri: str) -> tuple[str, str]:
+        content = identity(model)
+        # The same id in every push of the model, of at most 63 characters.
+        model_id = f"{self.name[:46]}-{content}"
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self.check_not_rolled_back(content)
+                io_utils.copy_dir(model, os.path.join(uri, _VERSION))
+                self.upload(model_id, uri)
+                return self.serve(model_id), model_id
+            except RuntimeError as error:
+                if attempt == ATTEMPTS:
+                    raise
+                logging.warning("%s; retrying", error)
+                time.sleep(POLL_SECONDS)
+        raise AssertionError
 
     @errors_in_one_line("upload the model")
     def upload(self, model_id: str, artifact_uri: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import codecs
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
@@ -19,7 +18,6 @@ from pydantic import (
     FailFast,
     Field,
     ValidationError,
-    ValidationInfo,
     model_validator,
 )
 from starlette.exceptions import HTTPException
@@ -31,22 +29,15 @@ MAX_CHARACTERS = 5_000
 """Most characters of a review that `/explain` accepts."""
 
 
-def _known(name: str, info: ValidationInfo) -> str:
-    name = name or DEFAULT_SIGNATURE
-    if name not in (info.context or {}):
-        raise ValueError(f"the model has {', '.join(info.context or {})}, not {name[:100]}")
-    return name
-
-
-def _unnamed(value: Any, info: ValidationInfo) -> Any:
+def _unnamed(value: Any) -> Any:
     """Return VALUE of {INPUT: VALUE}, and any other value unchanged."""
-    name = (info.context or {}).get(info.data.get("signature_name"))
-    return value[name] if isinstance(value, dict) and set(value) == {name} else value
+    if isinstance(value, dict) and len(value) == 1 and "b64" not in value:
+        [value] = value.values()
+    return value
 
 
-def _text(value: Any, info: ValidationInfo) -> bytes:
-    if isinstance(value, dict):
-        value = _unnamed(value, info)
+def _text(value: Any) -> bytes:
+    value = _unnamed(value)
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, dict) and set(value) == {"b64"} and isinstance(value["b64"], str):
@@ -68,11 +59,10 @@ _Texts = Annotated[list[Annotated[bytes, BeforeValidator(_text)]], FailFast()]
 class PredictRequest(BaseModel):
     """The body of a predict request, in the row format (`instances`) or in the column format.
 
-    A row is a value or {INPUT: VALUE}, the column is a list or {INPUT: LIST}. The context of the
-    validation is a mapping: name of a signature -> name of its input.
+    A row is a value or {INPUT: VALUE}, the column is a list or {INPUT: LIST}.
     """
 
-    signature_name: Annotated[str, AfterValidator(_known), Field(validate_default=True)] = ""
+    signature_name: str = ""
     instances: _Texts = []
     inputs: Annotated[_Texts, BeforeValidator(_unnamed)] = []
 
@@ -92,7 +82,7 @@ class PredictRequest(BaseModel):
     @property
     def texts(self) -> list[bytes]:
         """The values of the input."""
-        return self.instances if self.by_row else self.inputs
+        return self.instances or self.inputs
 
 
 class ExplainRequest(BaseModel):
@@ -102,14 +92,14 @@ class ExplainRequest(BaseModel):
 _Request = TypeVar("_Request", bound=BaseModel)
 
 
-def parse(kind: type[_Request], body: bytes, context: Mapping[str, str] | None = None) -> _Request:
+def parse(kind: type[_Request], body: bytes) -> _Request:
     """Return the request in a body.
 
     Raises:
       HTTPException: the body is not JSON, or not a request of this kind (400).
     """
     try:
-        return kind.model_validate_json(body.removeprefix(codecs.BOM_UTF8), context=context)
+        return kind.model_validate_json(body.removeprefix(codecs.BOM_UTF8))
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         message = problem["msg"].removeprefix("Value error, ")

@@ -22,7 +22,13 @@ from preprocessing.features import UNDECIDED
 from serving.explain import MAX_WORDS, parts, variants
 from serving.predict_text import PREDICT_TEXT
 from serving.rest import metrics as prometheus
-from serving.rest.api import ExplainRequest, PredictRequest, format_answer, parse
+from serving.rest.api import (
+    DEFAULT_SIGNATURE,
+    ExplainRequest,
+    PredictRequest,
+    format_answer,
+    parse,
+)
 from serving.rest.batching import Batcher
 from serving.rest.client import folder_id
 from serving.rest.limits import Bodies, Limits
@@ -142,11 +148,15 @@ class _Handlers:
         async with self._bodies.read(request) as body:
             self._batcher.check_room()
             model = self._model(request)
-            parsed = parse(PredictRequest, body, model.inputs)
+            parsed = parse(PredictRequest, body)
+            signature = parsed.signature_name or DEFAULT_SIGNATURE
+            if signature not in model.inputs:
+                found = f"the model has {', '.join(model.inputs)}, not {signature[:100]}"
+                raise HTTPException(400, f"signature_name: {found}")
             count, limit = len(parsed.texts), self._limits.reviews
             if count > limit:
                 raise HTTPException(413, f"The request has {count:,} reviews, limit {limit:,}")
-            outputs = await self._batcher.call(model, parsed.signature_name, parsed.texts)
+            outputs = await self._batcher.call(model, signature, parsed.texts)
             return _json(format_answer(outputs, parsed.by_row), model)
 
     async def explain(self, request: Request) -> Response:

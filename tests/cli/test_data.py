@@ -11,6 +11,7 @@ from kagglehub import exceptions
 
 from cli import data
 from cli.command import main
+from core.errors import ServerError
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_an_error_is_one_line_and_leaves_no_file(tmp_path, monkeypatch, error, m
         raise error
 
     monkeypatch.setattr(kagglehub, "dataset_download", download)
-    with pytest.raises(data.FetchError) as raised:
+    with pytest.raises(ServerError) as raised:
         data.fetch_files(str(tmp_path / "data"), lambda line: None)
     assert message in str(raised.value)
     assert data.FILES[0] in str(raised.value)

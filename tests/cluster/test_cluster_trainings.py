@@ -9,7 +9,6 @@ import pytest
 
 from platforms.training_jobs import job as training_job
 from platforms.training_jobs.job import job_name
-from platforms.training_jobs.settings import KUBERNETES_JOB_KEY
 from tests.cluster.test_training_jobs import cluster, step_config
 from tests.cluster.training_ground import PREAMBLE, Ground, kind_named
 from tests.exhaustive import exhaustive
@@ -60,17 +59,13 @@ def test_a_replica_that_is_killed_costs_a_restart_from_the_last_checkpoint(
 ):
     import tensorflow as tf
 
-    from platforms.training_jobs.executor import KubernetesExecutor
-
     monkeypatch.setenv("KUBECONFIG", step_config)
     folder = cluster.folder / secrets.token_hex(4)
     folder.mkdir()
     script = f"FOLDER = {str(folder)!r}{PREAMBLE}{KILLED}"
     monkeypatch.setattr(training_job, "_COMMAND", ("python", "-uc", script))
     ground = Ground(cluster, kind_named(kind), folder)
-    settings = ground.settings(timeout_seconds=1000.0)
-    platform = {KUBERNETES_JOB_KEY: settings.model_dump()}
-    step = Step(KubernetesExecutor, platform, prepared, folder)
+    step = Step(ground.settings(timeout_seconds=1000.0), prepared, folder)
 
     def kill():
         while not list(step.checkpoints.glob("*/checkpoint")):

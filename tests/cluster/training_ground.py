@@ -11,11 +11,10 @@ import yaml
 from kubernetes import client, config, dynamic
 
 from platforms.training_jobs import job as training_job
+from platforms.training_jobs import kubernetes
 from platforms.training_jobs.client import JobClient, connect
-from platforms.training_jobs.job import JobLimits
+from platforms.training_jobs.job import KubernetesJobSettings
 from platforms.training_jobs.kinds import KINDS
-from platforms.training_jobs.kubernetes import run
-from platforms.training_jobs.settings import KubernetesJobSettings
 from tests.checkout import CHECKOUT
 from tests.kubeflow_files import objects
 from tests.waiting import in_background
@@ -81,8 +80,6 @@ class Cluster:
     def __exit__(self, *unused):
         self.core.delete_namespace(self.namespace)
         self.core.delete_persistent_volume(self.namespace)
-        client.RbacAuthorizationV1Api().delete_cluster_role_binding(self.namespace)
-        client.RbacAuthorizationV1Api().delete_cluster_role(self.namespace)
 
     def apply(self, manifest):
         """Create or change an object, in the namespace if its kind has one."""
@@ -134,18 +131,6 @@ class Cluster:
         file.write_text(yaml.safe_dump(content))
         return str(file)
 
-    def allow_reading_the_runtime(self, account):
-        """Bind the ClusterRole that the guide names for `auto`."""
-        named = {"metadata": {"name": self.namespace}}
-        rule = {"apiGroups": ["trainer.kubeflow.org"], "resources": ["clustertrainingruntimes"]}
-        role = {"kind": "ClusterRole", **named, "rules": [{**rule, "verbs": ["get"]}]}
-        group = "rbac.authorization.k8s.io"
-        subject = {"kind": "ServiceAccount", "name": account, "namespace": self.namespace}
-        reference = {"apiGroup": group, "kind": "ClusterRole", "name": self.namespace}
-        binding = {"kind": "ClusterRoleBinding", **named, "roleRef": reference}
-        for each in (role, {**binding, "subjects": [subject]}):
-            self.apply({"apiVersion": f"{group}/v1", **each})
-
 
 class Ground:
     """Jobs of one kind whose pods run a script."""
@@ -154,19 +139,23 @@ class Ground:
         self.cluster, self.kind, self.folder = cluster, kind, folder
         self.api = connect()
         self.client = JobClient(self.api, kind, cluster.namespace)
-        self.is_done = lambda: True
+        self.done = folder / "done"
+        self.done.touch()
 
-    def manifest(self, script="", *, strategy="multi_worker_mirrored", workers=2, **settings):
-        """Return a manifest whose pods run a script after PREAMBLE."""
-        job = TrainingJob(
+    def training(self, strategy="multi_worker_mirrored", workers=2):
+        return TrainingJob(
             train_files=[],
             eval_files=[],
             transform_graph="",
-            serving_model_dir=str(self.folder),
+            serving_model_dir=str(self.done),
             model_run_dir=str(self.folder),
             checkpoint_dir=str(self.folder),
             training=Training(strategy=strategy, workers=workers),
         )
+
+    def manifest(self, script="", *, strategy="multi_worker_mirrored", workers=2, **settings):
+        """Return a manifest whose pods run a script after PREAMBLE."""
+        job = self.training(strategy, workers)
         text = f"FOLDER = {str(self.folder)!r}{PREAMBLE}{script}"
         with mock.patch.object(training_job, "_COMMAND", ("python", "-uc", text)):
             return self.kind.make_manifest(job, "job.json", self.settings(**settings))
@@ -188,14 +177,14 @@ class Ground:
         """Let the pods continue that `wait_for` this word."""
         (self.folder / word).touch()
 
-    def follow(self, manifest, timeout_seconds=600.0, refused_seconds=300.0):
+    def follow(self, manifest, timeout_seconds=600.0):
         """Run a job as the step does."""
-        limits = JobLimits(timeout_seconds, 0.5, self.is_done, refused_seconds=refused_seconds)
-        run(self.client, manifest, limits)
+        settings = self.settings(timeout_seconds=timeout_seconds)
+        kubernetes.run(self.client, manifest, self.training(), settings)
 
-    def start(self, manifest, **limits):
+    def start(self, manifest):
         """Run a job in a thread; return the thread and the list of what it raises."""
-        return in_background(lambda: self.follow(manifest, **limits))
+        return in_background(lambda: self.follow(manifest))
 
     def job(self, manifest):
         return self.client.get(manifest["metadata"]["name"])
@@ -206,16 +195,13 @@ class Ground:
         pods = self.client.pods(job) if job else []
         return {each.replica: each for each in sorted(pods, key=lambda pod: pod.created_at)}
 
-    def change(self, manifest, spec):
-        """Change the spec of a job as a user does."""
-        kind = self.kind
-        place = (kind.group, kind.version, self.cluster.namespace, kind.plural)
-        name = manifest["metadata"]["name"]
-        self.cluster.custom.patch_namespaced_custom_object(*place, name, {"spec": spec})
-
     def suspend(self, manifest, suspended):
-        spec = {"suspend": suspended}
-        self.change(manifest, {"runPolicy": spec} if self.kind.name == "tfjob" else spec)
+        """Suspend a job or continue it, as a queue does."""
+        kind, spec = self.kind, {"suspend": suspended}
+        place = (kind.group, kind.version, self.cluster.namespace, f"{kind.name}s")
+        body = {"spec": {"runPolicy": spec} if kind.name == "tfjob" else spec}
+        name = manifest["metadata"]["name"]
+        self.cluster.custom.patch_namespaced_custom_object(*place, name, body)
 
     def evict(self, manifest, replica):
         """Evict a pod as `kubectl drain` does."""

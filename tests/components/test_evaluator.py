@@ -16,7 +16,6 @@ from components.evaluator.scoring import ScoreFiles
 from components.evaluator.settings import Evaluation
 from components.examples import read_sample, split_files
 from components.properties import BASELINE_PROPERTY
-from core.errors import InputError
 from preprocessing import normalise
 from tests.components.evaluated import NgramModel, OtherModel, write_examples, write_model
 
@@ -141,12 +140,6 @@ def test_the_minimum_is_that_of_the_run_and_the_baseline_is_optional(
     [check] = files.read(evaluation.uri).checks()
     assert check.sentence.endswith("evaluation.min_accuracy requires 0.99")
     assert files.read(evaluation.uri).slices.keys() == {WHOLE}
-
-
-def test_an_empty_test_split_is_an_error(folder, ngram_models):
-    empty = write_examples(folder / "empty", 0)
-    with pytest.raises(InputError, match="the test split has no reviews"):
-        evaluate(folder / "nothing", empty, ngram_models[:1])
 
 
 def test_the_check_and_the_report_get_predictions_and_mistakes(

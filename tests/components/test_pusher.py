@@ -6,43 +6,47 @@ from pathlib import Path
 
 import pytest
 from tfx.dsl.io import fileio
-from tfx.proto import pusher_pb2
 from tfx.types import standard_artifacts
-from tfx.utils import proto_utils
 
-from components.pusher import ROLLED_BACK, Executor, ServingFolder, identity
+from components.pusher import ROLLED_BACK, ServingFolder, VersionPusher, identity
 from core.errors import InputError
+from pipeline.config import load_config
+from pipeline.destinations import destination_of
 from serving.versions import versions
 from tests.serving.models import push as save
 
 pytestmark = pytest.mark.slow
 
 
+def push_model(model, artifact, destination, lacks=""):
+    """Run the component on a model without one of its blessings; return the PushedModel."""
+    kinds = {
+        "model": standard_artifacts.Model,
+        "model_blessing": standard_artifacts.ModelBlessing,
+        "infra_blessing": standard_artifacts.InfraBlessing,
+        "pushed_model": standard_artifacts.PushedModel,
+    }
+    artifacts = {key: kind() for key, kind in kinds.items()}
+    artifacts["model"].uri, artifacts["pushed_model"].uri = str(model), str(artifact)
+    for key in ("model_blessing", "infra_blessing"):
+        artifacts[key].set_int_custom_property("blessed", int(key != lacks))
+    VersionPusher.test_call(**artifacts, destination=destination)
+    return artifacts["pushed_model"]
+
+
 class Pushes:
     def __init__(self, folder):
         self.folder = folder
         self.serving = folder / "serving"
-        for name in "abc":
-            save(folder / name / "Format-Serving")
+        for number, name in enumerate("abc"):
+            save(folder / name / "Format-Serving", 0.9 + number / 100)
 
     def push(self, name, *, lacks=""):
         """Push a model; return the artifact."""
-        model, pushed = standard_artifacts.Model(), standard_artifacts.PushedModel()
-        model.uri, pushed.uri = str(self.folder / name), str(self.folder / "artifact")
-        inputs = {"model": [model]}
-        for kind in (standard_artifacts.ModelBlessing, standard_artifacts.InfraBlessing):
-            blessing = kind()
-            blessing.set_int_custom_property("blessed", 1)
-            inputs[blessing.type_name.replace("Blessing", "_blessing").lower()] = [blessing]
-        inputs.pop(lacks, None)
-        folder = pusher_pb2.PushDestination.Filesystem(base_directory=str(self.serving))
-        properties = {
-            "push_destination": proto_utils.proto_to_json(
-                pusher_pb2.PushDestination(filesystem=folder)
-            )
-        }
-        Executor().Do(inputs, {"pushed_model": [pushed]}, properties)
-        return pushed
+        config = load_config("sample", [f"paths.serving={self.serving}"], {})
+        return push_model(
+            self.folder / name, self.folder / "artifact", destination_of(config), lacks
+        )
 
     def served(self):
         """Return the name of the model in the newest version, and the number of versions."""
@@ -154,13 +158,3 @@ def test_a_run_that_returns_to_earlier_settings_pushes_no_second_model(pushes):
     models = ServingFolder(str(pushes.serving)).pushed_models()
     assert [(model.name, model.state) for model in models] == [(again, "served"), (b, "")]
     assert ServingFolder(str(pushes.serving)).roll_back().name == b
-
-
-def test_the_identity_of_a_model_without_a_fingerprint(tmp_path):
-    """TensorFlow 2.12 was the first that wrote a fingerprint."""
-    for name, probability in (("a", 0.9), ("b", 0.8)):
-        save(tmp_path / name, probability)
-        (tmp_path / name / "fingerprint.pb").unlink()
-    copy = shutil.copytree(tmp_path / "a", tmp_path / "copy")
-    a, b, copied = (identity(str(path)) for path in (tmp_path / "a", tmp_path / "b", copy))
-    assert a == copied != b

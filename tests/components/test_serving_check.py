@@ -157,7 +157,7 @@ def test_a_model_that_fails_is_refused_with_its_error(workspace):
     workspace.save(fails=True)
     found = workspace.check()
     assert failed(found) == ["process"]
-    assert found["cause"].startswith("the model fails in ")
+    assert found["cause"].startswith("the model cannot be served: ")
     assert "InvalidArgumentError" in found["cause"]
     assert len(found["cause"]) < 400
 
@@ -177,30 +177,18 @@ def test_every_end_of_the_server_has_a_reason(tmp_path, monkeypatch, stub, secon
     (tmp_path / "model").mkdir()
     monkeypatch.setattr(candidate, "_SERVER", "tests.components.stub_server")
     monkeypatch.setenv("STUB", stub)
-    _, reason = try_candidate(str(tmp_path / "model"), [], [], seconds)
-    assert reason == failure
+    assert try_candidate(str(tmp_path / "model"), [], [], seconds).failure == failure
     assert not any("stub_server" in str(child.cmdline()) for child in psutil.Process().children())
 
 
 RIGHT = Answers(
-    measured={
-        "load_seconds": 1.0,
-        "p99_ms": 1000.0,
-        "reviews_per_second": 1000.0,
-        "memory_mb": 4096.0,
-    },
+    measured={"load_seconds": 1.0, "p99_ms": 1000.0, "memory_mb": 4096.0},
     by_example=[0.9, 0.2, 0.7, 0.4],
     by_text=[0.9, 0.2, 0.7, 0.4],
     by_single=[0.9, 0.2],
     golden=[0.9] * 8 + [0.1] * 2,
 )
 GOLDEN_PAIRS = [("positive", "good")] * 8 + [("negative", "bad")] * 2
-
-
-def judged(predictions=None, min_golden=0.5, **changes):
-    answers = Answers(**{**vars(RIGHT), **changes})
-    predictions = {0: 0.9, 2: 0.7005} if predictions is None else predictions
-    return check(answers, "", Thresholds(min_golden=min_golden), predictions, GOLDEN_PAIRS)
 
 
 @pytest.mark.parametrize(
@@ -225,27 +213,19 @@ def judged(predictions=None, min_golden=0.5, **changes):
             "0.7000 for the same review",
         ),
         (
-            {"predictions": {0: 0.9005, 3: 0.42, 2: 0.7}},
-            "evaluation_difference",
-            "serving_default returned the probability 0.4000 for a test review, and the evaluation "
-            "0.4200 for the same review",
-        ),
-        (  # The Examples have changed since the evaluation.
-            {"predictions": {}},
-            "evaluation_difference",
-            "the evaluation has stored no predictions of these test reviews",
-        ),
-        (
             {"golden": [0.9] * 10},
             "golden_negative",
             "0 of 2 negative golden sentences are right, serving_check.min_golden requires 0.5; "
             "check the model, or set serving_check.golden to sentences of its data",
         ),
+        # No model can miss 0.
         ({"golden": [0.9] * 10, "min_golden": 0.0}, None, ""),
     ],
 )
 def test_each_cause_is_one_line_with_value_and_setting(changes, name, cause):
-    found = judged(**changes)
+    thresholds = Thresholds(min_golden=changes.pop("min_golden", 0.5))
+    answers = Answers(**{**vars(RIGHT), **changes})
+    found = check(answers, thresholds, {0: 0.9, 2: 0.7005}, GOLDEN_PAIRS)
     assert (found["passed"], found["cause"]) == (name is None, cause)
     assert failed(found) == ([name] if name else [])
 
@@ -254,11 +234,7 @@ def test_a_sample_is_the_same_every_time_and_not_the_beginning(tmp_path):
     Workspace(tmp_path)
     folder = str(tmp_path / "examples" / "Split-test")
     sample = read_sample(folder, 40)
-    assert sample == read_sample(folder, 40)
-    assert len(set(sample)) == 40
+    assert sample == read_sample(folder, 1000)[:40]
     # In the files the positive reviews come first.
     features = [tf.train.Example.FromString(one).features.feature for one in sample]
     assert 0 < sum(feature["label"].int64_list.value[0] for feature in features) < 40
-    whole = read_sample(folder, 1000)
-    assert len(whole) == len(REVIEWS)
-    assert set(sample) < set(whole)

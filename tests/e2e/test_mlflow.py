@@ -11,7 +11,6 @@ import urllib.request
 import pytest
 import yaml
 
-from components.run_report.history import read_runs
 from tests.checkout import CHECKOUT
 from tests.e2e.conftest import LITTLE
 from tests.e2e.harness import COMMAND, Workspace
@@ -105,9 +104,11 @@ def test_the_guide_goes_back_without_a_failed_request(mlflow_server, story):
     tags = [values(run["data"]["tags"]) for run in mlflow_server.runs()][::-1]
     assert [of_run["result"] for of_run in tags[:3]] == ["pushed", "not blessed", "pushed"]
     assert "0.999" in tags[1]["mlflow.note.content"]
-    lines = workspace.command("models").stdout.splitlines()[1:]
-    assert [line.split()[0] for line in lines] == [second.name, first.name]
-    assert [line.split()[-1] for line in lines] == ["back", "served"]
+    lines = [line.split() for line in workspace.command("models").stdout.splitlines()[1:]]
+    assert [(line[0], line[-1]) for line in lines] == [
+        (second.name, "back"),
+        (first.name, "served"),
+    ]
 
 
 def test_a_run_and_its_model_are_in_mlflow_and_the_model_predicts(mlflow_server, story):
@@ -122,11 +123,8 @@ def test_a_run_and_its_model_are_in_mlflow_and_the_model_predicts(mlflow_server,
     metrics = values(run["data"]["metrics"])
     assert 0.5 < metrics["accuracy"] < 1
     run_id = run["info"]["run_id"]
-    curve = mlflow_server.call(f"metrics/get-history?run_id={run_id}&metric_key=train_loss")[
-        "metrics"
-    ]
-    assert len(curve) > 3
-    assert curve[-1]["step"] == max(point["step"] for point in curve)
+    curve = mlflow_server.call(f"metrics/get-history?run_id={run_id}&metric_key=train_loss")
+    assert len(curve["metrics"]) > 3
     datasets = [each["dataset"] for each in run["inputs"]["dataset_inputs"]]
     assert {each["name"] for each in datasets} == {f"{NAME}/{s}" for s in ("train", "eval", "test")}
     assert len({each["digest"] for each in datasets}) == 3
@@ -140,14 +138,9 @@ def test_a_run_and_its_model_are_in_mlflow_and_the_model_predicts(mlflow_server,
 
 
 @pytest.mark.exhaustive
-def test_a_killed_run_and_one_without_an_answer_are_sent_later_with_their_trials(
-    mlflow_server, story
-):
+def test_a_run_without_an_answer_is_sent_later_with_its_trials(mlflow_server, story):
     tracked, *_ = story
     known = len(mlflow_server.runs())
-    tracked.run_and_kill(
-        lambda: list(tracked.root.glob("checkpoints/**/*.index")), "training.epochs=80"
-    )
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()  # It accepts connections and answers none.
@@ -162,14 +155,12 @@ def test_a_killed_run_and_one_without_an_answer_are_sent_later_with_their_trials
     assert uri in warning
     sent = tracked.command("runs", "--send")
     assert sent.returncode == 0, sent.stderr
-    assert [line[:5] for line in sent.stdout.splitlines()] == ["sent "] * 2
-    [killed] = mlflow_server.runs("attributes.status = 'KILLED'")
-    assert values(killed["data"]["tags"])["result"] == "unfinished"
+    assert [line[:5] for line in sent.stdout.splitlines()] == ["sent "]
     parent = mlflow_server.runs("tags.result = 'blessed'")[0]["info"]["run_id"]
     children = mlflow_server.runs(f"tags.mlflow.parentRunId = '{parent}'")
     assert len(children) == 2
     assert all("val_loss" in values(each["data"]["metrics"]) for each in children)
-    assert len(mlflow_server.runs()) == known + 4
+    assert len(mlflow_server.runs()) == known + 3
     assert tracked.command("runs", "--send").stdout == ""
 
 
@@ -202,13 +193,6 @@ def test_a_rolled_back_model_is_not_pushed_again_but_can_be_served_again(mlflow_
     assert "was rolled back" in values(failed["data"]["tags"])["mlflow.note.content"]
     forward = tracked.command("rollback", second.name)
     assert forward.returncode == 0, forward.stderr
-    assert mlflow_server.champion() == (second.name, 2)
-    # The alias is that of the served model if an earlier run is sent late.
-    late = read_runs(tracked.store())[-1].to_json()
-    file = tracked.root / "unsent" / "late.json"
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps({"run": late, "tags": {}}))
-    assert f"sent {late['id']}" in tracked.command("runs", "--send").stdout
     assert mlflow_server.champion() == (second.name, 2)
     unknown = tracked.command("rollback", "17")
     assert (unknown.returncode, "no version 17" in unknown.stderr) == (2, True)

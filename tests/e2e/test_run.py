@@ -69,7 +69,7 @@ def test_an_unchanged_second_run_shows_the_result_of_the_first_one(finished):
     before, executions = workspace.artifacts(), workspace.executions()
     done = workspace.run()
     assert done.returncode == 0, done.stdout
-    assert workspace.states(done.stdout) == dict.fromkeys(PIPELINE_NODES, "cached")
+    assert "unchanged since the run" in done.stdout
     result = output[output.index("reviews   ") :]
     assert done.stdout.endswith(result)
     assert (workspace.artifacts(), workspace.executions()) == (before, executions)
@@ -154,7 +154,7 @@ def test_a_model_that_is_not_served_is_pushed_again_and_only_once(finished, serv
     assert f"pushed to {pushed[-1]}" in done.stdout
 
     done = workspace.run()
-    assert workspace.states(done.stdout)["Pusher"] == "cached"
+    assert "unchanged since the run" in done.stdout
     assert f"pushed to {pushed[-1]}" in done.stdout
     assert workspace.pushed() == pushed
 

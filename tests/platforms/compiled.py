@@ -1,4 +1,4 @@
-"""Compiled pipelines, each compiled once."""
+"""Settings that a target accepts, and compiled pipelines, each compiled once."""
 
 import functools
 import tempfile
@@ -7,7 +7,23 @@ from pathlib import Path
 import yaml
 
 from cli.compile import compile_to
-from tests.platforms.settings import settings
+from pipeline.config import load_config
+
+PROJECT = "vertex={project: my-project, region: europe-west4}"
+IMAGE = "example/amazon-reviews:1"
+PLACES = (
+    "paths.root=gs://bucket/root,paths.serving=gs://bucket/serving,data.input_base=gs://bucket/raw"
+)
+REQUIRED = {
+    "vertex": f"{PLACES},cluster.image={IMAGE},{PROJECT}",
+    "kubeflow": f"{PLACES},cluster.image={IMAGE}",
+}
+
+
+def settings(target, preset="sample", more=""):
+    """Return a preset with the settings that a target requires in addition."""
+    overrides = ",".join(part for part in (REQUIRED[target], more) if part)
+    return load_config(preset, environ={"PIPELINE_SET": overrides})
 
 
 class Compiled:

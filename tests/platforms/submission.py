@@ -10,31 +10,17 @@ from platforms.submission import check_submission, submit
 OPTIONS = '{"max_examples": {}}'
 TASKS = {"ReviewExampleGen": False, "Trainer": True}
 SPEC = {
-    "schemaVersion": "2.1.0",
-    "sdkVersion": "tfx-1.21.0",
-    "pipelineInfo": {"name": "amazon-reviews"},
-    "components": {name: {"executorLabel": "e"} for name in TASKS},
-    "deploymentSpec": {"executors": {"e": {"container": {"image": "i", "command": ["c"]}}}},
     "root": {
         "dag": {
             "tasks": {
                 name: {
-                    "taskInfo": {"name": name},
-                    "componentRef": {"name": name},
                     "cachingOptions": {"enableCache": cached},
                     "inputs": {"parameters": {"options": {"runtimeValue": {"constant": OPTIONS}}}},
                 }
                 for name, cached in TASKS.items()
             }
-        },
-        "inputDefinitions": {
-            "parameters": {
-                "epochs": {"parameterType": "NUMBER_INTEGER", "defaultValue": 2},
-                "min_accuracy": {"parameterType": "NUMBER_DOUBLE", "defaultValue": 0.8},
-                "strategy": {"parameterType": "STRING", "defaultValue": "auto"},
-            }
-        },
-    },
+        }
+    }
 }
 PLATFORM = {"platforms": {"kubernetes": {"deploymentSpec": {"executors": {"e": {}}}}}}
 JOB = {

@@ -4,8 +4,8 @@ import pytest
 
 from core.errors import ConfigError
 from pipeline.config import load_config
-from platforms.targets import check_target
-from tests.platforms.settings import settings
+from platforms.checks import check_target
+from tests.platforms.compiled import settings
 
 
 @pytest.mark.parametrize("target", ["vertex", "kubeflow"])
@@ -30,11 +30,6 @@ def test_kubeflow_supports_the_sample_and_a_volume():
         ("kubeflow", "cluster.image=null", "cluster.image: not set"),
         ("vertex", "paths.root=/here", "paths.root: /here is not accessible from Vertex AI; set"),
         ("vertex", "push.destination=vertex", "vertex.serving_image: not set"),
-        (
-            "vertex",
-            "push.destination=vertex,vertex.serving_image=registry/prediction/tf2-cpu.2-15:latest",
-            "vertex.serving_image: registry/prediction/tf2-cpu.2-15:latest is a prebuilt",
-        ),
         (
             "vertex",
             "cluster.resources={Trainer: {gpus: 1, gpu_type: nvidia.com/gpu}}",

@@ -119,8 +119,15 @@ def run_main(monkeypatch, step, folder="/x"):
 
 
 @pytest.mark.parametrize(("end", "code"), ENDS.values(), ids=ENDS)
-def test_the_exit_code_is_that_of_the_step(monkeypatch, capsys, log, end, code):
-    assert run_main(monkeypatch, Mock(side_effect=end)) == code
+def test_a_step_gets_the_corrected_input_and_returns_its_exit_code(
+    monkeypatch, capsys, log, end, code
+):
+    step = Mock(side_effect=end)
+    assert run_main(monkeypatch, step) == code
+    [(given, beam_args)] = step.call_args.args
+    assert beam_args == ["--direct_num_workers=2"]
+    mended = json.loads(given.json_serialized_invocation_args)
+    assert mended == corrected(executor_input("/x", {}), SPEC)
     assert capsys.readouterr().err == (
         "some.Executor: no review is left\n" if isinstance(end, InputError) else ""
     )
@@ -134,16 +141,6 @@ def test_an_image_without_mlflow_is_one_line_at_the_first_step(monkeypatch, caps
     monkeypatch.setitem(sys.modules, "mlflow", None)
     assert run_main(monkeypatch, Mock()) == 2
     assert "some.Executor: tracking.mlflow: MLflow is not installed" in capsys.readouterr().err
-
-
-def test_tfx_gets_the_corrected_input_and_the_beam_arguments(monkeypatch):
-    step = Mock()
-    run_main(monkeypatch, step)
-    [[(given, beam_args)]] = [call.args for call in step.call_args_list]
-    assert beam_args == ["--direct_num_workers=2"]
-    assert given.executor_class_path == "some.Executor"
-    mended = json.loads(given.json_serialized_invocation_args)
-    assert mended == corrected(executor_input("/x", {}), SPEC)
 
 
 def test_only_declared_types_replace_that_of_an_input():
@@ -240,4 +237,4 @@ def test_a_pipeline_that_other_code_compiled_is_one_line(monkeypatch, capsys):
     assert run_main(monkeypatch, step) == 2
     [line] = capsys.readouterr().err.splitlines()
     beginning = "some.Executor: the code of the image is not that with which the pipeline was compi"
-    assert line.startswith(beginning) and "(colour: Extra" in line
+    assert line.startswith(beginning) and "colour Extra inputs" in line

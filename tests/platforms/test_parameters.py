@@ -7,12 +7,12 @@ import pytest
 from core.errors import UserError
 from platforms import entrypoint
 from platforms.submission import check_parameters
-from tests.platforms.compiled import compiled
-from tests.platforms.settings import settings
+from tests.platforms.compiled import compiled, settings
 from trainer_module.settings import Training
 
 TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
 WRONG = {
+    "unknown parameter": ({}, "epoch=3", "parameter epoch: the pipeline has no such parameter"),
     "unknown strategy": (
         {},
         "strategy=mirored",
@@ -39,7 +39,6 @@ def test_the_submission_refuses_it(training, given, line):
 @pytest.mark.parametrize(
     ("component", "more", "given", "line"),
     [
-        ("Trainer", "", {"epochs": 2.5}, "parameter epochs: 2.5 is not an integer"),
         (
             "Trainer",
             "",

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from cli import command
+from cli.models import last_pushed_model
 from core.errors import UserError
+from pipeline.config import PipelineConfig
 from serving import answers
 from serving.answers import Prediction, answer, read_arguments, read_lines
 from serving.predict_text import load_predict_text
-from serving.versions import NoModelError, latest_model
+from serving.versions import NoModelError
 from tests.loaded import run_command
 from tests.serving.models import push
 
@@ -93,11 +95,15 @@ def write(folder, version, whole=True):
         (folder / version / "saved_model.pb").write_text("")
 
 
+def latest_model(serving):
+    return last_pushed_model(PipelineConfig.model_validate({"paths": {"serving": str(serving)}}))
+
+
 def test_the_highest_complete_version_is_the_latest(tmp_path):
     for version in ("9", "10", "8", "notes"):
         write(tmp_path, version)
     write(tmp_path, "11", whole=False)
-    assert latest_model(str(tmp_path)) == str(tmp_path / "10")
+    assert latest_model(tmp_path) == str(tmp_path / "10")
 
 
 @pytest.mark.parametrize("folder", [".", "missing"])

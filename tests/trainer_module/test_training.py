@@ -102,12 +102,12 @@ def test_a_training_outside_the_main_thread_works(prepared, tmp_path):
 def test_a_loss_that_is_not_finite_stops_at_its_step_and_exports_nothing(
     prepared, tmp_path, monkeypatch
 ):
-    from trainer_module.loop import schedule
+    from trainer_module.loop.steps import WarmUp
 
     def explodes_at_step_20(self, step):
         return tf.where(step < 19, 0.01, float("nan"))
 
-    monkeypatch.setattr(schedule.WarmUp, "__call__", explodes_at_step_20)
+    monkeypatch.setattr(WarmUp, "__call__", explodes_at_step_20)
     with pytest.raises(ValueError, match=r"the loss is nan at step 21, nothing was exported"):
         train(make_job(prepared, tmp_path))
     assert not (tmp_path / "model").exists()

@@ -111,8 +111,6 @@ class PreemptionSync:
     def after_step(self) -> bool:
         """Count one training or evaluation step; return whether to end, usually without a vote."""
         self._steps += 1
-        if not self._collective.needed:
-            return self._requested
         return self._steps >= self._steps_between and self.now()
 
     def now(self) -> bool:

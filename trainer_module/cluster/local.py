@@ -36,11 +36,10 @@ _RESTARTS = 3
 _SECONDS_TO_FIND_CAUSE = 2.0
 """Time to wait for the end of the process that caused the failure, if others ended before it."""
 _SECONDS_TO_SAVE = 30.0
-"""Time between SIGTERM and SIGKILL if a checkpoint may be written."""
+"""Time between SIGTERM and SIGKILL if a checkpoint may be written, and from the end of the chief to
+that of its peers."""
 _SECONDS_TO_END = 5.0
 """Time between SIGTERM and SIGKILL if there is nothing to save."""
-_SECONDS_BEHIND_CHIEF = 60.0
-"""Time for the other workers to end after the chief."""
 
 _EXTERNAL_SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 """Signals that the end of a peer never causes."""
@@ -77,7 +76,7 @@ def run(job: TrainingJob, command: Sequence[str] = ()) -> None:
 
     Raises:
       ValueError: a setting is wrong; the message is that of the process.
-      TrainingFailed: a process died, or could not be started.
+      TrainingFailed: a process died.
       SystemExit, KeyboardInterrupt: this process received SIGTERM or SIGINT.
     """
     command = [*(command or processes.command("trainer_module.task")), write_job(job)]
@@ -90,6 +89,7 @@ class _LocalCluster:
         self._command = command
         self._resources = {each.task.name: each for each in allocate(count_processes(training))}
         self._children: dict[str, Child] = {}
+        self._ended: list[Child] = []
         self._events: queue.SimpleQueue[Child | signal.Signals] = queue.SimpleQueue()
         self._restarts = 0
         self._seconds_to_save = _SECONDS_TO_END
@@ -111,10 +111,7 @@ class _LocalCluster:
                         each.port.close()
 
     def _start(self, name: str) -> None:
-        try:
-            self._children[name] = Child(self._command, self._resources[name], self._events.put)
-        except OSError as error:
-            raise TrainingFailed(f"{name} could not be started: {error}") from error
+        self._children[name] = Child(self._command, self._resources[name], self._events.put)
 
     def _watch(self) -> None:
         """Return when the chief has succeeded; raise the error of the process that failed first."""
@@ -127,6 +124,7 @@ class _LocalCluster:
                 self._restarts += 1
                 again = f"restarting it ({self._restarts} of {_RESTARTS} restarts)"
                 logging.warning("%s %s; %s", ended.name, ended.outcome, again)
+                self._ended.remove(ended)
                 self._start(ended.name)
                 continue
             # The process that caused the failure may end after its peers.
@@ -135,18 +133,15 @@ class _LocalCluster:
             if chief.code != 0:
                 raise self._failure()
         with contextlib.suppress(queue.Empty):
-            self._wait_for(self._select(serving=False), _SECONDS_BEHIND_CHIEF)
+            self._wait_for(self._select(serving=False), _SECONDS_TO_SAVE)
 
     def _next_end(self, deadline: float | None = None) -> Child:
-        """Return the next child that ends.
-
-        Raises:
-          queue.Empty: the deadline, by `time.monotonic()`, has passed.
-          SystemExit, KeyboardInterrupt: this process received SIGTERM or SIGINT.
-        """
+        """Return the next child that ends; raise queue.Empty at the deadline."""
         timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
         event = self._events.get(timeout=timeout)
         if isinstance(event, Child):
+            event.code = event.process.returncode
+            self._ended.append(event)
             return event
         self._seconds_to_save = _SECONDS_TO_SAVE
         raise KeyboardInterrupt if event is signal.SIGINT else SystemExit(128 + event)
@@ -156,16 +151,13 @@ class _LocalCluster:
         return is_server and self._restarts < _RESTARTS and ended.code != exit_codes.BAD_INPUT
 
     def _failure(self) -> Exception:
-        children = self._children.values()
-        # Of several processes with a wrong setting, the first to send its failure may not have
-        # ended yet. So the exit code has priority over the time.
+        # Of equal causes, the first one to end counts.
         first = min(
-            (each for each in children if each.noticed and (each.code != 0 or each.task.serves)),
+            (each for each in self._ended if each.code != 0 or each.task.serves),
             key=lambda child: (
                 child.killed_by not in _EXTERNAL_SIGNALS,
                 child.code != exit_codes.BAD_INPUT,
                 child.code == exits.LOST_PEER,
-                child.noticed,
             ),
         )
         if first.code == exit_codes.BAD_INPUT:
@@ -192,7 +184,6 @@ class _LocalCluster:
                 raise
 
     def _wait_for(self, children: Sequence[Child], seconds: float) -> None:
-        """Wait until all of them have ended; `_next_end` documents the errors."""
         deadline = time.monotonic() + seconds
         while any(child.code is None for child in children):
             self._next_end(deadline)
@@ -206,12 +197,8 @@ class Child:
     """A child process, whose output is copied to the log of this process line by line.
 
     The progress of the chief is reported as that of this process; the others take the same steps.
-    Another thread calls `on_end` with the Child once it has ended.
-
-    Attributes:
-      code: exit code, negative for a signal; None until `on_end` is called.
-      failure: the reason of its failure, if the child has sent one.
-      noticed: `time.monotonic()` of the first sign of its end.
+    Another thread calls `on_end` with the Child once it has ended. Then the cluster sets its exit
+    code, which is negative for a signal.
     """
 
     def __init__(
@@ -219,27 +206,21 @@ class Child:
     ):
         self.task, self.name = resources.task, resources.task.name
         self.code: int | None = None
-        self.failure: str | None = None
-        self.noticed: float | None = None
+        self._failure = ""
         self._lines: deque[str] = deque(maxlen=_LINES_KEPT)
         self._on_end = on_end
         reading_end, writing_end = os.pipe()
-        try:
-            self.process = subprocess.Popen(
-                list(command),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=[writing_end],
-                env={**resources.environ, events.VARIABLE: str(writing_end)},
-                # Only the parent receives Ctrl-C from the terminal, and ends its children.
-                start_new_session=True,
-            )
-        except BaseException:
-            os.close(reading_end)
-            raise
-        finally:
-            os.close(writing_end)
+        self.process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=[writing_end],
+            env={**resources.environ, events.VARIABLE: str(writing_end)},
+            # Only the parent receives Ctrl-C from the terminal, and ends its children.
+            start_new_session=True,
+        )
+        os.close(writing_end)
         if resources.cores:
             # The child counts its cores when it imports TensorFlow, and may have ended already.
             with contextlib.suppress(ProcessLookupError):
@@ -268,15 +249,15 @@ class Child:
             return f"was killed ({self.killed_by})"
         if self.killed_by:
             return f"crashed ({self.killed_by}): {self.error}"
-        if self.failure:
-            return f"failed: {self.failure}"
+        if self._failure:
+            return f"failed: {self._failure}"
         return f"ended with exit code {self.code}: {self.error}"
 
     @property
     def error(self) -> str:
-        """The reason of its end in one line: `failure`, or the best line of its log."""
-        if self.failure:
-            return self.failure
+        """The reason of its end in one line: what it sent, or the best line of its log."""
+        if self._failure:
+            return self._failure
         lines = [line for line in self._lines if line.strip()] or ["no output"]
         return next((line for line in reversed(lines) if _ERROR_LINE.search(line)), lines[-1])
 
@@ -295,15 +276,12 @@ class Child:
                     if self.task.chief:
                         progress.report(**event)
                 else:
-                    self.noticed = self.noticed or time.monotonic()
-                    self.failure = event["error"]
+                    self._failure = event["error"]
 
     def _wait(self, readers: Sequence[threading.Thread]) -> None:
-        code = self.process.wait()
-        self.noticed = self.noticed or time.monotonic()
+        self.process.wait()
         deadline = time.monotonic() + _SECONDS_TO_DRAIN
         for reader in readers:
             # A process that the child started may keep its ends of the pipes open.
             reader.join(max(0.0, deadline - time.monotonic()))
-        self.code = code
         self._on_end(self)

@@ -9,7 +9,6 @@ import contextlib
 import itertools
 import os
 import re
-import resource
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -130,16 +129,13 @@ def check(training: Training, environ: Mapping[str, str]) -> None:
 def peak_rss(pid: int | None = None) -> int:
     """Return the peak resident memory of a process so far, in bytes; None: of this process.
 
-    Some container runtimes do not report VmHWM. Then the value is the present memory of another
-    process, and for this process `ru_maxrss`, which a new process inherits from its parent.
+    Some container runtimes do not report the peak. Then it is the present memory.
     """
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path(f"/proc/{pid or 'self'}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
-    if pid:
-        return int(psutil.Process(pid).memory_info().rss)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return int(psutil.Process(pid).memory_info().rss)
 
 
 def tpu_address(training: Training, environ: Mapping[str, str]) -> str | None:

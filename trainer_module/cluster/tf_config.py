@@ -22,7 +22,6 @@ INDEX_VARIABLE = "POD_INDEX"
 _EXAMPLE = (
     '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}}'
 )
-_MAX_CHARACTERS = 200
 
 _TaskType = Literal["chief", "worker", "ps"]
 
@@ -63,10 +62,8 @@ class Cluster:
             config = _TfConfig.model_validate_json(text)
         except ValidationError as error:
             problem = first_problem(error, _TfConfig)
-            raise _error(f"{_short(problem)}; a correct value is {_EXAMPLE}") from None
-        spec: dict[str, list[str]] = {
-            kind: tasks for kind, tasks in config.cluster.items() if tasks
-        }
+            raise _error(f"{problem}; a correct value is {_EXAMPLE}") from None
+        spec = {str(kind): tasks for kind, tasks in config.cluster.items() if tasks}
         if not spec:
             return None
         if config.task is None:
@@ -74,7 +71,7 @@ class Cluster:
         cluster = cls(spec, config.task.type, config.task.index)
         if cluster.task_index >= len(spec.get(cluster.task_type, [])):
             known = ", ".join(f"{len(tasks)} {kind} from 0" for kind, tasks in spec.items())
-            raise _error(f"task {_short(cluster.name)} is not in the cluster, which has {known}")
+            raise _error(f"task {cluster.name} is not in the cluster, which has {known}")
         if cluster.processes == 1 and PS not in spec:
             return None
         return cluster
@@ -134,8 +131,7 @@ def set_tf_config(environ: MutableMapping[str, str]) -> None:
         kind, index = task_of({kind: len(addresses) for kind, addresses in spec.items()}, number)
     except (ValueError, LookupError, TypeError, AttributeError):
         raise ValueError(
-            f"{CLUSTER_VARIABLE} and {INDEX_VARIABLE}: {number!r} is not the number of a task of "
-            f"{_short(text)}"
+            f"{INDEX_VARIABLE}: {number!r} is no number of a task of {CLUSTER_VARIABLE}: {text}"
         ) from None
     cluster = Cluster(spec, kind, index)
     if cluster.processes > 1:
@@ -145,15 +141,9 @@ def set_tf_config(environ: MutableMapping[str, str]) -> None:
 def task_of(counts: Mapping[str, int], number: int | str) -> tuple[str, int]:
     """Return type and index of task `number`: `{"chief": 1, "worker": 2}, 2` -> worker 1."""
     tasks = [(kind, index) for kind, count in counts.items() for index in range(count)]
-    if int(number) < 0:
-        raise LookupError(number)
     return tasks[int(number)]
 
 
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_CHARACTERS else line[:_MAX_CHARACTERS] + "..."
-
-
 def _error(problem: str) -> ValueError:
-    return ValueError(f"{VARIABLE}: {problem}")
+    # A key of the value may contain a line break.
+    return ValueError(f"{VARIABLE}: {' '.join(problem.split())}")

@@ -7,7 +7,6 @@ import os
 import time
 from typing import Any
 
-import tensorflow as tf
 import tf_keras
 
 from core.progress import report
@@ -34,16 +33,6 @@ class StepCallback(tf_keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._before_epoch = self.step
-
-    def wait_for_steps(self) -> None:
-        """Block until no step is running, so that this thread can run TensorFlow ops.
-
-        Under ParameterServerStrategy the hooks are called while workers compute, and an op of this
-        thread may then deadlock with them.
-        """
-        strategy = self.model.distribute_strategy
-        if isinstance(strategy, tf.distribute.ParameterServerStrategy):
-            tf.distribute.coordinator.ClusterCoordinator(strategy).join()
 
 
 class StepProgress(StepCallback):
@@ -113,13 +102,11 @@ class Measurements(StepCallback):
         self._seconds_per_epoch: list[float] = so_far.setdefault("seconds_per_epoch", [])
         so_far.setdefault("steps", 0)
         so_far.setdefault("cpu_seconds", 0.0)
-        self._trains = False
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         # A resumed training is in an epoch that already has an entry.
         if epoch == len(self._seconds_per_epoch):
             self._seconds_per_epoch.append(0.0)
-        self._trains = True
         self._since, self._cpu_since = time.perf_counter(), time.process_time()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -130,9 +117,7 @@ class Measurements(StepCallback):
 
     def on_test_begin(self, logs: Any = None) -> None:
         # Under parameter servers the last steps of an epoch end after the last hook of a batch.
-        if self._trains:
-            self._measure()
-            self._trains = False
+        self._measure()
 
     def summary(self) -> dict[str, Any]:
         seconds, steps = sum(self._seconds_per_epoch), self._so_far["steps"]

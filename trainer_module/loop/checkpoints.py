@@ -39,33 +39,25 @@ class State(tf.train.experimental.PythonState):
     """The Python values of a training, stored as JSON in every checkpoint.
 
     Attributes:
+      global_batch: Examples in a step; 0 before the first checkpoint.
       stopped: whether early stopping has ended the training.
-      trained: metrics of the training steps of the epoch that is being evaluated.
       best_epoch: the epoch, from 0, with the lowest eval loss; None without early stopping.
       usage: the measurements of `Measurements` so far.
       curve: the points of `TrainingCurve` so far.
       history: the metrics of each epoch that is trained and evaluated.
-      settings: key -> JSON value of the settings that define the training.
     """
 
+    global_batch: int = 0
     stopped: bool = False
-    trained: dict[str, float] = field(default_factory=dict)
     best_epoch: int | None = None
     usage: dict[str, Any] = field(default_factory=dict)
     curve: list[dict[str, float]] = field(default_factory=list)
     history: list[dict[str, float]] = field(default_factory=list)
-    settings: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def epochs(self) -> int:
-        """The number of epochs that are trained and evaluated."""
-        return len(self.history)
 
     def serialize(self) -> str:
         return json.dumps(asdict(self))
 
     def deserialize(self, string_value: bytes) -> None:
-        # An earlier version also stored values that are properties now.
         self.__dict__.update(json.loads(string_value))
 
 
@@ -135,32 +127,33 @@ class Checkpoints:
         except ValueError as error:
             raise unreadable(os.path.join(self._mine, LIST_FILE), error) from error
 
-    def restore(self, settings: dict[str, Any]) -> int:
+    def restore(self, global_batch: int) -> int:
         """Restore the latest checkpoint if there is one, and return the steps done.
 
-        Args:
-          settings: key -> JSON value of what defines this training. A checkpoint of other settings
-            is refused.
+        With another global batch, the steps done are another part of an epoch. The checkpoint is
+        refused.
         """
         latest = latest_checkpoint(self._folder)
         if latest is not None:
-            # The settings first: the restored objects of another model do not match.
             try:
-                tf.train.Checkpoint(state=self.state).restore(latest).expect_partial()
-                self._check_settings(latest, settings)
                 restored = self._checkpoint.restore(latest)
                 restored.assert_existing_objects_matched()
             except (AssertionError, *READ_ERRORS) as error:
                 raise unreadable(latest, error) from error
+            if self.state.global_batch != global_batch:
+                raise CheckpointError(
+                    f"{latest}: this checkpoint was written with {self.state.global_batch} "
+                    f"Examples a step, now {global_batch}; train on as many devices as before, or "
+                    f"remove {self._folder} to start the training from the beginning"
+                )
             logging.info("Resuming after step %d from %s", self.steps_done.numpy(), latest)
-        self.state.settings = settings
+        self.state.global_batch = global_batch
         return int(self.steps_done.numpy())
 
     def save(self, steps_done: int) -> None:
         """Write a checkpoint; the one before it is kept until this one is complete."""
         self.steps_done.assign(steps_done)
         try:
-            # Consecutive numbers, because one step may be saved before and after an evaluation.
             path = self._manager.save()
         except (tf.errors.OpError, OSError) as error:
             raise self._unwritable(f"the checkpoint of step {steps_done}", error) from error
@@ -194,18 +187,6 @@ class Checkpoints:
         """Remove all checkpoints at the end of the training; only the chief does this."""
         if self._mine == self._folder and tf.io.gfile.exists(self._folder):
             remove_folder(self._folder)
-
-    def _check_settings(self, latest: str, settings: dict[str, Any]) -> None:
-        changes = ", ".join(
-            f"{key}: {value}, now {settings.get(key, 'removed')}"
-            for key, value in self.state.settings.items()
-            if value != settings.get(key, "removed")
-        )
-        if changes:
-            raise CheckpointError(
-                f"{latest}: this checkpoint was written with other settings ({changes}); train "
-                f"with those, or remove {self._folder} to start the training from the beginning"
-            )
 
     def _weights(self) -> tf.train.Checkpoint:
         return tf.train.Checkpoint(weights=self._model.variables)
@@ -247,23 +228,34 @@ class EarlyStopping(tf_keras.callbacks.Callback):
 
 class SaveRegularly(StepCallback):
     """A callback that saves every `every` steps, after every epoch, and on SIGTERM, which ends it
-    with SystemExit."""
+    with SystemExit.
 
-    def __init__(self, checkpoints: Checkpoints, every: int, first_step: int, sync: PreemptionSync):
+    An epoch counts as done after its evaluation. Therefore nothing is saved between its last step
+    and the end of the evaluation.
+    """
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        every: int,
+        steps_per_epoch: int,
+        first_step: int,
+        sync: PreemptionSync,
+    ):
         super().__init__(first_step)
         self._checkpoints, self._every, self._sync = checkpoints, every, sync
-        self._saved = (first_step, *self._progress())
+        self._steps_per_epoch = steps_per_epoch
+        self._saved = first_step
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
-        if self.step - self._saved[0] >= self._every:
+        ends = self._sync.after_step()
+        if self.step % self._steps_per_epoch == 0:
+            return
+        if ends or self.step - self._saved >= self._every:
             self._save()
-        if self._sync.after_step():
-            self._save_and_end()
-
-    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._sync.after_step():
-            self._save_and_end()
+        if ends:
+            self._end()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_end(epoch, logs)
@@ -273,22 +265,17 @@ class SaveRegularly(StepCallback):
         self._save()
         # After the last epoch nothing is saved any more, and SIGTERM ends the process at once.
         if self._sync.now():
-            self._save_and_end()
+            self._end()
 
-    def _save_and_end(self) -> None:
-        self._save()
+    def _save(self) -> None:
+        strategy = self.model.distribute_strategy
+        if isinstance(strategy, tf.distribute.ParameterServerStrategy):
+            # An op of this thread may deadlock with the steps that workers still compute.
+            tf.distribute.coordinator.ClusterCoordinator(strategy).join()
+        self._checkpoints.save(self.step)
+        self._saved = self.step
+
+    def _end(self) -> None:
         logging.info("SIGTERM: saved after step %d, ending", self.step)
         self._sync.wait_for_all()
         raise SystemExit(ENDED_BY_SIGTERM)
-
-    def _save(self) -> None:
-        now = (self.step, *self._progress())
-        if self._saved != now:
-            self.wait_for_steps()
-            self._checkpoints.save(self.step)
-            self._saved = now
-
-    def _progress(self) -> tuple[int, bool]:
-        """Return the parts of the state that an evaluation changes."""
-        state = self._checkpoints.state
-        return state.epochs, bool(state.trained)

@@ -43,11 +43,6 @@ class Plan:
             rounds.append((whole * steps, self.training.epochs, steps))
         return rounds
 
-    @property
-    def evaluation_pending(self) -> bool:
-        """Whether all steps of the last epoch are done, but its evaluation is not."""
-        return self.first_step == (self.state.epochs + 1) * self.inputs.steps
-
 
 def fit(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]) -> None:
     """Train with Keras's `fit`.
@@ -60,12 +55,8 @@ def fit(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Cal
         return
     model.distribute_reduction_method = "first"
     values = functools.partial(metric_values, model)
-    callbacks = [EpochMetrics(plan, values, values), *callbacks]
+    callbacks = [EpochMetrics(plan.training.epochs, values, values), *callbacks]
     inputs, evaluation = plan.inputs, plan.inputs.eval_dataset()
-    if plan.evaluation_pending:
-        hooks = tf_keras.callbacks.CallbackList(callbacks, model=model)
-        model.evaluate(evaluation, steps=inputs.eval_steps, callbacks=hooks, verbose=0)
-        hooks.on_epoch_end(plan.state.epochs)
     for first_step, stop, steps in plan.rounds():
         if model.stop_training:
             break
@@ -84,7 +75,7 @@ def fit(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Cal
 def custom(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]) -> None:
     """Train with our own loop over `strategy.run`, which makes the same calls as `fit`."""
     train_steps, test_steps = _executors(model, plan)
-    metrics = EpochMetrics(plan, train_steps.means, test_steps.means)
+    metrics = EpochMetrics(plan.training.epochs, train_steps.means, test_steps.means)
     hooks = tf_keras.callbacks.CallbackList([metrics, *callbacks], model=model)
     inputs, evaluation = plan.inputs, plan.inputs.eval_dataset()
 
@@ -93,7 +84,7 @@ def custom(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.
         at_once = plan.training.steps_per_execution
         return ((step, min(at_once, steps - step)) for step in range(0, steps, at_once))
 
-    def evaluate(epoch: int) -> None:
+    def evaluate() -> None:
         hooks.on_test_begin()
         test_steps.reset()
         data = iter(evaluation)
@@ -101,12 +92,9 @@ def custom(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.
             hooks.on_test_batch_begin(step)
             hooks.on_test_batch_end(step + count - 1, test_steps(data, count))
         hooks.on_test_end()
-        hooks.on_epoch_end(epoch)
 
     model.stop_training = False
     hooks.on_train_begin()
-    if plan.evaluation_pending:
-        evaluate(plan.state.epochs)
     for first_step, stop, steps in plan.rounds():
         data = iter(inputs.train_dataset(first_step))
         for epoch in range(first_step // inputs.steps, stop):
@@ -117,7 +105,8 @@ def custom(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.
             for step, count in executions(steps):
                 hooks.on_train_batch_begin(step)
                 hooks.on_train_batch_end(step + count - 1, train_steps(data, count))
-            evaluate(epoch)
+            evaluate()
+            hooks.on_epoch_end(epoch)
     hooks.on_train_end()
 
 
@@ -127,35 +116,27 @@ LOOPS = {"fit": fit, "custom": custom}
 class EpochMetrics(tf_keras.callbacks.Callback):
     """A callback that adds the metrics of all steps and replicas to the logs of an epoch.
 
-    This callback must precede the callbacks that read these logs. The state of the checkpoints
-    keeps the metrics of the training steps during the evaluation, so that a training that is
-    interrupted there can resume with the evaluation.
+    This callback must precede the callbacks that read these logs.
     """
 
     def __init__(
         self,
-        plan: Plan,
+        epochs: int,
         trained: Callable[[], dict[str, float]],
         evaluated: Callable[[], dict[str, float]],
     ):
         super().__init__()
-        self._plan = plan
-        self._trained, self._evaluated = trained, evaluated
-        self._trains = False
-
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        self._trains = True
-        self._plan.state.trained = {}
+        self._epochs, self._trained, self._evaluated = epochs, trained, evaluated
+        self._of_training: dict[str, float] = {}
 
     def on_test_begin(self, logs: Any = None) -> None:
         # The evaluation is about to reset the metrics.
-        if self._trains:
-            self._plan.state.trained = self._trained()
+        self._of_training = self._trained()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         evaluated = {f"val_{name}": value for name, value in self._evaluated().items()}
-        logs.update(self._plan.state.trained | evaluated)
-        logging.info("Epoch %d/%d: %s", epoch + 1, self._plan.training.epochs, logs)
+        logs.update(self._of_training | evaluated)
+        logging.info("Epoch %d/%d: %s", epoch + 1, self._epochs, logs)
 
 
 def _executors(model: Trainable, plan: Plan) -> Sequence[_ReplicaSteps | CoordinatorSteps]:

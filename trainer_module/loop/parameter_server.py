@@ -8,7 +8,6 @@ the same batches.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from typing import Any
 
@@ -19,13 +18,9 @@ from absl import logging
 from trainer_module.cluster.collective import waiting_for
 from trainer_module.loop.steps import NAMES, Step, means
 
-_STEPS_AHEAD = (2, 8)
-"""The minimum and the maximum number of scheduled steps for each worker.
-
-The maximum bounds memory, and a worker that is slower than the others by this factor does not delay
-them. With two steps no worker is idle. More are scheduled if they take at most _SECONDS_AHEAD."""
-_SECONDS_AHEAD = 1.0
-"""Seconds of scheduled work. A training that receives SIGTERM finishes it before it saves."""
+_STEPS_AHEAD = 4
+"""Scheduled steps for each worker. A worker that is slower than the others by this factor does not
+delay them. A training that receives SIGTERM finishes the scheduled steps before it saves."""
 
 
 class CoordinatorSteps:
@@ -36,6 +31,7 @@ class CoordinatorSteps:
         self._strategy = strategy
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
         self._workers = workers
+        self._max_pending = workers * _STEPS_AHEAD
         self._pending: deque[Any] = deque()
         self._function: Any = None
         self.reset()
@@ -43,8 +39,6 @@ class CoordinatorSteps:
     def reset(self) -> None:
         self._totals: dict[str, Any] = {}
         self._last = dict.fromkeys(NAMES, 0.0)
-        self._done = 0
-        self._since = time.perf_counter()
 
     def __call__(self, data: Any, count: int) -> dict[str, float]:
         """Schedule `count` steps; return the means of the last step whose result has arrived.
@@ -55,7 +49,7 @@ class CoordinatorSteps:
             self._function = self._on_worker(data.element_spec)
         for _ in range(count):
             batches = tuple(next(data) for _ in range(self._strategy.num_replicas_in_sync))
-            while len(self._pending) >= self._max_pending():
+            if len(self._pending) == self._max_pending:
                 self._collect()
             result = self._coordinator.schedule(self._function, args=(batches,))
             self._pending.append((batches, result))
@@ -71,12 +65,6 @@ class CoordinatorSteps:
         """Return the means over the Examples of all steps since `reset`."""
         return means(self.totals())
 
-    def _max_pending(self) -> int:
-        """Return the maximum number of scheduled steps whose results have not arrived."""
-        steps = _SECONDS_AHEAD * self._done / max(1e-9, time.perf_counter() - self._since)
-        minimum, maximum = (self._workers * of_each for of_each in _STEPS_AHEAD)
-        return int(min(max(minimum, steps), maximum))
-
     def _collect(self) -> None:
         """Wait for the oldest step and add its sums."""
         of_step = self._fetched(*self._pending.popleft())
@@ -84,7 +72,6 @@ class CoordinatorSteps:
             # float64: float32 is not exact beyond 2^24.
             self._totals[name] = self._totals.get(name, 0.0) + values.astype(np.float64)
         self._last = means({name: of_step[name] for name in NAMES})
-        self._done += 1
 
     def _fetched(self, batches: tuple[Any, ...], result: Any) -> dict[str, Any]:
         """Return the sums of a step, which is repeated if its worker was lost with the result."""

@@ -9,7 +9,6 @@ from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
 from components.evaluator.metrics import Counts
 from components.evaluator.settings import Evaluation as EvaluationSettings
 from components.run_report.history import Run, Step
-from components.run_report.page import Mistake
 from serving.explain import Part
 from tests.examples import example, write
 from tests.serving.models import push
@@ -130,16 +129,13 @@ CHECK = {
 def with_every_part(content, size=1):
     """Return the content of a report with all parts; `size` multiplies the lengths of its texts."""
     word = "a<&'\"" * size
-    mistake = Mistake(
-        text=word,
-        label=0,
-        probability=0.987,
-        parts=[
-            *(Part("fine", 2.0), Part(f" {word} "), Part("dull", -1.0)),
-            # Only the first hundred words of a review have an effect.
-            *([Part(" "), Part("more", 1.0)] * (98 if size > 1 else 0)),
-        ],
-    )
+    # Only the first hundred words of a review have an effect.
+    more = [Part(" "), Part("more", 1.0)] * (98 if size > 1 else 0)
+    mistake = {
+        "label": 0,
+        "probability": 0.987,
+        "parts": [Part("fine", 2.0), Part(f" {word} "), Part("dull", -1.0), *more],
+    }
     return content._replace(
         balance={"train": {"negative": 0.4, "positive": 0.6}},
         anomalies=["train: label: Unexpected values"],

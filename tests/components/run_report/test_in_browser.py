@@ -54,30 +54,14 @@ def channels(colour):
     return [int(part) for part in colour.partition("(")[2].rstrip(")").split(",")[:3]]
 
 
-def contrast(one, other):
-    """Return the contrast of two colours, as the WCAG define it."""
-
-    def luminance(colour):
-        parts = (part / 255 for part in colour)
-        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    darker, lighter = sorted(map(luminance, (one, other)))
-    return (lighter + 0.05) / (darker + 0.05)
-
-
 def test_light_and_dark_themes_are_readable(browser, whole):
     browser.get(whole.as_uri())
-    pages = {theme: styles(browser, "screen", theme) for theme in ("light", "dark")}
-    assert pages["light"][0] == [255, 255, 255]
-    assert max(pages["dark"][0]) < 64
-    for theme, (background, colour) in pages.items():
-        styles(browser, "screen", theme)
-        assert contrast(background, colour) > 7
-        for selector in (".muted", ".missed", ".passed", "figcaption"):
-            element = browser.find_element("css selector", selector)
-            shown = channels(element.value_of_css_property("color"))
-            assert contrast(background, shown) >= 4.5, (theme, selector)
+    background, colour = styles(browser, "screen", "light")
+    assert background == [255, 255, 255]
+    assert max(colour) < 64
+    background, colour = styles(browser, "screen", "dark")
+    assert max(background) < 64
+    assert min(colour) > 192
 
 
 def test_on_paper_all_of_it_is_visible_in_the_light_theme(browser, whole):
@@ -95,13 +79,10 @@ def test_on_paper_all_of_it_is_visible_in_the_light_theme(browser, whole):
     assert content_fits(browser)
     settings = browser.find_element("css selector", "#settings ~ details table")
     assert "training.model" in settings.text
-    pdf = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
-    assert len(pdf["data"]) > 10_000
 
 
-@pytest.mark.parametrize("width", [390, 1200])
-def test_the_page_on_a_phone_and_on_a_screen(browser, whole, width):
-    resize(browser, width)
+def test_the_page_on_a_phone(browser, whole):
+    resize(browser, 390)
     browser.get(whole.as_uri())
     assert content_fits(browser), "the page scrolls sideways"
     assert len(browser.find_elements("css selector", "svg[role=img][aria-label]")) == 7

@@ -6,10 +6,10 @@ import pytest
 
 from core.errors import ConfigError
 from pipeline.config import load_config
+from platforms.checks import check_target
 from platforms.flink import rest
-from platforms.flink.checks import check_local, check_paths
-from platforms.targets import check_target
-from tests.platforms.settings import settings
+from platforms.flink.checks import check_local
+from tests.platforms.compiled import settings
 
 JAR = "beam-runners-flink-1.19-job-server-2.74.0.jar"
 
@@ -97,12 +97,6 @@ def test_a_remote_cluster_reads_shared_folders_and_buckets(machine, monkeypatch)
     check_target(machine(*REMOTE, SHARED), "local")
     buckets = ("paths.root=gs://bucket/runs", "data.input_base=gs://bucket/raw")
     check_target(machine(*REMOTE, *buckets), "local")
-
-
-def test_files_to_score_must_be_where_the_workers_are(tmp_path):
-    line = "^--input: scores.csv is not accessible from the TaskManagers"
-    with pytest.raises(ConfigError, match=line):
-        check_paths(load(tmp_path, *REMOTE), [("--input", "scores.csv")])
 
 
 def test_a_compiled_pipeline_needs_a_cluster_and_its_job_server():

@@ -1,44 +1,17 @@
-"""The jars of the job server, from Maven and by the download of the guide."""
+"""The jar of the job server, by the download of the guide."""
 
-import glob
 import re
 import subprocess
 import sys
 import threading
-import zipfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import apache_beam
-import pytest
 
-from platforms.flink.job_server import class_path
 from tests.checkout import CHECKOUT
 
 GUIDE = CHECKOUT / "docs" / "how-to" / "flink.md"
-
-
-def services(jar):
-    """Service -> the classes that a jar registers for it."""
-    with zipfile.ZipFile(jar) as archive:
-        names = [name for name in archive.namelist() if re.match(r"META-INF/services/\w", name)]
-        return {
-            name.rpartition("/")[2]: {
-                line for line in archive.read(name).decode().split() if not line.startswith("#")
-            }
-            for name in names
-        }
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("flink")
-def test_the_job_server_of_maven_is_one_jar_with_all_services(flink_jars):
-    [jar] = glob.glob(class_path(str(flink_jars)))
-    found = services(jar)
-    assert found["org.apache.beam.sdk.options.PipelineOptionsRegistrar"]
-    for single in flink_jars.glob("*.jar"):
-        for name, classes in services(single).items():
-            assert classes <= found[name], single
 
 
 def test_the_download_of_the_guide(tmp_path):

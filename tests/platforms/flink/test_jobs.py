@@ -15,9 +15,9 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from components.review_example_gen.executor import Executor
 from pipeline.config import PipelineConfig
 from platforms.beam import beam_args
-from platforms.flink import rest, worker_pool
+from platforms.flink import guard, rest, worker_pool
 from platforms.flink.checks import check_local
-from platforms.flink.job_server import JobServer, Settings
+from platforms.flink.job_server import JobServer
 from platforms.flink.runner import FlinkRunner
 from tests.exhaustive import exhaustive
 from tests.waiting import alive, wait
@@ -129,16 +129,15 @@ def test_a_process_that_ends_cancels_its_job_on_a_cluster(start, cluster, sent, 
 @pytest.fixture
 def job_server(flink_jars, cluster, tmp_path):
     """Return a job server for the cluster, and the settings of a job that uses it."""
-    server = JobServer(
-        Settings(str(flink_jars), cluster.address, 1, str(tmp_path / "server")), "of-the-server-"
-    )
+    server = JobServer(str(flink_jars), cluster.address, 1, str(tmp_path / "server"))
     log = server.log.read_text()
     [port] = re.findall(r"ArtifactStagingService started on \S+:(\d+)", log)
     artifacts = [f"--artifact_endpoint=localhost:{port}"]
     yield server, {"args": artifacts, "job_endpoint": server.endpoint, **on(cluster)}
-    server.stop()
+    guard.stop(server.process)
 
 
+@pytest.mark.exhaustive
 def test_a_job_server_that_runs_already(start, cluster, job_server, tmp_path):
     _, flink = job_server
     check_local(settings(tmp_path, **flink))
@@ -151,7 +150,7 @@ def test_a_job_server_that_runs_already(start, cluster, job_server, tmp_path):
 def test_the_loss_of_a_job_server_that_runs_already(start, cluster, job_server):
     server, flink = job_server
     job = start("endless", **flink)
-    server.stop()
+    guard.stop(server.process)
     assert run(job)[0] == (
         "FlinkError: the Flink job server ended before the job; see the logs of the "
         f"TaskManagers of {cluster.address}"

@@ -1,8 +1,6 @@
 """The progress of a Flink job, and the limit of the time without it; jobs that are cancelled."""
 
 import json
-import socket
-import threading
 import time
 
 import pytest
@@ -61,19 +59,3 @@ def test_only_running_jobs_of_the_prefix_are_cancelled_and_an_error_stops_none(f
     flink.state = "FINISHED"
     rest.cancel_jobs(ADDRESS, NAME)
     assert flink.cancelled[2:] == [f"/jobs/{NAME}0?mode=cancel"]
-
-
-def test_a_server_that_does_not_speak_http_is_not_reachable():
-    with socket.create_server(("localhost", 0)) as server:
-
-        def answer():
-            client, _ = server.accept()
-            with client:
-                client.recv(1000)
-                client.sendall(b"SETTINGS")
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        with pytest.raises(OSError, match="no answer in HTTP"):
-            rest.get(f"localhost:{server.getsockname()[1]}", "/overview")
-        thread.join()

@@ -5,10 +5,16 @@ import re
 import pytest
 
 from pipeline.cluster_settings import RUNTIME
-from platforms.training_jobs.jobset import index_variable, job_policies, job_set_policies
 from platforms.training_jobs.kinds import KINDS
-from platforms.training_jobs.pod_template import LABELS, bare_pod, pod_metadata
-from platforms.training_jobs.trainjob import NODE
+from platforms.training_jobs.manifests import (
+    LABELS,
+    NODE,
+    bare_pod,
+    index_variable,
+    job_policies,
+    job_set_policies,
+    pod_metadata,
+)
 from tests.checkout import CHECKOUT
 from tests.kubeflow_files import objects, training_runtime
 from tests.platforms.training_jobs.manifests import (

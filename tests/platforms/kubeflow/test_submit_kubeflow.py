@@ -8,8 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from core.errors import ConfigError
-from platforms.follow import SubmitError
+from core.errors import ConfigError, ServerError
 from platforms.kubeflow import client
 from tests.platforms.kubeflow.kfp_server import LOGIN_PAGE
 from tests.platforms.submission import PLATFORM
@@ -65,13 +64,8 @@ def test_input_that_only_the_pods_can_access_is_read_again(kubeflow, reviews, ca
     assert "the run reads it again: " in caplog.text and elsewhere in caplog.text
 
 
-def test_the_cache_can_be_switched_off(kubeflow, reviews):
-    assert kubeflow(cache=False) == 0
-    assert not any(is_cached(kubeflow, name) for name in ("ReviewExampleGen", "Trainer"))
-
-
-def test_the_run_has_the_settings_and_the_parameters(kubeflow):
-    assert kubeflow("epochs=3", "min_accuracy=0.5") == 0
+def test_the_run_has_the_settings_and_the_parameters_and_no_cache(kubeflow):
+    assert kubeflow("epochs=3", "min_accuracy=0.5", cache=False) == 0
     (run,) = kubeflow.server.find_requests("POST", "/runs")
     sent = {name: value for name, value in run.body.items() if name != "pipeline_spec"}
     assert sent == {
@@ -84,6 +78,7 @@ def test_the_run_has_the_settings_and_the_parameters(kubeflow):
         "service_account": "ksa",
     }
     assert kubeflow.lines[1] == f"{kubeflow.server.url}/#/runs/details/r-1"
+    assert not any(is_cached(kubeflow, name) for name in ("ReviewExampleGen", "Trainer"))
 
 
 def test_kubeflow_with_users_gets_namespace_and_token(kubeflow, monkeypatch, tmp_path):
@@ -127,6 +122,10 @@ def test_kubeflow_names_what_failed(kubeflow):
         "logs: kubectl get pods -n team-a -l pipeline/runid=r-1 --field-selector="
         "status.phase=Failed -o name | xargs -I POD kubectl logs -n team-a POD -c main --tail=100",
     ]
+    # A run that fails before any task.
+    kubeflow.server.states = [{"state": "FAILED", "error": {"code": 13, "message": "no quota"}}]
+    assert kubeflow(wait=True) == 1
+    assert kubeflow.lines[-2].endswith(" failed: no quota")
 
 
 def test_the_error_of_a_failed_step_is_the_last_one_in_its_log(monkeypatch):
@@ -142,19 +141,13 @@ def test_the_error_of_a_failed_step_is_the_last_one_in_its_log(monkeypatch):
     assert client.last_errors("team-a", "r-1") == ["first: place.InputError: no file"]
 
 
-def test_a_run_that_fails_before_any_task(kubeflow):
-    kubeflow.server.states = [{"state": "FAILED", "error": {"code": 13, "message": "no quota"}}]
-    assert kubeflow(wait=True) == 1
-    assert kubeflow.lines[-2].endswith(" failed: no quota")
-
-
 def test_an_unreachable_endpoint(kubeflow, monkeypatch):
     # An endpoint on loopback is not requested from a proxy.
     monkeypatch.setenv("http_proxy", "http://localhost:1")
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
-    message = rf"kubeflow.endpoint: {url} is unreachable \(.*refused\)\. .*port-forward -n kubeflo"
+    message = rf"kubeflow.endpoint: {url} is unreachable \(.*refused\); .*port-forward -n kubeflo"
     with pytest.raises(ConfigError, match=message) as caught:
         kubeflow(kubeflow__endpoint=url)
     assert not re.search("object at 0x|proxy", str(caught.value))
@@ -166,11 +159,11 @@ DENIED = "Failed to authorize: PermissionDenied: User 'x' is not authorized with
 @pytest.mark.parametrize(
     ("part", "status", "body", "message"),
     [
-        ("healthz", 401, "Jwt is missing", r"endpoint: .* authentication \(401 Jwt is missing\)\."),
+        ("healthz", 401, "Jwt is missing", r"endpoint: .* authentication \(401 Jwt is missing\);"),
         ("experiments", 403, {"code": 7, "error": DENIED}, r"namespace: .*'team-a' \(403 Failed"),
         ("healthz", 404, LOGIN_PAGE, r"endpoint: .* is not the Kubeflow Pipelines API.*\(404 Not"),
         ("healthz", 200, LOGIN_PAGE, r"endpoint: .* requires a login \(404 a web page"),
-        ("healthz", 503, "no healthy", r"endpoint: .* unreachable \(503 no healthy\)\. Check that"),
+        ("healthz", 503, "no healthy", r"endpoint: .* unreachable \(503 no healthy\);"),
         ("healthz", 200, {"apiServerReady": False}, "endpoint: .* its API server is not ready"),
     ],
 )
@@ -185,14 +178,14 @@ def test_kubeflow_denies_access(kubeflow, part, status, body, message):
 def test_kubeflow_refuses_the_pipeline(kubeflow):
     reason = "Failed to create a new run: InvalidInputError: resolver executors not implemented"
     kubeflow.server.fail("POST", "/runs", 400, {"code": 3, "message": reason})
-    with pytest.raises(SubmitError, match=f"^Kubeflow Pipelines refused the run: 400 {reason}"):
+    with pytest.raises(ServerError, match=f"^Kubeflow Pipelines refused the run: 400 {reason}"):
         kubeflow()
 
 
 @pytest.mark.parametrize("status", [0, 504])
 def test_kubeflow_is_never_sent_a_run_twice(kubeflow, status):
     kubeflow.server.fail("POST", "/runs", status, "upstream request timeout", times=5)
-    with pytest.raises(SubmitError) as caught:
+    with pytest.raises(ServerError) as caught:
         kubeflow()
     (run,) = kubeflow.server.find_requests("POST", "/runs")
     assert f"whether {run.body['display_name']} was submitted, check" in str(caught.value)

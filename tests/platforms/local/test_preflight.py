@@ -19,7 +19,6 @@ def config(tmp_path, **sections):
 
 def test_the_sample_passes(tmp_path):
     check(config(tmp_path))
-    assert not (tmp_path / "runs").exists()
 
 
 def test_the_sample_is_not_pushed_beside_the_models_of_other_data(tmp_path):
@@ -55,14 +54,6 @@ def test_the_strategy_tpu_requires_a_tpu(tmp_path, monkeypatch):
         check(tpu)
     monkeypatch.setenv("TPU_NAME", "reviews-tpu")
     check(tpu)
-
-
-def test_more_devices_than_gpus_are_an_error(gpus, tmp_path, monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    with pytest.raises(
-        ConfigError, match=r"training.devices: 3 devices, but only 2 GPUs are available"
-    ):
-        check(config(tmp_path, training={"strategy": "mirrored", "devices": 3}))
 
 
 def test_a_hyperparameter_that_the_model_does_not_know_is_an_error(tmp_path):

@@ -68,13 +68,6 @@ def test_a_run_has_its_components_and_outputs_but_not_its_report(metadata):
     assert (newest.error, newest.blessed) == ("Trainer: out of [memory]", None)
 
 
-def test_the_outputs_of_a_failed_component_are_not_used(metadata):
-    metadata.add_run("2026-01-03", {}, nodes=["Trainer"], state="FAILED")
-    newest = read_runs(metadata.store)[0]
-    assert newest.steps[0].state == "failed"
-    assert newest.outputs == {}
-
-
 def test_a_killed_run_is_listed_and_the_list_may_be_json(metadata, call):
     metadata.add_run("2027-01-01", {"training": {"model": "text_cnn"}}, NODES, state="RUNNING")
     newest, *others = json.loads(call("runs", "--json")[1])
@@ -83,17 +76,14 @@ def test_a_killed_run_is_listed_and_the_list_may_be_json(metadata, call):
     assert 0.91234 in [row["accuracy"] for row in others]
 
 
-@pytest.mark.parametrize(("encoding", "unknown"), [("ascii", r"\u2013"), ("utf-8", "–")])
-def test_an_output_that_cannot_encode_a_character_gets_its_code(
-    metadata, tmp_path, encoding, unknown
-):
+def test_an_output_that_cannot_encode_a_character_gets_its_code(metadata, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", COMMAND, "runs", "--set", f"paths.root={tmp_path}"],
-        env={**os.environ, "PYTHONIOENCODING": encoding},
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,
     )
     assert done.returncode == 0, done.stderr
-    assert unknown in done.stdout.decode(encoding).split()
+    assert r"\u2013" in done.stdout.decode("ascii").split()
 
 
 def test_two_runs_are_compared_in_settings_and_results(metadata, call):

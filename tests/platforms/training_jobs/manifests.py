@@ -2,7 +2,7 @@
 
 import copy
 
-from platforms.training_jobs.settings import KubernetesJobSettings
+from platforms.training_jobs.job import CustomJobSettings, KubernetesJobSettings
 from tests.kubeflow_files import training_runtime
 from trainer_module.settings import Training, TrainingJob
 
@@ -27,6 +27,19 @@ def make_settings(**settings):
     return KubernetesJobSettings(
         **{"image": "registry/reviews:1", "namespace": "ml", "timeout_seconds": 3600.5} | settings
     )
+
+
+def make_custom_settings(**settings):
+    given = {
+        "project": "my-project",
+        "region": "europe-west4",
+        "display_name": "amazon-reviews-training",
+        "image": "registry/reviews:1",
+        "machine_type": "n1-standard-8",
+        "timeout_seconds": 3600.0,
+        "poll_seconds": 0.02,
+    }
+    return CustomJobSettings(**given | settings)
 
 
 ALL_SETTINGS = make_settings(

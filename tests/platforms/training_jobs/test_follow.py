@@ -4,35 +4,39 @@ import logging
 import re
 import signal as signals
 import threading
+from unittest import mock
 
 import pytest
 import urllib3
+from kubernetes.client.exceptions import ApiException
 
 from core.errors import InputError
 from platforms.training_jobs import kubernetes, logs
-from platforms.training_jobs.client import Forbidden, Unreachable
-from platforms.training_jobs.job import JobFailed, JobLimits
-from platforms.training_jobs.jobset import JobSet
-from platforms.training_jobs.kinds import KINDS
-from platforms.training_jobs.pods import Event, Pod
-from platforms.training_jobs.tfjob import TFJob
+from platforms.training_jobs.client import Unreachable
+from platforms.training_jobs.job import JobFailed
+from platforms.training_jobs.kinds import JOBSET, TFJOB, end_of
+from platforms.training_jobs.pods import Pod
 from tests.platforms.training_jobs.manifests import JOB_FILE, make_job, make_settings, pod_with
 from tests.waiting import wait
 
 JOB = make_job(strategy="multi_worker_mirrored", workers=2)
-MANIFEST = JobSet().make_manifest(JOB, JOB_FILE, make_settings())
-NAME = MANIFEST["metadata"]["name"]
+NAME = JOBSET.make_manifest(JOB, JOB_FILE, make_settings())["metadata"]["name"]
 
 
-def pod(replica, phase="Running", code=None, *, number=1, reason="", blocked_by=""):
+def pod(replica, phase="Running", code=None, *, number=1, reason="", problem=""):
     """Return a pod; `number` counts the pods of a replica."""
     time = f"2026-01-01T00:00:{number:02}Z"
     name, uid = f"{NAME}-{replica.replace(' ', '-')}", f"{replica} {number}"
-    return Pod(name, uid, replica, phase, code, reason, time, time, blocked_by, "")
+    return Pod(name, uid, replica, phase, code, reason, time, time, problem)
 
 
-def refusal(text, kind="Job", uid=""):
-    return Event(kind, f"{NAME}-worker-0", uid, f"FailedCreate: {text}", "")
+def event(reason, message, kind="Job", uid=""):
+    of = {"kind": kind, "name": f"{NAME}-worker-0", "uid": uid}
+    return {"involvedObject": of, "reason": reason, "message": message}
+
+
+def refusal(message, kind="Job"):
+    return event("FailedCreate", message, kind)
 
 
 RUNNING = [pod("chief"), pod("worker 0")]
@@ -53,17 +57,15 @@ class Script:
 
     Attributes:
       logs: name of a pod -> the parts of its log, an exception for a broken connection.
-      forbidden: `pods` or `events`, for which permissions are missing.
       changes: changes of the metadata of the job.
     """
 
     namespace = "ml"
 
-    def __init__(self, *looks, kind=None, logs=None, forbidden="", changes=None):
-        self.kind, self.logs, self.forbidden = kind or JobSet(), logs or {}, forbidden
-        self.manifest = self.kind.make_manifest(JOB, JOB_FILE, make_settings())
-        self.changes = changes or {}
-        self._looks, self._look = list(looks), None
+    def __init__(self, *looks, kind=JOBSET, logs=None, changes=None):
+        self.kind, self.logs, self.changes = kind, logs or {}, changes or {}
+        self.manifest = kind.make_manifest(JOB, JOB_FILE, make_settings())
+        self._looks, self._look = list(looks), Look()
         self.deleted, self.created = 0, 0
 
     def get(self, name):
@@ -73,7 +75,7 @@ class Script:
             self._look = self._looks.pop(0)
         if self._look.error:
             raise self._look.error
-        metadata = {"name": name, "uid": str(self.created), **self.changes}
+        metadata = {**self.manifest["metadata"], "uid": str(self.created), **self.changes}
         return {**self.manifest, "metadata": metadata, "status": self._look.status}
 
     def create(self, manifest):
@@ -84,13 +86,9 @@ class Script:
         self.deleted += 1
 
     def pods(self, job):
-        if self.forbidden == "pods":
-            raise Forbidden("no permission")
         return self._look.pods
 
     def warnings(self, job):
-        if self.forbidden == "events":
-            raise Forbidden("no permission")
         return self._look.events
 
     def log(self, pod):
@@ -112,14 +110,16 @@ class Response:
         pass
 
 
-def run(*looks, progress=lambda: "", is_done=True, timeout=60.0, refused=60.0, **script):
+def run(*looks, progress=str, is_done=True, timeout=60.0, refused=60.0, **script):
     """Follow a job to the end of the script; return the client."""
     return follow(Script(*looks, **script), progress, is_done, timeout, refused)
 
 
-def follow(script, progress=lambda: "", is_done=True, timeout=60.0, refused=60.0):
-    limits = JobLimits(timeout, 0.001, lambda: is_done, progress, refused)
-    kubernetes.run(script, script.manifest, limits)
+def follow(script, progress=str, is_done=True, timeout=60.0, refused=60.0):
+    settings = make_settings(timeout_seconds=timeout, poll_seconds=0.001)
+    replaced = {"is_done": lambda _: is_done, "last_checkpoint": lambda _: progress()}
+    with mock.patch.multiple(kubernetes, REFUSED_SECONDS=refused, **replaced):
+        kubernetes.run(script, script.manifest, JOB, settings)
     return script
 
 
@@ -187,7 +187,7 @@ def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(log):
         JobFailed, match=r"chief ended with exit code 1.*; before that worker 0 ended with .* 137"
     ):
         run(Look(RUNNING), Look(lost), Look(again, "Failed"))
-    assert f"{NAME}: worker 0 was restarted; the DNS" in log.text
+    assert f"{NAME}: worker 0 was restarted" in log.text
 
 
 # A replica that is restarted.
@@ -196,7 +196,7 @@ def test_a_lost_worker_is_named_beside_the_one_that_failed_of_it(log):
 def test_a_worker_that_was_replaced_before_the_first_look_counts_as_restarted(log):
     pods = [pod("chief"), pod("worker 0", "Failed", 137), pod("worker 0", number=2)]
     run(Look(pods), Look(pods, "Completed"))
-    assert f"{NAME}: worker 0 was restarted; the DNS" in log.text
+    assert f"{NAME}: worker 0 was restarted" in log.text
 
 
 def test_a_replica_that_is_always_killed_is_named_before_those_that_lose_it(monkeypatch):
@@ -233,12 +233,12 @@ def test_a_tfjob_that_failed_with_an_evicted_pod_is_started_again(log):
     """Version 1.9.3 of the training operator fails a TFJob if one of its pods is deleted."""
     evicted = Look(RUNNING, "Failed", "TFJob x has failed because 1 Worker replica(s) failed.")
     again = Look([pod("chief", number=2), pod("worker 0", number=2)])
-    script = run(Look(RUNNING), evicted, evicted, again, Look([], "Succeeded"), kind=TFJob())
+    script = run(Look(RUNNING), evicted, evicted, again, Look([], "Succeeded"), kind=TFJOB)
     assert (script.created, script.deleted) == (2, 1)
     assert "starting it again" in log.text and "worker 0 was restarted" in log.text
     evicted.pods = [pod("worker 0", "Failed", 1)]
     with pytest.raises(JobFailed, match="worker 0 ended with exit code 1"):
-        run(evicted, kind=TFJob())
+        run(evicted, kind=TFJOB)
 
 
 READY = [{"type": "ContainersReady", "status": "True"}, {"type": "Ready", "status": "True"}]
@@ -267,11 +267,11 @@ def test_a_pod_of_a_silent_node_is_named_with_what_is_waited_for(log, phase, con
 
 
 def blocked(reason):
-    return Look([pod("chief"), pod("worker 0", "Pending", blocked_by=reason)])
+    return Look([pod("chief"), pod("worker 0", "Pending", problem=f"does not run yet: {reason}")])
 
 
 MISSING = RUNNING[:1]
-MOUNT = Event("Pod", "x", "worker 0 1", "FailedMount: no such volume", "")
+MOUNT = event("FailedMount", "no such volume", "Pod", "worker 0 1")
 
 
 @pytest.mark.parametrize(
@@ -330,17 +330,24 @@ def waiting(reason):
 )
 def test_the_reason_why_a_pod_does_not_run_is_read(status, why):
     pending = {**pod_with(None, "x"), "status": {"phase": "Pending", **status}}
-    assert Pod.read(pending, "chief", "x").blocked_by == why
+    problem = Pod.read(pending, "chief", "x").problem
+    assert problem == (f"does not run yet: {why}" if why else "")
 
 
-@pytest.mark.parametrize(
-    ("forbidden", "shown"),
-    [("pods", "its pods are not shown, nor their logs"), ("events", "its events are not shown")],
-)
-def test_a_step_without_a_permission_follows_the_job(log, forbidden, shown):
-    looks = [Look(MISSING, events=[refusal("serviceaccount")]) for _ in range(50)]
-    run(*looks, Look(RUNNING, "Completed"), forbidden=forbidden, refused=0.02)
-    assert len([each for each in log.messages if shown in each]) == 1
+def test_the_event_of_a_pod_that_has_got_a_node_is_outdated(log):
+    outdated = event("FailedScheduling", "no nodes", "Pod", "worker 0 1")
+    looks = [Look([*MISSING, pod("worker 0", "Pending")], events=[outdated])] * 9
+    run(*looks, Look(RUNNING, "Completed"))
+    assert "FailedScheduling" not in log.text
+
+
+@pytest.mark.parametrize("request_", ["pods", "warnings"])
+def test_without_a_permission_no_job_is_created(monkeypatch, request_):
+    script, error = Script(Look(RUNNING)), InputError("cannot list")
+    monkeypatch.setattr(script, request_, mock.Mock(side_effect=error))
+    with pytest.raises(InputError, match="cannot list"):
+        follow(script)
+    assert script.created == 0
 
 
 # The job itself.
@@ -415,13 +422,12 @@ def test_an_unreachable_api_ends_the_step_and_not_the_training():
     assert script.deleted == 0
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_the_ends_of_a_job_are_read(kind):
-    good = {"tfjob": "Succeeded", "trainjob": "Complete", "jobset": "Completed"}[kind.name]
-    for end, read in ((good, "Succeeded"), ("Failed", "Failed")):
-        running, ended = {"type": "Running", "status": "False"}, {"type": end, "status": "True"}
-        assert kind.end_of({"status": {"conditions": [running, ended]}}).type == read
-    assert kind.end_of({}) is None
+def test_the_end_of_a_job_is_read():
+    running = {"type": "Running", "status": "False"}
+    for end in ("Succeeded", "Complete", "Completed", "Failed"):
+        job = {"status": {"conditions": [running, {"type": end, "status": "True"}]}}
+        assert end_of(job)["type"] == end
+    assert end_of({}) is None
 
 
 # Logs.
@@ -441,18 +447,8 @@ def test_a_log_whose_connection_breaks_is_copied_once_and_no_thread_is_left(log)
     wait(lambda: not [each for each in {*threading.enumerate()} - before if "log of" in each.name])
 
 
-def test_the_log_of_a_replaced_pod_is_not_requested_from_its_successor():
-    """The pods of a TFJob have the same name."""
-    requests = []
-
-    class Client:
-        def log(self, pod):
-            requests.append(pod)
-            return Response([line("last")])
-
-    copied, replaced = logs.Logs(Client()), pod("worker 0")
-    copied.update([replaced])
-    wait(lambda: requests)
-    copied.update([pod("worker 0", "Pending", number=2)])
-    copied.finish()
-    assert len(requests) == 1 and copied.last_lines(replaced) == ["last"]
+def test_a_log_without_permission_is_named_once(log):
+    looks = [Look([pod("worker 0")]) for _ in range(9)]
+    denied = [[ApiException(403, "no permission")] for _ in looks]
+    run(*looks, Look([], "Completed"), logs={pod("worker 0").name: denied})
+    assert log.text.count("The log of worker 0 cannot be shown: no permission") == 1

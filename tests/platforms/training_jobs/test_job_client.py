@@ -1,16 +1,20 @@
 """Requests to the Kubernetes API: their errors and their retries, and the choice of a kind."""
 
+import json
+import re
+from types import SimpleNamespace
+
 import pytest
 import urllib3
+from kubernetes.client.exceptions import ApiException
+from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import incluster_config
 
 from core.errors import InputError
 from platforms.training_jobs import client
-from platforms.training_jobs.client import Forbidden, JobClient, Unreachable, connect
-from platforms.training_jobs.kinds import KINDS, supported_kind
-from platforms.training_jobs.tfjob import INDEX_LABEL, TYPE_LABEL, TFJob
+from platforms.training_jobs.client import JobClient, Unreachable, connect, supported_kind
+from platforms.training_jobs.kinds import KINDS, TFJOB
 from tests.platforms.training_jobs.manifests import make_settings, pod_with
-from tests.platforms.training_jobs.scripted_api import ScriptedApi, forbidden, status
 
 NAME = "amazon-reviews-1"
 JOB = {
@@ -22,6 +26,65 @@ JOB = {
         "creationTimestamp": "2026-01-01T00:00:05Z",
     },
 }
+REASONS = {401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "AlreadyExists"}
+
+
+def status(code, message, **details):
+    """Return the Status object of an error."""
+    reason = REASONS.get(code, "Any")
+    return {"kind": "Status", "message": message, "reason": reason, "details": details}
+
+
+def forbidden(verb, resource):
+    user = "system:serviceaccount:ml:default-editor"
+    return 403, status(403, f'User "{user}" cannot {verb} resource "{resource}"', kind=resource)
+
+
+class ScriptedApi:
+    """Answers in place of the HTTP client of the package `kubernetes`.
+
+    Attributes:
+      requests: the requests, as `METHOD URL QUERY`.
+    """
+
+    def __init__(self, monkeypatch, folder):
+        self.requests = []
+        self._answers = []
+        monkeypatch.setattr(RESTClientObject, "request", self._request)
+        file = folder / "kube-config.yaml"
+        config = {
+            "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {"server": "http://127.0.0.1:1"}}],
+            "users": [{"name": "test", "user": {"token": "secret"}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        }
+        file.write_text(json.dumps(config))
+        monkeypatch.setenv("KUBECONFIG", str(file))
+
+    def answer(self, method, path, *answers):
+        """Give answers to the next requests of a kind, and the last one to all further ones.
+
+        An answer is an exception, or a code and an object or a text.
+        """
+        self._answers.insert(0, (f"{method} .*{path}", list(answers)))
+
+    def _request(self, method, url, query_params=None, **unused):
+        request = f"{method} {url} {query_params or ''}"
+        self.requests.append(request)
+        answers = next(
+            (found for pattern, found in self._answers if re.search(pattern, request)), []
+        )
+        answer = answers.pop(0) if len(answers) > 1 else [*answers, (404, status(404, "none"))][0]
+        if isinstance(answer, Exception):
+            raise answer
+        code, content = answer
+        data = (content if isinstance(content, str) else json.dumps(content)).encode()
+        if code >= 400:
+            response = SimpleNamespace(status=code, reason="", data=data, getheaders=dict)
+            raise ApiException(http_resp=response)
+        return SimpleNamespace(data=data)
+
+
 BROKEN = urllib3.exceptions.ProtocolError("broken")
 
 
@@ -33,12 +96,12 @@ def server(tmp_path, monkeypatch):
 
 @pytest.fixture
 def kubernetes(server):
-    return JobClient(connect(), TFJob(), "kubeflow")
+    return JobClient(connect(), TFJOB, "kubeflow")
 
 
 def test_a_pod_is_read_with_its_end(server, kubernetes):
     pod = pod_with(137, "tensorflow")
-    pod["metadata"]["labels"] = {TYPE_LABEL: "worker", INDEX_LABEL: "1"}
+    pod["metadata"]["labels"] = {TFJOB.task_label: "worker", TFJOB.index_label: "1"}
     server.answer("GET", f"/pods.*job-name={NAME}", (200, {"items": [pod]}))
     [seen] = kubernetes.pods(JOB)
     assert (seen.replica, seen.end_text) == ("worker 1", "ended with exit code 137")
@@ -48,31 +111,25 @@ def test_a_pod_is_read_with_its_end(server, kubernetes):
 
 
 def test_the_warnings_about_a_job_and_its_objects_are_read_the_newest_last(server, kubernetes):
-    def event(name, second, **time):
-        of = {"kind": "Job", "name": name}
-        stamp = f"2026-01-01T00:00:{second:02}Z"
-        times = time or {"lastTimestamp": stamp}
-        return {"involvedObject": of, "reason": "Failed", "message": f"{name} {second}", **times}
+    def event(name, second):
+        created = {"creationTimestamp": f"2026-01-01T00:00:{second:02}Z"}
+        return {"metadata": created, "involvedObject": {"kind": "Job", "name": name}}
 
-    new_api = {"eventTime": "2026-01-01T00:00:07.123456Z", "lastTimestamp": None}
-    items = [event(f"{NAME}-ps-0", 9), event(NAME, 7, **new_api), event(NAME, 4), event("x", 8)]
+    items = [event(f"{NAME}-ps-0", 9), event(NAME, 7), event(NAME, 4), event("x", 8)]
     server.answer("GET", "/events.*type=Warning", (200, {"items": items}))
-    found = [each.text for each in kubernetes.warnings(JOB)]
-    assert found == [f"Failed: {NAME} 7", f"Failed: {NAME}-ps-0 9"]
+    assert kubernetes.warnings(JOB) == [items[1], items[0]]
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("method", "answer"),
     [
-        (401, status(401, "Unauthorized")),
-        (500, status(500, "etcdserver: leader changed")),
-        (503, "upstream connect error"),
-        (200, "{"),
-        BROKEN,
+        ("GET", (401, status(401, "Unauthorized"))),
+        ("POST", (500, status(500, "etcdserver: leader changed"))),
+        ("DELETE", (503, "upstream connect error")),
+        ("GET", (200, "{")),
+        ("POST", BROKEN),
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_transient_errors_are_retried_and_logged(server, kubernetes, log, method, answer):
     server.answer(method, "/tfjobs", answer, answer, (200, JOB))
     if method == "GET":
@@ -117,7 +174,6 @@ def test_a_refusal_is_one_line_and_not_retried(server, kubernetes, method, answe
         kubernetes.get(NAME) if method == "GET" else kubernetes.create(JOB)
     assert "\n" not in str(caught.value)
     assert len(server.requests) == 1
-    assert isinstance(caught.value, Forbidden) == ("Role" in message)
 
 
 def test_a_pod_with_a_service_account_requires_no_kube_config(server, tmp_path, monkeypatch):
@@ -145,44 +201,31 @@ def test_a_missing_cluster_is_one_line(tmp_path, monkeypatch, content):
         connect()
 
 
-RUNTIMES = "clustertrainingruntimes"
-NO_PAGE = (404, "404 page not found\n")
-
-
-def choose(server, *installed, kind="auto", runtime=(200, {})):
-    server.answer("GET", f"/{RUNTIMES}/amazon-reviews", runtime)
-    for each in KINDS:
-        # Kubeflow Trainer v2 and others share groups with what v1 had.
-        names = [each.plural] if each.name in installed else ["mpijobs"]
-        resources = {"resources": [{"name": name} for name in names]}
-        found = (200, resources) if each.name != "jobset" or names[0] == each.plural else NO_PAGE
-        server.answer("GET", f"/apis/{each.group}/{each.version} ", found)
-    return supported_kind(connect(), make_settings(kind=kind)).name
+NO_CRD = (404, "404 page not found\n")
+FOUND = (404, status(404, "not found"))
 
 
 @pytest.mark.parametrize(
-    ("installed", "runtime", "chosen", "reason"),
+    ("tfjobs", "chosen", "reason"),
     [
-        (["tfjob", "trainjob", "jobset"], (200, {}), "tfjob", "auto: tfjob"),
-        (["trainjob", "jobset"], (200, {"kind": "any"}), "trainjob", "no TFJob CRD"),
-        (["jobset"], (200, {}), "jobset", "no TrainJob CRD"),
-        (["trainjob", "jobset"], (404, status(404, "none")), "jobset", f"no {RUNTIMES}/amazon"),
-        (["trainjob", "jobset"], forbidden("get", RUNTIMES), "jobset", "cannot get resource"),
+        (FOUND, "tfjob", "tfjob"),
+        (NO_CRD, "jobset", "jobset; no TFJob CRD in this cluster"),
+        (forbidden("get", "tfjobs"), "jobset", 'cannot get resource "tfjobs"'),
     ],
 )
-def test_auto_takes_the_first_kind_that_the_cluster_has(
-    server, log, installed, runtime, chosen, reason
-):
-    assert choose(server, *installed, runtime=runtime) == chosen
-    assert f"kubeflow.training_job auto: {chosen}" in log.text and reason in log.text
+def test_auto_takes_the_first_kind_that_the_step_may_create(server, log, tfjobs, chosen, reason):
+    server.answer("GET", "/tfjobs/", tfjobs)
+    assert supported_kind(connect(), make_settings(kind="auto")).name == chosen
+    [message] = [each for each in log.messages if "kubeflow.training_job auto:" in each]
+    assert reason in message
 
 
 def test_a_cluster_without_any_kind_is_an_error(server):
-    with pytest.raises(InputError, match=r"no TFJob CRD.*; no TrainJob CRD.*; no JobSet CRD"):
-        choose(server)
+    server.answer("GET", "/(tfjobs|jobsets)/", NO_CRD)
+    with pytest.raises(InputError, match=r"several machines: no TFJob CRD.*; no JobSet CRD"):
+        supported_kind(connect(), make_settings(kind="auto"))
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_a_kind_that_is_set_is_taken_without_a_request(server, kind):
-    assert choose(server, kind=kind.name) == kind.name
+def test_a_kind_that_is_set_is_taken_without_a_request(server):
+    assert [supported_kind(connect(), make_settings(kind=each.name)) for each in KINDS] == [*KINDS]
     assert server.requests == []

@@ -7,12 +7,9 @@ import pytest
 
 from core import exit_codes
 from platforms.training_jobs.job import job_name
-from platforms.training_jobs.jobset import JobSet
-from platforms.training_jobs.kinds import KINDS
-from platforms.training_jobs.pod_template import PERMANENT
+from platforms.training_jobs.kinds import JOBSET, KINDS, TFJOB, TRAINJOB, replicas
+from platforms.training_jobs.manifests import PERMANENT
 from platforms.training_jobs.pods import Pod
-from platforms.training_jobs.tfjob import TFJob
-from platforms.training_jobs.trainjob import TrainJob
 from tests.crd import problems
 from tests.platforms.training_jobs.manifests import (
     ALL_SETTINGS,
@@ -29,10 +26,9 @@ from tests.pod_security import violations
 from trainer_module.cluster import exits
 from trainer_module.cluster.tf_config import Cluster, set_tf_config
 
-TRAININGS = [PARAMETER_SERVER, MULTI_WORKER, {}]
 CRDS = {"tfjob": "tfjob-v1.9.0", "trainjob": "trainjob-2026-08", "jobset": "jobset-2026-08"}
 all_kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-with_job_set = pytest.mark.parametrize("kind", [JobSet(), TrainJob()], ids=lambda kind: kind.name)
+with_job_set = pytest.mark.parametrize("kind", [JOBSET, TRAINJOB], ids=lambda kind: kind.name)
 
 
 def manifest_of(kind, settings=ALL_SETTINGS, **training):
@@ -74,17 +70,16 @@ def test_every_pod_finds_itself_in_a_cluster_of_stable_host_names(kind, training
     servers = training.get("parameter_servers", 0)
     workers = [f"worker {i}" for i in range(3 if servers else 2)]
     assert list(found) == ["chief", *workers, *(f"ps {i}" for i in range(servers))]
+    assert list(found) == replicas(manifest)
     assert all(spec == found["chief"] for spec in found.values())
 
 
-@pytest.mark.parametrize("kind", [TFJob(), JobSet()], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [TFJOB, JOBSET], ids=lambda kind: kind.name)
 @pytest.mark.parametrize(
     ("training", "expected"),
     [
         (PARAMETER_SERVER, {"chief": (1, "0"), "worker": (3, "2"), "ps": (2, "0")}),
         (MULTI_WORKER, {"chief": (1, "2"), "worker": (2, "2")}),
-        ({"strategy": "multi_worker_mirrored"}, {"worker": (1, "2")}),
-        ({"strategy": "mirrored", "devices": 2}, {"worker": (1, "2")}),
     ],
 )
 def test_replicas_and_their_gpus_follow_the_strategy(kind, training, expected):
@@ -131,7 +126,7 @@ def test_a_pod_is_restricted_and_writes_to_its_temporary_folder_and_the_volume_o
 
 @all_kinds
 def test_without_settings_the_cluster_decides(kind):
-    [(_, _, template)] = jobs_of(manifest_of(kind, make_settings()))
+    _, _, template = jobs_of(manifest_of(kind, make_settings(), **MULTI_WORKER))[0]
     assert template["spec"]["containers"][0].get("resources", {}) == {}
     assert not {"serviceAccountName", "nodeSelector", "tolerations"} & set(template["spec"])
     # Time to save a checkpoint after SIGTERM.
@@ -143,7 +138,7 @@ def test_the_volumes_of_the_user_are_added(kind):
     own = {"name": "own", "emptyDir": {}}
     for volumes, expected in (([own], {"scratch", "own"}), (None, {"scratch"})):
         settings = make_settings(pod={"volumes": volumes})
-        [(_, _, template)] = jobs_of(manifest_of(kind, settings))
+        _, _, template = jobs_of(manifest_of(kind, settings, **MULTI_WORKER))[0]
         assert {each["name"] for each in template["spec"]["volumes"]} == expected
 
 
@@ -195,17 +190,10 @@ def test_the_exit_codes_of_a_training_are_restarted_where_a_restart_helps():
 @all_kinds
 def test_a_job_has_its_queue_and_its_timeout(kind):
     label = "kueue.x-k8s.io/queue-name"
-    manifest = manifest_of(kind, make_settings(queue="team-a"))
+    manifest = manifest_of(kind, make_settings(queue="team-a"), **MULTI_WORKER)
     assert manifest["metadata"]["labels"][label] == "team-a"
-    assert label not in manifest_of(kind)["metadata"]["labels"]
+    assert label not in manifest_of(kind, **MULTI_WORKER)["metadata"]["labels"]
     assert "'activeDeadlineSeconds': 3601" in str(manifest["spec"])
-
-
-def test_the_operator_keeps_failed_pods_for_a_day_and_restarts_preempted_ones():
-    policy = manifest_of(TFJob())["spec"]["runPolicy"]
-    assert policy["cleanPodPolicy"] == "Running"
-    assert policy["ttlSecondsAfterFinished"] == 24 * 3600
-    assert policy["backoffLimit"] > 0
 
 
 def test_a_retried_step_has_the_same_name_and_another_execution_another_one():
@@ -218,16 +206,19 @@ def test_a_retried_step_has_the_same_name_and_another_execution_another_one():
     assert re.fullmatch(r"[a-z][a-z0-9-]{0,38}[a-z0-9]", name)
 
 
-@with_job_set
-def test_a_pod_without_an_index_does_not_end_the_step(kind):
-    """Such as a pod that an administrator added to the job by its label."""
-    assert kind.replica_of({"metadata": {"name": "debug"}}, {"spec": {}}) is not None
+@all_kinds
+def test_the_replica_of_a_pod_is_in_its_labels(kind):
+    manifest = manifest_of(kind, **PARAMETER_SERVER)
+    labels = {kind.index_label: "1" if kind.task_label else "5", kind.task_label: "ps"}
+    assert kind.replica_of({"metadata": {"labels": labels}}, manifest) == "ps 1"
+    # Such as a pod that an administrator added to the job by its label.
+    assert kind.replica_of({"metadata": {}}, manifest) not in replicas(manifest)
 
 
 @pytest.mark.real_data
 @all_kinds
 @pytest.mark.parametrize("settings", [ALL_SETTINGS, make_settings(queue="team-a")])
-@pytest.mark.parametrize("training", TRAININGS)
+@pytest.mark.parametrize("training", [PARAMETER_SERVER, MULTI_WORKER])
 def test_the_real_crd_accepts_the_manifest(real_data, kind, training, settings):
     crd = real_data / "crds" / f"{CRDS[kind.name]}.yaml"
     assert problems(manifest_of(kind, settings, **training), crd) == []

@@ -10,18 +10,17 @@ class Step:
     """The Trainer's step, as TFX runs it.
 
     Args:
-      executor: the executor of the Trainer.
-      platform: the part of `custom_config` that the platform adds.
+      settings: those of the job that the step runs.
       prepared: the folder of the fixture `prepared`, which is copied.
       folder: an empty folder for inputs and outputs.
     """
 
-    def __init__(self, executor, platform, prepared, folder):
+    def __init__(self, settings, prepared, folder):
         from tfx.types import standard_artifacts
 
         from components.baseline import write_no_model
 
-        self._executor, self._platform = executor, platform
+        self._settings = settings
         examples = standard_artifacts.Examples()
         examples.uri = str(folder / "examples")
         examples.split_names = json.dumps(["train", "eval"])
@@ -45,12 +44,14 @@ class Step:
         self.checkpoints = folder / "checkpoints"
 
     def run(self, strategy, epochs, **training):
+        from platforms.training_jobs.executor import TrainingJobExecutor
+
         config = {
             "training": {**conftest.TRAINING, "strategy": strategy, **training},
             "transform": conftest.TRANSFORM,
             "code": "1",
             "checkpoints": str(self.checkpoints),
-            **self._platform,
+            self._settings.KEY: self._settings.model_dump(),
         }
         properties = {
             "custom_config": json.dumps(config),
@@ -60,4 +61,4 @@ class Step:
             "strategy": strategy,
             "epochs": epochs,
         }
-        self._executor().Do(self.inputs, self.outputs, properties)
+        TrainingJobExecutor().Do(self.inputs, self.outputs, properties)

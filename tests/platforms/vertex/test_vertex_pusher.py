@@ -1,6 +1,5 @@
 """A push to an endpoint of Vertex AI: the container, the traffic, the previous model, kills."""
 
-import json
 import shutil
 import time
 from unittest.mock import Mock
@@ -10,12 +9,14 @@ import pytest
 import tensorflow as tf
 from tfx.types import standard_artifacts
 
-from components.baseline import existing_model
+from components.baseline import PushedBaseline, existing_model
+from components.pusher import make_destination
 from core.errors import InputError
+from pipeline.config import PipelineConfig
+from pipeline.destinations import destination_of
 from platforms.google_cloud import api as vertex_api
 from platforms.vertex import pusher
-from platforms.vertex.baseline import DeployedBaseline
-from platforms.vertex.pusher import ENDPOINT_KEY, Endpoint
+from tests.components.test_pusher import push_model
 from tests.platforms.vertex.vertex_server import as_json, serving
 from tests.waiting import in_background, wait
 
@@ -27,27 +28,21 @@ VERTEX = {
     "serving_image": "registry/serving:2.21.0",
     "machine_type": "n1-standard-4",
 }
-SETTINGS = {"vertex": VERTEX, "name": "amazon-reviews"}
+CONFIG = PipelineConfig.model_validate(
+    {"vertex": VERTEX, "push": {"destination": "vertex"}, "name": "amazon_reviews"}
+)
+DESTINATION = destination_of(CONFIG)
 ENDPOINT_FIELDS = ("CreateEndpoint", "DeployModel", "UpdateEndpoint", "UndeployModel")
 
 
 def push(folder, checked=True, content=None):
-    """Run the Pusher's step as TFX does; return the PushedModel."""
-    model, pushed = standard_artifacts.Model(), standard_artifacts.PushedModel()
-    blessing, infra = standard_artifacts.ModelBlessing(), standard_artifacts.InfraBlessing()
-    model.uri, pushed.uri = str(folder / "model"), str(folder / "pushed")
-    blessing.set_int_custom_property("blessed", 1)
-    infra.set_int_custom_property("blessed", int(checked))
+    """Run the Pusher; return the PushedModel."""
     saved = folder / "model" / "Format-Serving"
     saved.mkdir(parents=True, exist_ok=True)
     if not (saved / "saved_model.pb").exists():
         (saved / "saved_model.pb").write_text(content or folder.name)
-    pusher.Executor().Do(
-        {"model": [model], "model_blessing": [blessing], "infra_blessing": [infra]},
-        {"pushed_model": [pushed]},
-        {"custom_config": json.dumps({ENDPOINT_KEY: SETTINGS})},
-    )
-    return pushed
+    lacks = "" if checked else "infra_blessing"
+    return push_model(folder / "model", folder / "pushed", DESTINATION, lacks)
 
 
 @pytest.fixture
@@ -171,7 +166,7 @@ def test_a_refusal_by_vertex_is_one_line(vertex, tmp_path):
 
 
 def states():
-    return [model.state for model in Endpoint.of(**SETTINGS).pushed_models()]
+    return [model.state for model in make_destination(DESTINATION).pushed_models()]
 
 
 def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_again(vertex, tmp_path):
@@ -179,7 +174,8 @@ def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_agai
     [(good, _)] = served(vertex)
     push(tmp_path / "bad")
     [(bad, _)] = served(vertex)
-    assert Endpoint.of(**SETTINGS).roll_back().name == good
+    endpoint = make_destination(DESTINATION)
+    assert endpoint.roll_back().name == good
     assert served(vertex) == [(good, 100)]
     assert states() == ["rolled back", "served"]
     with pytest.raises(InputError, match=f"{bad} .* was rolled back"):
@@ -189,12 +185,12 @@ def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_agai
     assert again.get_string_custom_property("pushed_version") == good
     assert len(vertex.models) == 2
     push(tmp_path / "third")
-    assert Endpoint.of(**SETTINGS).roll_back().name == good
-    Endpoint.of(**SETTINGS).roll_back(bad)
+    assert endpoint.roll_back().name == good
+    endpoint.roll_back(bad)
     assert served(vertex) == [(bad, 100)]
     assert states() == ["rolled back", "served", "rolled back"]
     with pytest.raises(InputError, match="the endpoint amazon-reviews: no version no-such-model"):
-        Endpoint.of(**SETTINGS).roll_back("no-such-model")
+        endpoint.roll_back("no-such-model")
 
 
 def test_the_baseline_is_the_model_that_the_endpoint_serves(vertex, tmp_path):
@@ -202,7 +198,7 @@ def test_the_baseline_is_the_model_that_the_endpoint_serves(vertex, tmp_path):
         model, own = standard_artifacts.Model(), standard_artifacts.Model()
         model.uri = str(tmp_path / "baseline" / candidate)
         own.uri = str(tmp_path / candidate / "model")
-        DeployedBaseline.test_call(endpoint=json.dumps(SETTINGS), model=model, candidate=own)
+        PushedBaseline.test_call(destination=DESTINATION, model=model, candidate=own)
         if not existing_model({"baseline_model": [model]}, "baseline_model"):
             return None
         copied = tf.saved_model.load(model.uri + "/Format-Serving")
@@ -218,6 +214,6 @@ def test_the_baseline_is_the_model_that_the_endpoint_serves(vertex, tmp_path):
     assert baseline("third") == 1
     # An unchanged run is compared with the model before it.
     assert baseline("second") == 0
-    Endpoint.of(**SETTINGS).roll_back()
+    make_destination(DESTINATION).roll_back()
     shutil.rmtree(tmp_path / "baseline")
     assert baseline("third") == 0

@@ -63,7 +63,7 @@ def test_progress_of_the_chief_alone_is_reported(scripted, reported):
 
 
 def test_workers_that_stay_behind_the_chief_or_fail_after_it_are_no_failure(scripted, monkeypatch):
-    monkeypatch.setattr(local, "_SECONDS_BEHIND_CHIEF", 0.5)
+    monkeypatch.setattr(local, "_SECONDS_TO_SAVE", 0.5)
     scripted.run(
         f'if me == "worker 1": {FOREVER}\n'
         'if me == "worker 2":\n    wait_until_gone("worker 0")\n    sys.exit("too late")\n'
@@ -87,19 +87,9 @@ FAILURES = {
     "not a worker that lost a peer, although it ends first": (
         'if me == "worker 0": sys.exit(138)\n'
         'wait_until_gone("worker 0")\n'
-        'sys.exit("RuntimeError: the cause")',
-        {},
-        "worker 1 ended with exit code 1: RuntimeError: the cause; ",
-    ),
-    "the first worker to send its failure": (
-        'if me == "worker 1":\n'
-        '    attach().fail("CheckpointError: no room")\n'
-        '    note("sent")\n'
-        '    wait_until_gone("worker 0")\n'
-        '    print("Exception ignored in: some thread")\n'
-        "    sys.exit(1)\n"
-        'wait_for("sent", "worker 1")\n'
-        'sys.exit("UnavailableError: Connection reset by peer")',
+        'attach().fail("CheckpointError: no room")\n'
+        'print("Exception ignored in: some thread")\n'
+        "sys.exit(1)",
         {},
         "worker 1 failed: CheckpointError: no room; nothing was exported",
     ),
@@ -141,16 +131,6 @@ def test_a_wrong_setting_is_a_value_error_with_the_line_of_the_process(scripted,
             f'time.sleep({first} if me == "worker 0" else {other})\n'
             "sys.exit(2)"
         )
-
-
-def test_a_command_that_cannot_be_started_is_an_error(scripted):
-    job = scripted.job(strategy="multi_worker_mirrored", workers=2)
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
-    with pytest.raises(
-        local.TrainingFailed, match=r"worker 0 could not be started: .*/no/such/program"
-    ):
-        local.run(job, ["/no/such/program"])
-    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
 
 
 def test_a_process_that_ignores_sigterm_is_killed(scripted, monkeypatch, caplog):

@@ -61,7 +61,7 @@ if cluster.serves:
 from trainer_module.cluster.collective import Collective
 from trainer_module.inputs.dataset import Inputs
 from trainer_module.loop.parameter_server import CoordinatorSteps
-from trainer_module.loop.schedule import WarmUp
+from trainer_module.loop.steps import WarmUp
 from trainer_module.settings import TrainingJob
 from trainer_module.strategies import make_strategy
 from trainer_module.training import build_model

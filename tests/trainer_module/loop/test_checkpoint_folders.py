@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,10 +13,9 @@ import pytest
 import tensorflow as tf
 
 from tests.trainer_module.conftest import TRAINING, TRANSFORM
-from tests.waiting import wait
-from trainer_module.cluster.tf_config import Cluster
 from trainer_module.inputs import stored
 from trainer_module.loop import checkpoint_folders, checkpoints
+from trainer_module.loop.checkpoint_folders import continued
 from trainer_module.loop.checkpoints import CheckpointError
 from trainer_module.run_fn import make_job, run_fn
 
@@ -122,195 +120,150 @@ def kill_one(fn_args):
 def test_the_next_execution_resumes_and_removes_all_checkpoints(execution, log):
     kill_one(execution.fn_args())
     [killed] = execution.checkpoints.iterdir()
-    shutil.copytree(killed, execution.checkpoints / f"{0:016x}-00000000")
+    older = shutil.copytree(killed, execution.checkpoints / f"{0:016x}-00000000")
+    make_older(older, days=8)
     last = execution.fn_args()
     run_fn(last)
     assert "Resuming after step 32" in log.text
     assert json.loads((execution.folder / "2" / "run" / "training.json").read_text())["steps"] == 48
-    # The process of the folder of other settings has ended too.
     assert list(execution.checkpoints.iterdir()) == []
 
 
-def make_older(path, seconds):
-    then = path.stat().st_mtime - seconds
-    os.utime(path, (then, then))
+def make_older(folder, days):
+    then = (folder / "checkpoint").stat().st_mtime - days * 24 * 3600
+    os.utime(folder / "checkpoint", (then, then))
 
 
-CLUSTER = Cluster({"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}, "chief", 0)
-# A cluster restarts the first two processes, but not the third.
-SIGTERM = SystemExit(143)
-LOST_PEER = tf.errors.UnavailableError(None, None, "Connection reset by peer")
-FAILED = tf.errors.NotFoundError(None, None, "/data/train-0.gz")
+@pytest.fixture
+def folder(tmp_path):
+    """(number) -> the folder of an execution; the identity is the same for all below 10."""
+    return lambda number: tmp_path / f"{number // 10:016x}-{number:08x}"
 
 
-@pytest.mark.parametrize(
-    ("error", "seconds", "kept"),
-    [
-        (SIGTERM, 30, True),
-        (LOST_PEER, 30, True),
-        (LOST_PEER, 3600, False),
-        (FAILED, 30, False),
-    ],
-    ids=str,
-)
-def test_the_checkpoints_of_a_training_that_is_restarted_elsewhere_are_kept(
-    tmp_path, error, seconds, kept
-):
-    ended, other = tmp_path / f"{1:016x}-00000000", tmp_path / f"{2:016x}-00000000"
-    with pytest.raises(type(error)), checkpoint_folders.claimed(str(ended), CLUSTER):
-        (ended / "ckpt-1.index").touch()
-        raise error
-    heartbeat = ended / "running.json"
-    assert heartbeat.exists() == (error is not FAILED)
-    if heartbeat.exists():
-        heartbeat.write_text(json.dumps({**json.loads(heartbeat.read_text()), "host": "another"}))
-        make_older(heartbeat, seconds)
-    with checkpoint_folders.claimed(str(other)):
-        checkpoint_folders.remove_stale(str(other))
-    assert ended.exists() == kept
+def save(folder, steps):
+    """Write a checkpoint as a training does; return its manager."""
+    checkpoint = tf.train.Checkpoint(steps_done=tf.Variable(steps, dtype=tf.int64))
+    manager = tf.train.CheckpointManager(checkpoint, str(folder), 2)
+    manager.save()
+    (folder / "best-0.index").touch()
+    return manager
 
 
-class TestStale:
-    @pytest.fixture
-    def folder(self, tmp_path):
-        """(number) -> a folder of checkpoints as `name` calls it."""
-        return lambda number: tmp_path / f"{number:016x}-00000000"
-
-    def left_by(self, folder, mark=None, age=0.0):
-        folder.mkdir()
-        (folder / "ckpt-1.index").touch()
-        if mark is not None:
-            (folder / "running.json").write_text(json.dumps(mark))
-            make_older(folder / "running.json", age)
-
-    def test_only_folders_of_trainings_that_do_not_run_are_removed(self, folder, tmp_path):
-        this = checkpoint_folders._process(os.getpid())
-        # In a pod that shares the network of this machine.
-        far = {**this, "host": f"{socket.gethostname()} pid:[1]"}
-        assert this["host"] not in (far["host"], socket.gethostname())
-        self.left_by(folder(1))
-        self.left_by(folder(2), this)
-        self.left_by(folder(3), {**this, "started": this["started"] - 1})
-        self.left_by(folder(4), far, age=30)
-        self.left_by(folder(5), far, age=3600)
-        (tmp_path / "somebody's").mkdir()
-        with checkpoint_folders.claimed(str(folder(0))):
-            checkpoint_folders.remove_stale(str(folder(0)))
-            assert folder(0).exists()
-        left = {entry.name for entry in tmp_path.iterdir()}
-        assert left == {folder(2).name, folder(4).name, "somebody's"}
-
-    def test_a_folder_that_another_training_has_just_created_is_kept(self, folder):
-        created, left = folder(1), folder(2)
-        for each in (created, left):
-            each.mkdir()
-        make_older(left, checkpoint_folders.SECONDS_WITHOUT_HEARTBEAT + 60)
-        with checkpoint_folders.claimed(str(folder(0))):
-            checkpoint_folders.remove_stale(str(folder(0)))
-        assert (created.exists(), left.exists()) == (True, False)
-
-    def test_a_running_training_writes_heartbeats(self, folder, monkeypatch):
-        monkeypatch.setattr(checkpoint_folders, "SECONDS_BETWEEN_HEARTBEATS", 0.01)
-        mark = folder(0) / "running.json"
-        with checkpoint_folders.claimed(str(folder(0))):
-            before = mark.stat().st_mtime_ns
-            wait(lambda: mark.stat().st_mtime_ns > before)
-        assert not folder(0).exists()
-
-    def test_a_folder_with_a_name_from_a_person_has_no_siblings(self, tmp_path, folder):
-        self.left_by(folder(1))
-        with checkpoint_folders.claimed(str(tmp_path / "mine")):
-            checkpoint_folders.remove_stale(str(tmp_path / "mine"))
-        assert folder(1).exists()
-
-    def test_a_folder_that_cannot_be_written_is_one_line(self, tmp_path):
-        (tmp_path / "file").touch()
-        with (
-            pytest.raises(CheckpointError, match="file/x: no checkpoint can be written here"),
-            checkpoint_folders.claimed(str(tmp_path / "file" / "x")),
-        ):
-            pass
+def steps_of(folder):
+    return int(tf.train.load_variable(str(folder), checkpoint_folders._STEPS))
 
 
-class TestAdopt:
-    @pytest.fixture
-    def folder(self, tmp_path):
-        """(number) -> the folder of an execution; the identity is the same for all below 10."""
-        return lambda number: tmp_path / f"{number // 10:016x}-{number:08x}"
-
-    def left_by(self, folder, steps):
-        checkpoint = tf.train.Checkpoint(steps_done=tf.Variable(steps, dtype=tf.int64))
-        tf.train.CheckpointManager(checkpoint, str(folder), 2).save()
-        (folder / "best-0.index").touch()
-
-    def is_running(self, folder):
-        mark = json.dumps(checkpoint_folders._process(os.getpid()))
-        (folder / "running.json").write_text(mark)
-
-    def steps(self, folder):
-        return int(tf.train.load_variable(str(folder), checkpoint_folders._STEPS))
-
-    def test_the_furthest_checkpoint_of_the_same_identity_is_adopted(self, folder):
-        for number, steps in enumerate([8, 20, 12], 1):
-            self.left_by(folder(number), steps)
-        self.left_by(folder(11), 40)
-        with checkpoint_folders.claimed(str(folder(0))):
-            assert self.steps(folder(0)) == 20
-            assert (folder(0) / "best-0.index").exists()
-            # A user may still resume from the checkpoints of other settings.
-            assert [number for number in (1, 2, 3, 11) if folder(number).exists()] == [11]
-        self.left_by(folder(2), 30)
-        with checkpoint_folders.claimed(str(folder(0))):
-            assert self.steps(folder(0)) == 20, "the checkpoints of this execution come first"
-
-    @pytest.mark.parametrize("broken", ["checkpoint", "ckpt-1.index"])
-    def test_an_unreadable_checkpoint_is_one_line_and_no_training_from_scratch(
-        self, folder, broken
-    ):
-        self.left_by(folder(1), 20)
-        (folder(1) / broken).write_bytes(b"")
-        with (
-            pytest.raises(CheckpointError, match=f"remove {folder(1)} to start") as error,
-            checkpoint_folders.claimed(str(folder(0))),
-        ):
-            pass
-        assert len(str(error.value).splitlines()) == 1
-        assert folder(1).exists()
-
-    def test_a_checkpoint_that_another_training_is_writing_is_skipped(self, folder, caplog):
-        self.left_by(folder(1), 20)
-        (folder(1) / "ckpt-1.index").write_bytes(b"")
-        self.is_running(folder(1))
-        with checkpoint_folders.claimed(str(folder(0))):
-            assert not (folder(0) / "checkpoint").exists()
-        assert folder(1).exists()
-        assert "skipped an unreadable checkpoint" in caplog.text
-
-    def test_a_training_that_saves_between_two_copies_is_adopted(self, folder, monkeypatch):
-        checkpoint = tf.train.Checkpoint(steps_done=tf.Variable(1, dtype=tf.int64))
-        manager = tf.train.CheckpointManager(checkpoint, str(folder(1)), 2)
-        manager.save()
-        manager.save()
-        self.is_running(folder(1))
-        copy = tf.io.gfile.copy
-
-        def copy_and_save(*arguments, **options):
-            copy(*arguments, **options)
-            manager.save()
-
-        monkeypatch.setattr(tf.io.gfile, "copy", copy_and_save)
-        with checkpoint_folders.claimed(str(folder(0))):
-            assert self.steps(folder(0)) == 1
-
-    def test_a_folder_whose_removal_was_interrupted_counts_as_empty(self, folder, monkeypatch):
-        self.left_by(folder(1), 20)
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(tf.io.gfile, "rmtree", killed)
-            checkpoints.remove_folder(str(folder(1)))
-        with checkpoint_folders.claimed(str(folder(0))):
-            assert not (folder(0) / "checkpoint").exists()
-        assert not folder(1).exists()
+def is_adopted(folder):
+    return (folder / "checkpoint").exists()
 
 
-def killed(*arguments):
+def killed(*arguments, **options):
     raise KeyboardInterrupt
+
+
+def test_the_furthest_checkpoint_of_the_same_identity_is_adopted(folder):
+    for number, steps in enumerate([8, 20, 12], 1):
+        save(folder(number), steps)
+    save(folder(11), 40)
+    with continued(str(folder(0))):
+        assert steps_of(folder(0)) == 20
+        assert (folder(0) / "best-0.index").exists()
+    save(folder(2), 30)
+    with continued(str(folder(0))):
+        assert steps_of(folder(0)) == 20, "the checkpoints of this execution come first"
+
+
+def test_after_a_success_folders_are_removed_in_which_nothing_was_written(folder, tmp_path):
+    (tmp_path / "somebody's").mkdir()
+    for number in (1, 2, 11, 12):
+        save(folder(number), 20)
+    make_older(folder(11), days=8)
+    with continued(str(folder(0))):
+        # Another execution with the same identity is running.
+        save(folder(2), 28)
+        save(folder(0), 30)
+    assert {entry for entry in tmp_path.iterdir() if entry.name != "somebody's"} == {
+        folder(number) for number in (0, 2, 12)
+    }
+    assert (tmp_path / "somebody's").exists()
+
+
+@pytest.mark.parametrize("end", [SystemExit(143), ValueError("the loss is nan")], ids=repr)
+def test_after_a_failure_or_sigterm_nothing_is_removed(folder, end):
+    save(folder(1), 20)
+    with pytest.raises(type(end)), continued(str(folder(0))):
+        raise end
+    assert steps_of(folder(0)) == steps_of(folder(1)) == 20
+
+
+def test_the_age_of_a_folder_does_not_depend_on_the_clock_of_this_machine(folder, monkeypatch):
+    save(folder(0), 8)
+    save(folder(11), 8)
+    monkeypatch.setattr("time.time", lambda: 1e10)
+    with continued(str(folder(0))):
+        pass
+    assert folder(11).exists()
+
+
+@pytest.mark.parametrize("broken", ["checkpoint", "ckpt-1.index", "ckpt-1.data-00000-of-00001"])
+def test_an_unreadable_checkpoint_is_one_line_and_no_training_from_scratch(folder, broken):
+    save(folder(1), 20)
+    (folder(1) / broken).write_bytes(b"")
+    with (
+        pytest.raises(CheckpointError, match=f"remove {folder(1)} to start") as error,
+        continued(str(folder(0))),
+    ):
+        pass
+    assert len(str(error.value).splitlines()) == 1
+    assert folder(1).exists()
+
+
+def test_a_checkpoint_that_another_training_replaces_is_not_adopted(folder, monkeypatch):
+    manager = save(folder(1), 20)
+    copy = tf.io.gfile.copy
+
+    def copy_and_save(*arguments, **options):
+        copy(*arguments, **options)
+        manager.save()
+
+    monkeypatch.setattr(tf.io.gfile, "copy", copy_and_save)
+    with continued(str(folder(0))):
+        assert not is_adopted(folder(0))
+    assert folder(1).exists()
+
+
+def test_an_adoption_that_is_killed_begins_again(folder, monkeypatch):
+    save(folder(1), 20)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(tf.io.gfile, "copy", killed)
+        with continued(str(folder(0))):
+            pass
+    with continued(str(folder(0))):
+        assert steps_of(folder(0)) == 20
+
+
+def test_a_folder_whose_removal_was_interrupted_counts_as_empty(folder, monkeypatch):
+    save(folder(1), 20)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(tf.io.gfile, "rmtree", killed)
+        checkpoints.remove_folder(str(folder(1)))
+    with continued(str(folder(0))):
+        assert not is_adopted(folder(0))
+    assert not folder(1).exists()
+
+
+def test_a_folder_with_a_name_from_a_person_has_no_siblings(tmp_path, folder):
+    save(folder(1), 20)
+    make_older(folder(1), days=8)
+    with continued(str(tmp_path / "mine")):
+        assert not is_adopted(tmp_path / "mine")
+    assert folder(1).exists()
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(CheckpointError, match="file/x: no checkpoint can be written here"),
+        continued(str(tmp_path / "file" / "x")),
+    ):
+        pass

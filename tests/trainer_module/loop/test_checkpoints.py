@@ -16,7 +16,7 @@ from trainer_module.loop.checkpoints import (
     State,
 )
 
-SETTINGS = {"training.model": "ngram_linear", "training.epochs": 2}
+BATCH = 32
 
 
 @pytest.fixture
@@ -26,7 +26,9 @@ def make(tmp_path):
     def make(value=0.0, *, chief=True):
         model = make_model(value)
         folder = str(tmp_path / "checkpoints")
-        return model, Checkpoints(folder, model, chief=chief, name="worker-1")
+        checkpoints = Checkpoints(folder, model, chief=chief, name="worker-1")
+        checkpoints.state.global_batch = BATCH
+        return model, checkpoints
 
     return make
 
@@ -44,19 +46,18 @@ def test_a_checkpoint_has_the_model_the_optimizer_the_steps_and_the_state(make):
     model, checkpoints = make(2.0)
     take_step(model)
     known = {
+        "global_batch": BATCH,
         "stopped": True,
-        "trained": {"loss": 0.5},
         "best_epoch": 1,
         "usage": {"steps": 7},
         "curve": [{"step": 7.0, "steps": 7.0, "loss": 0.5, "accuracy": 0.75}],
         "history": [{"val_loss": 0.25}],
-        "settings": SETTINGS,
     }
     for name, value in known.items():
         setattr(checkpoints.state, name, value)
     checkpoints.save(7)
     other, restored = make()
-    assert restored.restore(SETTINGS) == 7
+    assert restored.restore(BATCH) == 7
     assert weight(other) == weight(model) != 2.0
     assert asdict(restored.state) == known
     assert known.keys() == asdict(State()).keys(), "a field that this test does not know"
@@ -64,12 +65,6 @@ def test_a_checkpoint_has_the_model_the_optimizer_the_steps_and_the_state(make):
         take_step(trained)
     assert weight(other) == weight(model), "the state of the optimizer was lost"
     assert int(other.optimizer.iterations) == 2
-
-
-def test_the_state_of_an_earlier_version_is_read():
-    state = State()
-    state.deserialize(b'{"epochs": 1, "metrics": {"loss": 0.5}, "history": [{"loss": 0.5}]}')
-    assert (state.epochs, state.history) == (1, [{"loss": 0.5}])
 
 
 def test_the_latest_checkpoint_counts_and_the_one_before_it_is_kept(make, folder):
@@ -82,7 +77,7 @@ def test_the_latest_checkpoint_counts_and_the_one_before_it_is_kept(make, folder
         *(f"ckpt-{n}.{end}" for n in (2, 3) for end in ("data-00000-of-00001", "index")),
     ]
     other, restored = make()
-    assert (restored.restore(SETTINGS), weight(other)) == (3, 3.0)
+    assert (restored.restore(BATCH), weight(other)) == (3, 3.0)
 
 
 def test_only_the_chief_s_checkpoints_count(make, folder):
@@ -90,10 +85,10 @@ def test_only_the_chief_s_checkpoints_count(make, folder):
     (folder / "running.json").touch()
     _, of_worker = make(5.0, chief=False)
     of_worker.save(9)
-    assert make()[1].restore(SETTINGS) == 0
+    assert make()[1].restore(BATCH) == 0
     make(2.0)[1].save(4)
     worker, checkpoints = make(chief=False)
-    assert (checkpoints.restore(SETTINGS), weight(worker)) == (4, 2.0)
+    assert (checkpoints.restore(BATCH), weight(worker)) == (4, 2.0)
     checkpoints.remove()
     assert folder.exists(), "a worker has removed what the chief may still need"
     make()[1].remove()
@@ -124,7 +119,7 @@ def test_a_checkpoint_that_cannot_be_read_is_one_line_and_no_training_from_scrat
     if kept is not None:
         (folder / name).write_bytes(content[:kept])
     with pytest.raises(CheckpointError) as error:
-        make()[1].restore(SETTINGS)
+        make()[1].restore(BATCH)
     [line] = str(error.value).splitlines()
     assert line.startswith(f"{folder}/c")
     assert "this checkpoint cannot be read (" in line
@@ -173,7 +168,7 @@ class TestSaveRegularly:
         def make(every, first_step=0, state=None, vote=None):
             never = SimpleNamespace(after_step=lambda: False, now=lambda: False)
             checkpoints = SimpleNamespace(state=state or State(), save=saved.append)
-            callback = SaveRegularly(checkpoints, every, first_step, vote or never)
+            callback = SaveRegularly(checkpoints, every, 5, first_step, vote or never)
             callback.set_model(make_model())
             return callback
 
@@ -189,20 +184,19 @@ class TestSaveRegularly:
         [
             # After the checkpoint at the end of an epoch the count of the steps starts again.
             (3, 0, [range(5)] * 3, [3, 5, 8, 10, 13, 15]),
-            # The second checkpoint records that the evaluation is done.
-            (5, 0, [range(5)], [5, 5]),
+            # Not between the last step of an epoch and its evaluation.
+            (5, 0, [range(5)], [5]),
             # Several steps at once.
-            (2, 0, [[3, 7]], [4, 8, 8]),
+            (2, 0, [[1, 3, 4]], [2, 4, 5]),
             # A resumed training.
-            (3, 7, [range(3), range(5)], [10, 10, 13, 15]),
+            (3, 6, [range(4), range(5)], [9, 10, 13, 15]),
         ],
     )
     def test_every_few_steps_and_after_every_epoch(
         self, callback, saved, every, first, epochs, expected
     ):
-        done = first // 5
-        regularly = callback(every, first, State(history=[{}] * done))
-        for number, steps in enumerate(epochs, done):
+        regularly = callback(every, first)
+        for number, steps in enumerate(epochs):
             self.epoch(regularly, number, steps)
         assert saved == expected
 
@@ -211,10 +205,10 @@ class TestSaveRegularly:
         regularly = callback(100, state=state)
         regularly.model.stop_training = True
         self.epoch(regularly, 0, range(2))
-        assert (state.epochs, state.stopped, state.history) == (1, True, [{"val_loss": 0.5}])
+        assert (state.stopped, state.history) == (True, [{"val_loss": 0.5}])
 
-    @pytest.mark.parametrize("hook", ["on_train_batch_end", "on_test_batch_end", "on_epoch_end"])
-    def test_sigterm_saves_and_ends(self, callback, saved, hook):
+    @pytest.mark.parametrize(("first", "hook"), [(2, "on_train_batch_end"), (5, "on_epoch_end")])
+    def test_sigterm_saves_and_ends(self, callback, saved, first, hook):
         saved_before_the_wait = []
         vote = SimpleNamespace(
             after_step=lambda: True,
@@ -222,27 +216,27 @@ class TestSaveRegularly:
             wait_for_all=lambda: saved_before_the_wait.append(list(saved)),
         )
         with pytest.raises(SystemExit) as ended:
-            getattr(callback(100, 4, State(), vote), hook)(0)
+            getattr(callback(100, first, State(), vote), hook)(0)
         assert ended.value.code == 143
-        # An evaluation that has just begun has changed nothing.
-        assert saved == {"on_train_batch_end": [5], "on_test_batch_end": []}.get(hook, [4])
+        assert saved == ([3] if first == 2 else [5])
         assert saved_before_the_wait == [saved], "another process may still need this one"
 
+    def test_sigterm_in_the_last_step_of_an_epoch_waits_for_the_evaluation(self, callback, saved):
+        vote = SimpleNamespace(after_step=lambda: True)
+        callback(100, 4, State(), vote).on_train_batch_end(0)
+        assert saved == []
 
-def test_the_checkpoint_of_other_settings_is_refused(make, folder):
+
+def test_the_checkpoint_of_another_number_of_devices_is_refused(make, folder):
     _, checkpoints = make(1.0)
-    checkpoints.restore(SETTINGS)
+    checkpoints.restore(BATCH)
     checkpoints.save(1)
     with pytest.raises(CheckpointError) as error:
-        make()[1].restore({**SETTINGS, "training.epochs": 3})
+        make()[1].restore(2 * BATCH)
     assert str(error.value) == (
-        f"{folder}/ckpt-1: this checkpoint was written with other settings (training.epochs: 2, "
-        f"now 3); train with those, or remove {folder} to start the training from the beginning"
+        f"{folder}/ckpt-1: this checkpoint was written with 32 Examples a step, now 64; train on "
+        f"as many devices as before, or remove {folder} to start the training from the beginning"
     )
-    assert make()[1].restore({**SETTINGS, "training.new_in_this_release": 1}) == 1
-    # The other settings may have another meaning without a setting of an earlier release.
-    with pytest.raises(CheckpointError, match=r"\(training.epochs: 2, now removed\)"):
-        make()[1].restore({"training.model": "ngram_linear"})
 
 
 def test_the_checkpoint_of_another_model_is_refused(make, folder):
@@ -252,7 +246,7 @@ def test_the_checkpoint_of_another_model_is_refused(make, folder):
     other.compile(tf_keras.optimizers.legacy.Adagrad(0.1), "mse")
     checkpoints = Checkpoints(str(folder), other, chief=True, name="chief")
     with pytest.raises(CheckpointError, match="ckpt-1: this checkpoint cannot be read"):
-        checkpoints.restore(SETTINGS)
+        checkpoints.restore(BATCH)
 
 
 @pytest.fixture

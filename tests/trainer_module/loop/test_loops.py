@@ -116,7 +116,7 @@ def check_evaluation(logs):
     [("custom", 0), ("custom", 4), ("custom", 9), ("fit", 0), ("fit", 3), ("fit", 5)],
 )
 def test_a_training_takes_the_steps_that_are_left(loop, first_step):
-    seen = run(loop, first_step, State(history=[{}] * (first_step // STEPS)))
+    seen = run(loop, first_step)
     events = []
     for epoch in range(first_step // STEPS, EPOCHS):
         numbers = range(max(first_step, epoch * STEPS), (epoch + 1) * STEPS)
@@ -127,26 +127,11 @@ def test_a_training_takes_the_steps_that_are_left(loop, first_step):
     assert seen.events == events
 
 
-@pytest.mark.parametrize(
-    ("loop", "first_step", "evaluated"), [("custom", 3, 0), ("custom", 9, 2), ("fit", 3, 0)]
-)
-def test_an_interrupted_evaluation_comes_first(loop, first_step, evaluated):
-    trained = {"loss": 7.0, "accuracy": 0.25}
-    state = State(history=[{}] * evaluated, trained=trained)
-    seen = run(loop, first_step, state)
-    # No step precedes the evaluation, and its epoch does not begin again.
-    assert seen.events[: EVAL_STEPS + 2] == evaluation(evaluated)
-    assert seen.of("epoch") == list(range(evaluated + 1, EPOCHS))
-    assert seen.of("end") == list(range(evaluated, EPOCHS))
-    first = seen.epochs[evaluated]
-    assert {name: first[name] for name in trained} == trained
-    check_evaluation(first)
-
-
-@pytest.mark.parametrize(("loop", "first_step", "evaluated"), [("custom", 4, 1), ("fit", 6, 1)])
-def test_a_stop_after_an_epoch_is_the_end(loop, first_step, evaluated):
-    """Here after an interrupted epoch, or an interrupted evaluation."""
-    seen = run(loop, first_step, State(history=[{}] * evaluated), stop_after=1)
+@each_loop
+def test_a_stop_after_an_epoch_is_the_end(loop):
+    """Here after an epoch that was interrupted."""
+    first_step = 4
+    seen = run(loop, first_step, State(history=[{}]), stop_after=1)
     assert list(seen.epochs)[-1] == 1
     assert seen.of("step") == list(range(first_step + 1, 2 * STEPS + 1))
     # Nor does a training that is resumed after it take more steps.
@@ -159,21 +144,3 @@ def test_callbacks_are_called_once_for_several_steps(loop):
     assert seen.of("step") == [2, 3, 5, 6, 8, 9]
     assert seen.epochs[1]["loss"] == loss_of([3, 4, 5])
     check_evaluation(seen.epochs[1])
-
-
-@each_loop
-def test_the_metrics_of_an_epoch_are_kept_while_it_is_evaluated(loop):
-    state = State()
-    kept = []
-
-    class Keep(tf_keras.callbacks.Callback):
-        def on_epoch_begin(self, epoch, logs=None):
-            kept.append(state.trained)
-
-        def on_test_batch_end(self, batch, logs=None):
-            if batch == 0:
-                kept.append(state.trained["loss"])
-
-    plan = Plan(inputs(), Training(epochs=2), state)
-    LOOPS[loop](make_model(), plan, [Keep()])
-    assert kept == [{}, loss_of([0, 1, 2]), {}, loss_of([3, 4, 5])]

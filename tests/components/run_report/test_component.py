@@ -1,0 +1,56 @@
+"""RunReport on a cluster: the page, and the metrics of the candidate."""
+
+import re
+
+import pytest
+from tfx.types import standard_artifacts
+
+from components.artifacts import KeyFigures, RejectedLines, Report
+from components.run_report.component import RunReport
+from tests.components.run_report.artifacts import REVIEWS, write_run
+
+pytestmark = pytest.mark.slow
+
+KINDS = {
+    "rejected": RejectedLines,
+    "statistics": standard_artifacts.ExampleStatistics,
+    "anomalies": standard_artifacts.ExampleAnomalies,
+    "examples": standard_artifacts.Examples,
+    "model": standard_artifacts.Model,
+    "model_run": standard_artifacts.ModelRun,
+    "evaluation": standard_artifacts.ModelEvaluation,
+    "check": standard_artifacts.InfraBlessing,
+    "blessing": standard_artifacts.ModelBlessing,
+    "report": Report,
+    "metrics": KeyFigures,
+}
+SETTINGS = {"settings": '{"cache": true, "training": {"epochs": 2}}', "changed": '["cache"]'}
+
+
+def execute(folder, reviews):
+    """Run the component on a run; return the page and the artifact with the metrics."""
+    write_run(folder, reviews)
+    (folder / "blessing").mkdir()
+    (folder / "blessing" / "BLESSED").touch()
+    artifacts = {name: kind() for name, kind in KINDS.items()}
+    for name, artifact in artifacts.items():
+        artifact.uri = str(folder / name)
+    RunReport.test_call(name="reviews", epochs=7, **SETTINGS, **artifacts)
+    return (folder / "report").read_text(), artifacts["metrics"]
+
+
+def test_on_a_cluster_the_report_is_the_page_and_the_metrics_are_properties(tmp_path):
+    page, metrics = execute(tmp_path, REVIEWS)
+    assert "The model is blessed. It was not pushed." in page
+    assert "accuracy is 0.6667, evaluation.min_accuracy requires 0.8" in page
+    # A parameter of the run has replaced a setting.
+    assert len(re.findall(r"training\.epochs</th><td[^>]*>7</td>", page)) == 2
+    assert metrics.get_float_custom_property("accuracy") == pytest.approx(2 / 3)
+
+
+def test_undefined_metrics_are_left_out(tmp_path):
+    # Without a positive prediction the precision is not defined.
+    _, metrics = execute(tmp_path, [("bad", 0), ("bad", 0)])
+    assert metrics.mlmd_artifact.custom_properties.keys() == {
+        *("accuracy", "recall of negative reviews", "precision of negative reviews"),
+    }
