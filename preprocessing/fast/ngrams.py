@@ -30,15 +30,10 @@ _LOW_32 = _U(0xFFFFFFFF)
 
 
 class NgramIds(NamedTuple):
-    """The ids of the n-grams of a batch, a ragged tensor.
+    """The ids of the n-grams of a batch, a ragged tensor; in each row those of openings first."""
 
-    Attributes:
-      ids: int64 in [0, buckets), shape [n-grams]; of each review those of its openings first.
-      row_lengths: int64, shape [batch]; the number of n-grams of each review.
-    """
-
-    ids: np.ndarray
-    row_lengths: np.ndarray
+    ids: np.ndarray  # int64 in [0, buckets), shape [n-grams]
+    row_lengths: np.ndarray  # int64, shape [batch]
 
 
 def ngram_ids(

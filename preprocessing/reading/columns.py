@@ -25,15 +25,10 @@ class Columns(NamedTuple):
 
 
 class Dialect(NamedTuple):
-    """The syntax of a CSV file.
-
-    Attributes:
-      separator: the character between two fields.
-      quoted: whether a field may be in quotes. If not, a quote is a character like any other.
-    """
+    """The syntax of a CSV file."""
 
     separator: str = ","
-    quoted: bool = True
+    quoted: bool = True  # if not, a quote is a character like any other
 
 
 SEPARATORS = {

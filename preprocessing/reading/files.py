@@ -26,19 +26,12 @@ _DATA_ONLY = ("*", globs.EVERYTHING, "**/*")
 
 
 class SourceFile(NamedTuple):
-    """A file of an input, as its file system lists it.
+    """A file of an input, as its file system lists it."""
 
-    Attributes:
-      path: local or gs://.
-      size: in bytes, as it is stored.
-      modified: in seconds since 1970.
-      group: `train`, `eval`, `test` or `all`.
-    """
-
-    path: str
-    size: int
-    modified: float
-    group: str = "all"
+    path: str  # local or gs://
+    size: int  # in bytes, as it is stored
+    modified: float  # in seconds since 1970
+    group: str = "all"  # `train`, `eval`, `test` or `all`
 
 
 def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:

@@ -16,13 +16,13 @@ import io
 from collections import deque
 from collections.abc import Iterator
 from functools import partial
-from itertools import takewhile
+from itertools import islice, takewhile
 from operator import itemgetter
 from typing import BinaryIO
 
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, Dialect, Layout
-from preprocessing.reading.formats import make_record
+from preprocessing.reading.formats import add_row
 from preprocessing.reading.labels import LabelReader
 from preprocessing.reading.pieces import MAX_LINE_BYTES, TOO_LONG, Chunk, Lost, split_lines
 from preprocessing.reading.records import (
@@ -30,7 +30,7 @@ from preprocessing.reading.records import (
     CORRUPT_ARCHIVE,
     LINE_TOO_LONG,
     NO_TEXT,
-    Record,
+    Batch,
     Rejected,
     rejected,
 )
@@ -39,6 +39,8 @@ from preprocessing.reading.records import (
 # become U+DC80 and up, a text may not contain it, see `records.text_problem`.
 _NUL = "\udc00"
 _READ = 1 << 20
+_RECORDS = 1_000
+"""Records of a batch."""
 _MAX_READ_AGAIN = 1 << 25
 """Bytes of a file that are read again behind open quotes."""
 
@@ -189,36 +191,41 @@ def _names(layout: Layout) -> list[str]:
     return [name.strip() for name in layout.header or columns[:3] if name is not None]
 
 
-def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
-    """Yield the records of a CSV file; `position` is the first line of a record.
+def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
+    """Yield the records of a CSV file; the position of a record is that of its first line.
 
     The header is not a record. `path` is unused: all readers of streams have the same arguments.
     """
     columns = layout.columns or HEADERLESS
     reader = LabelReader(layout)
-    header = list(layout.header) if layout.header else None
     names = _names(layout)
     # A column that the file lacks is the empty field behind its last one.
     pick = itemgetter(
         *(names.index(name) if name else len(names) for name in (*columns[:3], *columns.further))
     )
+    header = list(layout.header) if layout.header else None
     # The files of the polarity set have a backslash and an `n` in place of a line break.
     escaped = layout.header is None and layout.dialect.separator == ","
-    for record in csv_records(stream, layout.dialect):
-        if isinstance(record, Rejected):
-            yield record
-            continue
-        position, fields = record
-        if header is not None and fields == header:
-            header = None  # a second line like this is a review with a bad label
-        elif not any(fields):
-            yield rejected(position, NO_TEXT, "a blank line" if not fields else "an empty record")
-        elif len(fields) != len(names):
-            shown = [field[:60] for field in fields[:3]]
-            detail = f"{len(fields)} fields instead of {len(names)}: {shown}"
-            yield rejected(position, BROKEN_CSV, detail)
-        else:
-            values = pick([*fields, ""])
-            if escaped:
-                values = [value.replace(r"\n", "\n") for value in values]
-            yield make_record(position, values, reader)
+    records = csv_records(stream, layout.dialect)
+    while some := list(islice(records, _RECORDS)):
+        batch = Batch()
+        for record in some:
+            if isinstance(record, Rejected):
+                batch.rejected.append(record)
+                continue
+            position, fields = record
+            if header is not None and fields == header:
+                header = None  # a second line like this is a review with a bad label
+            elif not any(fields):
+                blank = "a blank line" if not fields else "an empty record"
+                batch.reject(position, NO_TEXT, blank)
+            elif len(fields) != len(names):
+                shown = [field[:60] for field in fields[:3]]
+                detail = f"{len(fields)} fields instead of {len(names)}: {shown}"
+                batch.reject(position, BROKEN_CSV, detail)
+            else:
+                values = pick([*fields, ""])
+                if escaped:
+                    values = [value.replace(r"\n", "\n") for value in values]
+                add_row(batch, position, values, reader)
+        yield batch

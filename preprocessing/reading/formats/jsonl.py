@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from preprocessing.reading.columns import HEADERLESS, Layout
-from preprocessing.reading.formats import make_record
+from preprocessing.reading.formats import add_row
 from preprocessing.reading.labels import LabelReader
 from preprocessing.reading.pieces import Lines
 from preprocessing.reading.records import (
@@ -33,9 +33,9 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
             fields = parse_object(position, line.removesuffix(b"\r"))
             if isinstance(fields, dict):
                 values = [fields.get(name) if name else None for name in read]
-                batch.add(make_record(position, values, reader))
+                add_row(batch, position, values, reader)
             else:
-                batch.add(fields)
+                batch.rejected.append(fields)
         return batch
 
     return parse

@@ -15,11 +15,12 @@ from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, Layout
 from preprocessing.reading.files import open_bytes
-from preprocessing.reading.formats import make_record
+from preprocessing.reading.formats import add_row
 from preprocessing.reading.labels import LabelReader
-from preprocessing.reading.records import CORRUPT_ARCHIVE, INVALID_UTF8, Record, rejected
+from preprocessing.reading.records import CORRUPT_ARCHIVE, INVALID_UTF8, Batch
 
 _ROWS = 4096
+"""Rows of a batch."""
 _READ = 1 << 20
 _NOT_UTF8 = b"\xff"  # replaces a value whose bytes cannot be read
 _DAMAGED = (OSError, ValueError, pa.ArrowException)
@@ -61,8 +62,8 @@ def labels(path: str, name: str) -> Iterator[Any]:
                     yield from _values(batch.column(batch.schema.names.index(name)).unique())
 
 
-def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
-    """Yield the records of a Parquet file; each row of a damaged row group is rejected."""
+def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
+    """Yield the rows of a Parquet file; each row of a damaged row group is rejected."""
     columns = layout.columns or HEADERLESS
     reader = LabelReader(layout)
     file = open_parquet(path, stream)
@@ -75,14 +76,20 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record
             if isinstance(values, str):
                 damage = values
                 break
+            batch = Batch()
             missing = [None] * len(values[columns.text])
             for row in zip(*[values[name] if name else missing for name in read], strict=True):
                 position += 1
-                yield _parse(position, row, reader)
+                _add(batch, position, row, reader)
+            yield batch
         # In a damaged row group pyarrow may also skip rows without an error.
-        while position < end:
-            position += 1
-            yield rejected(position, CORRUPT_ARCHIVE, f"damaged row group {group + 1}: {damage}")
+        for start in range(position, end, _ROWS):
+            batch = Batch()
+            for row_number in range(start + 1, min(start + _ROWS, end) + 1):
+                detail = f"damaged row group {group + 1}: {damage}"
+                batch.reject(row_number, CORRUPT_ARCHIVE, detail)
+            yield batch
+        position = end
 
 
 def _rows(
@@ -111,9 +118,10 @@ def _value(item: pa.Scalar) -> Any:
         return item.as_buffer().to_pybytes() if hasattr(item, "as_buffer") else _NOT_UTF8
 
 
-def _parse(position: int, fields: tuple[Any, ...], labels: LabelReader) -> Record:
+def _add(batch: Batch, position: int, fields: tuple[Any, ...], labels: LabelReader) -> None:
     try:
         values = [field.decode("utf-8") if isinstance(field, bytes) else field for field in fields]
     except UnicodeDecodeError as error:
-        return rejected(position, INVALID_UTF8, error.object[error.start :])
-    return make_record(position, values, labels)
+        batch.reject(position, INVALID_UTF8, error.object[error.start :])
+    else:
+        add_row(batch, position, values, labels)

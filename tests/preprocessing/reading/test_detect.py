@@ -10,10 +10,11 @@ from pipeline.config import load_config
 from preprocessing.reading import detect as detection
 from preprocessing.reading.columns import Columns, Layout
 from preprocessing.reading.labels import NEUTRAL, SCALES, LabelReader
-from preprocessing.reading.records import ReadOptions, Rejected, Review
+from preprocessing.reading.records import ReadOptions, Rejected
 from tests.preprocessing.reading.review_files import (
     ONE_TWO,
     ZERO_ONE,
+    Review,
     as_file,
     csv_text,
     detect_format,

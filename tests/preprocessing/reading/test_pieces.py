@@ -23,16 +23,18 @@ from preprocessing.reading.pieces import (
     split_lines,
 )
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import LINE_TOO_LONG, ReadOptions, Rejected, Review, rejected
+from preprocessing.reading.records import LINE_TOO_LONG, Batch, ReadOptions, Rejected
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
     ONE_TWO,
     POOL,
     SUFFIXES,
+    Review,
     csv_text,
     detect_format,
     got,
     read,
+    records,
     write,
 )
 
@@ -50,12 +52,13 @@ def expected(data):
     *lines, last = data.split(b"\n")
     lines += [last] if last else []
     lines[:1] = [line.removeprefix(b"\xef\xbb\xbf") for line in lines[:1]]
-    return [
-        rejected(number, LINE_TOO_LONG, TOO_LONG)
-        if len(line) > MAX_LINE_BYTES
-        else fasttext._parse(number, line.removesuffix(b"\r"), labels)
-        for number, line in enumerate(lines, 1)
-    ]
+    batch = Batch()
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_LINE_BYTES:
+            batch.reject(number, LINE_TOO_LONG, TOO_LONG)
+        else:
+            fasttext._parse(batch, number, line.removesuffix(b"\r"), labels)
+    return sorted(records(batch))
 
 
 LINE = st.sampled_from(

@@ -17,9 +17,10 @@ from core.errors import InputError
 from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.formats import parquet as parquet_format
 from preprocessing.reading.pieces import MAX_LINE_BYTES
-from preprocessing.reading.records import ReadOptions, Review
+from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
+    Review,
     csv_text,
     expected,
     got,

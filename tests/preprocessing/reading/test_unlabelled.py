@@ -3,9 +3,10 @@
 import pytest
 
 from core.errors import InputError
-from preprocessing.reading.records import ReadOptions, Rejected, Review
+from preprocessing.reading.records import ReadOptions, Rejected
 from tests.preprocessing.reading.review_files import (
     ONE_TWO,
+    Review,
     csv_text,
     read,
     write,
