@@ -19,7 +19,7 @@ Outputs = Mapping[str, np.ndarray]
 """`probability` of being positive, float32, and `label`, int64; both of shape [batch]."""
 
 _SETTINGS = "ngram_settings/.ATTRIBUTES/VARIABLE_VALUE"
-"""The key of `trainer_module.export.ServedNgramModel.ngram_settings` in the model's variables."""
+"""The key of `ngram_settings` in the model's variables, see `trainer_module.export.save`."""
 _MAX_BYTES = 4 << 20
 """Most bytes of texts in one call of the model, to limit the memory for long reviews."""
 _SAMPLE = (
