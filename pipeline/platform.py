@@ -8,7 +8,6 @@ from typing import Any
 from ml_metadata.proto.metadata_store_pb2 import ConnectionConfig
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
-from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel
 
 from components.trainer import Trainer
@@ -37,9 +36,9 @@ class Platform(abc.ABC):
         return None
 
     @property
-    @abc.abstractmethod
-    def input_base(self) -> str | RuntimeParameter:
-        """The folder or gs:// prefix with the raw reviews."""
+    def input_fingerprint(self) -> str:
+        """The fingerprint of the input; empty if a submission adds it to the compiled pipeline."""
+        return ""
 
     @abc.abstractmethod
     def parameter(self, name: str, value: Any) -> Any:

@@ -12,7 +12,7 @@ from tfx.types import BaseChannel, Channel, standard_artifacts
 
 from components.baseline import CANDIDATE_KEY, ServedBaseline
 from core.metadata import connection_config
-from pipeline.inputs import input_files
+from pipeline.inputs import input_fingerprint
 from pipeline.platform import Platform
 from platforms.beam import set_beam_args
 
@@ -31,8 +31,8 @@ class Local(Platform):
         return self._config.paths.metadata
 
     @property
-    def input_base(self) -> str:
-        return input_files(self._config)[0]
+    def input_fingerprint(self) -> str:
+        return input_fingerprint(self._config)
 
     def parameter(self, name: str, value: Any) -> Any:
         return value

@@ -215,7 +215,7 @@ def test_the_folder_markers_of_a_step_are_deleted_and_nothing_else(bucket, monke
 
 def test_a_pipeline_that_other_code_compiled_is_one_line(monkeypatch, capsys):
     def step(_):
-        Options.model_validate_json('{"colour": 1}')
+        Options.model_validate_json('{"patterns": {}, "colour": 1}')
 
     assert run_main(monkeypatch, step) == 2
     [line] = capsys.readouterr().err.splitlines()
