@@ -131,6 +131,12 @@ def test_an_input_is_never_replaced(score, tmp_path, name, words, output):
     assert {found.name for found in tmp_path.iterdir()} == {name, "link"}
 
 
+def test_an_output_in_a_folder_that_cannot_be_made(score, tmp_path):
+    write(tmp_path, "file", "")
+    with pytest.raises(InputError, match="cannot be created"):
+        score(write(tmp_path, "in.txt", "good"), output="file/scores.csv")
+
+
 @pytest.mark.exhaustive
 def test_workers_in_other_processes_give_the_same_output(score, small_units, tmp_path):
     path = write(tmp_path, "in.txt", FILES["plain"])
