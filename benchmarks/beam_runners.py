@@ -12,11 +12,10 @@ epoch of training in a folder of its own:
     one     a Flink cluster with one TaskManager of one slot, Python workers of their own
     two     the same with two TaskManagers
 
-StatisticsGen reads a sample without Beam, as it does by default; with
-`--set data.statistics_examples=null` it reads all Examples through Beam. The memory of a kind is
-the greatest sum of the resident memory of its processes while a Beam component runs. In *all
-together* a page that several processes share counts once; if processes of other programs share it,
-only a part counts. Seconds depend on the machine and its load; quote only the ratio.
+The memory of a kind is the greatest sum of the resident memory of its processes while a Beam
+component runs. In *all together* a page that several processes share counts once; if processes of
+other programs share it, only a part counts. Seconds depend on the machine and its load; quote only
+the ratio.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from platforms.flink.checks import check_java
 from sample_data.generate import reviews
 from tools.flink_cluster import FlinkCluster
 
-BEAM_COMPONENTS = ("ReviewExampleGen", "StatisticsGen", "Transform", "Evaluator")
+BEAM_COMPONENTS = ("ReviewExampleGen", "Transform", "Evaluator")
 _ALL, _TOGETHER = "all four", "all together"
 _GUARD = "guards"
 _KINDS = {

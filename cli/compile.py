@@ -1,13 +1,14 @@
-"""`amazon-reviews compile`."""
+"""`amazon-reviews compile` and `amazon-reviews submit`: the pipeline on a cluster."""
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import ConfigOption, SetOption, TargetOption, make_app, settings_options, writing
+from cli.options import ConfigOption, SetOption, TargetOption, settings_options, writing
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = {"vertex": ".json", "kubeflow": ".yaml"}
 
-app = make_app()
+app = typer.Typer()
 
 
 @app.command(epilog="Example: amazon-reviews compile --target kubeflow --config mine.yaml")
@@ -34,20 +35,51 @@ def compile(
     cannot be written.
     """
     from cli.console import print_line
-    from core.errors import ConfigError
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
     file = output or Path(f"{settings.name}{SUFFIXES[target]}")
-    if target == "kubeflow" and file.suffix not in (".yaml", ".yml"):
-        raise ConfigError(
-            f"--output: {file} must end in .yaml, because Kubeflow Pipelines accepts a "
-            "PipelineSpec in YAML only"
-        )
     with writing(file):
         compile_to(file, settings, target)
     options = settings_options(config, overrides)
     print_line(f"compiled {file}; next: amazon-reviews submit --target {target}{options}")
+
+
+@app.command(epilog="Example: amazon-reviews submit --target kubeflow --config mine.yaml --wait")
+def submit(
+    target: TargetOption,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Override a parameter of the run: input_base, epochs, strategy or min_accuracy. "
+            "May be repeated.",
+        ),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Follow the run to its end and exit with its result.")
+    ] = False,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+) -> None:
+    """Compile the pipeline, run it on a cluster and print the run's link.
+
+    Exit code 0: submitted, or with --wait succeeded. 2: a setting is missing or wrong. 1: anything
+    else.
+    """
+    from cli.console import print_line
+    from core.overrides import split_pair
+    from pipeline.config import load_config
+    from platforms import submission
+
+    settings = load_config(config, overrides or ())
+    parameters = dict(split_pair(text, "--parameter", "epochs=3") for text in parameter or [])
+    submission.check_submission(settings, target)
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / f"{settings.name}{SUFFIXES[target]}"
+        compile_to(package, settings, target)
+        code = submission.submit(settings, target, package, parameters, wait, print_line)
+    raise typer.Exit(code)
 
 
 def compile_to(file: Path, settings: PipelineConfig, target: ClusterTarget) -> None:

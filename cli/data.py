@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 
-from cli.options import ConfigOption, SetOption, make_app, settings_options
-from core.errors import ConfigError, ServerError
+import typer
 
-app = make_app("Manage the reviews that a pipeline reads.")
+from cli.options import ConfigOption, SetOption, settings_options
+from core.errors import ConfigError, ServerError, cause
+
+app = typer.Typer(
+    name="data", help="Manage the reviews that a pipeline reads.", no_args_is_help=True
+)
 
 _KEY = "data.input_base"
 DATASET = "bittlingmayer/amazonreviews"
 FILES = ("train.ft.txt.bz2", "test.ft.txt.bz2")
-
-
-class FetchError(ServerError):
-    """A failed download; the message contains the reason and the remedy."""
-
-
-@app.callback()
-def _data() -> None:
-    """Make Typer build a group although there is one command."""
 
 
 @app.command(epilog="Example: amazon-reviews data fetch --config amazon")
@@ -53,7 +47,7 @@ def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
 
     Raises:
       ConfigError: `base` is not writable.
-      FetchError: no network, no credentials, or no space.
+      ServerError: no network, no credentials, or no space.
     """
     from cli.console import silent_stderr
 
@@ -62,34 +56,32 @@ def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
         import tensorflow as tf
 
     gfile = tf.io.gfile
-    targets = [f"{base.rstrip('/')}/{name}" for name in FILES]
+    targets = {name: f"{base.rstrip('/')}/{name}" for name in FILES}
     if base.startswith("gs://"):
         from platforms.google_cloud.api import find_credentials
 
         find_credentials(_KEY, base)
     try:
         gfile.makedirs(base)
-        missing = [target for target in targets if not gfile.exists(target)]
+        present = [target for target in targets.values() if gfile.exists(target)]
     except Exception as error:  # TensorFlow and each cloud have exceptions of their own
         raise ConfigError(
-            f"{_KEY}: {base} cannot be written: {_first_line(error)}. Set a folder or "
+            f"{_KEY}: {base} cannot be written: {cause(error)}. Set a folder or "
             "gs://BUCKET/FOLDER that this user or service account may write to"
         ) from None
-    for target, name in zip(targets, FILES, strict=True):
-        if target not in missing:
+    for name, target in targets.items():
+        if target in present:
             report(f"{target} exists already")
             continue
         report(f"downloading {name} of Kaggle's {DATASET}")
-        source, unfinished = _download(name), f"{target}.part"
+        source = _download(name)
         try:
-            gfile.copy(source, unfinished, overwrite=True)
-            gfile.rename(unfinished, target, overwrite=True)
+            gfile.copy(source, f"{target}.part", overwrite=True)
+            gfile.rename(f"{target}.part", target, overwrite=True)
         except Exception as error:  # TensorFlow and each cloud have exceptions of their own
-            with contextlib.suppress(Exception):
-                gfile.remove(unfinished)
-            raise FetchError(f"{target} could not be written: {_first_line(error)}") from None
+            raise ServerError(f"{target} could not be written: {cause(error)}") from None
         os.remove(source)
-    return targets
+    return list(targets.values())
 
 
 def _download(name: str) -> str:
@@ -98,12 +90,8 @@ def _download(name: str) -> str:
     try:
         return str(kagglehub.dataset_download(DATASET, path=name))
     except Exception as error:  # kagglehub, requests and the file system have their own
-        raise FetchError(
-            f"{name} could not be downloaded: {_first_line(error)}. Kaggle requires an API token "
-            "in ~/.kaggle/kaggle.json, or KAGGLE_USERNAME and KAGGLE_KEY; an interrupted download "
+        raise ServerError(
+            f"{name} could not be downloaded: {cause(error)}. Kaggle requires an API token in "
+            "~/.kaggle/kaggle.json, or KAGGLE_USERNAME and KAGGLE_KEY; an interrupted download "
             "resumes"
         ) from None
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

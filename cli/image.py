@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli.options import ConfigOption, SetOption, make_app
+from cli.options import ConfigOption, SetOption
 from core.errors import ConfigError, UserError
 from pipeline.code_version import git
 
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 Tool = Literal["docker", "buildah"]
 
-app = make_app("Build and push the image that every step on a cluster runs in.")
+app = typer.Typer(
+    name="image",
+    help="Build and push the image that every step on a cluster runs in.",
+    no_args_is_help=True,
+)
 _CHECKOUT = Path(__file__).resolve().parents[1]
 
 
@@ -49,7 +53,7 @@ def build(
 
     settings = load_config(config, overrides or ())
     arguments = {"VARIANT": "gpu" if gpu else "cpu"} | ({"BASE": base} if base else {})
-    _run(_build_command(_image_name(settings), arguments, tool or _find_tool()))
+    _run(_build_command(_image_name(settings), arguments, tool or _default_tool()))
 
 
 @app.command(epilog="Example: amazon-reviews image push --config mine.yaml")
@@ -67,7 +71,7 @@ def push(
     from pipeline.config import load_config
 
     image = _image_name(load_config(config, overrides or ()))
-    _run([tool or _find_tool(), "push", image])
+    _run([tool or _default_tool(), "push", image])
 
 
 def _build_command(image: str, arguments: dict[str, str], tool: Tool) -> list[str]:
@@ -100,18 +104,15 @@ def _image_name(config: PipelineConfig) -> str:
     return config.cluster.image
 
 
-def _find_tool() -> Tool:
-    tools: tuple[Tool, ...] = ("docker", "buildah")
-    for tool in tools:
-        if shutil.which(tool):
-            return tool
-    raise UserError("neither docker nor buildah is on PATH: install one")
+def _default_tool() -> Tool:
+    return "docker" if shutil.which("docker") else "buildah"
 
 
 def _run(command: Sequence[str]) -> None:
-    if not shutil.which(command[0]):
-        raise UserError(f"{command[0]} is not on PATH: install it, or choose another --tool")
     print(shlex.join(command), flush=True)
-    code = subprocess.run(command).returncode
+    try:
+        code = subprocess.run(command).returncode
+    except FileNotFoundError:
+        raise UserError(f"{command[0]} is not on PATH: install docker or buildah") from None
     if code:
         raise UserError(f"{command[0]} {command[1]} failed with exit code {code}")

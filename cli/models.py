@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import ConfigOption, SetOption, make_app
+from cli.options import ConfigOption, SetOption
 
-app = make_app()
+if TYPE_CHECKING:
+    from pipeline.config import PipelineConfig
+
+app = typer.Typer()
 
 _COLUMNS = ("version", "pushed", "accuracy", "95 % interval", "run", "state")
 
@@ -22,7 +25,7 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
     """
     from rich.table import Table
 
-    from cli.console import print_table, silent_stderr
+    from cli.console import out, silent_stderr
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
@@ -41,7 +44,7 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(model.pushed))
         name = run.id if run else "–"
         table.add_row(model.name, day, accuracy, interval, name, model.state)
-    print_table(table)
+    out.print(table)
 
 
 @app.command(epilog="Example: amazon-reviews rollback 1764150000")
@@ -69,3 +72,21 @@ def rollback(
 
         for line in roll_back(settings, version):
             print_line(line)
+
+
+def last_pushed_model(config: PipelineConfig) -> str:
+    """Return the folder of the last pushed model; raise a UserError if there is none."""
+    from core.errors import ConfigError
+    from platforms.google_cloud.api import find_credentials
+    from serving.versions import NoModelError, versions
+
+    serving = config.paths.serving
+    if serving.startswith("gs://"):
+        find_credentials("paths.serving", serving)
+    try:
+        newest = next(versions(serving), None)
+    except OSError as error:
+        raise ConfigError(f"paths.serving: {serving} cannot be read: {error}") from None
+    if newest is None:
+        raise NoModelError(serving)
+    return newest

@@ -88,17 +88,6 @@ def run_watched(
     return watched
 
 
-def show_unchanged(console: Console, names: Sequence[str], outcome: Mapping[str, Any]) -> Watched:
-    """Show a run as finished whose components, with these names, would all be cache hits."""
-    watched = Watched([Component(name).end(events.CACHED) for name in names], outcome=dict(outcome))
-    if console.is_terminal:
-        console.print(watched)
-    else:
-        for component in watched.components:
-            _print_line(console, watched, {"event": events.FINISHED}, component)
-    return watched
-
-
 def _interrupt(console: Console, process: subprocess.Popen[bytes], watched: Watched) -> None:
     """End the pipeline after Ctrl-C or SIGTERM; a training saves a checkpoint first, until a second
     signal."""
@@ -170,7 +159,7 @@ class Watched:
     components: list[Component] = field(default_factory=list)
     phase: str = ""
     """The current activity while no component runs."""
-    outcome: dict[str, Any] | None = None
+    outcome: Mapping[str, Any] | None = None
     failure: dict[str, Any] | None = None
 
     def update(self, event: dict[str, Any]) -> Component | None:

@@ -6,7 +6,7 @@ import contextlib
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -34,18 +34,6 @@ SetOption = Annotated[
 TargetOption = Annotated[
     Literal["vertex", "kubeflow"], typer.Option("--target", help="Platform of the cluster.")
 ]
-
-
-def make_app(help: str | None = None) -> Any:
-    """Return the Typer app of one module of commands; `help` is for a group of commands."""
-    # Typer uses the docstring of a callback only if the app has no `help` at all, not even None.
-    about: dict[str, Any] = {"help": help} if help else {}
-    return typer.Typer(
-        **about,
-        no_args_is_help=help is not None,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-    )
 
 
 def settings_words(config: str | None, overrides: Sequence[str] | None) -> list[str]:

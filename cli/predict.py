@@ -6,7 +6,6 @@ import logging
 import os
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -15,18 +14,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import ConfigOption, SetOption, make_app
+from cli.options import ConfigOption, SetOption
 from core import exit_codes, progress
 from core.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.status import Status
 
     from pipeline.config import PipelineConfig
     from serving.answers import Prediction
     from serving.predict_text import PredictText
 
-app = make_app()
+app = typer.Typer()
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -91,13 +90,9 @@ def predict(
 
 
 def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig) -> bool:
-    """Print a prediction for each text or line of standard input; return whether all were usable.
-
-    Raises:
-      InputError: there is no review.
-    """
+    """Print a prediction for each text or line of input; return whether all were usable."""
     from cli.console import silent_stderr
-    from cli.model import last_pushed_model
+    from cli.models import last_pushed_model
     from core.processes import large_imports
     from serving.answers import Prediction, answer, read_arguments, read_lines
     from serving.rest.client import ask_server
@@ -139,12 +134,7 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
 def _score(
     inputs: Sequence[str], output: str | None, id: str | None, config: PipelineConfig
 ) -> bool:
-    """Score the reviews of files and print the counts; return whether every line was scored.
-
-    Raises:
-      InputError: the arguments contradict each other.
-      ConfigError: paths.serving cannot be read.
-    """
+    """Score the reviews of files and print the counts; return whether every line was scored."""
     target = _check(inputs, output)
     # TensorFlow logs while it is imported and while it loads a model.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -153,7 +143,7 @@ def _score(
     from rich.console import Console
 
     from cli.console import silent_stderr
-    from cli.model import last_pushed_model
+    from cli.models import last_pushed_model
     from platforms.flink import checks as flink
 
     files = [("--input", name) for name in inputs]
@@ -169,7 +159,7 @@ def _score(
     options = replace(read_options(config), id=id)
     start = time.monotonic()
     try:
-        with ShownProgress(Console(stderr=True)):
+        with ShownProgress(Console(stderr=True).status("inspecting the input")):
             summary = score_files(inputs, target, model, options, beam_args(config))
     except KeyboardInterrupt:
         print("interrupted; repeat the command to continue, the work is kept", file=sys.stderr)
@@ -204,18 +194,16 @@ class ShownProgress(logging.Handler):
     A terminal shows one line, which changes; any other output gets a line every few seconds.
     """
 
-    def __init__(self, console: Console):
+    def __init__(self, status: Status):
         super().__init__(logging.INFO)
-        self._console, self._status = console, console.status("inspecting the input")
-        self._done: dict[str, dict[str, int]] = defaultdict(dict)
+        self._status = status
+        self._done: dict[str, dict[str, int]] = {"reviews": {}, "bytes": {}}
         self._bytes = 0
         self._last = time.monotonic()
 
-    def __enter__(self) -> ShownProgress:
+    def __enter__(self) -> None:
         progress.LOGGER.addHandler(self)
-        if self._console.is_terminal:
-            self._status.start()
-        return self
+        self._status.start()
 
     def __exit__(self, *_: object) -> None:
         progress.LOGGER.removeHandler(self)
@@ -223,14 +211,16 @@ class ShownProgress(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         values = progress.values(record)
-        if values["total"] and values["unit"] == "bytes":
-            self._bytes = values["total"]
-        # Flink reports its tasks too, which are not shown.
-        self._done[values["unit"]][values["source"]] = values["done"]
-        reviews, size = (sum(self._done[unit].values()) for unit in ("reviews", "bytes"))
+        unit = values["unit"]
+        if unit not in self._done:
+            return  # Flink reports its tasks too.
+        if unit == "bytes":
+            self._bytes = values["total"] or self._bytes
+        self._done[unit][values["source"]] = values["done"]
+        reviews, size = (sum(done.values()) for done in self._done.values())
         line = f"{reviews:,} reviews, {size / max(self._bytes, 1):.0%}"
         self._status.update(line)
         now = time.monotonic()
-        if not self._console.is_terminal and now - self._last >= _SECONDS_BETWEEN_LINES:
+        if not self._status.console.is_terminal and now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
-            self._console.print(line)
+            self._status.console.print(line)

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from cli.options import ConfigOption, SetOption, make_app
+from cli.options import ConfigOption, SetOption
 
-app = make_app()
+app = typer.Typer()
 
 
 @app.command(epilog="Example: amazon-reviews serve --port 8502")
@@ -30,7 +30,7 @@ def serve(
     use.
     """
     from cli.console import print_line, silent_stderr
-    from cli.model import last_pushed_model
+    from cli.models import last_pushed_model
     from pipeline.config import load_config
     from serving.rest.settings import open_socket
 

@@ -7,13 +7,12 @@ than TFDV's many Beam stages take to start.
 `_statistics_of` uses private parts of TensorFlow Data Validation (TFDV) 1.16 and 1.21: the public
 function `tfdv.generate_statistics_in_memory` supports only one batch, and the one for many batches
 starts Beam.
-"""
 
-from __future__ import annotations
+`@component` reads the annotations, which `from __future__ import annotations` would make strings.
+"""
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import pyarrow as pa
 import tensorflow as tf
@@ -21,69 +20,51 @@ import tensorflow_data_validation as tfdv
 from absl import logging
 from tensorflow_data_validation.statistics import stats_impl
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
-from tfx import types
-from tfx.components.statistics_gen import executor as tfx_executor
-from tfx.dsl.components.base import base_beam_component, executor_spec
-from tfx.types import BaseChannel, artifact_utils, standard_artifacts
-from tfx.types.component_spec import ExecutionParameter
-from tfx.types.standard_component_specs import (
-    EXAMPLES_KEY,
-    SCHEMA_KEY,
-    STATISTICS_KEY,
-    STATS_OPTIONS_JSON_KEY,
-    StatisticsGenSpec,
-)
-from tfx.utils import io_utils, json_utils
+from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
+from tfx.dsl.component.experimental.decorators import component
+from tfx.types import artifact_utils
+from tfx.types.standard_artifacts import Examples, ExampleStatistics, Schema
+from tfx.utils import io_utils
 from tfx_bsl.coders import example_coder
 
-from components.beam import LocalBeamExecutor
 from components.examples import example_files, read
 from components.schema_gen import read_schema
 from trainer_module.inputs.stored import count_examples
 
-MAX_EXAMPLES_KEY = "max_examples"
 _BATCH = 8192
 _FILES_AT_ONCE = 4
 
 
-class Executor(LocalBeamExecutor, tfx_executor.Executor):
-    """Computes the statistics of a sample, or of all Examples by TFX's executor."""
+@component
+def StatisticsGen(
+    examples: InputArtifact[Examples],
+    schema: InputArtifact[Schema],
+    statistics: OutputArtifact[ExampleStatistics],
+    max_examples: Parameter[int],
+) -> None:
+    """Examples and their schema -> `statistics` of each split.
 
-    def Do(
-        self,
-        input_dict: dict[str, list[types.Artifact]],
-        output_dict: dict[str, list[types.Artifact]],
-        exec_properties: dict[str, Any],
-    ) -> None:
-        max_examples = exec_properties.get(MAX_EXAMPLES_KEY)
-        [examples], [statistics] = input_dict[EXAMPLES_KEY], output_dict[STATISTICS_KEY]
-        if max_examples is None:
-            super().Do(input_dict, output_dict, exec_properties)
-            return
-        self._log_startup(input_dict, output_dict, exec_properties)
-        options = tfdv.StatsOptions.from_json(exec_properties[STATS_OPTIONS_JSON_KEY])
-        options.schema = read_schema(input_dict[SCHEMA_KEY])
-        statistics.split_names, statistics.span = examples.split_names, examples.span
-        rates = {}
-        for split in artifact_utils.decode_split_names(examples.split_names):
-            files = example_files(artifact_utils.get_split_uri([examples], split))
-            rate = min(1.0, max_examples / max(1, sum(count_examples(files))))
-            result = _statistics_of(_batches(files, options.schema, rate), options)
-            anomalies = tfdv.validate_statistics(result, options.schema)
-            if rate < 1 and (anomalies.anomaly_info or anomalies.HasField("dataset_anomaly_info")):
-                # A sample may lack a rare class.
-                logging.info(
-                    "The sample of %s does not fit the schema: reading all Examples", split
-                )
-                rate = 1.0
-                result = _statistics_of(_batches(files, options.schema, rate), options)
-            rates[split] = rate
-            folder = artifact_utils.get_split_uri([statistics], split)
-            path = os.path.join(folder, tfx_executor.DEFAULT_FILE_NAME)
-            io_utils.write_bytes_file(path, result.SerializeToString())
-        statistics.set_json_value_custom_property(
-            tfx_executor.SAMPLE_RATE_BY_SPLIT_PROPERTY_NAME, json_utils.dumps(rates)
-        )
+    Args:
+      examples: the Examples.
+      schema: their schema, which defines the features that are categories.
+      statistics: the statistics, in the files of TFX's StatisticsGen.
+      max_examples: approximate size of the sample of each split, from all of its files; 0: all
+        Examples.
+    """
+    options = tfdv.StatsOptions(schema=read_schema([schema]))
+    statistics.split_names = examples.split_names
+    for split in artifact_utils.decode_split_names(examples.split_names):
+        files = example_files(artifact_utils.get_split_uri([examples], split))
+        count = sum(count_examples(files))
+        rate = max_examples / count if 0 < max_examples < count else 1.0
+        result = _statistics_of(_batches(files, options.schema, rate), options)
+        anomalies = tfdv.validate_statistics(result, options.schema)
+        if rate < 1 and (anomalies.anomaly_info or anomalies.HasField("dataset_anomaly_info")):
+            # A sample may lack a rare class.
+            logging.info("The sample of %s does not fit the schema: reading all Examples", split)
+            result = _statistics_of(_batches(files, options.schema, 1.0), options)
+        path = os.path.join(artifact_utils.get_split_uri([statistics], split), "FeatureStats.pb")
+        io_utils.write_bytes_file(path, result.SerializeToString())
 
 
 def _batches(files: list[str], schema: schema_pb2.Schema, rate: float) -> Iterator[pa.RecordBatch]:
@@ -125,40 +106,3 @@ def _statistics_of(
             for generator, accumulator in zip(generators, accumulators, strict=True)
         ]
     return stats_impl.extract_statistics_output(accumulators, generators)
-
-
-class SampledStatisticsGenSpec(types.ComponentSpec):
-    """The interface of TFX's StatisticsGen, and `max_examples`."""
-
-    PARAMETERS = {
-        **StatisticsGenSpec.PARAMETERS,
-        MAX_EXAMPLES_KEY: ExecutionParameter(type=int, optional=True),
-    }
-    INPUTS = StatisticsGenSpec.INPUTS
-    OUTPUTS = StatisticsGenSpec.OUTPUTS
-
-
-class SampledStatisticsGen(base_beam_component.BaseBeamComponent):
-    """Examples and their schema -> `statistics` of each split.
-
-    Args:
-      examples: the Examples.
-      schema: their schema, which defines the features that are categories.
-      max_examples: approximate size of the sample of each split, from all of its files; None: all
-        Examples, by the executor of TFX's StatisticsGen.
-    """
-
-    SPEC_CLASS = SampledStatisticsGenSpec
-    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
-
-    def __init__(self, examples: BaseChannel, schema: BaseChannel, max_examples: int | None):
-        spec = SampledStatisticsGenSpec(
-            examples=examples,
-            schema=schema,
-            stats_options_json=tfdv.StatsOptions().to_json(),
-            exclude_splits="null",
-            sample_rate_by_split="null",
-            max_examples=max_examples,
-            statistics=types.Channel(type=standard_artifacts.ExampleStatistics),
-        )
-        super().__init__(spec=spec)

@@ -62,11 +62,6 @@ class ShardWriter:
             self._flush()
 
     def close(self) -> None:
-        """Write the rest of the records.
-
-        Raises:
-          OSError: the file cannot be written.
-        """
         self._flush()
         if self._running is not None:
             self._running.result()
@@ -98,14 +93,9 @@ def cores() -> int:
 def publish(
     examples: types.Artifact, prefix: str, shards: Mapping[str, Sequence[tuple[str, int]]]
 ) -> None:
-    """Move closed files to the splits of an artifact under the names that TFX uses.
+    """Move closed files, each with its number of Examples, to the splits of an artifact.
 
     A split without files gets one empty file, because later components require a file.
-
-    Args:
-      examples: the artifact, to which this function also writes the numbers of Examples.
-      prefix: the beginning of the names.
-      shards: split -> its files, each with its number of Examples.
     """
     examples.split_names = artifact_utils.encode_split_names(list(shards))
     examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)

@@ -25,8 +25,6 @@ STRATEGY_KEY = "strategy"
 
 
 class Executor(GenericExecutor):
-    """TFX's GenericExecutor, with `epochs` and `strategy` as parameters of the run."""
-
     def Do(
         self,
         input_dict: dict[str, list[types.Artifact]],
@@ -38,8 +36,6 @@ class Executor(GenericExecutor):
 
 
 class TrainerSpec(types.ComponentSpec):
-    """The interface of TFX's Trainer, and the parameters `epochs` and `strategy`."""
-
     PARAMETERS = {
         **specs.TrainerSpec.PARAMETERS,
         EPOCHS_KEY: ExecutionParameter(type=int),
@@ -95,16 +91,10 @@ def training_of_run(compiled: Training, given: Mapping[str, Any]) -> Training:
         pipeline.
     """
     training = with_parameters(compiled, given)
-    before, after = count_processes(compiled), count_processes(training)
-    if before != after:
+    if count_processes(compiled) != count_processes(training):
         raise InputError(
-            f"parameter strategy: {training.strategy} requires the processes {_in_words(after)}, "
-            f"and the pipeline was compiled for {_in_words(before)}; set training.strategy: "
-            f"{training.strategy} in the settings and compile again"
+            f"parameter strategy: {training.strategy} requires other processes than those of the "
+            f"compiled pipeline; set training.strategy: {training.strategy} in the settings and "
+            "compile again"
         )
     return training
-
-
-def _in_words(counts: Mapping[str, int]) -> str:
-    """Return `chief: 1, worker: 2` for `{"chief": 1, "worker": 2}`."""
-    return ", ".join(f"{kind}: {count}" for kind, count in counts.items())

@@ -4,7 +4,7 @@ TFX's own executor passes single records between Beam stages, which has a cost f
 tf.Transform batches them again. Here a batch remains a batch from the input file to the output
 file, and TensorFlow's threads read, parse and transform it.
 
-`has_analyzers` and `write_graph` use private parts of TensorFlow Transform 1.16 and 1.21:
+`Executor._analyze` uses private parts of TensorFlow Transform 1.16 and 1.21:
 `tft_beam.AnalyzeDataset` starts Beam, which takes five seconds, even for a `preprocessing_fn`
 without analyzers, whose graph does not depend on data. There is no public function that detects
 analyzers, or that writes such a graph without Beam.
@@ -76,31 +76,17 @@ file with their counts by class, if they were counted."""
 PreprocessingFn = Callable[[Any], dict[str, Any]]
 
 
-class ReadBatches(beam.DoFn):
-    """Files of serialized Examples -> RecordBatches of the features of a schema."""
-
-    def __init__(self, schema: schema_pb2.Schema):
-        self._schema = schema
-
-    def setup(self) -> None:
-        self._decoder = example_coder.ExamplesToRecordBatchDecoder(self._schema.SerializeToString())
-
-    def process(self, files: list[str]) -> Iterator[pa.RecordBatch]:
-        for batch in read(batches(files, _ANALYZED_BATCH).prefetch(1), files):
-            yield self._decoder.DecodeBatch(batch.numpy())
+def _read_batches(files: list[str], schema: schema_pb2.Schema) -> Iterator[pa.RecordBatch]:
+    decoder = example_coder.ExamplesToRecordBatchDecoder(schema.SerializeToString())
+    for batch in read(batches(files, _ANALYZED_BATCH).prefetch(1), files):
+        yield decoder.DecodeBatch(batch.numpy())
 
 
 class TransformFiles(beam.DoFn):
-    """Some units (split, number, files) -> a Done with the transformed files for each.
+    """Some units -> a Done with the transformed files for each.
 
     Two units are transformed at a time, because a unit takes a second until its first batch.
-
-    Args:
-      graph: the folder of the transform graph.
-      spec: the parsing spec of the raw features.
-      scratch: the folder for the files.
-      config: the `custom_config` of `preprocessing_fn`.
-      counted: the splits that are counted by class.
+    `counted` are the splits that are counted by class.
     """
 
     def __init__(
@@ -130,6 +116,9 @@ class TransformFiles(beam.DoFn):
         name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
         counter = stored.ClassCounter.of(self._config) if split in self._counted else None
         with (
+            # TensorFlow deserializes the sparse tensors of a dataset on a GPU, where two threads at
+            # a time got each other's values (TensorFlow 2.21, H200).
+            tf.device("/CPU:0"),
             ThreadPoolExecutor(1) as pool,
             Progress("reviews", f"{split} {number}") as progress,
         ):
@@ -157,8 +146,6 @@ class TransformFiles(beam.DoFn):
 
 
 class Executor(LocalBeamExecutor):
-    """Creates the transform graph, and the transformed Examples."""
-
     def Do(
         self,
         input_dict: dict[str, list[types.Artifact]],
@@ -208,15 +195,18 @@ class Executor(LocalBeamExecutor):
         graph: str,
         scratch: str,
     ) -> None:
+        """Write the transform graph of `fn` to the folder `graph`, with the raw metadata."""
         metadata = dataset_metadata.DatasetMetadata(schema)
         metadata_io.write_metadata(
             metadata, os.path.join(graph, tft.TFTransformOutput.RAW_METADATA_DIR)
         )
-        type_specs = _type_specs(schema)
-        if not has_analyzers(fn, type_specs):
-            write_graph(fn, schema, type_specs, graph)
+        source = tfxio.TFExampleBeamRecord("tfrecords_gzip", schema=schema)
+        specs = source.TensorAdapter().OriginalTypeSpecs()
+        traced, _, _ = impl_helper.trace_preprocessing_function(fn, specs, use_tf_compat_v1=False)
+        if not traced.get_collection(analyzer_nodes.TENSOR_REPLACEMENTS):
+            feature_spec = schema_utils.schema_as_feature_spec(schema).feature_spec
+            impl_helper.analyze_in_place(fn, False, feature_spec, specs, graph)
             return
-        config = _source(schema).TensorAdapterConfig()
         with (
             self._make_beam_pipeline() as pipeline,
             tft_beam.Context(temp_dir=scratch, use_deep_copy_optimization=True),
@@ -224,8 +214,9 @@ class Executor(LocalBeamExecutor):
             analyzed = (
                 pipeline
                 | "AnalyzedFiles" >> beam.Create(units_of(files), reshuffle=True)
-                | "ReadBatches" >> beam.ParDo(ReadBatches(schema))
+                | "ReadBatches" >> beam.FlatMap(_read_batches, schema)
             )
+            config = source.TensorAdapterConfig()
             transform_fn = (analyzed, config) | tft_beam.AnalyzeDataset(fn)
             _ = transform_fn | tft_beam.WriteTransformFn(graph)
 
@@ -240,26 +231,6 @@ class ReviewTransform(tfx.components.Transform):
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
 
-def has_analyzers(fn: PreprocessingFn, type_specs: dict[str, tf.TypeSpec]) -> bool:
-    """Return whether the graph of a `preprocessing_fn` depends on the data."""
-    graph, _, _ = impl_helper.trace_preprocessing_function(fn, type_specs, use_tf_compat_v1=False)
-    return bool(graph.get_collection(analyzer_nodes.TENSOR_REPLACEMENTS))
-
-
-def write_graph(
-    fn: PreprocessingFn,
-    schema: schema_pb2.Schema,
-    type_specs: dict[str, tf.TypeSpec],
-    folder: str,
-) -> None:
-    """Write the transform graph of a `preprocessing_fn` without analyzers to a folder.
-
-    `type_specs` are the features with the types of the tensors that `fn` gets.
-    """
-    feature_spec = schema_utils.schema_as_feature_spec(schema).feature_spec
-    impl_helper.analyze_in_place(fn, False, feature_spec, type_specs, folder)
-
-
 def _publish(transformed: types.Artifact, splits: Iterable[str], done: list[Done]) -> None:
     """Move the transformed files to the folders of their splits, and write their counts."""
     files: dict[str, list[tuple[str, int]]] = {split: [] for split in splits}
@@ -270,12 +241,3 @@ def _publish(transformed: types.Artifact, splits: Iterable[str], done: list[Done
             counted[f"Split-{split}"].append(classes)
     tfrecords.publish(transformed, _FILE_PREFIX, files)
     stored.write_class_counts(transformed.uri, counted)
-
-
-def _source(schema: schema_pb2.Schema) -> tfxio.TFExampleBeamRecord:
-    return tfxio.TFExampleBeamRecord("tfrecords_gzip", schema=schema)
-
-
-def _type_specs(schema: schema_pb2.Schema) -> dict[str, tf.TypeSpec]:
-    specs: dict[str, tf.TypeSpec] = _source(schema).TensorAdapter().OriginalTypeSpecs()
-    return specs

@@ -34,10 +34,9 @@ _LONGEST_ERROR = 2000
 
 
 class Sender(logging.Handler):
-    """Sends events, and each record of `core.progress`; without a parent it sends nothing.
+    """Sends events, and each record of `core.progress`.
 
-    Attributes:
-      descriptor: the writing end of the pipe to the parent; None if no parent receives events.
+    `descriptor` is the writing end of the pipe; None if no parent receives events.
     """
 
     def __init__(self, descriptor: int | None):
@@ -59,11 +58,9 @@ class Sender(logging.Handler):
         return sender
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send a record of `core.progress.LOGGER`."""
         self.send(PROGRESS, **progress.values(record))
 
     def send(self, kind: str, **values: Any) -> None:
-        """Send one event of a kind, with these values."""
         if self.descriptor is None:
             return
         line = (json.dumps({"event": kind, **values}) + "\n").encode()
@@ -78,10 +75,8 @@ class Sender(logging.Handler):
 
 
 def receive(pipe: TextIO) -> Iterator[dict[str, Any]]:
-    """Yield the events until the child closes the pipe.
-
-    If the child was killed, its last line may be incomplete. Such a line is left out.
-    """
+    """Yield the events until the child closes the pipe."""
     for line in pipe:
+        # If the child was killed, its last line may be incomplete.
         with contextlib.suppress(json.JSONDecodeError):
             yield json.loads(line)

@@ -16,28 +16,14 @@ from apache_beam.portability.api import beam_provision_api_pb2
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 from apache_beam.runners.portability.portable_runner import JobServiceHandle
 
-_SWITCHING_RUNNERS = ("direct", "switchingdirect")
-"""Short names of the runner that tries Prism."""
-
 
 def make_pipeline(args: Sequence[str] = ()) -> beam.Pipeline:
-    """Return a Beam pipeline with these arguments, such as `['--direct_num_workers=2']`.
-
-    Beam constructs every `--runner` other than `DirectRunner`, including `PrismRunner`.
-    """
+    """Return a Beam pipeline with these arguments, such as `['--direct_num_workers=2']`."""
     options = PipelineOptions(list(args))
-    named = options.view_as(StandardOptions).runner
-    if named is None or _short_name(named) in _SWITCHING_RUNNERS:
-        return beam.Pipeline(runner=_in_process_runner(options), options=options)
-    return beam.Pipeline(options=options)
-
-
-def _short_name(runner: str) -> str:
-    return runner.rpartition(".")[2].lower().removesuffix("runner")
-
-
-def _in_process_runner(options: PipelineOptions) -> fn_runner.FnApiRunner:
-    """Return a FnApiRunner with the options for its worker processes, as DirectRunner does."""
+    if options.view_as(StandardOptions).runner not in (None, "DirectRunner"):
+        return beam.Pipeline(options=options)
+    # As DirectRunner does, for its worker processes.
     encoded = JobServiceHandle.encode_pipeline_options(options.get_all_options())
     info = beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded)
-    return fn_runner.FnApiRunner(provision_info=fn_runner.ExtendedProvisionInfo(info))
+    runner = fn_runner.FnApiRunner(provision_info=fn_runner.ExtendedProvisionInfo(info))
+    return beam.Pipeline(runner=runner, options=options)

@@ -53,7 +53,7 @@ def parse_overrides(text: str, origin: str = OPTION) -> list[tuple[str, Any]]:
 def split_pair(text: str, origin: str, example: str) -> tuple[str, str]:
     """Return the key and the unparsed value of `text`, or raise a ConfigError.
 
-    Its message has `origin`, the option or variable that holds `text`, and a correct `example`.
+    Its message has `origin` and a correct `example`.
     """
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
@@ -85,10 +85,7 @@ def load_yaml(text: str) -> Any:
     Raises:
       yaml.YAMLError: `text` is not YAML, or a mapping at any level has the same key twice.
     """
-    try:
-        return yaml.load(text, _StrictLoader)
-    except RecursionError:
-        raise yaml.YAMLError("nested too deeply") from None
+    return yaml.load(text, _StrictLoader)
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -100,18 +97,12 @@ class _StrictLoader(yaml.SafeLoader):
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node: yaml.MappingNode = super().compose_mapping_node(anchor)
-        lines: dict[tuple[str, str], int] = {}
+        names = set()
         for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            name, line = (key.tag, key.value), key.start_mark.line + 1
-            if name in lines:
-                raise yaml.MarkedYAMLError(
-                    problem=f"the key {key.value!r} is in line {lines[name]} and again in line "
-                    f"{line}; keep one of them",
-                    problem_mark=key.start_mark,
-                )
-            lines[name] = line
+            if (key.tag, str(key.value)) in names:
+                problem = f"the key {key.value!r} is there twice; keep one of them"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            names.add((key.tag, str(key.value)))
         return node
 
 

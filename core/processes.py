@@ -36,12 +36,8 @@ def command(module: str, *arguments: str, ends_with_parent: bool = True) -> list
     """Return the command that runs a module of ours in a child process.
 
     The child imports our packages from where this process imports them, and nothing from the
-    working directory.
-
-    Args:
-      module: dotted name of the module, which runs as `__main__`.
-      arguments: the arguments of the module.
-      ends_with_parent: whether the kernel kills the child when the thread that started it ends.
+    working directory. With `ends_with_parent` the kernel kills it when the thread that started it
+    ends.
     """
     parent = os.getpid() if ends_with_parent else 0
     return [sys.executable, _START, str(parent), module, *arguments]

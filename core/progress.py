@@ -29,7 +29,7 @@ def report(unit: str, done: int, total: int | None = None, source: str = "") -> 
 
 
 def values(record: logging.LogRecord) -> dict[str, Any]:
-    """Return the arguments of the `report` call that created `record`, a record of LOGGER."""
+    """Return the arguments of the `report` call that created `record`."""
     progress: dict[str, Any] = getattr(record, _VALUES)
     return progress
 

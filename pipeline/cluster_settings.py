@@ -74,10 +74,6 @@ class Vertex(Section):
     """TensorFlow Serving image, in a registry of the project, for `push.destination: vertex`."""
 
 
-TEMPORARY_FOLDER = "/tmp"
-"""The folder for temporary files, which every container has of its own."""
-
-
 class Volume(Section):
     """A PersistentVolumeClaim that all steps mount, for data outside a bucket."""
 
@@ -85,13 +81,6 @@ class Volume(Section):
     """Name of the PersistentVolumeClaim."""
     mount: Annotated[str, Field(pattern=r"^/[^:]+$")]
     """Absolute path of the mount point; not `/tmp`, which is for temporary files."""
-
-    @field_validator("mount")
-    @classmethod
-    def _is_not_temporary(cls, value: str) -> str:
-        if value.rstrip("/") == TEMPORARY_FOLDER:
-            raise ValueError(f"{TEMPORARY_FOLDER} is for temporary files; use another path")
-        return value
 
 
 JobKindName = Literal["auto", "tfjob", "trainjob", "jobset"]

@@ -19,9 +19,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tfx.dsl.components.base.base_component import BaseComponent
-    from tfx.dsl.components.base.base_node import BaseNode
-
-CODE_KEY = "code"
 
 _ROOT = Path(__file__).parents[1]
 PACKAGES = (
@@ -35,7 +32,6 @@ PACKAGES = (
     "serving",
     "trainer_module",
 )
-_DATA = "templates/*"
 _DOTTED_NAME = re.compile(rf"\b(?:{'|'.join(PACKAGES)})(?:\.\w+)+")
 _LIBRARIES = (
     "apache-beam",
@@ -58,26 +54,13 @@ def git(*words: str) -> str:
         return ""
 
 
-def add_code(node: BaseNode) -> None:
-    """Add an execution property `code` to a component.
-
-    A Resolver has no execution properties, and is never cached.
-    """
-    # TFX takes seconds to import, and `all_code` does not use it.
-    from tfx.dsl.components.base.base_component import BaseComponent
-
-    if isinstance(node, BaseComponent):
-        node.spec.exec_properties[CODE_KEY] = fingerprint(roots(node))
-
-
 def roots(component: BaseComponent) -> list[str]:
     """Return the modules of ours that TFX imports for a component.
 
-    These are the modules of the component, its executor and its driver, and of the functions that
-    execution properties name by dotted paths, as `run_fn` does.
+    These are the modules of the component and its executor, and of the functions that execution
+    properties name by dotted paths, as `run_fn` does.
     """
-    classes = (type(component), component.executor_spec.executor_class, component.DRIVER_CLASS)
-    found = [each.__module__ for each in classes]
+    found = [type(component).__module__, component.executor_spec.executor_class.__module__]
     for value in component.spec.exec_properties.values():
         found += _DOTTED_NAME.findall(value) if isinstance(value, str) else ()
     return sorted({name for name in found if _files(name)})
@@ -120,11 +103,12 @@ def sources(modules: Iterable[str]) -> list[Path]:
         path = waiting.pop()
         if path not in found:
             found.add(path)
-            package = ".".join(path.parent.relative_to(_ROOT).parts)
-            for name in _names(path.read_bytes(), package):
-                waiting += _files(name)
-    templates = {file for folder in {path.parent for path in found} for file in folder.glob(_DATA)}
-    return sorted(found | templates)
+            waiting += (file for name in _names(path.read_bytes()) for file in _files(name))
+            if "import_module" in path.read_text():
+                # The argument is known at run time only.
+                waiting += path.parent.glob("*.py")
+    folders = {path.parent for path in found}
+    return sorted(found.union(*(folder.glob("templates/*") for folder in folders)))
 
 
 def _files(name: str) -> list[Path]:
@@ -144,7 +128,7 @@ def _files(name: str) -> list[Path]:
 
 
 @lru_cache(maxsize=1024)
-def _names(source: bytes, package: str) -> frozenset[str]:
+def _names(source: bytes) -> frozenset[str]:
     """Return the dotted names that a source imports absolutely, or contains as strings."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(source)):
@@ -152,11 +136,6 @@ def _names(source: bytes, package: str) -> frozenset[str]:
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if _DOTTED_NAME.fullmatch(node.value):
-                found.add(node.value)
-        elif isinstance(node, ast.Attribute) and node.attr == "import_module":
-            # The argument is known at run time only: count every module in this source's folder.
-            folder = _ROOT.joinpath(*package.split("."))
-            found.update(f"{package}.{path.stem}" for path in folder.glob("*.py"))
+        elif isinstance(node, ast.Constant) and _DOTTED_NAME.fullmatch(str(node.value)):
+            found.add(str(node.value))
     return frozenset(found)

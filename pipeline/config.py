@@ -103,7 +103,7 @@ class Data(Section):
     """Greatest fraction of unusable lines; a run with more fails."""
     statistics_examples: PositiveInt | None = 100_000
     """Approximate number of Examples of each split, sampled from all of its files, for its
-    statistics; None: all Examples, through Beam."""
+    statistics; None: all Examples."""
 
     @field_validator("columns")
     @classmethod

@@ -1,25 +1,45 @@
-"""The input files of a configuration, and the options of their reader."""
+"""The input files of a configuration, and the options of ReviewExampleGen."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import sample_data
-from components.review_example_gen.splits import ALL_FILES
+from components.review_example_gen.inputs import SAMPLE, Options, input_folder
 from pipeline.config import PipelineConfig
+from preprocessing.reading.files import SourceFile, find_sources, fingerprint
 from preprocessing.reading.globs import EVERYTHING
 from preprocessing.reading.records import ReadOptions
 
-_SAMPLE_PATTERN = "reviews.ft.txt"
+_ALL = "all"
+"""The group of files that are read when no split is named."""
 
 
-def input_files(config: PipelineConfig) -> tuple[str, dict[str, str]]:
-    """Return the input folder, and group -> glob below it."""
-    data = config.data
-    if data.input_base is None:
-        return str(Path(sample_data.__file__).parent), {ALL_FILES: _SAMPLE_PATTERN}
-    named = {str(split): pattern for split, pattern in data.splits.items()}
-    return data.input_base, named or {ALL_FILES: EVERYTHING}
+def input_base(config: PipelineConfig) -> str:
+    """Return the `input_base` of ReviewExampleGen."""
+    return config.data.input_base or SAMPLE
+
+
+def input_files(config: PipelineConfig, base: str | None = None) -> list[SourceFile]:
+    """Return the input files, in the folder of the settings or in `base`; see `find_sources`."""
+    return find_sources(input_folder(base or input_base(config)), _patterns(config))
+
+
+def input_fingerprint(config: PipelineConfig, base: str | None = None) -> str:
+    """Return a digest of the groups, paths, sizes and modification times of `input_files`."""
+    base = base or input_base(config)
+    files = input_files(config, base)
+    if base == SAMPLE:
+        # Copies of the sample differ in their modification time, not in their content.
+        files = [file._replace(modified=0.0) for file in files]
+    return fingerprint(input_folder(base), files)
+
+
+def example_gen_options(config: PipelineConfig, input_fingerprint: str) -> Options:
+    return Options(
+        patterns=_patterns(config),
+        read=read_options(config),
+        max_examples={str(split): count for split, count in config.data.max_examples.items()},
+        max_rejected_fraction=config.data.max_rejected_fraction,
+        input_fingerprint=input_fingerprint,
+    )
 
 
 def read_options(config: PipelineConfig) -> ReadOptions:
@@ -34,3 +54,11 @@ def read_options(config: PipelineConfig) -> ReadOptions:
         },
         label_map=data.labels,
     )
+
+
+def _patterns(config: PipelineConfig) -> dict[str, str]:
+    """Return group -> glob below the input folder."""
+    if config.data.input_base is None:
+        return {_ALL: "reviews.ft.txt"}
+    named = {str(split): glob for split, glob in config.data.splits.items()}
+    return named or {_ALL: EVERYTHING}

@@ -9,6 +9,7 @@ from typing import Any
 
 # Not tfx.v1: it takes ten seconds to import Google's cloud clients, which a local run never uses.
 from tfx.components import ExampleValidator, Tuner
+from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.pipeline import Pipeline
@@ -20,17 +21,17 @@ from components.evaluator.component import Evaluator
 from components.properties import RUN_PARAMETERS
 from components.pusher import VersionPusher
 from components.review_example_gen.component import ReviewExampleGen
-from components.review_example_gen.inputs import Options
 from components.run_report.component import RunReport
 from components.run_report.tracking import COMMIT, PLATFORM, Tracking, check_client
 from components.schema_gen import SCHEMA, SchemaGen
 from components.serving_check.component import ServingCheck
-from components.statistics_gen import SampledStatisticsGen
+from components.statistics_gen import StatisticsGen
 from components.transform import ReviewTransform
-from pipeline.code_version import add_code, fingerprint, git
+from core.metadata import connection_config
+from pipeline.code_version import fingerprint, git, roots
 from pipeline.config import PipelineConfig, changed_settings, recorded_settings
 from pipeline.destinations import destination_of
-from pipeline.inputs import input_files, read_options
+from pipeline.inputs import example_gen_options, input_base
 from pipeline.nodes import BASELINE, PUSHER, TUNER, WARM_START, node_ids
 from pipeline.platform import Platform
 from preprocessing import features
@@ -44,16 +45,19 @@ _RUN_FN, _TUNER_FN = "trainer_module.run_fn.run_fn", "trainer_module.tuner.tuner
 def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     """Return the pipeline that `config` describes, for `platform`."""
     ids = node_ids(config)
-    example_gen = _example_gen(config, platform)
+    example_gen = ReviewExampleGen(
+        platform.parameter("input_base", input_base(config)),
+        example_gen_options(config, platform.input_fingerprint),
+    )
     examples = example_gen.outputs["examples"]
     schema_gen = SchemaGen(text=SCHEMA)
     schema = schema_gen.outputs["schema"]
-    statistics_gen = SampledStatisticsGen(
+    statistics_gen = StatisticsGen(
         examples=examples,
         # The schema declares the label as a category.
         schema=schema,
-        max_examples=config.data.statistics_examples,
-    ).with_id("StatisticsGen")
+        max_examples=config.data.statistics_examples or 0,
+    )
     validator = ExampleValidator(statistics=statistics_gen.outputs["statistics"], schema=schema)
     gate = DataGate(
         anomalies=validator.outputs["anomalies"], statistics=statistics_gen.outputs["statistics"]
@@ -108,8 +112,8 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         check=serving_check.outputs["blessing"],
         trials=tuner.outputs["tuner_results"] if tuner else None,
         pushed_model=pusher.outputs["pushed_model"] if pusher else None,
-        metadata=platform.history,
-        created=repr(time.time()) if platform.history else None,
+        metadata=platform.metadata,
+        created=repr(time.time()) if platform.metadata else None,
         **_run_parameters(config, platform),
     )
     of_data = [example_gen, schema_gen, statistics_gen, validator, gate, transform]
@@ -119,13 +123,16 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     components = [nodes[name] for name in ids]
     for component in components:
         platform.place(component)
-        add_code(component)
+        # A Resolver has no execution properties, and is never cached.
+        if isinstance(component, BaseComponent):
+            component.spec.exec_properties["code"] = fingerprint(roots(component))
+    store = platform.metadata
     return Pipeline(
         pipeline_name=platform.name,
         pipeline_root=config.paths.root,
         components=components,
         enable_cache=config.cache,
-        metadata_connection_config=platform.metadata,
+        metadata_connection_config=store and connection_config(store),
     )
 
 
@@ -142,25 +149,12 @@ def tracking_of(config: PipelineConfig, platform: str) -> Tracking | None:
 def _run_parameters(config: PipelineConfig, platform: Platform) -> dict[str, RuntimeParameter]:
     """Return the parameters with which a run of the compiled pipeline replaces settings."""
     settings = config.model_dump()
+    settings["data"]["input_base"] = input_base(config)
     values = {
         name: platform.parameter(name, settings[section][name])
         for name, section in RUN_PARAMETERS.items()
-        if name != "input_base"
     }
-    values["input_base"] = platform.input_base
     return {name: value for name, value in values.items() if isinstance(value, RuntimeParameter)}
-
-
-def _example_gen(config: PipelineConfig, platform: Platform) -> ReviewExampleGen:
-    return ReviewExampleGen(
-        input_base=platform.input_base,
-        patterns=input_files(config)[1],
-        options=Options(
-            read=read_options(config),
-            max_examples={str(split): n for split, n in config.data.max_examples.items()},
-            max_rejected_fraction=config.data.max_rejected_fraction,
-        ),
-    )
 
 
 def _transform(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import abc
 from typing import Any
 
-from ml_metadata.proto.metadata_store_pb2 import ConnectionConfig
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
-from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel
 
 from components.trainer import Trainer
@@ -27,19 +25,14 @@ class Platform(abc.ABC):
         return self._config.name
 
     @property
-    def metadata(self) -> ConnectionConfig | None:
-        """The connection to ML Metadata; None if the platform has an ML Metadata of its own."""
+    def metadata(self) -> str | None:
+        """`paths.metadata`; None if the platform has an ML Metadata of its own."""
         return None
 
     @property
-    def history(self) -> str | None:
-        """`paths.metadata`, if a component can read ML Metadata there; None on a cluster."""
-        return None
-
-    @property
-    @abc.abstractmethod
-    def input_base(self) -> str | RuntimeParameter:
-        """The folder or gs:// prefix with the raw reviews."""
+    def input_fingerprint(self) -> str:
+        """The fingerprint of the input; empty if a submission adds it to the compiled pipeline."""
+        return ""
 
     @abc.abstractmethod
     def parameter(self, name: str, value: Any) -> Any:

@@ -23,9 +23,9 @@ from platforms.compiled import Kubeflow, Vertex
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
 _NEVER_CACHED = {
     # The Pusher compares with what is served, which a rollback changes.
-    "vertex": ("LatestBlessedModel", "WarmStartModel", "Pusher"),
-    # Kubeflow compares only parameters and input artifacts. It runs neither the driver of an
-    # ExampleGen, which fingerprints the input files, nor a Resolver, which finds the last model.
+    "vertex": ("ReviewExampleGen", "LatestBlessedModel", "WarmStartModel", "Pusher"),
+    # A submission enables the cache for ReviewExampleGen. Kubeflow runs no Resolver, which finds
+    # the last model.
     "kubeflow": ("ReviewExampleGen", "LatestBlessedModel", "WarmStartModel"),
 }
 
@@ -74,7 +74,6 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
                 if "container" in executor:
                     executor["container"]["env"] = [variable]
         _add_defaults(spec, pipeline)
-        _add_example_gen_driver(spec)
         _use_system_types(spec)
         self._write(job)
         return job
@@ -101,16 +100,6 @@ def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:
         for value in component.exec_properties.values():
             if isinstance(value, RuntimeParameter):
                 parameters[value.name] |= {"defaultValue": value.default, "isOptional": True}
-
-
-def _add_example_gen_driver(spec: dict[str, Any]) -> None:
-    """Add our driver; TFX adds drivers only for subclasses of its own ExampleGens."""
-    container = spec["deploymentSpec"]["executors"]["ReviewExampleGen_executor"]["container"]
-    arguments = container["args"]
-    at = arguments.index("--executor_class_path")
-    # Our entry point runs the driver if it gets no class of an executor.
-    driver = {"command": ENTRYPOINT, "args": arguments[:at] + arguments[at + 2 :]}
-    container["lifecycle"] = {"preCacheCheck": driver}
 
 
 def _use_system_types(spec: dict[str, Any]) -> None:

@@ -13,10 +13,8 @@ from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel
 
 from components.baseline import PushedBaseline
-from components.review_example_gen.inputs import SAMPLE
 from pipeline.cluster_settings import Resources
 from pipeline.destinations import destination_of
-from pipeline.inputs import input_files
 from pipeline.nodes import TRAINER
 from pipeline.platform import Platform
 from platforms.beam import set_beam_args
@@ -84,11 +82,6 @@ class Kubeflow(Compiled):
 
     default_gpu = "nvidia.com/gpu"
 
-    @property
-    def input_base(self) -> RuntimeParameter:
-        # The path of the sample on this machine differs from the one in the image.
-        return self.parameter("input_base", self._config.data.input_base or SAMPLE)
-
     def _job_trainer(self, **arguments: Any) -> BaseComponent:
         kubeflow, own = self._config.kubeflow, self._of_trainer
         volume = kubeflow.volume
@@ -114,10 +107,6 @@ class Vertex(Compiled):
     """Vertex AI Pipelines."""
 
     default_gpu = "NVIDIA_TESLA_T4"
-
-    @property
-    def input_base(self) -> RuntimeParameter:
-        return self.parameter("input_base", input_files(self._config)[0])
 
     def _job_trainer(self, **arguments: Any) -> BaseComponent:
         vertex, own = self._config.vertex, self._of_trainer

@@ -2,8 +2,6 @@
 
 Compiled pipelines call `python -m platforms.entrypoint --executor_class_path CLASS
 --json_serialized_invocation_args INPUT --json_serialized_inputs_spec_args SPEC [Beam arguments]`.
-Without a class it runs TFX's driver of a file-based ExampleGen, which Vertex AI calls before it
-looks ReviewExampleGen up in its cache, with our fingerprint of the input.
 """
 
 from __future__ import annotations
@@ -30,18 +28,15 @@ _LOG = logging.getLogger(__name__)
 def main(arguments: Sequence[str]) -> int:
     """Run one step; return 0, 2 if the input or a setting is wrong, or 1 after another failure."""
     parser = argparse.ArgumentParser(prog="python -m platforms.entrypoint", add_help=False)
-    parser.add_argument("--executor_class_path")
+    parser.add_argument("--executor_class_path", required=True)
     parser.add_argument("--json_serialized_invocation_args", required=True)
     parser.add_argument("--json_serialized_inputs_spec_args", default="{}")
     step, beam_args = parser.parse_known_args(arguments)
-    name = step.executor_class_path or "ReviewExampleGen"
+    name = step.executor_class_path
     executor_input = json.loads(step.json_serialized_invocation_args)
     correct_outputs(executor_input)
     try:
-        if step.executor_class_path:
-            _execute(step, beam_args, executor_input)
-        else:
-            _fingerprint(step)
+        _execute(step, beam_args, executor_input)
     except Exception as error:
         message, code = _cause(error)
         _track_failure(executor_input, f"{name}: {message}")
@@ -69,18 +64,6 @@ def _execute(
     write_properties(executor_input)
     outputs = executor_input["outputs"]["artifacts"].values()
     delete_folder_markers([artifact["uri"] for given in outputs for artifact in given["artifacts"]])
-
-
-def _fingerprint(step: argparse.Namespace) -> None:
-    """Run TFX's driver with our fingerprint of the input."""
-    from tfx.components.example_gen import input_processor
-    from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
-
-    from components.review_example_gen.component import InputProcessor
-
-    # TFX's driver constructs the class of this name and has no argument for another class.
-    input_processor.FileBasedInputProcessor = InputProcessor
-    driver.main(step)
 
 
 def correct_inputs(executor_input: dict[str, Any], inputs_spec: Mapping[str, Any]) -> None:

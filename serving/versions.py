@@ -7,19 +7,14 @@ import re
 import time
 from collections.abc import Iterator
 
-from core import exit_codes
-from core.errors import UserError
+from core.errors import InputError
 
 MODEL_FILE = "saved_model.pb"
 """The file of a model that the Pusher copies last."""
-_GREATEST = 2**63 - 1
-"""The greatest version of TensorFlow Serving, which ignores folders with a greater number."""
 
 
-class NoModelError(UserError):
+class NoModelError(InputError):
     """A serving folder without a pushed model. The message names the folder and the remedy."""
-
-    exit_code = exit_codes.BAD_INPUT
 
     def __init__(self, serving: str):
         super().__init__(
@@ -46,19 +41,6 @@ def versions(folder: str) -> Iterator[str]:
             yield path
 
 
-def latest_model(serving: str) -> str:
-    """Return the path of the newest complete model under the serving folder.
-
-    Raises:
-      NoModelError: the serving folder has no model.
-      OSError: the serving folder cannot be listed.
-    """
-    newest = next(versions(serving), None)
-    if newest is None:
-        raise NoModelError(serving)
-    return newest
-
-
 def next_version(folder: str) -> int:
     """Return the number of a new version: the seconds since 1970, or the newest + 1 if greater.
 
@@ -76,28 +58,21 @@ def is_complete(model: str) -> bool:
     Raises:
       OSError: it cannot be read.
     """
-    path = f"{model}/{MODEL_FILE}"
-    if _is_local(path):
-        try:
-            os.stat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        return True
-    import tensorflow as tf
-
     try:
-        return bool(tf.io.gfile.exists(path))
-    except tf.errors.OpError as error:
-        raise OSError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
+        return MODEL_FILE in _names(model)
+    except NotADirectoryError:
+        return False
 
 
 def _numbers(folder: str) -> list[str]:
-    numbers = [name for name in _names(folder) if re.fullmatch("[0-9]+", name)]
-    return [name for name in numbers if int(name) <= _GREATEST]
+    # TensorFlow Serving ignores a number that exceeds an int64.
+    return [name for name in _names(folder) if re.fullmatch("[0-9]{1,18}", name)]
 
 
 def _names(folder: str) -> list[str]:
-    if _is_local(folder):
+    """Return the names in a folder; none if it is missing."""
+    # A local folder is listed without TensorFlow, which takes seconds to import.
+    if "://" not in folder:
         try:
             return os.listdir(folder)
         except FileNotFoundError:
@@ -113,8 +88,3 @@ def _names(folder: str) -> list[str]:
         return []
     except tf.errors.OpError as error:
         raise OSError(f"{folder} cannot be listed: {str(error).splitlines()[0]}") from error
-
-
-def _is_local(path: str) -> bool:
-    """Return whether `path` can be read without TensorFlow, which takes seconds to import."""
-    return "://" not in path

@@ -28,14 +28,10 @@ def run_fn(fn_args: Any) -> None:
 
 
 def make_job(fn_args: Any) -> TrainingJob:
-    """Return the job for TFX's arguments.
-
-    Args:
-      fn_args: TFX's FnArgs; `hyperparameters` are the results of a Tuner, `custom_config` has the
-        fields of `CustomConfig`.
-    """
+    """Return the job for TFX's FnArgs, whose `custom_config` has the fields of `CustomConfig`."""
     config = CustomConfig.model_validate(fn_args.custom_config)
     training = config.training
+    # The results of a Tuner.
     if fn_args.hyperparameters:
         training = training.with_values(fn_args.hyperparameters["values"])
     job = TrainingJob(

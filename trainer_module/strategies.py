@@ -32,12 +32,7 @@ def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
         return training.strategy, "as set"
     address = tpu_address(training, os.environ)
     if address is not None:
-        try:
-            _connect_to_tpu(address)
-        except ValueError as error:
-            logging.warning("auto: %s", error)
-        else:
-            return "tpu", f"auto: a TPU is reachable at {address}"
+        return "tpu", f"auto: {address}"
     if cluster is None:
         return training.of_one_process(len(tf.config.list_physical_devices("GPU")))
     if cluster.has_parameter_servers:

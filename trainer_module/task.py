@@ -30,12 +30,9 @@ _OURS = ("trainer_module", "preprocessing", "core", "__main__")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train, and return the exit code.
 
-    The exit codes are 0: trained; 2: a setting is wrong; `exits.LOST_PEER`: another process of
-    the cluster is gone, and a restart of all processes continues from the last checkpoint; 143:
-    ended by SIGTERM; 1: any other failure.
-
-    A failure with a self-explanatory message is one line on stderr; any other failure is a
-    traceback.
+    It is 0: trained; 2: a setting is wrong; `exits.LOST_PEER`: another process of the cluster is
+    gone, and a restart of all processes continues from the last checkpoint; 143: ended by SIGTERM;
+    1: any other failure.
     """
     parent = events.Sender.attach()
     logging.set_verbosity(logging.INFO)
@@ -80,25 +77,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def read_job(path: str) -> TrainingJob:
     """Read a job from a JSON file, local or gs://."""
     try:
-        return TrainingJob.model_validate_json(_read(path))
+        if "://" not in path:
+            return TrainingJob.model_validate_json(Path(path).read_bytes())
+        import tensorflow as tf
+
+        with tf.io.gfile.GFile(path, "rb") as file:
+            return TrainingJob.model_validate_json(file.read())
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error}") from None
     except ValidationError as error:
         raise ValueError(f"{path}: {first_problem(error, TrainingJob)}") from None
-
-
-def _read(path: str) -> bytes:
-    if "://" not in path:
-        try:
-            return Path(path).read_bytes()
-        except OSError as error:
-            raise ValueError(f"{path}: cannot be read: {error}") from None
-    import tensorflow as tf
-
-    try:
-        with tf.io.gfile.GFile(path, "rb") as file:
-            content: bytes = file.read()
-            return content
-    except tf.errors.OpError as error:
-        raise ValueError(f"{path}: cannot be read: {error}") from None
 
 
 def is_self_explanatory(error: Exception) -> bool:

@@ -8,7 +8,6 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,7 +132,9 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
                 {**point, "learning_rate": float(rate(point["step"] - 1))} for point in state.curve
             ],
         }
-        _write_summary(job, figures)
+        tf.io.gfile.makedirs(job.model_run_dir)
+        with tf.io.gfile.GFile(os.path.join(job.model_run_dir, SUMMARY_FILE), "w") as stream:
+            stream.write(json.dumps(figures, indent=1))
     return TrainingResult(model, metrics, checkpoints, collective)
 
 
@@ -170,17 +171,6 @@ def _bytes_on_servers(model: Trainable) -> list[int]:
         if device.job == "ps":
             held[device.task] += part.shape.num_elements() * part.dtype.size
     return [held[task] for task in sorted(held)]
-
-
-def _write_summary(job: TrainingJob, figures: Mapping[str, Any]) -> None:
-    """Write training.json. An error is only logged, because the model must still be exported."""
-    file = os.path.join(job.model_run_dir, SUMMARY_FILE)
-    try:
-        tf.io.gfile.makedirs(job.model_run_dir)
-        with tf.io.gfile.GFile(file, "w") as stream:
-            stream.write(json.dumps(figures, indent=1))
-    except tf.errors.OpError as error:
-        logging.warning("%s cannot be written: %s; its content is %s", file, error, figures)
 
 
 def build_model(

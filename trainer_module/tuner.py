@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 import keras_tuner
@@ -18,7 +17,6 @@ from trainer_module.settings import TrainingJob
 from trainer_module.training import fit
 
 OBJECTIVE = keras_tuner.Objective("val_loss", "min")
-_ONE_DEVICE = {"strategy": "one_device", "devices": None, "workers": 1}
 
 
 class TrialTuner(keras_tuner.Tuner):
@@ -71,30 +69,27 @@ def tuner_fn(fn_args: Any) -> Any:
             f"training.tuner_trials: {training.tuner_trials}, but the settings contain all values "
             f"that the Tuner tries; remove one of {', '.join(space)}"
         )
-    oracle = keras_tuner.oracles.BayesianOptimizationOracle(
-        objective=OBJECTIVE,
-        max_trials=training.tuner_trials,
-        max_consecutive_failed_trials=sys.maxsize,
-        seed=training.seed,
-        hyperparameters=_search_space(free),
-    )
-    of_trials = {"training": training.model_copy(update=_ONE_DEVICE), "base_model": None}
-    tuner = TrialTuner(
-        job.model_copy(update=of_trials),
-        oracle=oracle,
-        directory=fn_args.working_dir,
-        project_name="trials",
-    )
-    return TunerFnResult(tuner=tuner, fit_kwargs={})
-
-
-def _search_space(space: Mapping[str, Any]) -> keras_tuner.HyperParameters:
-    """Convert a SEARCH_SPACE: a list is a choice, (low, high, sampling) a range of floats."""
     parameters = keras_tuner.HyperParameters()
-    for name, values in space.items():
+    for name, values in free.items():
         if isinstance(values, list):
             parameters.Choice(name, values)
         else:
             low, high, sampling = values
             parameters.Float(name, low, high, sampling=sampling)
-    return parameters
+    oracle = keras_tuner.oracles.BayesianOptimizationOracle(
+        objective=OBJECTIVE,
+        max_trials=training.tuner_trials,
+        max_consecutive_failed_trials=sys.maxsize,
+        seed=training.seed,
+        hyperparameters=parameters,
+    )
+    on_one_device = training.model_copy(
+        update={"strategy": "one_device", "devices": None, "workers": 1}
+    )
+    tuner = TrialTuner(
+        job.model_copy(update={"training": on_one_device, "base_model": None}),
+        oracle=oracle,
+        directory=fn_args.working_dir,
+        project_name="trials",
+    )
+    return TunerFnResult(tuner=tuner, fit_kwargs={})

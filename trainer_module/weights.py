@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -25,12 +25,11 @@ ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
 
 def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
     """Copy the weights of `plain`, a model outside any strategy, to the same model under one."""
-    for whole, parts in _tables(plain, model):
+    for whole, parts in _parts(plain, model):
         value = whole.read_value()
-        # Only shards select rows; a scalar has none.
-        rows = [part.shape[0] for part in parts] if len(parts) > 1 else []
-        for part, values in zip(parts, tf.split(value, rows) if rows else [value], strict=True):
-            part.assign(values)
+        values = [value] if len(parts) == 1 else tf.split(value, list(map(_rows, parts)))
+        for part, rows in zip(parts, values, strict=True):
+            part.assign(rows)
 
 
 def gather(model: tf_keras.Model, plain: tf_keras.Model) -> None:
@@ -38,21 +37,25 @@ def gather(model: tf_keras.Model, plain: tf_keras.Model) -> None:
 
     Reading a variable can be a collective operation, so every synchronous process calls this.
     """
-    for whole, parts in _tables(plain, model):
+    for whole, parts in _parts(plain, model):
         values = [part.read_value() for part in parts]
         whole.assign(values[0] if len(values) == 1 else tf.concat(values, axis=0))
 
 
 def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
     """Return the properties that two models must share to have interchangeable weights."""
-    settings = job.transform.model_dump()
+    settings, vocabulary = job.transform.model_dump(), None
+    if features.TOKENS in feature_names:
+        assets = os.path.join(job.transform_graph, "transform_fn", "assets")
+        with tf.io.gfile.GFile(os.path.join(assets, features.VOCABULARY), "rb") as stream:
+            vocabulary = hashlib.sha256(stream.read()).hexdigest()
     return {
         "model": job.training.model,
         "hyperparameters": dict(job.training.hyperparameters),
         "transform": {
             key: settings[key] for name in feature_names for key in features.SETTINGS[name]
         },
-        "vocabulary": _vocabulary_hash(job) if features.TOKENS in feature_names else None,
+        "vocabulary": vocabulary,
     }
 
 
@@ -94,33 +97,17 @@ def warm_start(
     return True
 
 
-def _vocabulary_hash(job: TrainingJob) -> str:
-    import tensorflow_transform as tft
-
-    graph = tft.TFTransformOutput(job.transform_graph)
-    file = graph.vocabulary_file_by_name(features.VOCABULARY)
-    with tf.io.gfile.GFile(file, "rb") as stream:
-        return hashlib.sha256(stream.read()).hexdigest()
-
-
-def _tables(
+def _parts(
     plain: tf_keras.Model, model: tf_keras.Model
-) -> list[tuple[tf.Variable, list[tf.Variable]]]:
-    """Return each variable of `plain` with its variables in `model`: one, or consecutive shards."""
-    rest = list(model.variables)
-    tables = []
+) -> Iterator[tuple[tf.Variable, list[tf.Variable]]]:
+    """Yield each variable of `plain` with its variables in `model`: one, or consecutive shards."""
+    rest = iter(model.variables)
     for whole in plain.variables:
-        count = 1
-        while count < len(rest) and _rows(rest[:count]) < _rows([whole]):
-            count += 1
-        parts, rest = rest[:count], rest[count:]
-        if _rows(parts) != _rows([whole]) or parts[0].shape[1:] != whole.shape[1:]:
-            raise ValueError(
-                f"{whole.name} of shape {tuple(whole.shape)} is not in the model that is trained"
-            )
-        tables.append((whole, parts))
-    return tables
+        parts = [next(rest)]
+        while sum(map(_rows, parts)) < _rows(whole):
+            parts.append(next(rest))
+        yield whole, parts
 
 
-def _rows(parts: Sequence[tf.Variable]) -> int:
-    return sum(part.shape[0] if part.shape.rank else 1 for part in parts)
+def _rows(variable: tf.Variable) -> int:
+    return variable.shape[0] if variable.shape.rank else 1

@@ -1,123 +1,236 @@
-"""ReviewExampleGen: a file-based ExampleGen for review files of several formats."""
+"""ReviewExampleGen: one Beam pipeline from raw files to split, sharded Examples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import heapq
+import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Set
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import apache_beam as beam
+from absl import logging
 from tfx import types
-from tfx.components.example_gen import driver, input_processor, utils
 from tfx.dsl.components.base import base_beam_component, executor_spec
+from tfx.dsl.io import fileio
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.proto import example_gen_pb2, range_config_pb2
 from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
-from tfx.types.standard_component_specs import FileBasedExampleGenSpec
+from tfx.types.standard_component_specs import EXAMPLES_KEY, INPUT_BASE_KEY
 
+from components import tfrecords
 from components.artifacts import RejectedLines
-from components.review_example_gen import executor, splits
+from components.beam import LocalBeamExecutor, read_results, write_results
+from components.properties import READING_PROPERTY
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
-from preprocessing.reading.files import find_sources, fingerprint
+from components.review_example_gen.read_unit import DUPLICATE, LOST_BYTES, UnitResult, read_unit
+from components.review_example_gen.splits import SPLITS, find_held_out, find_limits
+from components.review_example_gen.units import Source, in_units, lines_before
+from core.errors import InputError
+from preprocessing.reading.files import SourceFile, find_sources
+from preprocessing.reading.layouts import decide_layouts, describe
+from preprocessing.reading.pieces import cut_file
+from preprocessing.reading.records import (
+    BAD_LABEL,
+    BROKEN_CSV,
+    CORRUPT_ARCHIVE,
+    INVALID_UTF8,
+    NO_TEXT,
+    OTHER_SCALE,
+    ReadOptions,
+)
+
+REJECTED_KEY = "rejected"
+SUMMARY_FILE = "summary.json"
+FILES_FILE = "files.jsonl"
+LINES_FILE = "lines-00000-of-00001.jsonl"
+
+_REMEDIES = {
+    BAD_LABEL: "data.labels can set the meaning of labels",
+    BROKEN_CSV: "CSV has a quotation mark inside of quotation marks twice, not behind a backslash",
+    INVALID_UTF8: "for files in another encoding: `iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW_FILE`",
+}
+"""Reason of a rejected line -> what to do about it."""
+_FILE_PREFIX = "data_tfrecord"
+_FILES_AT_ONCE = 16
+_SHOWN = 5
 
 
-class InputProcessor(input_processor.FileBasedInputProcessor):
-    """TFX's input processor, which finds {SPAN}, {VERSION} and dates, with our list of files.
+class Executor(LocalBeamExecutor):
+    """Reads review files; writes Examples, rejected lines, and the counts of all lines."""
 
-    It fingerprints exactly the files that the executor reads. TFX's own glob expands `**` to one
-    folder only, and interprets a `[` in the name of a folder as a pattern.
-    """
-
-    def __init__(
+    def Do(
         self,
-        input_base_uri: str,
-        splits: Iterable[example_gen_pb2.Input.Split],
-        range_config: range_config_pb2.RangeConfig | None = None,
-    ):
-        self._base = input_folder(input_base_uri)
-        super().__init__(self._base, splits, range_config)
+        input_dict: dict[str, list[types.Artifact]],
+        output_dict: dict[str, list[types.Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        self._log_startup(input_dict, output_dict, exec_properties)
+        options = Options.model_validate_json(exec_properties[OPTIONS_KEY])
+        base = input_folder(exec_properties[INPUT_BASE_KEY])
+        files = find_sources(base, options.patterns)
+        [examples] = output_dict[EXAMPLES_KEY]
+        [rejected] = output_dict[REJECTED_KEY]
+        scratch = os.path.join(examples.uri, "unpublished")
+        fileio.makedirs(scratch)
+        fileio.makedirs(rejected.uri)
 
-    def resolve_span_and_version(self) -> tuple[int, int | None]:
-        """See TFX's InputProcessor.
+        sources = _cut(files, options.read)
+        layouts = {source.piece.path: source.piece.layout for source in sources}
+        rejected.set_string_custom_property(READING_PROPERTY, "\n".join(describe(layouts.values())))
+        self._read_and_write(sources, options, scratch)
+        done = [UnitResult(*unit) for unit in read_results(scratch)]
+        shards: dict[str, list[tuple[str, int]]] = {split: [] for split in SPLITS}
+        for unit in done:
+            for split, path, count in unit.shards:
+                shards[split].append((path, count))
+        tfrecords.publish(examples, _FILE_PREFIX, shards)
+        _publish_rejected(done, rejected.uri)
+        fileio.rmtree(scratch)
 
-        Raises:
-          InputError: see `find_sources`.
-          ValueError: there is no file with a span or version.
-        """
-        span, version = 0, None
-        if any(any(utils.verify_split_pattern_specs(split)) for split in self._splits):
-            span, version = super().resolve_span_and_version()
-        patterns = {
-            split.name: self.get_pattern_for_span_version(split.pattern, span, version)
-            for split in self._splits
-        }
-        self._fingerprint = fingerprint(self._base, find_sources(self._base, patterns))
-        return span, version
+        by_file: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for unit in done:
+            for path, of_file in unit.counts.items():
+                by_file[path].update(of_file)
+        counts = sum(by_file.values(), Counter[str]())
+        logging.info("Lines read: %s", dict(counts))
+        _publish_summary(counts, by_file, rejected)
+        size = sum(file.size for file in files)
+        _check(counts, size, options.max_rejected_fraction, rejected.uri)
 
-
-class Driver(driver.FileBasedDriver):
-    def get_input_processor(
-        self,
-        splits: Iterable[example_gen_pb2.Input.Split],
-        range_config: range_config_pb2.RangeConfig | None = None,
-        input_base_uri: str | None = None,
-    ) -> InputProcessor:
-        assert input_base_uri
-        return InputProcessor(input_base_uri, splits, range_config)
+    def _read_and_write(self, sources: list[Source], options: Options, scratch: str) -> None:
+        named = frozenset(source.group for source in sources) & set(SPLITS)
+        with self._make_beam_pipeline() as pipeline:
+            units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
+            held_out = find_held_out(pipeline, sources)
+            limits = find_limits(units, held_out, named, options.max_examples)
+            done = units | "ReadUnit" >> beam.FlatMap(read_unit, held_out, limits, named, scratch)
+            write_results(pipeline, done, scratch)
 
 
 class ReviewExampleGenSpec(types.ComponentSpec):
-    """The interface of TFX's file-based ExampleGens, with `options` and `rejected`."""
-
-    PARAMETERS = {**FileBasedExampleGenSpec.PARAMETERS, OPTIONS_KEY: ExecutionParameter(type=str)}
-    INPUTS = FileBasedExampleGenSpec.INPUTS
+    PARAMETERS = {
+        INPUT_BASE_KEY: ExecutionParameter(type=str),
+        OPTIONS_KEY: ExecutionParameter(type=str),
+    }
+    INPUTS: dict[str, ChannelParameter] = {}
     OUTPUTS = {
-        **FileBasedExampleGenSpec.OUTPUTS,
-        executor.REJECTED_KEY: ChannelParameter(type=RejectedLines),
+        EXAMPLES_KEY: ChannelParameter(type=standard_artifacts.Examples),
+        REJECTED_KEY: ChannelParameter(type=RejectedLines),
     }
 
 
 class ReviewExampleGen(base_beam_component.BaseBeamComponent):
     """Raw review files -> `examples` (splits train, eval, test) and `rejected` lines.
 
-    Its driver is that of TFX's FileBasedExampleGen: it fingerprints the input files, so that a run
-    on unchanged files is a cache hit. It is not a subclass of FileBasedExampleGen, whose
-    constructor allows no further output.
+    Args:
+      input_base: folder or gs:// prefix with the raw files; `sample`: the package's own.
+      options: the files, the options of their reader, and the limits.
     """
 
     SPEC_CLASS = ReviewExampleGenSpec
-    DRIVER_CLASS = Driver
-    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.Executor)
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
-    def __init__(
-        self,
-        input_base: str | RuntimeParameter,
-        patterns: Mapping[str, str],
-        options: Options,
-    ):
-        """Construct the component.
-
-        Args:
-          input_base: folder or gs:// prefix with the raw files; `sample`: the package's own.
-          patterns: group -> glob below `input_base`; groups are the splits train, eval and test,
-            or the single group `all`.
-          options: the options of the reader, and the limits.
-        """
-        inputs = [
-            example_gen_pb2.Input.Split(name=name, pattern=pattern)
-            for name, pattern in patterns.items()
-        ]
-        outputs = [
-            example_gen_pb2.SplitConfig.Split(name=name, hash_buckets=1) for name in splits.SPLITS
-        ]
+    def __init__(self, input_base: str | RuntimeParameter, options: Options):
         spec = ReviewExampleGenSpec(
             input_base=input_base,
-            input_config=example_gen_pb2.Input(splits=inputs),
-            output_config=example_gen_pb2.Output(
-                split_config=example_gen_pb2.SplitConfig(splits=outputs)
-            ),
-            output_data_format=example_gen_pb2.FORMAT_TF_EXAMPLE,
-            output_file_format=example_gen_pb2.FORMAT_TFRECORDS_GZIP,
             options=options.model_dump_json(),
             examples=types.Channel(type=standard_artifacts.Examples),
             rejected=types.Channel(type=RejectedLines),
         )
         super().__init__(spec=spec)
+
+
+def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:
+    layouts = decide_layouts(files, options)
+    # In threads, because opening a remote file takes a moment.
+    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+        cut = pool.map(cut_file, (file.path for file in files), layouts)
+        return [
+            Source(file.group, piece)
+            for file, pieces in zip(files, cut, strict=True)
+            for piece in pieces
+        ]
+
+
+def _publish_rejected(done: list[UnitResult], uri: str) -> None:
+    """Write the rejected lines in the order of the units, with their positions in the files."""
+    before = lines_before(line for unit in done for line in unit.lines)
+    with fileio.open(os.path.join(uri, LINES_FILE), "w") as target:
+        for unit in done:
+            with fileio.open(unit.rejected) as source:
+                for line in source:
+                    file, piece, position, reason, detail = json.loads(line)
+                    record = {
+                        "file": file,
+                        "position": before[file, piece] + position,
+                        "reason": reason,
+                        "detail": detail,
+                    }
+                    target.write(json.dumps(record) + "\n")
+
+
+def _publish_summary(
+    counts: Counter[str], by_file: Mapping[str, Counter[str]], rejected: types.Artifact
+) -> None:
+    with fileio.open(os.path.join(rejected.uri, FILES_FILE), "w") as file:
+        for path, of_file in sorted(by_file.items()):
+            file.write(json.dumps({"file": path, **of_file}, sort_keys=True) + "\n")
+    with fileio.open(os.path.join(rejected.uri, SUMMARY_FILE), "w") as file:
+        file.write(json.dumps(counts, indent=2, sort_keys=True))
+    for name, count in counts.items():
+        rejected.set_int_custom_property(name.replace("/", "_"), count)
+
+
+def _check(
+    counts: Counter[str], size: int, max_rejected_fraction: float, rejected_uri: str
+) -> None:
+    """Raise InputError if too much of the input is unusable; lines without text and duplicates do
+    not count.
+
+    A single label that contradicts a guessed scale is too much, because it makes every other label
+    doubtful.
+    """
+    rejections = {name: count for name, count in counts.items() if name.startswith("rejected/")}
+    by_reason = Counter({name.removeprefix("rejected/"): n for name, n in rejections.items()})
+    if by_reason[OTHER_SCALE]:
+        raise InputError(
+            f"{by_reason[OTHER_SCALE]} of the labels contradict the scale of samples of the files: "
+            "set data.labels to the meaning of all labels, such as {1: 0, 2: 0, 3: null, 4: 1, 5: "
+            f"1}}; the first: {_first_rejected(rejected_uri, {OTHER_SCALE})}"
+        )
+    lost = counts[LOST_BYTES]
+    total = counts.total() - lost - by_reason[NO_TEXT]
+    unusable = by_reason.keys() - {DUPLICATE, NO_TEXT}
+    rejected = sum(by_reason[reason] for reason in unusable)
+    excess = f"more than data.max_rejected_fraction ({max_rejected_fraction:g}) allows; the first: "
+    if rejected > max_rejected_fraction * total:
+        remedies = [remedy for reason, remedy in _REMEDIES.items() if by_reason[reason]]
+        raise InputError(
+            f"{rejected} of {total} lines ({rejected / total:.1%}) cannot be used, {excess}"
+            + "; ".join([_first_rejected(rejected_uri, unusable), *remedies])
+        )
+    if lost > max_rejected_fraction * size:
+        raise InputError(
+            f"{lost:,} of {size:,} bytes ({lost / size:.1%}) are damaged, {excess}"
+            + _first_rejected(rejected_uri, {CORRUPT_ARCHIVE})
+        )
+    if not counts["examples/train"]:
+        raise InputError(
+            f"no review is left for training: of {total} lines with text {rejected} were rejected, "
+            f"{counts['neutral']} neutral, {by_reason[DUPLICATE]} duplicates of held-out reviews, "
+            f"{counts['over_max_examples']} over data.max_examples"
+        )
+
+
+def _first_rejected(rejected_uri: str, reasons: Set[str]) -> str:
+    """Return the first few rejected lines, by file and position, in constant memory."""
+    with fileio.open(os.path.join(rejected_uri, LINES_FILE)) as file:
+        found = (line for line in map(json.loads, file) if line["reason"] in reasons)
+        first = heapq.nsmallest(_SHOWN, found, key=lambda line: (line["file"], line["position"]))
+    return "; ".join(
+        f"{os.path.basename(line['file'])}:{line['position']} {line['reason']} ({line['detail']})"
+        for line in first
+    )

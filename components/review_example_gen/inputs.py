@@ -15,16 +15,19 @@ SAMPLE = "sample"
 
 
 class Options(Section):
-    """The parameters that TFX's own ExampleGens do not have.
+    """The parameters other than `input_base`.
 
     Attributes:
+      patterns: group -> glob below `input_base`; groups are the splits train, eval and test, or the
+        single group `all`.
       read: the options of the reader.
       max_examples: split -> the largest number of its reviews.
       max_rejected_fraction: the component fails if a larger fraction of the lines is unusable.
-      input_fingerprint: fingerprint of the files, for a platform without our driver. The executor
-        does not read it: it is only a part of the cache key.
+      input_fingerprint: fingerprint of the files. The executor does not read it: it is only a part
+        of the cache key.
     """
 
+    patterns: dict[str, str]
     read: ReadOptions = ReadOptions()
     max_examples: dict[str, PositiveInt] = {}
     max_rejected_fraction: Fraction = 0.01

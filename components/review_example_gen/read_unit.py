@@ -16,8 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from apache_beam.io.filesystems import FileSystems
 
-from components.review_example_gen import splits
-from components.review_example_gen.first_pass import Limits, is_over
+from components.review_example_gen.splits import (
+    SPLITS,
+    AssignedBatch,
+    HeldOut,
+    Limits,
+    assign_batch,
+    is_over,
+)
 from components.review_example_gen.units import Unit, read_in_turns
 from components.tfrecords import TEXT_LEVEL, ShardWriter, cores
 from core.progress import Progress
@@ -31,26 +37,20 @@ LOST_BYTES = "lost_bytes"
 
 
 class UnitResult(NamedTuple):
-    """The result of a unit.
-
-    Attributes:
-      unit: its number.
-      shards: (split, path, number of Examples) of the closed, not yet published files.
-      rejected: path of the rejected lines, whose positions count from the beginning of their piece.
-      counts: path of a file -> `neutral`, `over_max_examples`, `lost_bytes`, `rejected/REASON` and
-        `examples/SPLIT` -> their number.
-      lines: (path of a file, number of a piece, lines in it).
-    """
-
     unit: int
     shards: tuple[tuple[str, str, int], ...]
+    """(split, path, number of Examples) of the closed, not yet published files."""
     rejected: str
+    """Path of the rejected lines, whose positions count from the beginning of their piece."""
     counts: Mapping[str, Mapping[str, int]]
+    """Path of a file -> `neutral`, `over_max_examples`, `lost_bytes`, `rejected/REASON` and
+    `examples/SPLIT` -> their number."""
     lines: tuple[tuple[str, int, int], ...]
+    """(path of a file, number of a piece, lines in it)."""
 
 
 def read_unit(
-    unit: Unit, held_out: splits.HeldOut, limits: Limits, named: frozenset[str], scratch: str
+    unit: Unit, held_out: HeldOut, limits: Limits, named: frozenset[str], scratch: str
 ) -> Iterator[UnitResult]:
     """Read every line of a unit, assign its split, encode it and write it to the folder `scratch`.
 
@@ -66,8 +66,8 @@ def read_unit(
     ):
         output = UnitOutput(name, unit.shards, rejected, pool)
         for group, piece, batch in read_in_turns(unit, pool):
-            assigned = splits.assign_batch(batch, group, named, held_out)
-            output.add(piece, assigned, is_over(assigned.split, assigned.keys, limits))
+            assigned = assign_batch(batch, group, named, held_out)
+            output.add(piece, assigned, is_over(assigned, limits))
             lines[piece.path, piece.number] += batch.lines
             progress.advance(batch.lines)
         shards = output.close()
@@ -80,15 +80,12 @@ class UnitOutput:
     """The open files of a unit, and `counts`, see `UnitResult`."""
 
     def __init__(self, name: str, shards: int, rejected: Any, pool: ThreadPoolExecutor):
-        """Open no shard yet; `name` is the beginning of the path of each.
-
-        The text of a review decides its shard, one of `shards` of its split.
-        """
+        """`name` is the beginning of the path of each of the `shards` of a split."""
         self._name, self._shards, self._rejected, self._pool = name, shards, rejected, pool
         self._open: dict[tuple[str, int], ShardWriter] = {}
         self.counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
-    def add(self, piece: Piece, assigned: splits.AssignedBatch, over: np.ndarray) -> None:
+    def add(self, piece: Piece, assigned: AssignedBatch, over: np.ndarray) -> None:
         """Write a batch and count its lines; the mask `over` is true for reviews over a limit."""
         batch, counts = assigned.batch, self.counts[piece.path]
         unique = assigned.duplicate_in == ""
@@ -106,11 +103,12 @@ class UnitOutput:
         self._write_examples(assigned, unique & ~over, counts)
 
     def _write_examples(
-        self, assigned: splits.AssignedBatch, chosen: np.ndarray, counts: Counter[str]
+        self, assigned: AssignedBatch, chosen: np.ndarray, counts: Counter[str]
     ) -> None:
         examples = encode_examples(assigned.batch.columns)
+        # The text of a review decides its shard.
         shard = (assigned.keys >> np.uint64(8)) % np.uint64(self._shards)
-        for split in splits.SPLITS:
+        for split in SPLITS:
             of_split = chosen & (assigned.split == split)
             counts[f"examples/{split}"] += int(np.count_nonzero(of_split))
             for index in np.unique(shard[of_split]).tolist():

@@ -1,53 +1,58 @@
-"""The split of a review, which depends on a hash of its text and not on its position.
+"""The split of a review, duplicates of reviews in other splits, and limits.
 
-Therefore the same input results in the same splits with every Beam runner and number of workers,
-and a duplicate text is never in two splits.
+The split depends on a hash of the text and not on the position. Therefore the same input results in
+the same splits with every Beam runner and number of workers, and a duplicate text is never in two
+splits.
+
+The text keys of eval and test files, by which duplicates in other files are found, are joined by
+broadcast: every worker gets all of them, see docs/explanation/scale.md.
+
+The limits of `data.max_examples` follow from a histogram: a first pass over the input counts the
+reviews of each split in 65,536 ranges of text keys. Of these, the lowest ranges are kept that
+together have at most `max_examples` reviews. A range is kept or left out as a whole, so of N
+different reviews the split has up to about N / 65,536 fewer. In return a limit is one number, and
+neither the order of the files nor the number of workers matters.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
+import apache_beam as beam
 import numpy as np
 
+from components.review_example_gen.units import Source, Unit, in_units, read_in_turns
+from components.tfrecords import cores
 from preprocessing.reading.files import HELD_OUT
 from preprocessing.reading.records import Batch
 
 SPLITS = ("train", "eval", "test")
-ALL_FILES = "all"
-"""The group of files that are read when no split is named."""
 
 HeldOut = Mapping[str, np.ndarray]
 """Named held-out group -> the sorted, unique `text_keys` of reviews in its files (uint64)."""
+Limits = Mapping[str, int]
+"""Limited split -> the number of ranges that are kept."""
 
 _BUCKETS = {"eval": 0, "test": 1}
 """Split -> its tenth of the texts of a group that contains all splits."""
-
-
-def text_keys(texts: Sequence[bytes]) -> np.ndarray:
-    """Return the `text_key` of each text, uint64 of shape [len(texts)]."""
-    digest = hashlib.blake2b
-    return np.frombuffer(b"".join([digest(t, digest_size=8).digest() for t in texts]), "<u8")
+_RANGE_BITS = 16
+_KEYS_AT_ONCE = 1 << 20
+"""Keys of an element: by default, no element may be larger than the sort buffer of Flink."""
 
 
 class AssignedBatch(NamedTuple):
-    """A batch, and the key, the split and the duplicate of each of its reviews.
-
-    Attributes:
-      batch: the reviews.
-      keys: their `text_keys`, uint64.
-      split: `train`, `eval` or `test`.
-      duplicate_in: the held-out split of the highest priority whose files have the same text, or an
-        empty string.
-    """
-
     batch: Batch
     keys: np.ndarray
+    """The `text_keys` of its reviews, uint64."""
     split: np.ndarray
+    """`train`, `eval` or `test`."""
     duplicate_in: np.ndarray
+    """The held-out split of the highest priority whose files have the same text, or an empty
+    string."""
 
 
 def assign_batch(
@@ -67,14 +72,17 @@ def assign_batch(
     return AssignedBatch(batch, keys, assign_splits(keys, group, named), duplicate_in)
 
 
-def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.ndarray:
-    """Return the split of each text that is read from the files of `group`.
+def text_keys(texts: Sequence[bytes]) -> np.ndarray:
+    """Return a hash of each text, uint64 of shape [len(texts)]."""
+    digest = hashlib.blake2b
+    return np.frombuffer(b"".join([digest(t, digest_size=8).digest() for t in texts]), "<u8")
 
-    Args:
-      keys: `text_keys` of the texts.
-      group: `train`, `eval`, `test` or `all`.
-      named: the groups that have files of their own. A split that is not named is taken from
-        `train` (or `all`): a tenth for eval, a tenth for test.
+
+def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.ndarray:
+    """Return the split of each text with these `text_keys` in the files of `group`.
+
+    A split that is not among `named`, the groups that have files of their own, is taken from
+    `train` (or `all`): a tenth for eval, a tenth for test.
     """
     if group in HELD_OUT:
         return np.full(len(keys), group)
@@ -85,9 +93,91 @@ def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.nda
     return split
 
 
-def held_out_keys(pairs: Iterable[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def is_over(assigned: AssignedBatch, limits: Limits) -> np.ndarray:
+    """Return for each review whether it is over the limit of its split."""
+    over = np.zeros(len(assigned.keys), bool)
+    for name, kept in limits.items():
+        over |= (assigned.split == name) & (_ranges(assigned.keys) >= kept)
+    return over
+
+
+def find_held_out(pipeline: beam.Pipeline, sources: list[Source]) -> Any:
+    """Return a `HeldOut`, or the side input of one; without held-out files none is read."""
+    held_out = [source for source in sources if source.group in HELD_OUT]
+    if not held_out:
+        return {}
+    keys = (
+        pipeline
+        | "HeldOutUnits" >> beam.Create(in_units(held_out), reshuffle=True)
+        | "HeldOutKeys" >> beam.FlatMap(_read_keys)
+    )
+    return beam.pvalue.AsSingleton(
+        pipeline
+        | "SoleHeldOut" >> beam.Create([None])
+        | "JoinHeldOut" >> beam.Map(lambda _, found: join_keys(found), beam.pvalue.AsList(keys))
+    )
+
+
+def _read_keys(unit: Unit) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield groups, and the `text_keys` of some of their reviews in the unit."""
+    with ThreadPoolExecutor(cores()) as pool:
+        found = join_keys(
+            (group, text_keys(batch.texts)) for group, _, batch in read_in_turns(unit, pool)
+        )
+    for group, keys in found.items():
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            yield group, keys[start : start + _KEYS_AT_ONCE]
+
+
+def join_keys(pairs: Iterable[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """Return the `HeldOut` of held-out groups and the `text_keys` of some of their reviews."""
     groups: defaultdict[str, list[np.ndarray]] = defaultdict(list)
     for group, keys in pairs:
         groups[group].append(keys)
     return {group: np.unique(np.concatenate(arrays)) for group, arrays in groups.items()}
+
+
+def find_limits(
+    units: beam.PCollection, held_out: Any, named: frozenset[str], max_examples: Mapping[str, int]
+) -> Any:
+    """Return `Limits`, or the side input of them; without `max_examples` no file is read.
+
+    `units` is a PCollection of Unit, and `max_examples` split -> the largest number of its reviews.
+    """
+    if not max_examples:
+        return {}
+    return beam.pvalue.AsDict(
+        units
+        | "CountRanges" >> beam.FlatMap(_count_unit, held_out, named, frozenset(max_examples))
+        | "SumRanges" >> beam.CombinePerKey(lambda counts: np.sum(list(counts), axis=0))
+        | "FindLimits"
+        >> beam.MapTuple(lambda split, n: (split, find_limit(n, max_examples[split])))
+    )
+
+
+def _count_unit(
+    unit: Unit, held_out: HeldOut, named: frozenset[str], limited: frozenset[str]
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield each limited split, and the number of its reviews of the unit in each range."""
+    counts = {split: np.zeros(1 << _RANGE_BITS, np.int64) for split in limited}
+    with ThreadPoolExecutor(cores()) as pool:
+        for group, _, batch in read_in_turns(unit, pool):
+            assigned = assign_batch(batch, group, named, held_out)
+            for split, total in counts.items():
+                chosen = (assigned.split == split) & (assigned.duplicate_in == "")
+                total += count_ranges(assigned.keys[chosen])
+    yield from counts.items()
+
+
+def count_ranges(keys: np.ndarray) -> np.ndarray:
+    """Return the number of keys in each range."""
+    return np.bincount(_ranges(keys), minlength=1 << _RANGE_BITS)
+
+
+def find_limit(counts: np.ndarray, max_examples: int) -> int:
+    """Return how many of the ranges, the lowest first, have at most `max_examples` reviews."""
+    return int(np.searchsorted(np.cumsum(counts), max_examples, side="right"))
+
+
+def _ranges(keys: np.ndarray) -> np.ndarray:
+    return (keys >> np.uint64(64 - _RANGE_BITS)).astype(np.int64)

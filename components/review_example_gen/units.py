@@ -19,15 +19,12 @@ _PIECES_AT_ONCE = 8
 
 
 class Source(NamedTuple):
-    """A piece of a file, and the group (`train`, `eval`, `test` or `all`) of the file."""
-
     group: str
+    """`train`, `eval`, `test` or `all`."""
     piece: Piece
 
 
 class Unit(NamedTuple):
-    """The pieces that one worker reads together. `number` counts the units from 0."""
-
     number: int
     sources: tuple[Source, ...]
 
@@ -76,11 +73,7 @@ def read_in_turns(unit: Unit, pool: ThreadPoolExecutor) -> Iterator[tuple[str, P
 
 
 def lines_before(lines: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], int]:
-    """Return (path, number) of each piece -> the number of lines before it in its file.
-
-    Args:
-      lines: (path, number, lines) of every piece.
-    """
+    """Return (path, number) of each piece -> the number of lines before it in its file."""
     before, path, total = {}, None, 0
     for piece_path, number, count in sorted(lines):
         if piece_path != path:

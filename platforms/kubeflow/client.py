@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -22,14 +21,12 @@ import yaml
 from kubernetes.client import CoreV1Api
 from kubernetes.client.exceptions import ApiException
 
-from components.review_example_gen.inputs import OPTIONS_KEY, SAMPLE, Options, input_folder
 from core.errors import ConfigError, InputError, ServerError
 from pipeline.config import PipelineConfig
-from pipeline.inputs import input_files
 from platforms.checks import cluster_name
 from platforms.follow import NoResponse, Run, Status, Task, possibly_submitted
+from platforms.input_cache import set_cache
 from platforms.training_jobs.client import connect as connect_to_kubernetes
-from preprocessing.reading.files import find_sources, fingerprint
 
 PORT_FORWARD = "kubectl port-forward -n kubeflow svc/ml-pipeline-ui 8080:80"
 """The command that makes Kubeflow Pipelines reachable from this machine. The UI forwards requests
@@ -72,12 +69,7 @@ class Api:
         body: Any = None,
         query: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Return the response to a request.
-
-        Raises:
-          NoResponse: there is none, and a retry may succeed.
-          Refused: the server refuses the request, or is not the API.
-        """
+        """Return the response to a request, or raise NoResponse or Refused."""
         token = _token()
         try:
             response = self._session.request(
@@ -118,23 +110,14 @@ def check(config: PipelineConfig) -> None:
 
 
 def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: str) -> Run:
-    """Submit a compiled pipeline as a run called `name`; return when the server has accepted it.
-
-    Raises:
-      ConfigError: `kubeflow.endpoint` does not respond, is not the API, or denies access.
-      ServerError: the server refused the run, or it is unknown whether the server accepted it.
-    """
+    """Submit a compiled pipeline as a run called `name`; return when the server has accepted it."""
     api, experiment_id = connect(config)
     runs = f"{os.environ.get(UI_VARIABLE, api.endpoint).rstrip('/')}/#/runs"
     # The second document has the settings for Kubernetes, if there are any.
     spec, *others = yaml.safe_load_all(package.read_text(encoding="utf-8"))
     document = {"pipeline_spec": spec, "platform_spec": others[0]} if others else spec
     tasks = spec["root"]["dag"]["tasks"]
-    if config.cache:
-        _enable_input_cache(config, tasks["ReviewExampleGen"], values)
-    else:
-        for task in tasks.values():
-            task["cachingOptions"] = {"enableCache": False}
+    set_cache(config, tasks, values)
     run = {
         "display_name": name,
         "experiment_id": experiment_id,
@@ -162,36 +145,6 @@ def _status(api: Api, run_id: str, namespace: str) -> Status:
     state = run.get("state") or ""
     logged = last_errors(namespace, run_id) if state == "FAILED" else []
     return Status(state, tasks, _message(run), logged)
-
-
-def _enable_input_cache(
-    config: PipelineConfig, task: dict[str, Any], values: Mapping[str, Any]
-) -> None:
-    """Enable the cache for the task ReviewExampleGen, if this machine can list the input.
-
-    The cache key of Kubeflow consists of the parameters of a step and the ids of its input
-    artifacts. Kubeflow runs no driver of an ExampleGen, so the key does not depend on the raw
-    files, and the compiled pipeline disables the cache. Then no later step is a cache hit either.
-    Therefore this function adds the fingerprint of the files to the parameters of the step.
-    """
-    base = values.get("input_base") or config.data.input_base or SAMPLE
-    folder = input_folder(base)
-    try:
-        sources = find_sources(folder, input_files(config)[1])
-    except InputError as error:
-        # Possibly only the pods can access the input.
-        logging.getLogger(__name__).warning(
-            "The input cannot be listed from this machine, so the run reads it again: %s", error
-        )
-        return
-    if base == SAMPLE:
-        # Copies of the sample differ in their modification time, not in their content.
-        sources = [source._replace(modified=0.0) for source in sources]
-    value = task["inputs"]["parameters"][OPTIONS_KEY]["runtimeValue"]
-    options = Options.model_validate_json(value["constant"])
-    changed = options.model_copy(update={"input_fingerprint": fingerprint(folder, sources)})
-    value["constant"] = changed.model_dump_json()
-    task["cachingOptions"] = {"enableCache": True}
 
 
 def connect(config: PipelineConfig) -> tuple[Api, str]:

@@ -12,7 +12,6 @@ from pipeline.config import PipelineConfig, check_hyperparameters
 from pipeline.inputs import input_files, read_options
 from platforms.checks import check_target, is_bucket
 from platforms.local.places import make_folders
-from preprocessing.reading.files import find_sources
 from preprocessing.reading.layouts import decide_layouts
 from trainer_module.cluster import resources
 
@@ -35,7 +34,7 @@ def check(config: PipelineConfig) -> None:
     except ValueError as error:
         raise ConfigError(str(error)) from None
     check_hyperparameters(config)
-    decide_layouts(find_sources(*input_files(config)), read_options(config))
+    decide_layouts(input_files(config), read_options(config))
 
 
 def _check_same_pipeline(config: PipelineConfig) -> None:

@@ -120,10 +120,10 @@ class _JobFollower:
                 logging.warning("%s: %s; starting it again", self._label, end["message"])
                 uid = self._create_or_find()
                 continue
-            if self._trains_alone():
-                # The other replicas have ended, so the model exists, and the restarted chief would
-                # have no peers.
-                logging.warning("%s: the chief was lost when the training was over", self._label)
+            ended = [pod.finished_at for pod in self._pods if pod.phase == "Succeeded"]
+            if ended and any(pod.created_at > min(ended) for pod in self._pods):
+                # It was restarted after the others had ended, and would wait for them in vain.
+                logging.warning("%s: a replica was lost when the training was over", self._label)
                 _delete(self._client, self._name)
                 return
             self._update_warnings(job)
@@ -157,10 +157,8 @@ class _JobFollower:
         """Return whether a job that has ended has to start again; raise the error of a failure."""
         if end["type"] != FAILED:
             logging.info("%s succeeded", self._label)
-        elif any(
-            pod.replica == self._replicas[0] and pod.phase == "Succeeded" for pod in self._pods
-        ):
-            # The chief is the last replica to end, after it has written the model.
+        elif any(pod.phase == "Succeeded" for pod in self._pods):
+            # No replica succeeds before the model is complete.
             logging.warning("%s: %s, but the training was over", self._label, end["message"])
         else:
             only_losses = self._pods and not any(pod.failed_permanently for pod in self._pods)
@@ -168,12 +166,6 @@ class _JobFollower:
                 return True
             raise self._failure(end["message"])
         return False
-
-    def _trains_alone(self) -> bool:
-        """Return whether the chief was restarted after another replica had succeeded."""
-        ended = [pod.finished_at for pod in self._pods if pod.phase == "Succeeded"]
-        restarted = [pod.created_at for pod in self._pods if pod.replica == self._replicas[0]]
-        return bool(ended and restarted) and restarted[0] > min(ended) and is_done(self._training)
 
     def _update_pods(self, job: Object) -> None:
         """Read the pods, log their changes, and copy their logs."""

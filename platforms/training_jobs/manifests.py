@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from pipeline.cluster_settings import RUNTIME, TEMPORARY_FOLDER
+from pipeline.cluster_settings import RUNTIME
 from platforms.training_jobs.job import KubernetesJobSettings, command, job_name, replica_groups
 from trainer_module.cluster.tf_config import (
     CHIEF,
@@ -51,9 +51,6 @@ _VOLUME = "pipeline"
 _SCRATCH = "scratch"
 
 
-# The pods.
-
-
 def pod_metadata() -> Object:
     # Namespaces of Kubeflow add a proxy to every pod. It blocks TensorFlow's connections and keeps
     # the pod alive after the training. Istio reads the label; older versions read the annotation.
@@ -78,7 +75,7 @@ def bare_pod(container: str, image: str | None) -> Object:
                     "capabilities": {"drop": ["ALL"]},
                     "readOnlyRootFilesystem": True,
                 },
-                "volumeMounts": [{"name": _SCRATCH, "mountPath": TEMPORARY_FOLDER}],
+                "volumeMounts": [{"name": _SCRATCH, "mountPath": "/tmp"}],
             }
         ],
         # No user id is set, because some clusters assign ids to each namespace.
@@ -124,9 +121,6 @@ def _resources(settings: KubernetesJobSettings, gpus: int) -> dict[str, dict[str
     return {"requests": amounts, "limits": dict(amounts)} if amounts else {}
 
 
-# A TFJob (kubeflow.org/v1) of the Kubeflow training operator v1.
-
-
 def tfjob_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> Object:
     """Return the spec of a TFJob. The operator sets TF_CONFIG in its pods."""
     types = {CHIEF: "Chief", WORKER: "Worker", PS: "PS"}
@@ -151,14 +145,11 @@ def tfjob_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings)
     }
 
 
-# A TrainJob (trainer.kubeflow.org), with the runtime of `kubeflow/training.yaml`.
-
-
 def trainjob_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> Object:
     """Return the spec of a TrainJob: one group of equal nodes, of which the Trainer makes a JobSet.
 
-    The number of a node determines its task: first the chief, then the workers, then the parameter
-    servers.
+    The runtime in `kubeflow/training.yaml` has the other fields of the JobSet. The number of a node
+    determines its task: first the chief, then the workers, then the parameter servers.
     """
     name, groups = job_name(job), replica_groups(job.training, settings.gpus)
     nodes = sum(group.count for group in groups)
@@ -191,11 +182,8 @@ def trainjob_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettin
     }
 
 
-# A JobSet (jobset.x-k8s.io): a replicated job for each task type of TF_CONFIG.
-
-
 def jobset_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> Object:
-    """Return the spec of a JobSet, with the TF_CONFIG of its pods."""
+    """Return the spec of a JobSet: a replicated job for each task type of TF_CONFIG."""
     name, groups = job_name(job), replica_groups(job.training, settings.gpus)
     cluster = {group.task: _host_names(name, group.task, group.count) for group in groups}
     replicated_jobs = []

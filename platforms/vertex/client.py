@@ -7,6 +7,7 @@ The import of its generated clients, `aiplatform_v1`, takes 1.5 s.
 from __future__ import annotations
 
 import contextlib
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from platforms.google_cloud.api import (
     errors_in_one_line,
     find_credentials,
 )
+from platforms.input_cache import set_cache
 
 RETRY_SECONDS = 30.0
 """Seconds for which a submission is repeated. The request contains the id of the run, so a repeated
@@ -51,12 +53,7 @@ def check(config: PipelineConfig) -> None:
 
 
 def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: str) -> Run:
-    """Submit a compiled pipeline as a run with the id `name`; return when Vertex AI accepted it.
-
-    Raises:
-      InputError: no permission, or Vertex AI refused the run.
-      ServerError: Vertex AI does not respond.
-    """
+    """Submit a compiled pipeline as a run with the id `name`; return when Vertex AI accepted it."""
     vertex = config.vertex
     parent = f"projects/{vertex.project}/locations/{vertex.region}"
     link = (
@@ -89,15 +86,14 @@ def _pipeline_job(
     config: PipelineConfig, package: Path, values: dict[str, Any], name: str
 ) -> types.PipelineJob:
     vertex = config.vertex
-    job = types.PipelineJob.from_json(package.read_text(encoding="utf-8"))
+    document = json.loads(package.read_text(encoding="utf-8"))
+    set_cache(config, document["pipelineSpec"]["root"]["dag"]["tasks"], values)
+    job = types.PipelineJob.from_json(json.dumps(document))
     job.display_name = name
     job.runtime_config.gcs_output_directory = config.paths.root
     job.runtime_config.parameter_values.update(values)
     job.service_account = vertex.service_account or ""
     job.network = vertex.network or ""
-    if not config.cache:
-        for task in job.pipeline_spec["root"]["dag"]["tasks"].values():
-            task["cachingOptions"] = {"enableCache": False}
     return job
 
 

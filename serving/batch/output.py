@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
-import os
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -29,7 +30,8 @@ _SCHEMA = pa.schema(
     ]
 )
 _REJECTED = ("file", "position", "reason", "detail")
-_ROWS_AT_ONCE = 1 << 15
+_BATCHES_AT_ONCE = 32
+"""Batches of about a thousand reviews for each row group of a Parquet file."""
 
 
 def rejected_path(output: str) -> str:
@@ -37,49 +39,38 @@ def rejected_path(output: str) -> str:
     return f"{output}.rejected.jsonl"
 
 
-def publish(files: Mapping[str, Unit], folder: str, output: str, has_id: bool) -> Counter[str]:
+def publish(
+    files: Mapping[str, Unit], folder: str, output: str, has_id: bool
+) -> tuple[int, dict[str, int]]:
     """Write the output and the rejected file; each file appears only when it is complete.
 
-    Args:
-      files: the files of all units, in the order of the units.
-      folder: the work folder.
-      output: path or URL; its suffix is the format.
-      has_id: whether the output has the column `id`.
-
-    Returns:
-      Reason -> number of rejected lines.
+    `files` are those of all units, in the order of the units, in the work folder. The result is the
+    number of reviews, and reason -> number of rejected lines.
     """
     format = output.rpartition(".")[2].lower()
     schema = _SCHEMA if has_id else _SCHEMA.remove(len(_SCHEMA) - 1)
-    scores, rejected = f"{folder}/output.{format}", f"{folder}/rejected.jsonl"
+    # Another process may have the same output.
+    scores, rejected = (f"{folder}/{uuid.uuid4().hex}" for _ in range(2))
     reasons: Counter[str] = Counter()
+    reviews = 0
+
+    def tables(lines: Any) -> Iterator[pa.Table]:
+        nonlocal reviews
+        batches = _batches(files, lines, reasons)
+        while some := list(itertools.islice(batches, _BATCHES_AT_ONCE)):
+            table = pa.Table.from_batches(some)
+            reviews += len(table)
+            yield table.select(schema.names)
+
     with work.create(scores) as target, work.create(rejected) as lines:
-        tables = _tables(_batches(files, lines, reasons))
-        _write(format, schema, (table.select(schema.names) for table in tables), target)
-        for file in (target, lines) if work.is_local(output) else ():
-            file.flush()
-            os.fsync(file.fileno())
+        _write(format, schema, tables(lines), target)
     # The output appears last. Renaming does not replace a remote file.
     for source, path in ((rejected, rejected_path(output)), (scores, output)):
-        is_wanted = path == output or bool(reasons)
-        if FileSystems.exists(path) and not (is_wanted and work.is_local(path)):
+        if FileSystems.exists(path):
             delete_file(path)
-        if is_wanted:
+        if path == output or reasons:
             FileSystems.rename([source], [path])
-    return reasons
-
-
-def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield the batches in tables of many rows."""
-    waiting: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += len(batch)
-        if rows >= _ROWS_AT_ONCE:
-            yield pa.Table.from_batches(waiting, _SCHEMA)
-            waiting, rows = [], 0
-    yield pa.Table.from_batches(waiting, _SCHEMA)
+    return reviews, dict(reasons)
 
 
 def _batches(
@@ -93,20 +84,18 @@ def _batches(
             for batch in pa.ipc.open_stream(file):
                 piece, position, probability, label, reason, detail, id = batch.columns
                 number = piece[0].as_py()
-                path = unit.pieces[number].path
+                path = unit[number].path
                 position = pa.array(position.to_numpy() + first.setdefault(number, lines[path]))
                 lines[path] += len(batch)
-                # The bytes of a name need not be UTF-8.
-                name = os.fsencode(path).decode("utf-8", "backslashreplace")
                 if label.null_count:
                     rows = map(pa.Array.to_pylist, (position, reason, detail))
                     for line in zip(*rows, strict=True):
-                        record = dict(zip(_REJECTED, (name, *line), strict=True))
+                        record = dict(zip(_REJECTED, (path, *line), strict=True))
                         rejected.write(json.dumps(record).encode() + b"\n")
                         reasons[record["reason"]] += 1
                     continue
                 columns = [
-                    pa.repeat(name, len(batch)),
+                    pa.repeat(path, len(batch)),
                     position,
                     probability,
                     pa.array(CLASSES).take(label),

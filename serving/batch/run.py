@@ -5,20 +5,22 @@
 | find the files | `find_inputs` | names, folders, globs | `SourceFile` |
 | detect the layout, cut | `preprocessing.reading` | files | `Piece` |
 | divide, skip what is finished | `work` | pieces | `Unit` |
-| read, score | `work.ScoreUnit` | a unit | files in the work folder |
+| read, score | `work.ScoreUnit` | a unit | a file in the work folder |
 | join, publish | `output` | the work folder | the output and the rejected file |
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import NamedTuple
 
 import apache_beam as beam
 import tensorflow as tf
+from apache_beam.io.filesystems import FileSystems
 
 from core import progress
 from core.errors import InputError, UserError
@@ -33,19 +35,16 @@ from serving.batch.work import Unit, in_units
 
 
 class Summary(NamedTuple):
-    """The result of a batch.
-
-    Attributes:
-      reviews: the number of scored reviews.
-      rejected: reason -> rejected lines.
-      resumed: the number of units that an earlier run scored.
-      reading: the formats and columns of the files, in a few lines.
-    """
+    """The result of a batch."""
 
     reviews: int
+    """The number of scored reviews."""
     rejected: dict[str, int]
+    """Reason -> rejected lines."""
     resumed: int
+    """The number of units that an earlier run scored."""
     reading: list[str]
+    """The formats and columns of the files, in a few lines."""
 
 
 def score_files(
@@ -68,7 +67,7 @@ def score_files(
 
     Raises:
       InputError: see `find_inputs` and `decide_layouts`; the output would replace an input file or
-        cannot be written; or another process is writing it.
+        cannot be written.
       UserError: the Beam pipeline failed. Finished units stay in the work folder.
     """
     options = replace(options, labels="optional")
@@ -77,22 +76,28 @@ def score_files(
     layouts = decide_layouts(files, options)
     pairs = zip(files, layouts, strict=True)
     units = in_units(piece for file, layout in pairs for piece in cut_file(file.path, layout))
+    parent, _, name = target.rpartition("/")
+    folder = f"{parent}/.{name}.partial"
+    if work.is_local(folder):
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"--output: {folder} cannot be created: {error.strerror}") from None
+    digest = _digest(fingerprint("", files), units, options, model)
+    stored = {f"{folder}/{digest}-{number:06d}.arrow": unit for number, unit in enumerate(units)}
+    finished = set(filter(FileSystems.exists, stored))
+    _score(stored, finished, model, beam_args)
+    reviews, rejected = output.publish(stored, folder, target, options.id is not None)
+    work.remove(folder)
+    return Summary(reviews, rejected, len(finished), describe(layouts))
+
+
+def _digest(files: str, units: Sequence[Unit], options: ReadOptions, model: str) -> str:
+    """Return a digest of everything on which the lines of the units depend."""
     graph = tf.io.gfile.stat(f"{model}/saved_model.pb")
-    digest = work.digest(
-        *(fingerprint("", files), units, options),
-        *(model, graph.length, graph.mtime_nsec, metadata.version("amazon-reviews")),
-    )
-    folder = work.work_folder(target)
-    with work.lock(folder):
-        work.remove_others(folder, digest)
-        before = work.finished(folder, digest)
-        _score(units, before, work.ScoreUnit(model, folder, digest), beam_args)
-        lines = work.finished(folder, digest)
-        stored = {work.unit_file(folder, digest, u.number, lines[u.number]): u for u in units}
-        rejected = output.publish(stored, folder, target, options.id is not None)
-        work.remove(folder)
-    reviews = sum(lines.values()) - rejected.total()
-    return Summary(reviews, dict(rejected), len(before), describe(layouts))
+    version = metadata.version("amazon-reviews")
+    depends_on = (files, units, options, model, graph.length, graph.mtime_nsec, version)
+    return hashlib.sha256(repr(depends_on).encode()).hexdigest()[:16]
 
 
 def find_inputs(words: Iterable[str]) -> list[SourceFile]:
@@ -113,25 +118,16 @@ def find_inputs(words: Iterable[str]) -> list[SourceFile]:
 
 
 def _files(word: str) -> Sequence[SourceFile]:
-    is_local = work.is_local(word)
-    if is_local and os.path.isfile(word):
-        # The name of an existing file may contain the special characters of a glob.
+    # The name of an existing file may contain the special characters of a glob.
+    if work.is_local(word) and os.path.isfile(word):
         status = os.stat(word)
         return [SourceFile(word, status.st_size, status.st_mtime)]
-    base = _existing_folder(word) if is_local else globs.literal_prefix(word).rpartition("/")[0]
-    files = match_files(base, word.removeprefix(base).lstrip("/"))
-    if not files:
-        files = match_files(word, globs.EVERYTHING)
+    base, _, pattern = globs.literal_prefix(word).rpartition("/")
+    pattern += word.removeprefix(globs.literal_prefix(word))
+    files = match_files(word, globs.EVERYTHING) or match_files(base, pattern)
     if not files:
         raise InputError(f"--input: {word} matches no file; give files, folders or globs")
     return files
-
-
-def _existing_folder(path: str) -> str:
-    """Return the longest beginning of an absolute path that is a folder; it is not a pattern."""
-    while not os.path.isdir(path):
-        path = os.path.dirname(path)
-    return path
 
 
 def _refuse_to_replace(files: Sequence[SourceFile], target: str) -> None:
@@ -146,20 +142,20 @@ def _refuse_to_replace(files: Sequence[SourceFile], target: str) -> None:
 
 
 def _score(
-    units: list[Unit], finished: dict[int, int], score: work.ScoreUnit, beam_args: Sequence[str]
+    stored: Mapping[str, Unit], finished: set[str], model: str, beam_args: Sequence[str]
 ) -> None:
     """Score the units that are not finished."""
-    progress.report(work.BYTES, 0, sum(unit.bytes for unit in units))
-    for number, lines in finished.items():
-        progress.report(work.REVIEWS, lines, source=str(number))
-        progress.report(work.BYTES, units[number].bytes, source=str(number))
+    progress.report(work.BYTES, 0, sum(map(work.size_of, stored.values())))
+    for path in finished:
+        progress.report(work.BYTES, work.size_of(stored[path]), source=path)
+    waiting = [(path, unit) for path, unit in stored.items() if path not in finished]
     try:
         with make_pipeline(beam_args) as pipeline:
             _ = (
                 pipeline
-                | "Units" >> beam.Create([unit for unit in units if unit.number not in finished])
+                | "Units" >> beam.Create(waiting)
                 | "Spread" >> beam.Reshuffle()
-                | "ScoreUnit" >> beam.ParDo(score)
+                | "ScoreUnit" >> beam.ParDo(work.ScoreUnit(model))
             )
     except UserError:
         raise

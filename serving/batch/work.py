@@ -1,25 +1,20 @@
-"""The units of a batch, the Beam stage that scores them, and the folder of finished ones.
+"""The units of a batch, and the Beam stage that scores them.
 
-A killed run resumes from the folder. It is hidden, next to the output, and has a file with the
+A killed run resumes from the work folder. It is hidden, next to the output, and has a file with the
 lines of each finished unit. The file gets its name when it is complete: a digest of everything that
-the lines depend on, the number of the unit, and the number of lines. Files with another digest are
-of other work.
+the lines depend on, and the number of the unit.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import glob
-import hashlib
 import os
-import re
 import shutil
 import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import IO, Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -29,8 +24,6 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.utils.shared import Shared
 
 from core import progress
-from core.errors import InputError
-from core.files import WITHOUT_LOCKS
 from core.progress import Progress
 from preprocessing.reading.files import delete_file
 from preprocessing.reading.pieces import Piece
@@ -38,7 +31,6 @@ from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import Batch
 from serving.predict_text import Outputs, load_predict_text
 
-_LOCK = "lock"
 _BYTES_PER_UNIT = 64 << 20
 """Estimated bytes of text. A killed run repeats at most its unfinished units."""
 SCHEMA = pa.schema(
@@ -57,20 +49,14 @@ the id of a review, or the reason and the detail of a rejected line. All lines o
 reviews of one piece, or all are rejected lines of one piece."""
 REVIEWS, BYTES = "reviews", "bytes"
 """Units of the progress: lines (reviews and rejected lines), and estimated bytes of text."""
-_LINE_OVERHEAD = 12
-"""Estimated bytes of a line besides its text."""
+
+Unit = tuple[Piece, ...]
+"""Consecutive pieces of the input."""
 
 
-class Unit(NamedTuple):
-    """Consecutive pieces of the input. `number` counts the units from 0."""
-
-    number: int
-    pieces: tuple[Piece, ...]
-
-    @property
-    def bytes(self) -> int:
-        """The estimated bytes of its text."""
-        return sum(piece.unpacked for piece in self.pieces)
+def size_of(unit: Unit) -> int:
+    """Return the estimated bytes of the text of a unit."""
+    return sum(piece.unpacked for piece in unit)
 
 
 def in_units(pieces: Iterable[Piece]) -> list[Unit]:
@@ -83,18 +69,7 @@ def in_units(pieces: Iterable[Piece]) -> list[Unit]:
             size = 0
         units[-1].append(piece)
         size += piece.unpacked
-    return [Unit(number, tuple(unit)) for number, unit in enumerate(units)]
-
-
-def work_folder(output: str) -> str:
-    """Return the hidden folder next to an output file."""
-    folder, _, name = output.rpartition("/")
-    return f"{folder}/.{name}.partial"
-
-
-def digest(*depends_on: object) -> str:
-    """Return a digest of everything on which the lines of the units depend, by its repr."""
-    return hashlib.sha256(repr(depends_on).encode()).hexdigest()[:16]
+    return [tuple(unit) for unit in units]
 
 
 def create(path: str) -> Any:
@@ -107,112 +82,55 @@ def is_local(path: str) -> bool:
     return FileSystems.get_scheme(path) is None
 
 
-def lock(folder: str) -> contextlib.AbstractContextManager[IO[str] | None]:
-    """Create the work folder and lock it for a context, against the processes of this machine.
-
-    Some file systems support no locks. There the folder is used without one.
-
-    Raises:
-      InputError: the folder cannot be created, or another process has locked it.
-    """
-    if not is_local(folder):
-        return contextlib.nullcontext()
-    try:
-        os.makedirs(folder, exist_ok=True)
-        file = open(f"{folder}/{_LOCK}", "w")  # noqa: SIM115 - the context closes it
-    except OSError as error:
-        raise InputError(f"--output: {folder} cannot be created: {error.strerror}") from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InputError(
-            f"--output: another process is writing this file (work folder {folder})"
-        ) from None
-    except OSError as error:
-        if error.errno not in WITHOUT_LOCKS:
-            raise
-    return file
-
-
-def unit_file(folder: str, digest: str, unit: int, lines: int) -> str:
-    """Return the path of the Arrow stream of a finished unit; see SCHEMA."""
-    return f"{folder}/{digest}-{unit:06d}-{lines}.arrow"
-
-
-def finished(folder: str, digest: str) -> dict[int, int]:
-    """Return number -> lines of each finished unit."""
-    pattern = re.compile(rf"/{digest}-(\d+)-(\d+)\.arrow$")
-    names = map(pattern.search, _listed(folder))
-    return {int(found[1]): int(found[2]) for found in names if found}
-
-
-def remove_others(folder: str, digest: str) -> None:
-    """Delete the files that are not of this work."""
-    for path in _listed(folder):
-        if not path.startswith((f"{folder}/{digest}-", f"{folder}/{_LOCK}")):
-            delete_file(path)
-
-
 def remove(folder: str) -> None:
     """Delete the work folder."""
     if is_local(folder):
         shutil.rmtree(folder, ignore_errors=True)
     else:
-        for path in _listed(folder):
-            delete_file(path)
-
-
-def _listed(folder: str) -> list[str]:
-    if is_local(folder):
-        return [f"{folder}/{name}" for name in os.listdir(folder)]
-    found = FileSystems.match([f"{glob.escape(folder)}/*"])[0].metadata_list
-    return [file.path for file in found]
+        for file in FileSystems.match([f"{glob.escape(folder)}/*"])[0].metadata_list:
+            delete_file(file.path)
 
 
 class ScoreUnit(beam.DoFn):
-    """Unit -> files in the work folder, and no element."""
+    """Path, unit -> a file with the lines of the unit, and no element."""
 
-    def __init__(self, model: str, folder: str, digest: str):
-        """Construct the function with the folder of a pushed model, and the names of the files."""
+    def __init__(self, model: str):
+        """Construct the function with the folder of a pushed model."""
         self._model = model
-        self._folder = folder
-        self._digest = digest
         self._shared = Shared()
 
-    def process(self, unit: Unit) -> Iterator[Any]:
+    def process(self, element: tuple[str, Unit]) -> Iterator[Any]:
         """Score every review of the unit.
 
         One thread reads and writes, others decompress, and others score. At most one batch more
         than there are threads is in memory.
         """
+        target, unit = element
         predict = self._shared.acquire(lambda: load_predict_text(self._model), self._model)
         cores = len(os.sched_getaffinity(0))
-        path = f"{self._folder}/{uuid.uuid4().hex}.unfinished"
-        lines = 0
+        # Beam may retry a unit, or run it twice.
+        path = f"{target}.{uuid.uuid4().hex}"
         with (
             ThreadPoolExecutor(cores) as readers,
             ThreadPoolExecutor(cores) as scorers,
             create(path) as file,
             pa.ipc.new_stream(file, SCHEMA) as stream,
-            Progress(REVIEWS, str(unit.number)) as reviews,
-            Progress(BYTES, str(unit.number)) as size,
+            Progress(REVIEWS, target) as reviews,
+            Progress(BYTES, target) as size,
         ):
             waiting: deque[tuple[int, Batch, Future[Outputs] | None]] = deque()
-            for index, piece in enumerate(unit.pieces):
+            for index, piece in enumerate(unit):
                 for batch in read_batches(piece, readers):
-                    lines += batch.lines
                     scores = scorers.submit(predict, batch.texts) if batch.texts else None
                     waiting.append((index, batch, scores))
                     if len(waiting) > cores:
                         _write(stream, *waiting.popleft())
                     reviews.advance(batch.lines)
-                    size.advance(sum(map(len, batch.texts)) + _LINE_OVERHEAD * batch.lines)
+                    size.advance(sum(map(len, batch.texts)))
             while waiting:
                 _write(stream, *waiting.popleft())
-        # The size so far is an estimate by the lines, the total one by the pieces.
-        progress.report(BYTES, unit.bytes, source=str(unit.number))
-        # Beam may retry a unit, or run it twice.
-        target = unit_file(self._folder, self._digest, unit.number, lines)
+        # The size so far is that of the texts; the total is an estimate from the pieces.
+        progress.report(BYTES, size_of(unit), source=target)
         FileSystems.rename([path], [target])
         yield from ()
 

@@ -6,20 +6,17 @@ The models of the product have signatures with one input, a list of strings.
 from __future__ import annotations
 
 import codecs
-from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from base64 import b64decode
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import orjson
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     FailFast,
     Field,
     ValidationError,
-    ValidationInfo,
     model_validator,
 )
 from starlette.exceptions import HTTPException
@@ -31,22 +28,15 @@ MAX_CHARACTERS = 5_000
 """Most characters of a review that `/explain` accepts."""
 
 
-def _known(name: str, info: ValidationInfo) -> str:
-    name = name or DEFAULT_SIGNATURE
-    if name not in (info.context or {}):
-        raise ValueError(f"the model has {', '.join(info.context or {})}, not {name[:100]}")
-    return name
-
-
-def _unnamed(value: Any, info: ValidationInfo) -> Any:
+def _unnamed(value: Any) -> Any:
     """Return VALUE of {INPUT: VALUE}, and any other value unchanged."""
-    name = (info.context or {}).get(info.data.get("signature_name"))
-    return value[name] if isinstance(value, dict) and set(value) == {name} else value
+    if isinstance(value, dict) and len(value) == 1 and "b64" not in value:
+        [value] = value.values()
+    return value
 
 
-def _text(value: Any, info: ValidationInfo) -> bytes:
-    if isinstance(value, dict):
-        value = _unnamed(value, info)
+def _text(value: Any) -> bytes:
+    value = _unnamed(value)
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, dict) and set(value) == {"b64"} and isinstance(value["b64"], str):
@@ -56,23 +46,16 @@ def _text(value: Any, info: ValidationInfo) -> bytes:
     raise ValueError('must be a string, or {"b64": STRING} for bytes')
 
 
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("the review is empty")
-    return text
-
-
 _Texts = Annotated[list[Annotated[bytes, BeforeValidator(_text)]], FailFast()]
 
 
 class PredictRequest(BaseModel):
     """The body of a predict request, in the row format (`instances`) or in the column format.
 
-    A row is a value or {INPUT: VALUE}, the column is a list or {INPUT: LIST}. The context of the
-    validation is a mapping: name of a signature -> name of its input.
+    A row is a value or {INPUT: VALUE}, the column is a list or {INPUT: LIST}.
     """
 
-    signature_name: Annotated[str, AfterValidator(_known), Field(validate_default=True)] = ""
+    signature_name: str = ""
     instances: _Texts = []
     inputs: Annotated[_Texts, BeforeValidator(_unnamed)] = []
 
@@ -92,24 +75,25 @@ class PredictRequest(BaseModel):
     @property
     def texts(self) -> list[bytes]:
         """The values of the input."""
-        return self.instances if self.by_row else self.inputs
+        return self.instances or self.inputs
 
 
 class ExplainRequest(BaseModel):
-    text: Annotated[str, Field(max_length=MAX_CHARACTERS), AfterValidator(_not_blank)]
+    # Some character is not blank.
+    text: Annotated[str, Field(max_length=MAX_CHARACTERS, pattern=r"\S")]
 
 
 _Request = TypeVar("_Request", bound=BaseModel)
 
 
-def parse(kind: type[_Request], body: bytes, context: Mapping[str, str] | None = None) -> _Request:
+def parse(kind: type[_Request], body: bytes) -> _Request:
     """Return the request in a body.
 
     Raises:
       HTTPException: the body is not JSON, or not a request of this kind (400).
     """
     try:
-        return kind.model_validate_json(body.removeprefix(codecs.BOM_UTF8), context=context)
+        return kind.model_validate_json(body.removeprefix(codecs.BOM_UTF8))
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         message = problem["msg"].removeprefix("Value error, ")
@@ -119,7 +103,7 @@ def parse(kind: type[_Request], body: bytes, context: Mapping[str, str] | None =
 
 def format_answer(outputs: Outputs, by_row: bool) -> bytes:
     """Return the body of the answer, in the format of the request, for outputs of each review."""
-    columns = {name: _values(name, outputs[name]) for name in sorted(outputs)}
+    columns = {name: _values(outputs[name]) for name in sorted(outputs)}
     answer: Any = columns
     if len(columns) == 1:
         [answer] = columns.values()
@@ -132,13 +116,13 @@ def format_answer(outputs: Outputs, by_row: bool) -> bytes:
     )
 
 
-def _values(name: str, output: np.ndarray) -> Any:
+def _values(output: np.ndarray) -> Any:
     if output.dtype == object:
-        return _strings(output.tolist(), binary=name.endswith("_bytes"))
+        return _decoded(output.tolist())
     return np.ascontiguousarray(output) if output.ndim > 1 else list(output)
 
 
-def _strings(value: Any, binary: bool) -> Any:
+def _decoded(value: Any) -> Any:
     if isinstance(value, list):
-        return [_strings(item, binary) for item in value]
-    return {"b64": b64encode(value).decode()} if binary else value.decode("utf-8", "replace")
+        return [_decoded(item) for item in value]
+    return value.decode("utf-8", "replace")

@@ -22,7 +22,13 @@ from preprocessing.features import UNDECIDED
 from serving.explain import MAX_WORDS, parts, variants
 from serving.predict_text import PREDICT_TEXT
 from serving.rest import metrics as prometheus
-from serving.rest.api import ExplainRequest, PredictRequest, format_answer, parse
+from serving.rest.api import (
+    DEFAULT_SIGNATURE,
+    ExplainRequest,
+    PredictRequest,
+    format_answer,
+    parse,
+)
 from serving.rest.batching import Batcher
 from serving.rest.client import folder_id
 from serving.rest.limits import Bodies, Limits
@@ -76,10 +82,7 @@ def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Ro
 
 
 class _Application(Router):
-    """The routes; requests are counted, and errors are answers.
-
-    The middleware of `Starlette` would take a third of the time.
-    """
+    """The routes, with counts and errors; Starlette's middleware would take a third of the time."""
 
     def __init__(self, metrics: Metrics, **words: Any):
         super().__init__(**words)
@@ -142,11 +145,15 @@ class _Handlers:
         async with self._bodies.read(request) as body:
             self._batcher.check_room()
             model = self._model(request)
-            parsed = parse(PredictRequest, body, model.inputs)
+            parsed = parse(PredictRequest, body)
+            signature = parsed.signature_name or DEFAULT_SIGNATURE
+            if signature not in model.inputs:
+                found = f"the model has {', '.join(model.inputs)}, not {signature[:100]}"
+                raise HTTPException(400, f"signature_name: {found}")
             count, limit = len(parsed.texts), self._limits.reviews
             if count > limit:
                 raise HTTPException(413, f"The request has {count:,} reviews, limit {limit:,}")
-            outputs = await self._batcher.call(model, parsed.signature_name, parsed.texts)
+            outputs = await self._batcher.call(model, signature, parsed.texts)
             return _json(format_answer(outputs, parsed.by_row), model)
 
     async def explain(self, request: Request) -> Response:
@@ -171,7 +178,7 @@ class _Handlers:
         name, version = request.path_params["name"], request.path_params.get("version")
         found = self._versions.status(version) if name == MODEL_NAME else []
         if not found:
-            raise _not_found(request)
+            raise HTTPException(404, f"No such model is served: {request.scope['path']}")
         return _json({"model_version_status": found})
 
     async def health(self, _: Request) -> Response:
@@ -186,7 +193,7 @@ class _Handlers:
         """Return the model that a URL names, or raise an HTTPException (404)."""
         model, asked = self._versions.current, request.path_params
         if asked["name"] != MODEL_NAME or asked.get("version") not in (None, str(model.version)):
-            raise _not_found(request)
+            raise HTTPException(404, f"No such model is served: {request.scope['path']}")
         return model
 
 
@@ -199,11 +206,6 @@ def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
         return Response(content, media_type=kind, headers=_PAGE_HEADERS)
 
     return page
-
-
-def _not_found(request: Request) -> HTTPException:
-    asked = " version ".join(map(str, request.path_params.values()))
-    return HTTPException(404, f"No such model is served: {asked}")
 
 
 def _error(error: HTTPException) -> Response:

@@ -6,10 +6,7 @@ uvicorn itself waits for ever for the headers of a request, of any size.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import re
-import termios
-from array import array
 from asyncio import Transport
 from asyncio.events import TimerHandle
 from collections.abc import AsyncIterator
@@ -32,22 +29,18 @@ _CLOSE = {"connection": "close"}
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a server.
-
-    Attributes:
-      body_bytes: greatest body of a request; a larger one is answered with HTTP 413.
-      reviews: most reviews in one request (HTTP 413 if it has more), and in one call of the model.
-      queue: most reviews that are accepted but not answered; a request beyond it gets HTTP 429.
-      read_seconds: time in which headers must arrive, or the connection is closed, and then the
-        body (HTTP 408).
-      poll_seconds: time between two polls of the serving folder for a new model.
-    """
+    """The limits of a server."""
 
     body_bytes: int = 4 * 2**20
+    """Greatest body of a request; a larger one is answered with HTTP 413."""
     reviews: int = 1024
+    """Most reviews in one request (HTTP 413 if it has more), and in one call of the model."""
     queue: int = 4096
+    """Most reviews that are accepted but not answered; a request beyond it gets HTTP 429."""
     read_seconds: float = 10.0
+    """Time in which headers must arrive, or the connection is closed, and then the body (408)."""
     poll_seconds: float = 1.0
+    """Time between two polls of the serving folder for a new model."""
 
 
 class Bodies:
@@ -61,40 +54,28 @@ class Bodies:
 
         The rest of a body that is too large is read and discarded. A client that still sends would
         otherwise get a broken connection instead of the answer.
-
-        Raises:
-          HTTPException: the body is too large (413) or too slow (408), or the server has no memory
-            for it (429).
-          ClientDisconnect: the client closed the connection.
         """
-        # `Request.headers` decodes all names for each access.
-        headers, most = dict(request.scope["headers"]), self._limits.body_bytes
-        size = int(headers.get(b"content-length", 0))
-        too_large = HTTPException(413, f"The body is larger than {most:,} bytes", _CLOSE)
-        if size > most and b"expect" in headers:
-            raise too_large
-        body = bytearray()
-        held = 0
+        most = self._limits.body_bytes
+        body, size = bytearray(), 0
         try:
             with anyio.move_on_after(self._limits.read_seconds) as time_limit:
                 async for chunk in request.stream():
-                    size = max(size, len(body) + len(chunk))
+                    size += len(chunk)
                     if size > most:
                         continue
                     body += chunk
-                    held += len(chunk)
                     self._held += len(chunk)
                     if self._held > _BODIES_IN_MEMORY * most:
                         retry = {"retry-after": "1", **_CLOSE}
                         raise HTTPException(429, "Too many large requests; retry later", retry)
             if size > most:
-                raise too_large
+                raise HTTPException(413, f"The body is larger than {most:,} bytes", _CLOSE)
             if time_limit.cancelled_caught:
                 seconds = f"{self._limits.read_seconds:g} s"
                 raise HTTPException(408, f"The body did not arrive within {seconds}", _CLOSE)
             yield bytes(body)
         finally:
-            self._held -= held
+            self._held -= len(body)
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -102,16 +83,15 @@ class LimitedProtocol(HttpToolsProtocol):
 
     It ignores the header `Upgrade`, which Java's HttpClient and `curl --http2` send. The parser
     would skip the body of such a request.
-
-    Attributes:
-      read_seconds: time in which the headers must arrive.
     """
-
-    read_seconds = 10.0
 
     _in_body = _ending = False
     _head = b""
     _timer: TimerHandle | None = None
+
+    def __init__(self, read_seconds: float, **arguments: Any):
+        super().__init__(**arguments)
+        self._read_seconds = read_seconds
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -149,34 +129,10 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def shutdown(self) -> None:
-        """Close the connection after its request.
-
-        An idle connection stays for a moment. Its client may have sent a request that this process
-        has not read, and would lose it.
-        """
+        """Close the connection after its request, or after a moment if it is idle."""
         self._ending = True
-        if self.cycle is None or self.cycle.response_complete:
-            self.loop.call_later(_LAST_REQUEST_SECONDS, self._close_if_idle)
-        else:
-            super().shutdown()
-
-    def _close_if_idle(self) -> None:
-        """Close the connection, unless it has a request that the loop has not read.
-
-        If this process had no CPU for a while, its timers come before the requests.
-        """
-        if self.transport.is_closing():
-            return
-        unread = array("i", [0])
-        fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.FIONREAD, unread)
-        if not unread[0]:
-            super().shutdown()
+        self.loop.call_later(_LAST_REQUEST_SECONDS, super().shutdown)
 
     def _start_timer(self) -> None:
         if self._timer is None:
-            self._timer = self.loop.call_later(self.read_seconds, self.transport.close)
-
-
-def limited_protocol(limits: Limits) -> type[Any]:
-    """Return the protocol with these limits, as uvicorn's setting `http` requires it."""
-    return type("_Protocol", (LimitedProtocol,), {"read_seconds": limits.read_seconds})
+            self._timer = self.loop.call_later(self._read_seconds, self.transport.close)

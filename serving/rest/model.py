@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from google.protobuf.json_format import MessageToDict
 
-from core.errors import cause
 from preprocessing import features
 from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, Outputs, PredictText
 
 _SAMPLE = b"A good phone: it works."
 _IN_THE_CALLER = -1
 """The number of threads with which a session runs all operations in the thread of its caller."""
-
-
-class BrokenModelError(Exception):
-    """A model that cannot answer requests; the message has one line."""
 
 
 class LoadedModel:
@@ -44,12 +38,10 @@ class LoadedModel:
     def __init__(self, folder: str):
         """Load the version in `folder`, and call it once, because first calls take longer.
 
-        Raises:
-          BrokenModelError: the folder contains no SavedModel, or the model cannot answer requests.
+        If the model is damaged or cannot answer requests, an exception of any kind is raised.
         """
         self.version = int(os.path.basename(folder.rstrip("/")))
-        with _broken("cannot be loaded"):
-            self._session, definitions = _load(folder)
+        self._session, definitions = _load(folder)
         self._definitions = dict(sorted(definitions.items()))
         self.signature_defs = {
             name: MessageToDict(definition, preserving_proto_field_name=True)
@@ -66,19 +58,14 @@ class LoadedModel:
             if all(_shape(info)[1] == 1 for info in self._definitions[name].outputs.values())
         }
         if PREDICT_TEXT not in self.inputs:
-            raise BrokenModelError(
-                f"has no signature {PREDICT_TEXT} with a list of strings as its input; it has "
-                f"{', '.join(self.inputs) or 'none'}"
-            )
+            raise ValueError(f"no signature {PREDICT_TEXT} with a list of strings as its input")
         self._functions = {name: self._function(name, key) for name, key in self.inputs.items()}
         self._warm_up()
         by_ngrams = None
         if PREDICT_NGRAMS in self._definitions:
-            call = self._callable(PREDICT_NGRAMS, "ngrams", "row_lengths")
-            by_ngrams = lambda grams: call(*grams)  # noqa: E731
-        with _broken(f"fails in {PREDICT_NGRAMS}"):
-            by_text = self._functions[PREDICT_TEXT]
-            self._functions[PREDICT_TEXT] = PredictText(by_text, by_ngrams, folder)
+            by_ngrams = self._callable(PREDICT_NGRAMS, "ngrams", "row_lengths")
+        by_text = self._functions[PREDICT_TEXT]
+        self._functions[PREDICT_TEXT] = PredictText(by_text, by_ngrams, folder)
 
     def call(self, signature: str, texts: Sequence[bytes]) -> Outputs:
         """Return the outputs of a signature of `inputs`, each of shape [reviews, ...]."""
@@ -101,23 +88,12 @@ class LoadedModel:
         text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[_SAMPLE]))
         example = tf.train.Example(features=tf.train.Features(feature={features.TEXT: text}))
         for name, key in self.inputs.items():
-            with _broken(f"fails in {name}"):
-                self.call(name, [_SAMPLE if key == "texts" else example.SerializeToString()])
-        with _broken(f"has no probability and label for each review in {PREDICT_TEXT}"):
-            outputs = self.call(PREDICT_TEXT, [_SAMPLE])
-            [probability], [_] = outputs["probability"], outputs["label"]
+            self.call(name, [_SAMPLE if key == "texts" else example.SerializeToString()])
+        outputs = self.call(PREDICT_TEXT, [_SAMPLE])
+        [probability], [_] = outputs["probability"], outputs["label"]
         # Also false for NaN.
         if not 0 <= probability <= 1:
-            raise BrokenModelError(f"returns the probability {probability} from {PREDICT_TEXT}")
-
-
-@contextlib.contextmanager
-def _broken(problem: str) -> Iterator[None]:
-    """Turn any error of the context, which a damaged file can raise, into a BrokenModelError."""
-    try:
-        yield
-    except Exception as error:
-        raise BrokenModelError(f"{problem}: {cause(error)[:300]}") from error
+            raise ValueError(f"{PREDICT_TEXT} returns the probability {probability}")
 
 
 def _load(folder: str) -> tuple[Any, dict[str, Any]]:

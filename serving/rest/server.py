@@ -6,7 +6,6 @@ for the check of a candidate.
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import json
 import logging
@@ -15,12 +14,13 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import uvicorn
 
 from core.errors import UserError
 from serving.rest.app import create_app
-from serving.rest.limits import Limits, limited_protocol
+from serving.rest.limits import LimitedProtocol, Limits
 from serving.rest.metrics import Metrics
 from serving.rest.settings import Server, open_socket, url
 from serving.rest.versions import ServedVersions
@@ -47,20 +47,18 @@ def serve(
       folder: the serving folder or its URL.
       listener: the socket that `open_socket` returned.
       ready: called with the address and the version once the server accepts requests.
-      limits: the limits of the server; None: the default ones.
+      limits: by default those of `Limits`.
 
     Raises:
       UserError: the folder has no model that can be served.
-      KeyboardInterrupt: after SIGINT.
     """
     metrics = Metrics()
-    versions = ServedVersions(folder, metrics)
     # A collection then skips the modules, which are most of the objects; it pauses every request.
     # The models are loaded afterwards, so that a replaced one is still collected.
     gc.freeze()
-    versions.load_first()
+    versions = ServedVersions(folder, metrics)
     config = uvicorn_config(versions, metrics, limits or Limits())
-    server = _Server(config)
+    server = uvicorn.Server(config)
 
     def end(*_: object) -> None:
         server.should_exit = True
@@ -74,18 +72,10 @@ def serve(
     server.run(sockets=[listener])
 
 
-class _Server(uvicorn.Server):
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept the connections that have arrived; the kernel would reset them."""
-        for _ in range(2):  # The loop accepts connections between two turns.
-            await asyncio.sleep(0)
-        await super().shutdown(sockets)
-
-
 def uvicorn_config(versions: ServedVersions, metrics: Metrics, limits: Limits) -> uvicorn.Config:
     return uvicorn.Config(
         create_app(versions, metrics, limits),
-        http=limited_protocol(limits),
+        http=partial(LimitedProtocol, limits.read_seconds),  # type: ignore[arg-type]
         loop="uvloop",
         ws="none",
         log_config=None,

@@ -12,9 +12,11 @@ import tensorflow as tf
 
 from core.errors import ServerError, cause
 from serving.rest.metrics import Metrics
-from serving.rest.model import BrokenModelError, LoadedModel
+from serving.rest.model import LoadedModel
 from serving.versions import NoModelError, versions
 
+_MAX_CHARACTERS = 300
+"""Most characters of the reason why a version is rejected."""
 _log = logging.getLogger(__name__)
 
 Files = list[tuple[str, int, int]]
@@ -30,29 +32,21 @@ class ServedVersions:
       current: the model that answers new requests.
     """
 
-    current: LoadedModel
-
     def __init__(self, folder: str, metrics: Metrics):
+        """Load the newest version that is not broken; raise a UserError if there is none."""
         self.folder = folder
         self._metrics = metrics
         self._states: dict[int, tuple[str, str]] = {}  # version -> state, error
-        self._rejected: dict[str, Files] = {}  # path -> its files when it was loaded
-
-    def load_first(self) -> None:
-        """Load the newest version that is not broken.
-
-        Raises:
-          NoModelError: there is no version.
-          ServerError: all versions are broken.
-        """
+        self._rejected: dict[int, Files] = {}  # version -> its files when it was loaded
         model = self._load_newer()
         if model is not None:
+            self.current = model
             self._switch(model)
         elif not self._states:
-            raise NoModelError(self.folder)
+            raise NoModelError(folder)
         else:
             number, (_, problem) = max(self._states.items())
-            raise ServerError(f"no model in {self.folder} can be served: {number} {problem}")
+            raise ServerError(f"no model in {folder} can be served; version {number}: {problem}")
 
     async def watch(self, seconds: float) -> None:
         """Look for a newer version every `seconds`, load it in a thread, and switch to it.
@@ -62,7 +56,7 @@ class ServedVersions:
         while True:
             await asyncio.sleep(seconds)
             try:
-                model = await asyncio.to_thread(self._load_newer)
+                model = await asyncio.to_thread(self._load_newer, self.current.version)
             except Exception as error:
                 _log.warning("paths.serving: %s cannot be read: %s", self.folder, cause(error))
             else:
@@ -70,8 +64,7 @@ class ServedVersions:
                     self._switch(model)
 
     def status(self, version: str | None = None) -> list[dict[str, Any]]:
-        """Return TensorFlow Serving's `model_version_status` of one version or of all, newest
-        first."""
+        """Return the `model_version_status` of one version or of all, the newest first."""
         codes = {True: "INVALID_ARGUMENT", False: "OK"}
         return [
             {
@@ -85,52 +78,43 @@ class ServedVersions:
 
     def _switch(self, model: LoadedModel) -> None:
         """Make `model` answer new requests; the previous model answers the queued requests."""
-        before = getattr(self, "current", None)
+        self._states |= {self.current.version: ("END", ""), model.version: ("AVAILABLE", "")}
         self.current = model
-        if before is not None:
-            self._states[before.version] = ("END", "")
-        self._states[model.version] = ("AVAILABLE", "")
         self._metrics.version.set(model.version)
         _log.info("version %s of %s answers requests now", model.version, self.folder)
 
-    def _load_newer(self) -> LoadedModel | None:
-        """Return the newest version that is not broken; None if it is the one that answers."""
-        current = getattr(self, "current", None)
+    def _load_newer(self, current: int | None = None) -> LoadedModel | None:
+        """Return the newest version that is not broken; None if it is `current`."""
         for path in versions(self.folder):
-            if current is not None and _number(path) == current.version:
+            number = int(os.path.basename(path))
+            if number == current:
                 return None
             # A version that is copied file by file is complete only after its first load failed.
             files = _files(path)
-            if self._rejected.get(path) == files:
+            if self._rejected.get(number) == files:
                 continue
             # A replaced model has cycles of references, and would stay in memory for many versions.
             gc.collect()
             try:
                 model = LoadedModel(path)
-            except BrokenModelError as error:
-                self._rejected[path] = files
-                self._states[_number(path)] = ("END", str(error))
+            except Exception as error:  # a damaged file can raise anything
+                problem = cause(error)[:_MAX_CHARACTERS]
+                self._rejected[number] = files
+                self._states[number] = ("END", problem)
                 self._metrics.loads.labels("rejected").inc()
-                _log.error("%s is rejected: it %s", path, error)
+                _log.error("%s is rejected: it cannot be served: %s", path, problem)
             else:
                 self._metrics.loads.labels("loaded").inc()
                 return model
         return None
 
 
-def _number(path: str) -> int:
-    return int(os.path.basename(path))
-
-
 def _files(path: str) -> Files:
     """Return the names, sizes and times of the files of a version, local or at a URL."""
     found = []
-    try:
-        for folder, _, names in tf.io.gfile.walk(path):
-            for name in names:
-                # A gs:// listing gives folders a slash at the end.
-                status = tf.io.gfile.stat(f"{folder.rstrip('/')}/{name}")
-                found.append((name, status.length, status.mtime_nsec))
-    except tf.errors.OpError:  # a file that has just been deleted
-        return []
+    for folder, _, names in tf.io.gfile.walk(path):
+        for name in names:
+            # A gs:// listing gives folders a slash at the end.
+            status = tf.io.gfile.stat(f"{folder.rstrip('/')}/{name}")
+            found.append((name, status.length, status.mtime_nsec))
     return sorted(found)

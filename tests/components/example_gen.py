@@ -7,12 +7,10 @@ from pathlib import Path
 
 import tensorflow as tf
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
-from tfx.proto import example_gen_pb2
 from tfx.types import standard_artifacts
-from tfx.utils import proto_utils
 
 from components.artifacts import RejectedLines
-from components.review_example_gen.executor import Executor
+from components.review_example_gen.component import Executor
 
 SPLITS = ("train", "eval", "test")
 THREADS = ("--direct_running_mode=multi_threading", "--direct_num_workers=3")
@@ -30,15 +28,8 @@ def write(folder, name, lines):
 
 def read_files(folder, inputs, patterns=None, runner=(), **options):
     """Return one execution on the files of these globs, in the folder."""
-    splits = [
-        example_gen_pb2.Input.Split(name=name, pattern=pattern)
-        for name, pattern in (patterns or {"all": "*"}).items()
-    ]
-    properties = {
-        "input_base": str(inputs),
-        "input_config": proto_utils.proto_to_json(example_gen_pb2.Input(splits=splits)),
-        "options": json.dumps({"max_rejected_fraction": 0.5, **options}),
-    }
+    options = {"patterns": patterns or {"all": "*"}, "max_rejected_fraction": 0.5, **options}
+    properties = {"input_base": str(inputs), "options": json.dumps(options)}
     return Read(folder, properties, runner)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.review_example_gen import first_pass, units
+from components.review_example_gen import splits, units
 from preprocessing.reading import pieces
 from tests.components.example_gen import THREADS, line, read_files, write
 
@@ -22,7 +22,7 @@ def test_duplicates_are_found_with_one_and_with_three_workers(tmp_path, monkeypa
     # A unit has several pieces, and its keys are in several elements.
     monkeypatch.setattr(pieces, "_PLAIN_BYTES", 2_000)
     monkeypatch.setattr(units, "_BYTES_PER_UNIT", 10_000)
-    monkeypatch.setattr(first_pass, "_KEYS_AT_ONCE", 20)
+    monkeypatch.setattr(splits, "_KEYS_AT_ONCE", 20)
     inputs = tmp_path / "input"
     for name, numbers in CONTENTS.items():
         write(inputs, f"{name}.txt", [*map(line, numbers), "no label"])

@@ -29,18 +29,6 @@ def share(labels):
     return sum(labels) / len(labels)
 
 
-def test_files_of_one_label_each_are_read_in_turns(tmp_path, monkeypatch):
-    # The files are a thousandth of the usual size, so the chunks that are read are too.
-    monkeypatch.setattr("preprocessing.reading.pieces._READ", 1 << 10)
-    for n in range(8):
-        write(tmp_path / "in", f"{n}.txt", [line(n % 2, n * 1000 + i) for i in range(1000)])
-    [train] = shards(read_files(tmp_path, tmp_path / "in"), "train")
-    labels = list(map(label_of, train))
-    tenth = len(labels) // 10
-    for n in range(10):
-        assert 0.35 < share(labels[n * tenth : (n + 1) * tenth]) < 0.65
-
-
 def test_a_large_input_is_mixed_in_every_file_that_is_written(tmp_path, monkeypatch):
     # Pieces, units and files are a thousandth of their usual size.
     monkeypatch.setattr(units, "_BYTES_PER_UNIT", 128 << 10)

@@ -156,7 +156,7 @@ def test_a_model_that_fails_is_refused_with_its_error(workspace):
     workspace.save(fails=True)
     found = workspace.check()
     assert failed(found) == ["process"]
-    assert found["cause"].startswith("the model fails in ")
+    assert found["cause"].startswith("the model cannot be served: ")
     assert "InvalidArgumentError" in found["cause"]
     assert len(found["cause"]) < 400
 

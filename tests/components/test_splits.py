@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.review_example_gen import splits
-from components.review_example_gen.first_pass import count_ranges, find_limit, is_over
 from preprocessing.reading.records import Batch
 
 
@@ -35,7 +34,7 @@ KEYS = st.sets(st.integers(0, 2**64 - 1))
 
 @given(KEYS, KEYS, st.integers(0, 2**64 - 1))
 def test_a_text_of_held_out_files_is_found_in_lower_groups_and_test_has_priority(one, two, other):
-    held_out = splits.held_out_keys([("test", array(one)), ("eval", array(two))])
+    held_out = splits.join_keys([("test", array(one)), ("eval", array(two))])
     keys = array([*one, *two, other])
     in_test = ["test" if key in one else "" for key in keys.tolist()]
     in_both = ["test" if key in one else "eval" if key in two else "" for key in keys.tolist()]
@@ -46,6 +45,11 @@ def test_a_text_of_held_out_files_is_found_in_lower_groups_and_test_has_priority
                 assigned = splits.assign_batch(Batch(), group, frozenset(), order)
                 assert assigned.duplicate_in.tolist() == expected
             assert not any(splits.assign_batch(Batch(), "test", frozenset(), order).duplicate_in)
+
+
+def is_over(keys, limits):
+    split = np.full(len(keys), "train")
+    return splits.is_over(splits.AssignedBatch(Batch(), keys, split, split), limits)
 
 
 def array(keys):
@@ -60,18 +64,11 @@ REPEATED = st.integers(0, 2**64 - 1) | st.sampled_from([7, 7 + (1 << 40), 7 + (5
 def test_whole_ranges_are_kept_however_the_input_is_cut(keys, limit, workers):
     keys = np.array(keys, np.uint64)
     parts = np.array_split(keys, workers)
-    limits = {"train": find_limit(sum(map(count_ranges, parts)), limit)}
-    over = np.concatenate([is_over(np.full(len(part), "train"), part, limits) for part in parts])
+    limits = {"train": splits.find_limit(sum(map(splits.count_ranges, parts)), limit)}
+    over = np.concatenate([is_over(part, limits) for part in parts])
     kept, left_out = ([key >> 48 for key in some.tolist()] for some in (keys[~over], keys[over]))
     assert len(kept) <= limit
     if left_out:
         assert max(kept, default=-1) < min(left_out)
         assert len(kept) + left_out.count(min(left_out)) > limit  # the next range does not fit
-    assert not is_over(np.full(len(keys), "eval"), keys, limits).any()
-
-
-def test_few_reviews_fewer_than_the_limit_are_kept():
-    keys = np.random.default_rng(0).integers(0, 2**64, 2_000_000, np.uint64)
-    limits = {"train": find_limit(count_ranges(keys), 100_000)}
-    kept = np.count_nonzero(~is_over(np.full(len(keys), "train"), keys, limits))
-    assert 0 <= 100_000 - kept <= 2 * len(keys) / 2**16 + 1
+    assert not is_over(keys, {"eval": 0}).any()

@@ -21,8 +21,6 @@ COMMAND = str(Path(sys.executable).with_name("amazon-reviews"))
 PIPELINE_NODES = tuple(node_ids(PipelineConfig()))
 ALWAYS = {"LatestBlessedModel", "RunReport"}
 """The nodes that are never cached: TFX looks the baseline up, and each run has its own report."""
-REPORT_ARTIFACTS = {"components.Report": 1, "components.KeyFigures": 1}
-"""Type -> number of the artifacts that each run adds."""
 
 
 @dataclass
@@ -97,13 +95,6 @@ class Workspace:
         """Return execution state -> the number of executions in ML Metadata."""
         states = mlmd.Execution.State.Name
         return Counter(states(e.last_known_state) for e in self.store().get_executions())
-
-    def artifacts(self):
-        """Return artifact type -> the number of live artifacts in ML Metadata."""
-        store = self.store()
-        names = {kind.id: kind.name for kind in store.get_artifact_types()}
-        live = [a for a in store.get_artifacts() if a.state == mlmd.Artifact.LIVE]
-        return Counter(names[artifact.type_id] for artifact in live)
 
     def artifact_uri(self, kind):
         """Return the folder of the newest live artifact of a type."""

@@ -33,11 +33,9 @@ def settings(tmp_path_factory):
         "training": {"epochs": 1, "batch_size_per_replica": 128},
         "evaluation": {"min_accuracy": 0.5, "min_class_recall": 0.0},
         "serving_check": {"min_golden": 0.0},
-        # All Examples, through Beam.
         "data": {
             "input_base": str(folder),
             "splits": {"train": "part-[0-2]*", "test": "part-3*"},
-            "statistics_examples": None,
         },
     }
 

@@ -5,7 +5,6 @@ import re
 from collections import Counter
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
 
@@ -57,27 +56,6 @@ def test_transform_features_returns_the_features_of_the_training(finished, pushe
     rows = zip(buckets.ravel(), ngrams, strict=True)
     answered = Counter((bucket, tuple(row[row >= 0])) for bucket, row in rows)
     assert answered == written
-
-
-def test_predict_scores_files_with_the_answers_of_the_signature(finished, pushed, tmp_path):
-    """The serving check compares the signature with the evaluation, review by review."""
-    workspace, _ = finished
-    texts = [
-        tf.train.Example.FromString(each).features.feature[features.TEXT].bytes_list.value[0]
-        for each in _examples(workspace, "ReviewExampleGen", "test")
-    ]
-    answers = pushed.signatures["predict_text"](texts=tf.constant(texts))
-    source, output = tmp_path / "reviews.txt", tmp_path / "scores.parquet"
-    source.write_bytes(b"\n".join(texts))
-    done = workspace.command("predict", "--input", str(source), "--output", str(output))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"{len(texts):,} reviews scored")
-    assert done.stderr == ""
-    scores = pq.read_table(output)
-    assert scores["position"].to_pylist() == list(range(1, len(texts) + 1))
-    np.testing.assert_allclose(scores["probability"], answers["probability"], atol=1e-6)
-    labels = ["positive" if p > 0.5 else "negative" for p in scores["probability"].to_pylist()]
-    assert scores["label"].to_pylist() == labels
 
 
 def answers(done):

@@ -46,16 +46,6 @@ SHAPES = {
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-def test_wrong_settings_end_it_with_one_line(tmp_path):
-    workspace = Workspace(tmp_path, SETTINGS)
-    done = tfx(workspace, *CREATE, overrides="training.epoch=3")
-    assert done.returncode != 0
-    assert "training.epoch: unknown key, did you mean epochs?" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("runner", ["pipeline/local_runner.py", "kubeflow/runner.py"])
 def test_the_old_paths_of_the_runners_work(tmp_path, runner):
     environ = Workspace(tmp_path, SETTINGS).env("training.epoch=3")

@@ -59,7 +59,7 @@ def test_the_counts_on_the_page_are_those_of_the_run(printed):
 
 
 def test_the_rejected_line_is_the_odd_one(printed):
-    assert "rating: eleven" in _with(printed, '{"file"')
+    assert "label: eleven" in _with(printed, '{"file"')
 
 
 def test_the_predictions_on_the_page_are_those_of_the_model(printed):

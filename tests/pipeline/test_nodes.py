@@ -45,3 +45,23 @@ def test_the_trainer_has_all_its_settings_and_inputs(tmp_path):
         assert custom["training"] == json.loads(config.training.model_dump_json())
         assert custom["checkpoints"] == config.paths.checkpoints
     assert (trainer.exec_properties["epochs"], trainer.exec_properties["strategy"]) == (7, "auto")
+
+
+def test_every_input_file_is_a_part_of_the_cache_key(tmp_path):
+    base = tmp_path / "reviews[2018]"
+    (base / "deep/er").mkdir(parents=True)
+    for name in ("a.csv", "deep/b.csv", "deep/er/c.csv"):
+        (base / name).write_text("1,bad\n2,good\n")
+    data = {"input_base": str(base), "splits": {"train": "**/*.csv"}}
+    config = PipelineConfig.model_validate({"paths": {"root": str(tmp_path)}, "data": data})
+
+    def key():
+        nodes = {node.id: node for node in create_pipeline(config, Local(config)).components}
+        return nodes["ReviewExampleGen"].exec_properties["options"]
+
+    before = key()
+    (base / "not read.txt").write_text("nothing")
+    assert key() == before
+    with (base / "deep/er/c.csv").open("a") as file:
+        file.write("1,worse\n")
+    assert key() != before

@@ -7,7 +7,7 @@ import yaml
 from pipeline.config import PipelineConfig
 from platforms.submission import check_submission, submit
 
-OPTIONS = '{"max_examples": {}}'
+OPTIONS = '{"patterns": {"all": "**"}, "max_examples": {}}'
 TASKS = {"ReviewExampleGen": False, "Trainer": True}
 SPEC = {
     "root": {

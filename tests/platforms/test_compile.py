@@ -11,14 +11,12 @@ from google.protobuf import json_format
 from kfp import components as kfp_components
 from kfp import dsl
 from kfp.pipeline_spec import pipeline_spec_pb2
-from tfx.components.example_gen import input_processor
 
 import kubeflow_v2_runner
 from components.properties import RUN_PARAMETERS
 from components.review_example_gen.inputs import OPTIONS_KEY
 from pipeline.config import PRESETS
 from platforms.compile import ENTRYPOINT
-from platforms.entrypoint import main
 from platforms.training_jobs.executor import TrainingJobExecutor
 from tests.exhaustive import exhaustive
 from tests.platforms.compiled import IMAGE, REQUIRED, compiled, settings
@@ -82,7 +80,7 @@ def test_the_report_gets_the_parameters_and_has_types_of_kfps_own_classes(sample
     assert {name: of for name, of in names.items() if of} == {n: n for n in RUN_PARAMETERS}
     component = sample.tasks["RunReport"]["componentRef"]["name"]
     outputs = sample.spec["components"][component]["outputDefinitions"]["artifacts"]
-    own = {"report": dsl.HTML, "metrics": dsl.Metrics}
+    own = {"report": dsl.HTML, "metrics": dsl.Metrics, "classification": dsl.ClassificationMetrics}
     assert {name: output["artifactType"] for name, output in outputs.items()} == {
         name: {"schemaTitle": kind.schema_title, "schemaVersion": kind.schema_version}
         for name, kind in own.items()
@@ -223,22 +221,3 @@ def test_the_runner_refuses_what_is_missing(monkeypatch, capsys):
     assert capsys.readouterr().err == (
         "vertex.project: not set, and vertex requires it; set the Google Cloud project of runs\n"
     )
-
-
-def test_the_files_that_our_readers_list_are_fingerprinted(tmp_path, monkeypatch):
-    """Vertex AI runs the driver before the cache lookup."""
-    hook = compiled("vertex").container("ReviewExampleGen")["lifecycle"]["preCacheCheck"]
-    assert hook["command"] == ENTRYPOINT
-    base, output = tmp_path / "reviews[2018]", tmp_path / "output.json"
-    (base / "deep").mkdir(parents=True)
-    for name in ("a.csv", "deep/b.csv"):
-        (base / name).write_text("1,bad\n2,good\n")
-    config = {"splits": [{"name": "all", "pattern": "**/*.csv"}]}
-    values = {"input_base": str(base), "input_config": json.dumps(config)}
-    examples = {"name": "1", "uri": str(tmp_path), "type": {"schemaTitle": "tfx.Examples"}}
-    outputs = {"artifacts": {"examples": {"artifacts": [examples]}}, "outputFile": str(output)}
-    task = json.dumps({"inputs": {"parameterValues": values}, "outputs": outputs})
-    monkeypatch.setattr(input_processor, "FileBasedInputProcessor", object)
-    assert main([task if word == "{{$}}" else word for word in hook["args"]]) == 0
-    fingerprint = json.loads(output.read_text())["parameterValues"]["input_fingerprint"]
-    assert fingerprint.startswith("num_files:2,total_bytes:26,sha256:")

@@ -9,12 +9,9 @@ from unittest.mock import Mock
 import pytest
 from google.cloud import storage
 from tensorflow_metadata.proto.v0 import anomalies_pb2
-from tfx.components.example_gen import input_processor
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
-from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
 
 from components.properties import TRACKING
-from components.review_example_gen.component import InputProcessor
 from components.review_example_gen.inputs import Options
 from components.run_report.tracking import Tracking
 from core.errors import InputError
@@ -216,23 +213,9 @@ def test_the_folder_markers_of_a_step_are_deleted_and_nothing_else(bucket, monke
     assert bucket == kept
 
 
-def test_the_driver_constructs_our_class_and_keeps_its_error(monkeypatch, capsys):
-    constructs = []
-
-    def run_driver(_):
-        constructs.append(input_processor.FileBasedInputProcessor)
-        raise InputError("no file matches")
-
-    monkeypatch.setattr(input_processor, "FileBasedInputProcessor", object)
-    monkeypatch.setattr(driver, "main", run_driver)
-    assert main(["--json_serialized_invocation_args", "{}"]) == 2
-    assert capsys.readouterr().err == "ReviewExampleGen: no file matches\n"
-    assert constructs == [InputProcessor]
-
-
 def test_a_pipeline_that_other_code_compiled_is_one_line(monkeypatch, capsys):
     def step(_):
-        Options.model_validate_json('{"colour": 1}')
+        Options.model_validate_json('{"patterns": {}, "colour": 1}')
 
     assert run_main(monkeypatch, step) == 2
     [line] = capsys.readouterr().err.splitlines()

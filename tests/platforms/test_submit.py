@@ -10,7 +10,7 @@ import pytest
 import yaml
 from google.auth.exceptions import DefaultCredentialsError
 
-from cli import submit as command
+from cli import compile as command
 from core.errors import ConfigError
 from platforms import follow
 from platforms.vertex.client import check

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.exhaustive import exhaustive
-from tests.trainer_module.conftest import make_job, run_task, summary
+from tests.trainer_module.conftest import make_job, probabilities, run_task, summary
 from trainer_module.cluster import resources
 from trainer_module.settings import Training
 
@@ -73,17 +73,14 @@ def test_missing_devices_are_found_before_a_process_starts(gpus, settings, envir
     assert len(str(error.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("settings", "environ"),
-    [
+def test_possible_settings_pass(gpus):
+    for settings, environ in [
         ({}, {"TPU_NAME": "t"}),
         ({"jit_compile": True, "strategy": "one_device"}, {"CUDA_VISIBLE_DEVICES": "0,1"}),
         ({"strategy": "parameter_server", "workers": 2}, {"CUDA_VISIBLE_DEVICES": "0,1"}),
         ({"strategy": "parameter_server", "workers": 9}, {}),
-    ],
-)
-def test_possible_settings_pass(gpus, settings, environ):
-    resources.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
+    ]:
+        resources.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
 
 
 EVERYTHING = {
@@ -116,3 +113,4 @@ def test_accepted_settings_train_with_all_other_settings(prepared, tmp_path, tra
     assert "is disabled after an error" not in done.log
     assert list((tmp_path / "run").rglob("*.xplane.pb")), "nothing was profiled"
     assert summary(tmp_path)["val_loss"] > 0
+    assert probabilities(tmp_path).dtype == "float32", "the exported model has mixed precision"

@@ -32,18 +32,17 @@ def fn_args(tmp_path):
     return make
 
 
-def test_a_job_has_all_arguments_of_tfx(fn_args, tmp_path):
-    job = run_fn.make_job(fn_args(epochs=7, hyperparameters={"scale_floor": 0.5}))
+def test_a_job_has_all_arguments_of_tfx_and_the_values_of_a_tuner_that_are_not_set(
+    fn_args, tmp_path
+):
+    args = fn_args(epochs=7, hyperparameters={"scale_floor": 0.5})
+    job = run_fn.make_job(args)
     assert (job.train_files, job.eval_files) == (["train-*"], ["eval-*"])
     assert (job.transform_graph, job.base_model) == ("graph", "base")
     assert (job.serving_model_dir, job.model_run_dir) == ("model", "run")
     assert job.checkpoint_dir.startswith(f"{tmp_path}/checkpoints/")
     assert job.training == Training(epochs=7, hyperparameters={"scale_floor": 0.5})
     assert job.transform == Transform(ngrams=1, ngram_buckets=512)
-
-
-def test_the_values_of_a_tuner_add_to_those_that_are_set(fn_args):
-    args = fn_args(hyperparameters={"scale_floor": 0.5})
     args.hyperparameters = {"values": {"learning_rate": 0.3, "scale_floor": 0.7, "buckets": 2}}
     training = run_fn.make_job(args).training
     assert training.learning_rate == 0.3
@@ -55,7 +54,6 @@ def test_the_values_of_a_tuner_add_to_those_that_are_set(fn_args):
 @pytest.mark.parametrize(
     ("training", "place"),
     [
-        ({}, "here"),
         ({"strategy": "mirrored"}, "here"),
         ({"devices": 2}, "cluster"),
         ({"strategy": "multi_worker_mirrored"}, "cluster"),

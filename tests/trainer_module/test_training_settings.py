@@ -9,7 +9,6 @@ import tf_keras
 
 from tests.trainer_module.conftest import make_job
 from trainer_module import training
-from trainer_module.loop import checkpoints
 from trainer_module.loop.loops import LOOPS
 from trainer_module.models import text_cnn
 
@@ -129,18 +128,3 @@ def test_seed_determines_the_order_and_the_first_weights(given):
     weights = [embedding(each).get_weights()[0] for each in (one, same, other)]
     assert (weights[0] == weights[1]).all()
     assert (weights[0] != weights[2]).any()
-
-
-@pytest.mark.slow
-def test_checkpoint_steps_is_how_often_a_checkpoint_is_written(fit, monkeypatch):
-    steps = []
-    original = checkpoints.Checkpoints.save
-
-    def save(self, steps_done):
-        steps.append(steps_done)
-        original(self, steps_done)
-
-    monkeypatch.setattr(checkpoints.Checkpoints, "save", save)
-    fit(checkpoint_steps=3, epochs=2)
-    # After each epoch of four steps, too.
-    assert steps == [3, 4, 7, 8]

@@ -47,22 +47,13 @@ def jobs(monkeypatch):
     assert removed == jobs
 
 
-def test_tuner_trials_are_trained_and_the_least_eval_loss_is_the_best(records, tmp_path, jobs):
-    trials = 5
-    found = tuner.tuner_fn(fn_args(records, tmp_path, tuner_trials=trials))
-    found.tuner.search(**found.fit_kwargs)
-    smoothings = [job.training.hyperparameters["scale_smoothing"] for job in jobs]
-    assert len(set(smoothings)) == trials
-    [best] = found.tuner.get_best_hyperparameters()
-    assert best.values["scale_smoothing"] == min(smoothings)
-    assert best.values.keys() == ngram_linear.SEARCH_SPACE.keys()
-
-
-def test_a_trial_is_a_training_of_its_own_on_one_device(records, tmp_path, jobs):
+def test_each_trial_is_a_training_on_one_device_and_the_least_eval_loss_is_the_best(
+    records, tmp_path, jobs
+):
     args = fn_args(
         records,
         tmp_path,
-        tuner_trials=2,
+        tuner_trials=5,
         strategy="multi_worker_mirrored",
         workers=2,
         hyperparameters={"scale_floor": 0.5},
@@ -78,10 +69,12 @@ def test_a_trial_is_a_training_of_its_own_on_one_device(records, tmp_path, jobs)
         # A value that is set is not tried.
         assert job.training.learning_rate == 0.015
         assert job.training.hyperparameters["scale_floor"] == 0.5
+    assert len({place for job in jobs for place in (job.model_run_dir, job.checkpoint_dir)}) == 10
+    smoothings = [job.training.hyperparameters["scale_smoothing"] for job in jobs]
+    assert len(set(smoothings)) == 5
     [best] = found.tuner.get_best_hyperparameters()
     assert best.values.keys() == {"length_power", "scale_smoothing"}
-    places = [{job.model_run_dir, job.checkpoint_dir} for job in jobs]
-    assert len(set.union(*places)) == 4
+    assert best.values["scale_smoothing"] == min(smoothings)
 
 
 @pytest.mark.parametrize("successes", [0, 2])

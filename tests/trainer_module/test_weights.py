@@ -1,11 +1,11 @@
 """Weights: copies to and from a model that is sharded over servers, and the warm start."""
 
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tensorflow as tf
-import tf_keras
 
 from preprocessing import features
 from preprocessing.settings import Transform
@@ -40,96 +40,49 @@ def test_a_table_that_is_cut_has_each_row_once(cuts):
     assert values(gathered) == values(plain)
 
 
-@pytest.mark.parametrize("other", [(TABLE[:, :1],), (TABLE[:3], TABLE[:4])])
-def test_a_model_of_another_shape_is_refused(other):
-    with pytest.raises(ValueError, match=r"v0.* of shape \(5, 2\) is not in the model"):
-        weights.spread(model(TABLE), model(*other))
-
-
-def make_model(value):
-    model = tf_keras.Sequential([tf_keras.layers.Dense(1, kernel_initializer="zeros")])
-    model.build([None, 2])
-    model.set_weights([weight + value for weight in model.get_weights()])
-    return model
-
-
-@pytest.fixture
-def export(records, tmp_path):
-    """(what the model reads) -> the folder of a model whose weights are all 5."""
-
-    def export(names, **settings):
-        job = make_job(records, tmp_path / "base", **settings)
-        served = tf.Module()
-        served.model_variables = make_model(5.0).variables
-        tf.saved_model.save(served, job.serving_model_dir)
-        weights.write_origin(job, names)
-        return job.serving_model_dir
-
-    return export
-
-
-@pytest.fixture
-def load(records, tmp_path):
-    """(base model, what is read, transform, training) -> the first weight, of 1 without it."""
-
-    def load(base, names, transform=TRANSFORM, **settings):
-        job = make_job(records, tmp_path, base_model=base, **settings)
-        job = job.model_copy(update={"transform": Transform(**transform)})
-        model = make_model(1.0)
-        loaded = weights.warm_start(job, names, make_model(0.0), model)
-        [weight] = {float(value) for array in model.get_weights() for value in array.ravel()}
-        assert weight == (5.0 if loaded else 1.0)
-        return loaded
-
-    return load
-
-
-def test_the_weights_of_the_same_model_are_taken(export, load, log):
-    base = export(NGRAMS)
-    assert load(base, NGRAMS)
-    assert f"Warm start: weights of {base}" in log.text
-    # Features that it does not read and the settings of a training may differ.
-    assert load(base, NGRAMS, {**TRANSFORM, "max_tokens": 9}, learning_rate=0.1, epochs=9)
-
-
-@pytest.mark.parametrize(
-    ("changed", "difference"),
-    [
-        ({"model": "text_cnn"}, "model (ngram_linear, now text_cnn)"),
-        ({"hyperparameters": {"scale_floor": 0.5}}, "hyperparameters ({}, now {'scale_floor'"),
-        ({"transform": {**TRANSFORM, "openings": [2, 4]}}, "transform ({'ngrams': 2, "),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
-)
 def test_weights_of_another_model_are_not_used_and_the_difference_is_logged(
-    export, load, caplog, changed, difference
+    records, tmp_path, caplog
 ):
-    assert not load(export(NGRAMS), NGRAMS, **changed)
-    assert f"Warm start skipped: {difference}" in caplog.text
-    assert "using new weights" in caplog.text
+    """A training on the weights of the same model is in `test_training.py`."""
+    job = make_job(records, tmp_path, base_model=str(tmp_path / "model"))
+
+    def differences(**settings):
+        other = make_job(records, tmp_path, base_model=job.base_model, **settings)
+        caplog.clear()
+        assert not weights.warm_start(other, NGRAMS, model(1.0), model(1.0))
+        assert "using new weights" in caplog.text
+        return caplog.text
+
+    assert "Warm start skipped: model (None, now ngram_linear)" in differences()
+    weights.write_origin(job, NGRAMS)
+    assert "skipped: model (ngram_linear, now text_cnn) differs" in differences(model="text_cnn")
+    text = differences(hyperparameters={"scale_floor": 0.5})
+    assert "skipped: hyperparameters ({}, now {'scale_floor': 0.5}) differs" in text
 
 
-def test_a_model_without_an_origin_is_not_used(export, load, caplog, tmp_path):
-    base = export(NGRAMS)
-    (tmp_path / "base" / "model" / "assets.extra" / "origin.json").unlink()
-    assert not load(base, NGRAMS)
-    assert "Warm start skipped: model (None, now ngram_linear)" in caplog.text
+def test_weights_depend_on_the_settings_of_the_features_and_on_the_vocabulary(prepared, tmp_path):
+    job = make_job(prepared, tmp_path)
 
+    def is_same(names, **transform):
+        changed = job.model_copy(update={"transform": Transform(**{**TRANSFORM, **transform})})
+        return weights.origin(job, names) == weights.origin(changed, names)
 
-@pytest.mark.slow
-def test_a_model_of_words_depends_on_the_words_and_their_settings(export, load, records, caplog):
-    assets = records / "graph" / "transform_fn" / "assets"
-    assets.mkdir(parents=True)
-    words = assets / features.VOCABULARY
-    words.write_text("good\nbad\n")
-    base = export(TOKENS)
-    assert load(base, TOKENS)
-    for changed in ("vocabulary_size", "max_tokens"):
-        assert not load(base, TOKENS, {**TRANSFORM, changed: TRANSFORM[changed] + 1})
-    # `transform.vocabulary_size` is the same, and the ids mean other words.
-    words.write_text("bad\ngood\n")
-    assert not load(base, TOKENS)
-    assert "Warm start skipped: vocabulary (" in caplog.text
+    assert not is_same(NGRAMS, openings=[2, 4])
+    assert is_same(NGRAMS, max_tokens=9)
+    assert is_same(TOKENS, openings=[2, 4])
+    assert not is_same(TOKENS, max_tokens=9)
+    assert not is_same(TOKENS, vocabulary_size=99)
+    # Neither do the settings of a training matter.
+    assert weights.origin(job, NGRAMS) == weights.origin(
+        make_job(prepared, tmp_path, learning_rate=0.1, epochs=9), NGRAMS
+    )
+    graph = tmp_path / "graph"
+    shutil.copytree(prepared / "graph", graph)
+    words = graph / "transform_fn" / "assets" / features.VOCABULARY
+    words.write_text("".join(sorted(words.read_text().splitlines(keepends=True))))
+    other = job.model_copy(update={"transform_graph": str(graph)})
+    assert weights.origin(job, TOKENS) != weights.origin(other, TOKENS)
+    assert weights.origin(job, NGRAMS) == weights.origin(other, NGRAMS)
 
 
 def test_a_resumed_training_keeps_its_own_weights(records, tmp_path, monkeypatch):

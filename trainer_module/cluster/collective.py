@@ -2,8 +2,8 @@
 
 TensorFlow's PreemptionCheckpointHandler is no alternative. It refuses clusters with parameter
 servers, does nothing on Google Cloud with CPUs or TPUs, sends an HTTP request to the metadata
-server when it is created, does not react during an evaluation, starts from scratch if the list of
-checkpoints is damaged, and counts calls of the compiled function.
+server when it is created, starts from scratch if the list of checkpoints is damaged, and counts
+calls of the compiled function.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ def waiting_for(whom: str) -> Iterator[None]:
 class Collective:
     """Collective sums over the processes that train synchronously.
 
-    All `processes` of them call a method at the same point; `process` is the number of this one,
-    from 0. Under any strategy but MultiWorkerMirroredStrategy it is the only one.
+    All `processes` of them call a method at the same point; `process` is the number of this one.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy, cluster: Cluster | None):
@@ -63,17 +62,12 @@ class Collective:
         return bool(self.sum(tf.constant(float(here))) > 0)
 
     def wait_for_all(self) -> None:
-        """Block until every process has called this method; then each of them may end.
-
-        Raises:
-          tf.errors.OpError: a process ended before it called this method.
-        """
+        """Block until every process has called this method; raise OpError if one ended before."""
         with waiting_for(f"the other {self.processes - 1} of {self.processes} worker processes"):
             self.any(True)
         # A process that has the result may still have to send its part to another process. No
-        # process completes a second sum before all have the result of the first sum, so after the
-        # second sum each process may end. The second sum fails if another process has already
-        # ended.
+        # process completes a second sum before all have the result of the first sum. The second
+        # sum fails if another process has already ended.
         with contextlib.suppress(tf.errors.OpError):
             self.any(True)
 
@@ -105,11 +99,11 @@ class PreemptionSync:
         self._since = time.perf_counter()
 
     def request(self, number: signal.Signals) -> None:
-        """Request the end of all processes; the handler of SIGTERM."""
+        """Handle SIGTERM."""
         self._requested = True
 
     def after_step(self) -> bool:
-        """Count one training or evaluation step; return whether to end, usually without a vote."""
+        """Count one training step; return whether to end, usually without a vote."""
         self._steps += 1
         return self._steps >= self._steps_between and self.now()
 

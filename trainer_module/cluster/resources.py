@@ -51,7 +51,7 @@ def count_processes(training: Training) -> dict[str, int]:
 
 
 def write_job(job: TrainingJob) -> str:
-    """Write the job to `JOB_FILE`, atomically; return the path of the file."""
+    """Write the job to `JOB_FILE`, atomically; return its path."""
     path = os.path.join(job.model_run_dir, JOB_FILE)
     text = job.model_dump_json(indent=2)
     if "://" in path:
@@ -69,18 +69,14 @@ def write_job(job: TrainingJob) -> str:
 
 @dataclass(frozen=True)
 class ProcessResources:
-    """The resources of the process of a task.
-
-    Attributes:
-      environ: its environment variables, with a TF_CONFIG if there are other processes.
-      cores: the CPU cores on which it runs; None: all.
-      port: a socket that reserves the port of the task until it is closed.
-    """
+    """The resources of the process of a task."""
 
     task: Cluster
     environ: dict[str, str]
     cores: set[int] | None
+    """The CPU cores on which it runs; None: all."""
     port: socket.socket
+    """A socket that reserves the port of the task until it is closed."""
 
 
 def allocate(counts: Mapping[str, int]) -> list[ProcessResources]:

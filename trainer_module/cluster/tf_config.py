@@ -40,12 +40,10 @@ class _TfConfig(BaseModel):
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster and the task of this process in it.
-
-    `spec` is task type -> `host:port` of each task of that type, without empty lists.
-    """
+    """A cluster and the task of this process in it."""
 
     spec: dict[str, list[str]]
+    """Task type -> `host:port` of each task of that type, without empty lists."""
     task_type: str
     task_index: int
 
@@ -105,7 +103,6 @@ class Cluster:
 
     @property
     def processes(self) -> int:
-        """The number of all tasks."""
         return sum(map(len, self.spec.values()))
 
     @property

@@ -21,9 +21,9 @@ import tensorflow as tf
 
 from core.files import damage_named, list_files
 from preprocessing import features
-from trainer_module.inputs.autotune import without_autotune
+from trainer_module.inputs import without_autotune
 
-CLASSES = 2
+_CLASSES = len(features.CLASSES)
 LABELS, NGRAMS = "labels", "ngrams"
 """Kinds of counts by class."""
 _EXAMPLES_FILE = "example_counts.json"
@@ -32,8 +32,8 @@ _CONTENT_FILE = "content.sha256"
 _MAX_BUCKETS = 2**24
 """Buckets of the largest table that Transform counts. Each of its workers has 16 bytes a bucket."""
 _CHUNK = 1024
-_FILES_AT_ONCE = 8
-_CHECKSUMS_AT_ONCE = 16
+_FILES_AT_ONCE = 16
+"""Opening a remote file takes tens of milliseconds."""
 _GZIP_TRAILER = 8
 
 
@@ -69,8 +69,8 @@ class ClassCounter:
 
     def __init__(self, buckets: int):
         self.counts = {
-            LABELS: np.zeros([CLASSES], np.int64),
-            NGRAMS: np.zeros([CLASSES, buckets], np.int64),
+            LABELS: np.zeros([_CLASSES], np.int64),
+            NGRAMS: np.zeros([_CLASSES, buckets], np.int64),
         }
         self._buckets = buckets
 
@@ -83,7 +83,7 @@ class ClassCounter:
     def add(self, batch: Mapping[str, Any]) -> None:
         """Count a batch, whose tensors are outputs of `preprocessing_fn`."""
         label = batch[features.LABEL].numpy()[:, 0]
-        self.counts[LABELS] += np.bincount(label, minlength=CLASSES)
+        self.counts[LABELS] += np.bincount(label, minlength=_CLASSES)
         if self._buckets:
             ngrams = batch[features.NGRAMS]
             classes = (label * self._buckets)[ngrams.indices.numpy()[:, 0]]
@@ -162,8 +162,7 @@ def content_digest(patterns: Sequence[str]) -> str:
 
 
 def _checksums(files: Iterable[str]) -> list[tuple[str, int, str]]:
-    # Opening a remote file takes tens of milliseconds.
-    with ThreadPoolExecutor(_CHECKSUMS_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         return list(pool.map(_checksum, sorted(files)))
 
 

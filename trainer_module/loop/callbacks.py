@@ -17,11 +17,7 @@ MAX_POINTS = 256
 
 
 class StepCallback(tf_keras.callbacks.Callback):
-    """A callback that counts steps and whose batch hooks are called under every strategy.
-
-    Attributes:
-      step: steps done over all epochs, including the steps before a resume.
-    """
+    """A callback whose `step` is the number of steps done over all epochs, also before a resume."""
 
     def __init__(self, first_step: int = 0) -> None:
         super().__init__()
@@ -88,10 +84,7 @@ class StopOnNonFiniteLoss(StepCallback):
 class Measurements(StepCallback):
     """A callback that measures the time and the CPU time of the training steps, not evaluations.
 
-    Args:
-      global_batch: Examples a step, over all replicas.
-      first_step: steps done before a resume.
-      so_far: the measurements of these steps; updated, because it is part of the checkpoints.
+    It updates `so_far`, the measurements of the steps before a resume, which checkpoints contain.
     """
 
     def __init__(self, global_batch: int, first_step: int, so_far: dict[str, Any]):
@@ -100,7 +93,6 @@ class Measurements(StepCallback):
         self._cpus = len(os.sched_getaffinity(0))
         self._so_far = so_far
         self._seconds_per_epoch: list[float] = so_far.setdefault("seconds_per_epoch", [])
-        so_far.setdefault("steps", 0)
         so_far.setdefault("cpu_seconds", 0.0)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -110,9 +102,7 @@ class Measurements(StepCallback):
         self._since, self._cpu_since = time.perf_counter(), time.process_time()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        before = self.step
         super().on_train_batch_end(batch, logs)
-        self._so_far["steps"] += self.step - before
         self._measure()
 
     def on_test_begin(self, logs: Any = None) -> None:
@@ -120,12 +110,12 @@ class Measurements(StepCallback):
         self._measure()
 
     def summary(self) -> dict[str, Any]:
-        seconds, steps = sum(self._seconds_per_epoch), self._so_far["steps"]
+        seconds = sum(self._seconds_per_epoch)
         return {
             "seconds_per_epoch": [round(epoch, 3) for epoch in self._seconds_per_epoch],
             "steps": self.step,
-            "step_seconds": seconds / max(1, steps),
-            "examples_per_second": steps * self._global_batch / max(1e-9, seconds),
+            "step_seconds": seconds / max(1, self.step),
+            "examples_per_second": self.step * self._global_batch / max(1e-9, seconds),
             "cpu_utilisation": self._so_far["cpu_seconds"] / max(1e-9, seconds * self._cpus),
             "cpus": self._cpus,
             "peak_rss_bytes": peak_rss(),
@@ -143,11 +133,7 @@ class TrainingCurve(StepCallback):
 
     A point has the last of its steps, their number, and their mean loss and accuracy. The values
     are those of this process's first replica, because a sum over all replicas would take longer
-    than a small step.
-
-    Args:
-      points: the points of the steps before a resume; updated, because it is part of the
-        checkpoints.
+    than a small step. The points are added to those of the steps before a resume.
     """
 
     def __init__(self, first_step: int, total_steps: int, points: list[dict[str, float]]):

@@ -1,8 +1,7 @@
 """Checkpoints: a training that was killed, or ended by SIGTERM, resumes where it was.
 
-A checkpoint holds the model, the optimizer, the steps done and the state of the callbacks. The
-input is a function of the seed and the steps done, so a resumed training reads the same Examples as
-an uninterrupted one.
+The input is a function of the seed and the steps done, so a resumed training reads the same
+Examples as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -102,11 +101,8 @@ def remove_folder(folder: str) -> None:
 class Checkpoints:
     """The checkpoints of one training; every process of a cluster calls the same methods.
 
-    Args:
-      folder: the folder of the checkpoints, to which all processes have access.
-      model: a compiled model, which has an optimizer.
-      chief: whether this process is the chief. Saving is collective, so the other processes save
-        too, each to a scratch folder with their `name` that is never read.
+    Saving is collective, so the processes other than the chief save too, each to a scratch folder
+    with its `name` that is never read.
     """
 
     def __init__(self, folder: str, model: tf_keras.Model, *, chief: bool, name: str):
@@ -128,11 +124,7 @@ class Checkpoints:
             raise unreadable(os.path.join(self._mine, LIST_FILE), error) from error
 
     def restore(self, global_batch: int) -> int:
-        """Restore the latest checkpoint if there is one, and return the steps done.
-
-        With another global batch, the steps done are another part of an epoch. The checkpoint is
-        refused.
-        """
+        """Restore the latest checkpoint if there is one, and return the steps done."""
         latest = latest_checkpoint(self._folder)
         if latest is not None:
             try:
@@ -140,6 +132,7 @@ class Checkpoints:
                 restored.assert_existing_objects_matched()
             except (AssertionError, *READ_ERRORS) as error:
                 raise unreadable(latest, error) from error
+            # Otherwise the steps done are another part of an epoch.
             if self.state.global_batch != global_batch:
                 raise CheckpointError(
                     f"{latest}: this checkpoint was written with {self.state.global_batch} "
@@ -204,9 +197,8 @@ class Checkpoints:
 class EarlyStopping(tf_keras.callbacks.Callback):
     """A callback that ends the training after `patience` epochs without a lower eval loss.
 
-    Keras's EarlyStopping loses its state with the process. Here the best epoch is in the state of
-    the checkpoints, and its weights are in a file next to them. This callback must precede the one
-    that saves checkpoints.
+    Keras's EarlyStopping loses its state with the process. This callback must precede the one that
+    saves checkpoints, because they contain its state.
     """
 
     def __init__(self, patience: int, checkpoints: Checkpoints):

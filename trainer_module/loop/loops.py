@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from absl import logging
 from trainer_module.inputs.dataset import Inputs
 from trainer_module.loop.checkpoints import State
 from trainer_module.loop.parameter_server import CoordinatorSteps
-from trainer_module.loop.steps import NAMES, Step, Trainable, metric_values, step_means
+from trainer_module.loop.steps import NAMES, Step, Trainable, step_means
 from trainer_module.settings import Training
 
 
@@ -54,8 +53,7 @@ def fit(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Cal
         custom(model, plan, callbacks)
         return
     model.distribute_reduction_method = "first"
-    values = functools.partial(metric_values, model)
-    callbacks = [EpochMetrics(plan.training.epochs, values, values), *callbacks]
+    callbacks = [EpochMetrics(plan.training.epochs, model.means, model.means), *callbacks]
     inputs, evaluation = plan.inputs, plan.inputs.eval_dataset()
     for first_step, stop, steps in plan.rounds():
         if model.stop_training:
@@ -173,7 +171,7 @@ class _ReplicaSteps:
 
         self._steps = steps
         self.reset = model.reset_metrics
-        self.means = functools.partial(metric_values, model)
+        self.means = model.means
 
     def __call__(self, data: Any, count: int) -> dict[str, tf.Tensor]:
         """Execute `count` steps on the iterator `data`; return the first replica's means of the

@@ -24,7 +24,7 @@ delay them. A training that receives SIGTERM finishes the scheduled steps before
 
 
 class CoordinatorSteps:
-    """An executor of steps on the workers. It adds up the sums of all steps, each exactly once."""
+    """An executor of steps on the workers, which adds up the sums of all steps."""
 
     def __init__(self, step: Step, strategy: tf.distribute.ParameterServerStrategy, workers: int):
         self._step = step
@@ -41,10 +41,7 @@ class CoordinatorSteps:
         self._last = dict.fromkeys(NAMES, 0.0)
 
     def __call__(self, data: Any, count: int) -> dict[str, float]:
-        """Schedule `count` steps; return the means of the last step whose result has arrived.
-
-        Each step takes one batch for each replica of a worker from the iterator `data`.
-        """
+        """Schedule `count` steps; return the means of the last step whose result has arrived."""
         if self._function is None:
             self._function = self._on_worker(data.element_spec)
         for _ in range(count):
@@ -56,13 +53,12 @@ class CoordinatorSteps:
         return self._last
 
     def totals(self) -> dict[str, Any]:
-        """Wait for all steps; return the sums over the steps since `reset`, name -> float64."""
+        """Wait for all steps; return the sums over the steps since `reset`."""
         while self._pending:
             self._collect()
         return self._totals
 
     def means(self) -> dict[str, float]:
-        """Return the means over the Examples of all steps since `reset`."""
         return means(self.totals())
 
     def _collect(self) -> None:

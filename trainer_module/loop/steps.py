@@ -59,6 +59,10 @@ class Trainable(tf_keras.Model):
     def metrics(self) -> list[tf_keras.metrics.Metric]:
         return list(self._running())
 
+    def means(self) -> dict[str, float]:
+        """Return the metrics since their reset, over all replicas."""
+        return {name: float(value) for name, value in self.get_metrics_result().items()}
+
     # AutoGraph excludes TensorFlow's own `keras`, but not the package `tf_keras`. It would convert
     # Keras itself, which takes ten seconds before the first step and changes nothing.
     @tf.autograph.experimental.do_not_convert
@@ -144,11 +148,6 @@ def step_means(sums: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 def means(totals: Mapping[str, Any]) -> dict[str, float]:
     """Return the means for `totals`, the sums of many steps."""
     return {name: float(total / max(count, 1.0)) for name, (total, count) in totals.items()}
-
-
-def metric_values(model: tf_keras.Model) -> dict[str, float]:
-    """Return the current values of the model's metrics, over all replicas."""
-    return {name: float(value) for name, value in model.get_metrics_result().items()}
 
 
 def make_schedule(

@@ -21,7 +21,7 @@ from pydantic import Field
 from core.settings import PositiveInt
 from preprocessing import features
 from preprocessing.settings import Transform
-from trainer_module.models import ngram_bag
+from trainer_module.models import ngram_linear
 from trainer_module.models.layers import DropoutRate, Padding, adam, embedding, logit, word_ids
 
 _KERNEL = 3
@@ -32,7 +32,7 @@ _SHARE_OF_CHANGE = 0.5
 """Factor of the change that a block adds, so that the values grow little from block to block."""
 
 
-class Hyperparameters(ngram_bag.BagHyperparameters):
+class Hyperparameters(ngram_linear.BagHyperparameters):
     """The hyperparameters of the bag and of the pyramids, with defaults for a CPU."""
 
     pyramids: PositiveInt = 1
@@ -119,9 +119,9 @@ def build(
 
     In a training there is a logit for each part, [batch, 1 + pyramids]; see `models`.
     """
-    ngrams = ngram_bag.ngram_ids(static_shapes=static_shapes)
+    ngrams = ngram_linear.ngram_ids(static_shapes=static_shapes)
     tokens = word_ids(transform, static_shapes=static_shapes)
-    parts = [ngram_bag.bag(transform, hyperparameters)(ngrams)]
+    parts = [ngram_linear.NgramBag(transform.ngram_buckets, hyperparameters)(ngrams)]
     for number in range(1, hyperparameters.pyramids + 1):
         pyramid = Pyramid(transform, hyperparameters, name=f"pyramid_{number}")
         x = tf_keras.layers.Dropout(hyperparameters.dropout)(pyramid(tokens))
@@ -137,4 +137,4 @@ def _convolution(filters: int, name: str) -> tf_keras.layers.Layer:
 
 
 optimizer = adam
-adapt = ngram_bag.adapt
+adapt = ngram_linear.adapt

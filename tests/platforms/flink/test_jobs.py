@@ -12,7 +12,7 @@ from apache_beam.options.pipeline_options import PortableOptions
 from apache_beam.portability.api import beam_fn_api_pb2
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 
-from components.review_example_gen.executor import Executor
+from components.review_example_gen.component import Executor
 from pipeline.config import PipelineConfig
 from platforms.beam import beam_args
 from platforms.flink import guard, rest, worker_pool

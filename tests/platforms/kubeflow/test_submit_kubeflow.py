@@ -92,11 +92,8 @@ def test_kubeflow_with_users_gets_namespace_and_token(kubeflow, monkeypatch, tmp
         assert request.headers["Authorization"] == "Bearer s3cret"
     assert kubeflow.server.find_requests("POST", "/experiments")[0].body["namespace"] == "team-a"
     assert kubeflow.lines[1] == "https://kubeflow.example/pipeline/#/runs/details/r-1"
-
-
-def test_a_token_file_that_is_missing(kubeflow, monkeypatch):
-    monkeypatch.setenv("KF_PIPELINES_SA_TOKEN_PATH", "/nowhere/token")
-    with pytest.raises(ConfigError, match="KF_PIPELINES_SA_TOKEN_PATH: no file '/nowhere/token'"):
+    token.unlink()
+    with pytest.raises(ConfigError, match=f"KF_PIPELINES_SA_TOKEN_PATH: no file '{token}'"):
         kubeflow()
 
 
@@ -162,7 +159,6 @@ DENIED = "Failed to authorize: PermissionDenied: User 'x' is not authorized with
         ("healthz", 401, "Jwt is missing", r"endpoint: .* authentication \(401 Jwt is missing\);"),
         ("experiments", 403, {"code": 7, "error": DENIED}, r"namespace: .*'team-a' \(403 Failed"),
         ("healthz", 404, LOGIN_PAGE, r"endpoint: .* is not the Kubeflow Pipelines API.*\(404 Not"),
-        ("healthz", 200, LOGIN_PAGE, r"endpoint: .* requires a login \(404 a web page"),
         ("healthz", 503, "no healthy", r"endpoint: .* unreachable \(503 no healthy\);"),
         ("healthz", 200, {"apiServerReady": False}, "endpoint: .* its API server is not ready"),
     ],
@@ -176,9 +172,8 @@ def test_kubeflow_denies_access(kubeflow, part, status, body, message):
 
 
 def test_kubeflow_refuses_the_pipeline(kubeflow):
-    reason = "Failed to create a new run: InvalidInputError: resolver executors not implemented"
-    kubeflow.server.fail("POST", "/runs", 400, {"code": 3, "message": reason})
-    with pytest.raises(ServerError, match=f"^Kubeflow Pipelines refused the run: 400 {reason}"):
+    kubeflow.server.fail("POST", "/runs", 400, {"code": 3, "message": "no resolver"})
+    with pytest.raises(ServerError, match="refused the run: 400 no resolver"):
         kubeflow()
 
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import urllib3
+from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import incluster_config
@@ -17,27 +18,17 @@ from platforms.training_jobs.kinds import KINDS, TFJOB
 from tests.platforms.training_jobs.manifests import make_settings, pod_with
 
 NAME = "amazon-reviews-1"
-JOB = {
-    "apiVersion": "kubeflow.org/v1",
-    "kind": "TFJob",
-    "metadata": {
-        "name": NAME,
-        "namespace": "kubeflow",
-        "creationTimestamp": "2026-01-01T00:00:05Z",
-    },
-}
+JOB = {"metadata": {"name": NAME, "creationTimestamp": "2026-01-01T00:00:05Z"}}
 REASONS = {401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "AlreadyExists"}
 
 
-def status(code, message, **details):
-    """Return the Status object of an error."""
-    reason = REASONS.get(code, "Any")
-    return {"kind": "Status", "message": message, "reason": reason, "details": details}
+def status(code, message):
+    """Return an error with its Status object."""
+    return code, {"kind": "Status", "message": message, "reason": REASONS.get(code, "Any")}
 
 
 def forbidden(verb, resource):
-    user = "system:serviceaccount:ml:default-editor"
-    return 403, status(403, f'User "{user}" cannot {verb} resource "{resource}"', kind=resource)
+    return status(403, f'User "system:serviceaccount:ml:any" cannot {verb} resource "{resource}"')
 
 
 class ScriptedApi:
@@ -47,19 +38,9 @@ class ScriptedApi:
       requests: the requests, as `METHOD URL QUERY`.
     """
 
-    def __init__(self, monkeypatch, folder):
+    def __init__(self):
         self.requests = []
         self._answers = []
-        monkeypatch.setattr(RESTClientObject, "request", self._request)
-        file = folder / "kube-config.yaml"
-        config = {
-            "current-context": "test",
-            "clusters": [{"name": "test", "cluster": {"server": "http://127.0.0.1:1"}}],
-            "users": [{"name": "test", "user": {"token": "secret"}}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-        }
-        file.write_text(json.dumps(config))
-        monkeypatch.setenv("KUBECONFIG", str(file))
 
     def answer(self, method, path, *answers):
         """Give answers to the next requests of a kind, and the last one to all further ones.
@@ -68,13 +49,12 @@ class ScriptedApi:
         """
         self._answers.insert(0, (f"{method} .*{path}", list(answers)))
 
-    def _request(self, method, url, query_params=None, **unused):
+    def request(self, method, url, query_params=None, **unused):
         request = f"{method} {url} {query_params or ''}"
         self.requests.append(request)
-        answers = next(
-            (found for pattern, found in self._answers if re.search(pattern, request)), []
-        )
-        answer = answers.pop(0) if len(answers) > 1 else [*answers, (404, status(404, "none"))][0]
+        found = (answers for pattern, answers in self._answers if re.search(pattern, request))
+        answers = next(found, [status(404, "none")])
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
         if isinstance(answer, Exception):
             raise answer
         code, content = answer
@@ -89,14 +69,16 @@ BROKEN = urllib3.exceptions.ProtocolError("broken")
 
 
 @pytest.fixture
-def server(tmp_path, monkeypatch):
+def server(monkeypatch):
+    server = ScriptedApi()
     monkeypatch.setattr(client, "FIRST_PAUSE", 0.01)
-    return ScriptedApi(monkeypatch, tmp_path)
+    monkeypatch.setattr(RESTClientObject, "request", server.request)
+    return server
 
 
 @pytest.fixture
 def kubernetes(server):
-    return JobClient(connect(), TFJOB, "kubeflow")
+    return JobClient(ApiClient(), TFJOB, "kubeflow")
 
 
 def test_a_pod_is_read_with_its_end(server, kubernetes):
@@ -123,8 +105,8 @@ def test_the_warnings_about_a_job_and_its_objects_are_read_the_newest_last(serve
 @pytest.mark.parametrize(
     ("method", "answer"),
     [
-        ("GET", (401, status(401, "Unauthorized"))),
-        ("POST", (500, status(500, "etcdserver: leader changed"))),
+        ("GET", status(401, "Unauthorized")),
+        ("POST", status(500, "etcdserver: leader changed")),
         ("DELETE", (503, "upstream connect error")),
         ("GET", (200, "{")),
         ("POST", BROKEN),
@@ -143,13 +125,13 @@ def test_transient_errors_are_retried_and_logged(server, kubernetes, log, method
 
 
 def test_a_job_whose_creation_got_no_response_exists(server, kubernetes):
-    server.answer("POST", "/tfjobs", BROKEN, (409, status(409, "already exists")))
+    server.answer("POST", "/tfjobs", BROKEN, status(409, "already exists"))
     assert kubernetes.create(JOB) is None
 
 
 def test_retries_end_at_the_timeout(server, kubernetes, monkeypatch):
     monkeypatch.setattr(client, "SECONDS", 0.2)
-    server.answer("GET", "/tfjobs", (503, status(503, "overloaded")))
+    server.answer("GET", "/tfjobs", status(503, "overloaded"))
     with pytest.raises(Unreachable, match=r"failed for 0 s: GET .*/tfjobs/\S+ 503 overloaded"):
         kubernetes.get(NAME)
     assert len(server.requests) > 1
@@ -162,10 +144,10 @@ QUOTA = 'tfjobs.kubeflow.org "x" is forbidden: exceeded quota: pods, requested: 
     ("method", "answer", "message"),
     [
         ("POST", forbidden("create", "tfjobs"), r'cannot create resource "tfjobs"; the Role that'),
-        ("POST", (403, status(403, QUOTA)), r"refuses POST \S+/tfjobs: 403 .*exceeded quota"),
+        ("POST", status(403, QUOTA), r"refuses POST \S+/tfjobs: 403 .*exceeded quota"),
         ("GET", (404, "404 page not found\n"), r"no TFJob CRD in this cluster; it belongs to"),
-        ("POST", (404, status(404, 'namespaces "x" not found')), r'404 namespaces "x" not found'),
-        ("POST", (400, status(400, "strict decoding\nerror")), r"refuses .* 400 strict decoding"),
+        ("POST", status(404, 'namespaces "x" not found'), r'404 namespaces "x" not found'),
+        ("POST", status(400, "strict decoding\nerror"), r"refuses .* 400 strict decoding"),
     ],
 )
 def test_a_refusal_is_one_line_and_not_retried(server, kubernetes, method, answer, message):
@@ -176,7 +158,7 @@ def test_a_refusal_is_one_line_and_not_retried(server, kubernetes, method, answe
     assert len(server.requests) == 1
 
 
-def test_a_pod_with_a_service_account_requires_no_kube_config(server, tmp_path, monkeypatch):
+def test_a_pod_with_a_service_account_requires_no_kube_config(tmp_path, monkeypatch):
     token, authority = tmp_path / "token", tmp_path / "ca.crt"
     token.write_text("secret")
     authority.write_text("-")
@@ -202,7 +184,7 @@ def test_a_missing_cluster_is_one_line(tmp_path, monkeypatch, content):
 
 
 NO_CRD = (404, "404 page not found\n")
-FOUND = (404, status(404, "not found"))
+FOUND = status(404, "not found")
 
 
 @pytest.mark.parametrize(
@@ -215,7 +197,7 @@ FOUND = (404, status(404, "not found"))
 )
 def test_auto_takes_the_first_kind_that_the_step_may_create(server, log, tfjobs, chosen, reason):
     server.answer("GET", "/tfjobs/", tfjobs)
-    assert supported_kind(connect(), make_settings(kind="auto")).name == chosen
+    assert supported_kind(ApiClient(), make_settings(kind="auto")).name == chosen
     [message] = [each for each in log.messages if "kubeflow.training_job auto:" in each]
     assert reason in message
 
@@ -223,9 +205,11 @@ def test_auto_takes_the_first_kind_that_the_step_may_create(server, log, tfjobs,
 def test_a_cluster_without_any_kind_is_an_error(server):
     server.answer("GET", "/(tfjobs|jobsets)/", NO_CRD)
     with pytest.raises(InputError, match=r"several machines: no TFJob CRD.*; no JobSet CRD"):
-        supported_kind(connect(), make_settings(kind="auto"))
+        supported_kind(ApiClient(), make_settings(kind="auto"))
 
 
 def test_a_kind_that_is_set_is_taken_without_a_request(server):
-    assert [supported_kind(connect(), make_settings(kind=each.name)) for each in KINDS] == [*KINDS]
+    assert [supported_kind(ApiClient(), make_settings(kind=each.name)) for each in KINDS] == [
+        *KINDS
+    ]
     assert server.requests == []

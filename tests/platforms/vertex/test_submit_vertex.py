@@ -1,5 +1,6 @@
 """Submitting to Vertex AI: the generated client of its API against a real server."""
 
+import json
 from unittest.mock import Mock
 
 import grpc
@@ -8,18 +9,25 @@ from google.auth.exceptions import RefreshError
 from google.cloud.aiplatform_v1 import types
 
 from core.errors import ConfigError, InputError, ServerError
+from platforms import input_cache
 from platforms.vertex import client as vertex_client
 from tests.platforms.submission import JOB
 from tests.platforms.vertex.vertex_server import as_json
 
 
-def test_vertex_gets_the_job(vertex):
+def test_vertex_gets_the_job_with_the_fingerprint_of_the_input(vertex, monkeypatch):
+    monkeypatch.setattr(input_cache, "input_fingerprint", lambda *_: "num_files:1")
     more = {"vertex__service_account": "runner@my-project", "vertex__network": "net"}
     assert vertex("epochs=3", cache=True, **more) == 0
     ((name, job),) = vertex.server.pipeline_jobs.items()
     name = name.rpartition("/")[2]
-    assert as_json(job) == {
-        **JOB,
+    sent = as_json(job)
+    task = sent.pop("pipelineSpec")["root"]["dag"]["tasks"]["ReviewExampleGen"]
+    assert task["cachingOptions"] == {"enableCache": True}
+    options = json.loads(task["inputs"]["parameters"]["options"]["runtimeValue"]["constant"])
+    assert options["input_fingerprint"] == "num_files:1"
+    assert sent == {
+        **{key: value for key, value in JOB.items() if key != "pipelineSpec"},
         "name": job.name,
         "displayName": name,
         "runtimeConfig": {

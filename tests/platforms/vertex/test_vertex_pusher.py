@@ -35,14 +35,13 @@ DESTINATION = destination_of(CONFIG)
 ENDPOINT_FIELDS = ("CreateEndpoint", "DeployModel", "UpdateEndpoint", "UndeployModel")
 
 
-def push(folder, checked=True, content=None):
+def push(folder, content=None):
     """Run the Pusher; return the PushedModel."""
     saved = folder / "model" / "Format-Serving"
     saved.mkdir(parents=True, exist_ok=True)
     if not (saved / "saved_model.pb").exists():
         (saved / "saved_model.pb").write_text(content or folder.name)
-    lacks = "" if checked else "infra_blessing"
-    return push_model(folder / "model", folder / "pushed", DESTINATION, lacks)
+    return push_model(folder / "model", folder / "pushed", DESTINATION)
 
 
 @pytest.fixture
@@ -108,12 +107,6 @@ def test_the_next_push_moves_the_traffic_and_undeploys_the_previous_model(vertex
     assert order == ["DeployModel", "UpdateEndpoint", "UndeployModel"]
     # The previous model stays in the registry, for a rollback.
     assert len(vertex.models) == 2
-
-
-def test_a_model_that_lacks_a_blessing_is_not_deployed(vertex, tmp_path):
-    pushed = push(tmp_path, checked=False)
-    assert pushed.get_int_custom_property("pushed") == 0
-    assert not vertex.requests
 
 
 def test_the_same_push_again_changes_nothing(vertex, tmp_path):

@@ -84,7 +84,6 @@ def running(folder, **limits):
     listener = open_socket(Server(port=0))
     metrics = Metrics()
     versions = ServedVersions(str(folder), metrics)
-    versions.load_first()
     server = uvicorn.Server(uvicorn_config(versions, metrics, limits))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()

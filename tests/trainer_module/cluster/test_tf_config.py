@@ -1,11 +1,8 @@
 """TF_CONFIG: its contents, and errors of one line for malformed values."""
 
 import json
-import re
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from trainer_module.cluster.tf_config import Cluster
 
@@ -58,6 +55,7 @@ def test_the_role_of_a_task_follows_from_the_cluster(
     assert (task.chief, task.serves, task.workers, task.name) == (chief, serves, workers, name)
     assert task.processes == sum(counts.values())
     assert task.has_parameter_servers == ("ps" in counts)
+    assert read(task.to_json()) == task
 
 
 def test_an_index_may_be_text_addresses_ipv6_and_other_keys_are_left_alone():
@@ -73,7 +71,7 @@ WORKERS = {"worker": ["a:1", "b:1"]}
     ("value", "message"),
     [
         ("worker", 'Invalid JSON: .*; a correct value is {"cluster": {"worker"'),
-        pytest.param("[" * 100_000, "Invalid JSON: ", id="brackets"),
+        ({"cluster": {"a\nb": []}}, "cluster.a b: unknown value"),
         ("[1]", "Input should be an object; a correct value is"),
         ({"task": {"type": "worker", "index": 0}}, "cluster: Field required; a correct value is"),
         (
@@ -91,48 +89,5 @@ WORKERS = {"worker": ["a:1", "b:1"]}
 def test_a_malformed_value_is_an_error_of_one_line(value, message):
     with pytest.raises(ValueError, match=message) as error:
         read(value)
-    assert_is_one_line_about_tf_config(error.value)
-
-
-def assert_is_one_line_about_tf_config(error):
-    assert str(error).startswith("TF_CONFIG: ")
-    assert len(str(error).splitlines()) == 1
-    assert len(str(error)) < 500
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=8,
-)
-NEARLY = st.fixed_dictionaries(
-    {},
-    optional={
-        "cluster": st.dictionaries(st.sampled_from(["chief", "worker", "ps"]), JSON) | JSON,
-        "task": st.fixed_dictionaries({"type": st.just("worker") | JSON, "index": JSON}) | JSON,
-    },
-)
-
-
-@given(st.one_of(st.text(), NEARLY.map(json.dumps)))
-def test_any_text_is_a_cluster_or_none_or_one_line(text):
-    try:
-        cluster = read(text)
-    except ValueError as error:
-        assert_is_one_line_about_tf_config(error)
-    else:
-        assert cluster is None or cluster.processes > 1
-
-
-@given(st.integers(0, 1), st.integers(0, 4), st.integers(0, 3), st.data())
-def test_to_json_and_from_environ_are_inverse(chiefs, workers, servers, data):
-    counts = {"chief": chiefs, "worker": workers, "ps": servers if chiefs and workers else 0}
-    tasks = [(kind, index) for kind, n in counts.items() for index in range(n)]
-    assume(len(tasks) > 1)
-    kind, index = data.draw(st.sampled_from(tasks))
-    cluster = read(config(kind, index, **counts))
-    assert read(cluster.to_json()) == cluster
-    everyone = [read(config(kind, index, **counts)) for kind, index in tasks]
-    assert sum(task.chief for task in everyone) == 1
-    assert len({task.name for task in everyone}) == cluster.processes == len(tasks)
-    assert re.fullmatch(r"chief|worker \d|ps \d", cluster.name)
+    assert str(error.value).startswith("TF_CONFIG: ")
+    assert len(str(error.value).splitlines()) == 1

@@ -18,7 +18,8 @@ from tests.trainer_module.conftest import (
     run_workers,
 )
 from trainer_module.cluster import local
-from trainer_module.inputs.dataset import BatchSpec, Split, make_dataset
+from trainer_module.inputs.batches import BatchSpec
+from trainer_module.inputs.dataset import Split, make_dataset
 
 pytestmark = pytest.mark.slow
 
@@ -104,7 +105,7 @@ def occurrences(prepared):
     """Return the occurrences of each n-gram in the train split."""
     split = Split.find([str(prepared / "train-*.gz")])
     batching = BatchSpec((features.NGRAMS,), Transform(**TRANSFORM), 50)
-    batches = make_dataset(split.shards(1)[0], batching)
+    batches = make_dataset(split, batching)
     ids = [inputs[features.NGRAMS].flat_values.numpy() for inputs, _ in batches]
     return np.bincount(np.concatenate(ids), minlength=TRANSFORM["ngram_buckets"])
 

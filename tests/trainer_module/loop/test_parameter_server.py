@@ -3,8 +3,6 @@
 import pytest
 import tensorflow as tf
 
-from tests.waiting import wait
-from trainer_module.cluster import collective
 from trainer_module.loop.parameter_server import CoordinatorSteps
 
 WORKERS = 2
@@ -96,18 +94,3 @@ def test_a_step_whose_result_is_lost_with_its_worker_is_repeated(steps):
     steps._coordinator.lost = tf.errors.UnavailableError(None, None, "from /job:worker")
     assert steps.totals()["accuracy"].tolist() == [0 + 1 + 2, 6.0]
     assert steps._coordinator.waiting == 0
-
-
-def test_a_wait_for_a_single_step_is_logged(steps, monkeypatch, caplog):
-    monkeypatch.setattr(collective, "_SECONDS_BEFORE_LOG", 0.01)
-    steps(numbers(), 1)
-    [(_, result)] = steps._pending
-    fetch, text = result.fetch, f"Waiting for a step, which is on one of {WORKERS} workers"
-
-    def slow():
-        wait(lambda: text in caplog.text)
-        return fetch()
-
-    result.fetch = slow
-    with caplog.at_level("INFO", logger="absl"):
-        assert steps.totals()["accuracy"].tolist() == [0, 2.0]

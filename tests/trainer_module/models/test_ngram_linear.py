@@ -67,28 +67,20 @@ def test_the_scale_is_larger_for_ngrams_that_tell_the_classes_apart():
 
 
 @pytest.mark.parametrize("static_shapes", [False, True])
-def test_a_bag_sums_weights_and_an_empty_review_is_the_bias(static_shapes):
-    model = build(3, length_power=0.0, static_shapes=static_shapes)
-    bag(model).table.assign([1.0, 10.0, 100.0])
-    bag(model).scale.assign([1.0, 2.0, 1.0])
-    bag(model).bias.assign([0.5])
-    ids = tf.ragged.constant([[0, 1, 1], [], [2], [], []], dtype=tf.int64)
-    logit = model({features.NGRAMS: padded(ids) if static_shapes else ids})
-    assert logit.numpy().ravel().tolist() == [41.5, 0.5, 100.5, 0.5, 0.5]
-
-
-@pytest.mark.parametrize(
-    ("length_power", "logits"),
-    [(0.0, [512.5, 64.5, 0.5]), (0.5, [362.5, 128.5, 0.5]), (1.0, [256.5, 256.5, 0.5])],
-)
-def test_the_sum_is_divided_by_a_power_of_the_length(length_power, logits):
-    ids = tf.RaggedTensor.from_row_lengths(tf.zeros([576], tf.int64), [512, 64, 0])
-    for inputs in (ids, ids.to_tensor(-1, shape=[None, 600])):
-        static_shapes = not isinstance(inputs, tf.RaggedTensor)
-        model = build(2, length_power=length_power, static_shapes=static_shapes)
-        bag(model).table.assign([1.0, 0.0])
+def test_a_bag_sums_weights_by_a_power_of_the_length_and_an_empty_review_is_the_bias(static_shapes):
+    def logits(ids, table, scale, length_power):
+        model = build(len(table), length_power=length_power, static_shapes=static_shapes)
+        bag(model).table.assign(table)
+        bag(model).scale.assign(scale)
         bag(model).bias.assign([0.5])
-        assert model({features.NGRAMS: inputs}).numpy().ravel() == pytest.approx(logits, abs=0.1)
+        inputs = ids.to_tensor(-1, shape=[None, 600]) if static_shapes else ids
+        return model({features.NGRAMS: inputs}).numpy().ravel().tolist()
+
+    ids = tf.ragged.constant([[0, 1, 1], [], [2], [], []], dtype=tf.int64)
+    assert logits(ids, [1.0, 10.0, 100.0], [1.0, 2.0, 1.0], 0.0) == [41.5, 0.5, 100.5, 0.5, 0.5]
+    ids = tf.RaggedTensor.from_row_lengths(tf.zeros([576], tf.int64), [512, 64, 0])
+    for power, expected in [(0.5, [362.5, 128.5, 0.5]), (1.0, [256.5, 256.5, 0.5])]:
+        assert logits(ids, [1.0, 0.0], [1.0, 1.0], power) == pytest.approx(expected, abs=0.1)
 
 
 @pytest.mark.parametrize("static_shapes", [False, True])
@@ -109,23 +101,10 @@ def test_a_compressed_model_has_a_byte_for_each_weight_and_almost_the_same_answe
 
 @given(arrays.arrays(np.float32, st.integers(1, 300), elements=FINITE))
 def test_each_weight_gets_its_nearest_level(values):
-    fitted = ngram_linear.fit_levels(values)
-    assert fitted.shape == (256,) and fitted.dtype == np.float32
-    found = fitted[ngram_linear.nearest_levels(values, fitted)]
-    nearest = np.abs(values[:, None] - fitted).min(axis=1)
-    np.testing.assert_allclose(np.abs(values - found), nearest, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("static_shapes", [False, True])
-def test_a_batch_without_examples_changes_no_weight(static_shapes):
-    ids, labels = reviews(40)
-    model = compiled(build(static_shapes=static_shapes))
-    cast = padded if static_shapes else tf.identity
-    model.train_on_batch({features.NGRAMS: cast(ids)}, labels)
-    before = model.get_weights()
-    model.train_on_batch({features.NGRAMS: cast(ids)[:0]}, labels[:0])
-    for old, new in zip(before, model.get_weights(), strict=True):
-        np.testing.assert_array_equal(new, old)
+    places, levels = ngram_linear.quantize(values)
+    assert (places.dtype, levels.dtype, levels.shape) == (np.uint8, np.float32, (256,))
+    nearest = np.abs(values[:, None] - levels).min(axis=1)
+    np.testing.assert_allclose(np.abs(values - levels[places]), nearest, rtol=1e-3, atol=1e-3)
 
 
 def test_an_ngram_that_is_read_once_learns_a_good_part_of_the_learning_rate():

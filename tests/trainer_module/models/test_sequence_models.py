@@ -110,21 +110,13 @@ def test_a_logit_does_not_depend_on_the_width_of_the_batch(module):
 
 
 @each_model
-def test_gradients_are_dense_and_do_not_depend_on_the_width_of_the_batch(module):
+def test_gradients_are_dense_and_not_slices_of_the_rows_of_a_table(module):
     model = build(module)
     tokens, labels = reviews(16, width=6)
-
-    def gradients(tokens):
-        with tf.GradientTape() as tape:
-            answer = model(inputs_of(model, tokens), training=True)
-            loss = tf.reduce_mean(models.loss(labels, answer))
-        return tape.gradient(loss, model.trainable_variables)
-
-    narrow = gradients(tokens)
-    wide = gradients(np.pad(tokens, [(0, 0), (0, 6)]))
-    for one, other in zip(narrow, wide, strict=True):
-        assert isinstance(one, tf.Tensor), "slices of the rows of a table"
-        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-6)
+    with tf.GradientTape() as tape:
+        loss = models.loss(labels, model(inputs_of(model, tokens), training=True))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    assert all(isinstance(gradient, tf.Tensor) for gradient in gradients)
 
 
 @each_model
@@ -209,13 +201,10 @@ def test_wide_and_deep_is_the_mean_of_parts_that_each_learn_by_their_own_loss():
     np.testing.assert_array_equal(gradient_of_the_bag(50.0), uncertain)
 
 
-def test_a_width_that_heads_cannot_share_is_refused():
+def test_wrong_hyperparameters_are_refused():
     with pytest.raises(ValueError, match="width: 16 is not a multiple of the 3 heads"):
         transformer.Hyperparameters(width=16, heads=3)
-
-
-@pytest.mark.parametrize("wrong", ["3,", "3, 4", "0"])
-def test_kernel_sizes_are_numbers_with_commas(wrong):
-    with pytest.raises(ValueError, match="kernel_sizes"):
-        text_cnn.Hyperparameters(kernel_sizes=wrong)
+    for wrong in ("3,", "3, 4", "0"):
+        with pytest.raises(ValueError, match="kernel_sizes"):
+            text_cnn.Hyperparameters(kernel_sizes=wrong)
     assert text_cnn.Hyperparameters(kernel_sizes="2,15").sizes == [2, 15]

@@ -3,20 +3,20 @@
 import math
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from preprocessing import features
+from preprocessing.settings import Transform
 from tests.examples import example
-from trainer_module.inputs.length_batches import length_batches, length_boundaries, window_batches
+from trainer_module.inputs import batches as module
+from trainer_module.inputs.batches import BatchSpec, length_batches, length_boundaries
 
-SPEC = {
-    features.LABEL: tf.io.FixedLenFeature([1], tf.int64),
-    features.TOKENS: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64),
-    features.NGRAMS: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64),
-}
 MAX_TOKENS = 40
+TRANSFORM = Transform(max_tokens=MAX_TOKENS)
+NAMES = (features.TOKENS, features.NGRAMS)
 
 
 def dataset(lengths):
@@ -31,11 +31,12 @@ def dataset(lengths):
     return tf.data.Dataset.from_tensor_slices(tf.constant(serialized, tf.string))
 
 
-def batches_of(lengths, batch_size, group=1, window=None, **options):
-    window = -(-window // group) * group if window else window_batches(batch_size, group)
-    made = length_batches(
-        dataset(lengths), SPEC, batch_size, MAX_TOKENS, group=group, window=window, **options
-    )
+def batches_of(lengths, batch_size, group=1, window=1000, shuffle=False, seed=0):
+    batching = BatchSpec(NAMES, TRANSFORM, batch_size, group)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_MIN_BATCHES", window)
+        patch.setattr(module, "_WINDOW_EXAMPLES", 0)
+        made = length_batches(dataset(lengths), batching, shuffle=shuffle, seed=seed)
     batches = []
     for inputs, labels in made:
         ngrams = inputs[features.NGRAMS].to_tensor(shape=[None, 2]).numpy()
@@ -52,7 +53,7 @@ def order_of(batches):
 @given(
     lengths=st.lists(st.integers(0, MAX_TOKENS), max_size=60),
     batch_size=st.integers(1, 9),
-    window=st.one_of(st.none(), st.integers(1, 5)),
+    window=st.integers(1, 16),
     group=st.integers(1, 3),
     shuffle=st.booleans(),
 )
@@ -79,20 +80,6 @@ def test_a_review_longer_than_max_tokens_is_cut():
     assert length_boundaries(5) == [5]
     [(tokens, _)] = batches_of([MAX_TOKENS + 9, 1], 2)
     assert tokens.tolist() == [[2] + [0] * (MAX_TOKENS - 1), [1] * MAX_TOKENS]
-
-
-def test_a_seed_decides_the_order_of_every_epoch():
-    lengths = [number % MAX_TOKENS for number in range(300)]
-
-    def two_epochs(seed):
-        made = length_batches(
-            dataset(lengths), SPEC, 8, MAX_TOKENS, shuffle=True, seed=seed, window=10
-        )
-        epochs = [[labels.numpy().ravel().tolist() for _, labels in made] for _ in range(2)]
-        assert epochs[0] != epochs[1]
-        return epochs
-
-    assert two_epochs(1) == two_epochs(1) != two_epochs(2)
 
 
 def test_processes_with_one_seed_see_the_same_widths_at_the_same_step():

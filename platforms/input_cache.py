@@ -1,0 +1,48 @@
+"""The cache of a submitted run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from components.review_example_gen.inputs import OPTIONS_KEY, Options
+from core.errors import InputError
+from pipeline.config import PipelineConfig
+from pipeline.inputs import input_fingerprint
+
+
+def set_cache(
+    config: PipelineConfig, tasks: dict[str, dict[str, Any]], values: Mapping[str, Any]
+) -> None:
+    """Disable the cache for all tasks, or enable it for ReviewExampleGen.
+
+    The cache key of a cluster consists of the parameters of a step and the ids of its input
+    artifacts. It does not depend on the raw files, so the compiled pipeline disables the cache for
+    ReviewExampleGen. Its Examples are then a new artifact in every run, so no later step is a cache
+    hit either. Therefore this function adds the fingerprint of the files to the parameters of the
+    step, if this machine can list the input.
+
+    Args:
+      config: the settings of the compiled pipeline.
+      tasks: its tasks by name, which are changed.
+      values: the parameters of the run.
+    """
+    if not config.cache:
+        for task in tasks.values():
+            task["cachingOptions"] = {"enableCache": False}
+        return
+    try:
+        found = input_fingerprint(config, values.get("input_base"))
+    except InputError as error:
+        # Possibly only the steps can access the input.
+        logging.getLogger(__name__).warning(
+            "The input cannot be listed from this machine, so the run reads it again: %s", error
+        )
+        return
+    task = tasks["ReviewExampleGen"]
+    value = task["inputs"]["parameters"][OPTIONS_KEY]["runtimeValue"]
+    options = Options.model_validate_json(value["constant"])
+    changed = options.model_copy(update={"input_fingerprint": found})
+    value["constant"] = changed.model_dump_json()
+    task["cachingOptions"] = {"enableCache": True}
