@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli import compile, data, image, models, predict, report, run, runs, serve
+from cli import compile, data, image, models, predict, run, runs, serve
 from core import exit_codes, processes
 from core.errors import UserError
 
@@ -37,7 +37,7 @@ app = typer.Typer(
     # Without it, Typer keeps the line breaks of a docstring, which fit one width only.
     rich_markup_mode="markdown",
 )
-for module in (run, predict, report, runs, models, serve, compile, image, data):
+for module in (run, predict, runs, models, serve, compile, image, data):
     app.add_typer(module.app)
 
 

@@ -7,16 +7,11 @@ import os
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.table import Table
 
 # Paths and messages may contain what Rich takes for markup, or for the code of an emoji.
 out = Console(highlight=False, markup=False, emoji=False)
-_unlimited = Console(highlight=False, markup=False, emoji=False, width=1000)
-
-
-def print_table(table: Table) -> None:
-    """Print a table; its cells are wrapped only to the width of a terminal."""
-    (out if out.is_terminal else _unlimited).print(table)
+if not out.is_terminal:
+    out.width = 1000  # The cells of a table are wrapped only to the width of a terminal.
 
 
 def print_line(line: str) -> None:

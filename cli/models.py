@@ -25,7 +25,7 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
     """
     from rich.table import Table
 
-    from cli.console import print_table, silent_stderr
+    from cli.console import out, silent_stderr
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
@@ -44,7 +44,7 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(model.pushed))
         name = run.id if run else "–"
         table.add_row(model.name, day, accuracy, interval, name, model.state)
-    print_table(table)
+    out.print(table)
 
 
 @app.command(epilog="Example: amazon-reviews rollback 1764150000")

@@ -1,15 +1,25 @@
-"""`amazon-reviews run`."""
+"""`amazon-reviews run`, and the lines that it prints after the end of a run."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from cli.options import ConfigOption, SetOption, settings_options
+from core import exit_codes
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from cli.monitor import Watched
+    from pipeline.config import PipelineConfig
 
 app = typer.Typer()
+_NO_TEXT = "rejected_no_text"
+"""The count of blank lines and of reviews without text."""
 
 
 @app.command(epilog="Example: amazon-reviews run --config mine.yaml --set training.epochs=3")
@@ -24,7 +34,7 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     """
     from rich.text import Text
 
-    from cli import monitor, summary
+    from cli import monitor
     from cli.console import out
     from pipeline import nodes
     from pipeline.config import load_config, log_folder
@@ -41,9 +51,99 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
         text = f"  unchanged since the run {last.id}"
         out.print(Text.assemble((settings.name, "bold"), text), soft_wrap=True)
         watched = monitor.Watched(outcome=last.outcome)
-        raise typer.Exit(summary.show(out, settings, watched, options=options))
+        raise typer.Exit(show(out, settings, watched, options=options))
     log = Path(log_folder(settings)) / time.strftime("%Y%m%d-%H%M%S.log")
     out.print(Text.assemble((settings.name, "bold"), f"  log: {log}"), soft_wrap=True)
     command = monitor.local_runner(config, overrides or ())
     watched = monitor.run_watched(out, log, command, nodes.node_ids(settings), lock)
-    raise typer.Exit(summary.show(out, settings, watched, log, options))
+    raise typer.Exit(show(out, settings, watched, log, options))
+
+
+def show(
+    console: Console,
+    config: PipelineConfig,
+    watched: Watched,
+    log: Path | None = None,
+    options: str = "",
+) -> int:
+    """Print the result of a run; return the exit code of the command.
+
+    `log` is None if no process was started. The next command, which is printed too, gets `options`.
+    """
+    if watched.failure:
+        return _show_failure(console, watched.failure, log)
+    assert watched.outcome is not None
+    outcome = watched.outcome
+    _line(console, f"reviews   {_account(outcome['lines'])}")
+    for way in outcome["reading"]:
+        _line(console, f"read as   {way}")
+    figures = f"{outcome['accuracy']:.4f}   AUC {outcome['auc']:.4f}"
+    _line(console, f"accuracy  {figures} (test split; {outcome['constant_answer']})")
+    _line(console, f"report    {outcome['report']}")
+    if not outcome["blessed"]:
+        baseline = f" (the baseline is {outcome['baseline']})" if outcome["baseline"] else ""
+        _line(console, ("not blessed", "red"), f": {'; '.join(outcome['reasons'])}{baseline}")
+    else:
+        compared = f" (not compared: no other model is served from {config.paths.serving})"
+        if outcome["baseline"]:
+            change = outcome["accuracy_change"]
+            direction = "below" if change < 0 else "above"
+            compared = f": accuracy {abs(change):.4f} {direction} {outcome['baseline']}"
+        _line(console, ("blessed", "green"), compared)
+    if outcome["refused"]:
+        _line(console, ("not pushed", "red"), f": serving check: {outcome['refused']}")
+    if outcome["refused"] or not outcome["blessed"]:
+        return exit_codes.NOT_BLESSED
+    if config.push.destination == "none":
+        _line(console, "not pushed (push.destination: none)")
+        return exit_codes.PUSHED
+    _line(console, f"pushed to {outcome['pushed_to']}")
+    _line(console, f'next: amazon-reviews predict{options} "Battery died in a week"')
+    return exit_codes.PUSHED
+
+
+def _show_failure(console: Console, failure: dict[str, Any], log: Path | None) -> int:
+    where = f": {failure['component']}" if failure["component"] else ""
+    if failure.get("interrupted"):
+        _line(console, ("interrupted", "red"), f"{where}; run again to continue")
+    else:
+        _line(console, ("failed", "red"), f"{where}: {failure['error']}")
+    _line(console, f"log: {log}")
+    if failure.get("interrupted"):
+        return exit_codes.INTERRUPTED
+    return exit_codes.BAD_INPUT if failure["input"] else exit_codes.FAILED
+
+
+def _line(console: Console, *parts: str | tuple[str, str]) -> None:
+    """Print one line, parts of it with a style, without markup and without wrapping.
+
+    Paths and messages may resemble markup, and a user can copy a line that is not wrapped.
+    """
+    from rich.text import Text
+
+    console.print(Text.assemble(*parts), soft_wrap=True)
+
+
+def _account(lines: dict[str, int]) -> str:
+    """Return `3,000 read: 2,400 train, …, 12 rejected (bad_label 12)`, which counts every line."""
+    lines = dict(lines)
+    lost_bytes = lines.pop("lost_bytes", 0)
+    parts = [
+        f"{lines.get(f'examples_{split}', 0):,} {split}" for split in ("train", "eval", "test")
+    ]
+    if lines.get("neutral"):
+        parts.append(f"{lines['neutral']:,} neutral left out")
+    if lines.get("over_max_examples"):
+        parts.append(f"{lines['over_max_examples']:,} over data.max_examples")
+    if lines.get(_NO_TEXT):
+        parts.append(f"{lines[_NO_TEXT]:,} without text left out")
+    rejected = {
+        name.removeprefix("rejected_"): count
+        for name, count in lines.items()
+        if name.startswith("rejected_") and name != _NO_TEXT and count
+    }
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.items())
+    parts.append(f"{sum(rejected.values()):,} rejected" + (f" ({reasons})" if reasons else ""))
+    if lost_bytes:
+        parts.append(f"{lost_bytes:,} bytes of damaged files lost")
+    return f"{sum(lines.values()):,} read: " + ", ".join(parts)

@@ -1,24 +1,62 @@
-"""`amazon-reviews runs`: list the runs on this machine, and compare two of them."""
+"""`amazon-reviews report` and `amazon-reviews runs`: the runs on this machine."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import ConfigOption, SetOption
+from cli.options import ConfigOption, SetOption, writing
 
 if TYPE_CHECKING:
     from components.run_report.history import Run
 
-app = typer.Typer(name="runs")
+app = typer.Typer()
+_runs = typer.Typer(name="runs")
+app.add_typer(_runs)
 
 _COLUMNS = ("run", "started", "data", "model", "strategy", "seconds", "accuracy", "result")
 
 
-@app.callback(invoke_without_command=True, epilog="Example: amazon-reviews runs --json")
+@app.command(epilog="Example: amazon-reviews report --output report.html")
+def report(
+    run: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Id of the run, or its beginning \\[default: the newest]."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="File to write \\[default: report-ID.html]."),
+    ] = None,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+) -> None:
+    """Write the report of a run, also of one that failed, as one HTML page.
+
+    Exit code 2: there is no such run.
+    """
+    from cli.console import print_line, silent_stderr
+    from pipeline.config import changed_settings, load_config
+    from platforms.local.runs import find_run
+
+    settings = load_config(config, overrides or ())
+    found = find_run(settings, run)
+    file = output or Path(f"report-{found.id.replace(':', '')}.html")
+    with silent_stderr():
+        from components.run_report.page import collect, render
+
+        changed = changed_settings(json.dumps(found.settings))
+        page = render(collect(dataclasses.replace(found, name=settings.name, changed=changed)))
+    with writing(file):
+        file.write_text(page, encoding="utf-8")
+    print_line(str(file))
+
+
+@_runs.callback(invoke_without_command=True, epilog="Example: amazon-reviews runs --json")
 def runs(
     context: typer.Context,
     as_json: Annotated[
@@ -38,7 +76,7 @@ def runs(
         return
     from rich.table import Table
 
-    from cli.console import print_line, print_table, silent_stderr
+    from cli.console import out, print_line, silent_stderr
     from pipeline.config import load_config
     from platforms.local.runs import find_runs
 
@@ -54,16 +92,13 @@ def runs(
     if as_json:
         print(json.dumps([_values(run) for run in found], indent=1))
         return
-    table = Table(box=None, pad_edge=False)
-    for name in _COLUMNS:
-        justify: Any = "right" if name in ("seconds", "accuracy") else "left"
-        table.add_column(name, justify=justify, no_wrap=name == "run")
+    table = Table(*_COLUMNS, box=None, pad_edge=False)
     for run in found:
         table.add_row(*_row(run).values())
-    print_table(table)
+    out.print(table)
 
 
-@app.command(epilog="Example: amazon-reviews runs compare 2026-11-25T10:00 2026-11-25T11:00")
+@_runs.command(epilog="Example: amazon-reviews runs compare 2026-11-25T10:00 2026-11-25T11:00")
 def compare(
     first: Annotated[str, typer.Argument(help="Id of a run, or its beginning.")],
     second: Annotated[str, typer.Argument(help="Id of another run, or its beginning.")],
@@ -76,7 +111,7 @@ def compare(
     """
     from rich.table import Table
 
-    from cli.console import print_table
+    from cli.console import out
     from core.settings import flat_settings
     from pipeline.config import load_config
     from platforms.local.runs import find_run
@@ -101,7 +136,7 @@ def compare(
         values = [of_run.get(key) for of_run in recorded]
         if values[0] != values[1]:
             table.add_row(key, *("–" if value is None else str(value) for value in values))
-    print_table(table)
+    out.print(table)
 
 
 def _values(run: Run) -> dict[str, Any]:

@@ -29,7 +29,17 @@ class KeyFigures(types.Artifact):
     TYPE_NAME = "components.KeyFigures"
 
 
-SYSTEM_TYPES = {Report.TYPE_NAME: "system.HTML", KeyFigures.TYPE_NAME: "system.Metrics"}
+class Classification(types.Artifact):
+    """ROC and confusion matrix as custom properties, which the page of a cluster shows."""
+
+    TYPE_NAME = "components.Classification"
+
+
+SYSTEM_TYPES = {
+    Report.TYPE_NAME: "system.HTML",
+    KeyFigures.TYPE_NAME: "system.Metrics",
+    Classification.TYPE_NAME: "system.ClassificationMetrics",
+}
 """Artifact type -> the type of Kubeflow Pipelines and Vertex AI whose content their pages show."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from core.errors import ConfigError
@@ -27,9 +28,10 @@ def open_store(file: str) -> MetadataStore:
 
 
 def connection_config(file: str) -> ConnectionConfig:
-    """Return the connection to a file, whose folder must exist."""
+    """Return the connection to a file, whose folder is created if it is missing."""
     from ml_metadata.proto import metadata_store_pb2 as mlmd
 
+    os.makedirs(os.path.dirname(file), exist_ok=True)
     sqlite = mlmd.SqliteMetadataSourceConfig(
         filename_uri=file,
         connection_mode=mlmd.SqliteMetadataSourceConfig.READWRITE_OPENCREATE,

@@ -27,6 +27,7 @@ from components.schema_gen import SCHEMA, SchemaGen
 from components.serving_check.component import ServingCheck
 from components.statistics_gen import StatisticsGen
 from components.transform import ReviewTransform
+from core.metadata import connection_config
 from pipeline.code_version import fingerprint, git, roots
 from pipeline.config import PipelineConfig, changed_settings, recorded_settings
 from pipeline.destinations import destination_of
@@ -111,8 +112,8 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         check=serving_check.outputs["blessing"],
         trials=tuner.outputs["tuner_results"] if tuner else None,
         pushed_model=pusher.outputs["pushed_model"] if pusher else None,
-        metadata=platform.history,
-        created=repr(time.time()) if platform.history else None,
+        metadata=platform.metadata,
+        created=repr(time.time()) if platform.metadata else None,
         **_run_parameters(config, platform),
     )
     of_data = [example_gen, schema_gen, statistics_gen, validator, gate, transform]
@@ -125,12 +126,13 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         # A Resolver has no execution properties, and is never cached.
         if isinstance(component, BaseComponent):
             component.spec.exec_properties["code"] = fingerprint(roots(component))
+    store = platform.metadata
     return Pipeline(
         pipeline_name=platform.name,
         pipeline_root=config.paths.root,
         components=components,
         enable_cache=config.cache,
-        metadata_connection_config=platform.metadata,
+        metadata_connection_config=store and connection_config(store),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 from typing import Any
 
-from ml_metadata.proto.metadata_store_pb2 import ConnectionConfig
 from tfx.dsl.components.base.base_component import BaseComponent
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.types import BaseChannel
@@ -26,13 +25,8 @@ class Platform(abc.ABC):
         return self._config.name
 
     @property
-    def metadata(self) -> ConnectionConfig | None:
-        """The connection to ML Metadata; None if the platform has an ML Metadata of its own."""
-        return None
-
-    @property
-    def history(self) -> str | None:
-        """`paths.metadata`, if a component can read ML Metadata there; None on a cluster."""
+    def metadata(self) -> str | None:
+        """`paths.metadata`; None if the platform has an ML Metadata of its own."""
         return None
 
     @property

@@ -54,16 +54,10 @@ def check_target(config: PipelineConfig, target: Target) -> None:
 
 
 def check_engine(own: str) -> bool:
-    """Check that the TFX command line reads the pipeline for the engine of a runner file.
+    """Return whether this process is the TFX command line; raise ConfigError for another engine.
 
     TFX replaces `run` only in the runner of its own engine. The runner of another engine would
     start the pipeline.
-
-    Returns:
-      Whether this process is the TFX command line.
-
-    Raises:
-      ConfigError: `--engine` is another one.
     """
     context = click.get_current_context(silent=True)
     engine = context.params.get("engine") if context else None

@@ -20,17 +20,11 @@ UNDECIDED = 0.7
 
 
 class Column(NamedTuple):
-    """A column of the raw Examples.
-
-    Attributes:
-      name: the feature of an Example.
-      missing: the value if the input has none. Its type, bytes or int, is that of the feature.
-      known_names: the names, in lower case, that the column has in known data sets.
-    """
+    """A column of the raw Examples."""
 
     name: str
-    missing: bytes | int
-    known_names: tuple[str, ...] = ()
+    missing: bytes | int  # the value if the input has none; its type is that of the feature
+    known_names: tuple[str, ...] = ()  # in known data sets, in lower case
 
 
 COLUMNS: tuple[Column, ...] = (Column(TEXT, b""), Column(LABEL, 0))

@@ -24,13 +24,7 @@ class Prediction(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A review from an input.
-
-    Attributes:
-      source: where the review comes from, such as `line 3` of the input.
-      content: UTF-8.
-      problem: the reason why the review cannot be used; empty if it can be used.
-    """
+    """A review, in UTF-8, from a source such as `line 3`, or the reason why it cannot be used."""
 
     source: str
     content: bytes
@@ -41,10 +35,8 @@ def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
     """Yield the lines of `stream` in batches, without blank lines.
 
     A batch holds the lines that have arrived, so a user who types or pipes lines slowly gets each
-    prediction at once. Memory grows neither with the stream nor with the length of a line.
-
-    Args:
-      stream: standard input, of which the bytes are read; None if it is closed.
+    prediction at once. Memory grows neither with the stream nor with the length of a line. Standard
+    input is None if it is closed.
     """
     number, tail = 0, b""  # the lines so far, and the unfinished line
     while stream and (chunk := stream.buffer.read1(_READ_BYTES)):  # type: ignore[attr-defined]
@@ -75,20 +67,11 @@ def answer(
 
     The line is `LABEL<tab>PROBABILITY<tab>REVIEW`, in which a tab or a line break of the review is
     a space, or a JSON object. A text that cannot be used has the label and the probability `-`,
-    in JSON null.
-
-    Args:
-      batches: the reviews. The predictions of a batch are written before the next one is read.
-      predict: reviews, UTF-8 -> their predictions.
-      out: the output, flushed after each batch.
-      report: called with one line for each text that cannot be used.
-      as_json: whether to write JSON.
+    in JSON null, and is passed to `report` as one line. The predictions of a batch are written
+    before the next one is read.
 
     Returns:
       The number of texts that could not be used.
-
-    Raises:
-      BrokenPipeError: the reader of `out` has closed it.
     """
     format_line = _json if as_json else _row
     unusable = 0

@@ -21,15 +21,11 @@ _SMALLEST = 1e-7
 
 
 class Part(NamedTuple):
-    """A part of a review.
-
-    Attributes:
-      text: the text of the part; the texts of all parts, joined, are the review.
-      effect: the effect of the word; None for spaces, and for words that were never left out.
-    """
+    """A part of a review; the texts of all parts, joined, are the review."""
 
     text: str
     effect: float | None = None
+    """The effect of the word; None for spaces, and for words that were never left out."""
 
 
 def variants(text: str, words: int = MAX_WORDS) -> list[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,6 @@ Outputs = Mapping[str, np.ndarray]
 
 _SETTINGS = "ngram_settings/.ATTRIBUTES/VARIABLE_VALUE"
 """The key of `ngram_settings` in the model's variables, see `trainer_module.export.save`."""
-_MAX_BYTES = 4 << 20
-"""Most bytes of texts in one call of the model, to limit the memory for long reviews."""
 _SAMPLE = (
     b"",
     b"It's GREAT!!! (well... 5/5), don't_miss it; 'quoted' & <b>bold</b>",
@@ -49,16 +47,10 @@ class PredictText:
     def __init__(
         self,
         by_text: Callable[[Sequence[bytes]], Outputs],
-        by_ngrams: Callable[[NgramIds], Outputs] | None,
+        by_ngrams: Callable[..., Outputs] | None,
         folder: str,
     ):
-        """Compare the signatures.
-
-        Args:
-          by_text: the signature `predict_text`.
-          by_ngrams: the signature `predict_ngrams`; None if the model does not have it.
-          folder: folder or URL of the SavedModel.
-        """
+        """Compare the signatures of the SavedModel in `folder`; it may lack `predict_ngrams`."""
         self._by_text = by_text
         self._by_ngrams = by_ngrams
         self.ngram_settings: NgramSettings | None = None
@@ -67,7 +59,7 @@ class PredictText:
         variables = tf.train.load_checkpoint(f"{folder}/variables/variables")
         longest, buckets, *openings = variables.get_tensor(_SETTINGS).tolist()
         self.ngram_settings = (longest, buckets, tuple(openings))
-        wanted, found = by_text(_SAMPLE), self._call(_SAMPLE)
+        wanted, found = by_text(_SAMPLE), self(_SAMPLE)
         if not all(np.array_equal(wanted[name], found[name]) for name in wanted):
             logging.warning(
                 "The model was exported by a version of this code with other n-grams. Its "
@@ -77,41 +69,18 @@ class PredictText:
 
     def __call__(self, texts: Sequence[bytes]) -> Outputs:
         """Return the outputs for texts in UTF-8. Several threads may call this method."""
-        found = [self._call(part) for part in _parts(texts)]
-        if len(found) == 1:
-            return found[0]
-        return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
-
-    def from_ngrams(self, ngrams: NgramIds) -> Outputs:
-        """Return the outputs for the n-grams of texts, which have the `ngram_settings`."""
-        assert self._by_ngrams is not None
-        return self._by_ngrams(ngrams)
-
-    def _call(self, texts: Sequence[bytes]) -> Outputs:
         if self.ngram_settings is None:
             return self._by_text(texts)
         return self.from_ngrams(ngram_ids(texts, *self.ngram_settings))
 
-
-def _parts(texts: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    start = size = 0
-    for end, text in enumerate(texts):
-        if size + len(text) > _MAX_BYTES and end > start:
-            yield texts[start:end]
-            start, size = end, 0
-        size += len(text)
-    yield texts[start:]
+    def from_ngrams(self, ngrams: NgramIds) -> Outputs:
+        """Return the outputs for the n-grams of texts, which have the `ngram_settings`."""
+        assert self._by_ngrams is not None
+        return self._by_ngrams(*ngrams)
 
 
 def load_predict_text(folder: str) -> PredictText:
-    """Load a pushed model.
-
-    Args:
-      folder: local folder or URL of the model.
-
-    Raises:
-      UserError: the model cannot be loaded.
-    """
+    """Load the pushed model in a folder or at a URL; raise a UserError if that is impossible."""
     try:
         return predict_text_of(tf.saved_model.load(folder), folder)
     except Exception as error:  # a damaged file can raise anything
@@ -128,9 +97,9 @@ def predict_text_of(model: Any, folder: str) -> PredictText:
     def by_text(texts: Sequence[bytes]) -> Outputs:
         return _arrays(model.signatures[PREDICT_TEXT](texts=tf.constant(list(texts), tf.string)))
 
-    def by_ngrams(grams: NgramIds) -> Outputs:
-        ids, row_lengths = map(tf.constant, grams)
-        return _arrays(model.signatures[PREDICT_NGRAMS](ngrams=ids, row_lengths=row_lengths))
+    def by_ngrams(ids: np.ndarray, row_lengths: np.ndarray) -> Outputs:
+        inputs = {"ngrams": tf.constant(ids), "row_lengths": tf.constant(row_lengths)}
+        return _arrays(model.signatures[PREDICT_NGRAMS](**inputs))
 
     has_ngrams = PREDICT_NGRAMS in model.signatures
     return PredictText(by_text, by_ngrams if has_ngrams else None, folder)

@@ -7,17 +7,14 @@ import re
 import time
 from collections.abc import Iterator
 
-from core import exit_codes
-from core.errors import UserError
+from core.errors import InputError
 
 MODEL_FILE = "saved_model.pb"
 """The file of a model that the Pusher copies last."""
 
 
-class NoModelError(UserError):
+class NoModelError(InputError):
     """A serving folder without a pushed model. The message names the folder and the remedy."""
-
-    exit_code = exit_codes.BAD_INPUT
 
     def __init__(self, serving: str):
         super().__init__(

@@ -38,8 +38,6 @@ from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
 from core.settings import with_parameters
 
-SPLIT = "test"
-
 
 class Executor(LocalBeamExecutor):
     """Evaluates the test split, and blesses the candidate if it reaches all thresholds."""
@@ -67,7 +65,7 @@ class Executor(LocalBeamExecutor):
             models[BASELINE] = path_utils.serving_model_path(baseline.uri)
             served = baseline.get_string_custom_property(BASELINE_PROPERTY) or baseline.uri
             blessing.set_string_custom_property(BASELINE_PROPERTY, served)
-        units = units_of(split_files(inputs[EXAMPLES_KEY], [SPLIT]))
+        units = units_of(split_files(inputs[EXAMPLES_KEY], ["test"]))
         with self._make_beam_pipeline() as pipeline:
             _ = (
                 pipeline

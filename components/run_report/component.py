@@ -1,4 +1,4 @@
-"""RunReport: one HTML page on the run, and its metrics for the pages of clusters.
+"""RunReport: one HTML page on the run, and the figures for the pages of clusters.
 
 `@component` reads the annotations, which `from __future__ import annotations` would make strings.
 """
@@ -17,13 +17,14 @@ from tfx.dsl.io import fileio
 from tfx.types import standard_artifacts
 from tfx.utils import io_utils
 
-from components.artifacts import KeyFigures, RejectedLines, Report
-from components.evaluator.metrics import KEY_FIGURES
+from components.artifacts import Classification, KeyFigures, RejectedLines, Report
+from components.evaluator.metrics import KEY_FIGURES, Counts
 from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, RUN_PARAMETERS
 from components.run_report.history import DESCRIBED, Run, installed_versions, read_run_of
 from components.run_report.page import collect, render
 from components.run_report.tracking import from_environment, run_of_output, track
 from core.metadata import open_store
+from preprocessing.features import CLASSES
 
 REPORT_FILE = "report.html"
 _NOT_GIVEN: Any = None
@@ -46,6 +47,7 @@ def RunReport(
     blessing: InputArtifact[standard_artifacts.ModelBlessing],
     report: OutputArtifact[Report],
     metrics: OutputArtifact[KeyFigures],
+    classification: OutputArtifact[Classification],
     trials: InputArtifact[standard_artifacts.TunerResults] = _NOT_GIVEN,
     pushed_model: InputArtifact[standard_artifacts.PushedModel] = _NOT_GIVEN,
     metadata: Parameter[str] = _NOT_GIVEN,
@@ -55,7 +57,7 @@ def RunReport(
     strategy: Parameter[str] = _NOT_GIVEN,
     min_accuracy: Parameter[float] = _NOT_GIVEN,
 ) -> None:
-    """The artifacts of a run -> `report` and `metrics`.
+    """The artifacts of a run -> `report`, `metrics` and `classification`.
 
     The page is the file `report.html` in the artifact `report`. On a cluster, where the artifact is
     a `system.HTML`, it is the artifact itself.
@@ -91,13 +93,26 @@ def RunReport(
     file = report.uri if on_cluster else os.path.join(report.uri, REPORT_FILE)
     io_utils.write_string_file(file, render(content))
     if content.evaluation and on_cluster:
-        for metric in KEY_FIGURES:
-            value = metric.value(content.evaluation.candidate)
-            # ML Metadata cannot store NaN, such as the precision without a positive answer.
-            if math.isfinite(value):
-                metrics.set_float_custom_property(metric.title, value)
+        _write_figures(content.evaluation.candidate, metrics, classification)
     if tracking := from_environment():
         track(tracking, content)
+
+
+def _write_figures(counts: Counts, metrics: types.Artifact, classification: types.Artifact) -> None:
+    """Write what the pages of clusters show, in the form of the classes of kfp."""
+    from kfp.dsl import ClassificationMetrics
+
+    for metric in KEY_FIGURES:
+        value = metric.value(counts)
+        # ML Metadata cannot store NaN, such as the precision without a positive answer.
+        if math.isfinite(value):
+            metrics.set_float_custom_property(metric.title, value)
+    found = ClassificationMetrics()
+    thresholds, rates, recalls, _ = map(list, zip(*counts.curve(), strict=True))
+    found.log_roc_curve(fpr=rates, tpr=recalls, threshold=thresholds)
+    found.log_confusion_matrix(list(CLASSES), counts.confusion.tolist())
+    for name, content in found.metadata.items():
+        classification.set_json_value_custom_property(name, content)
 
 
 def _settings(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

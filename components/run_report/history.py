@@ -101,15 +101,6 @@ class Run:
         """Seconds from the start of the run to the end of its last component."""
         return max((step.started + step.seconds for step in self.steps), default=0.0)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return everything but the outputs."""
-        return {key: value for key, value in vars(self).items() if key != "outputs"}
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Run:
-        """Return the run of `to_json`."""
-        return cls(**{**stored, "steps": [Step(*step) for step in stored["steps"]]})
-
 
 def result_of(failure: str, blessed: bool | None, refused: object, pushed: object) -> str:
     """Return the result of a run in one or two words, from what is known of its candidate."""

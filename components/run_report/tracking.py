@@ -26,7 +26,7 @@ from components.evaluator.files import read_json
 from components.evaluator.metrics import KEY_FIGURES
 from components.properties import TRACKING
 from components.pusher import identity
-from components.run_report.history import Run
+from components.run_report.history import Run, Step
 from components.run_report.page import Content, collect, render, result
 from core.errors import ConfigError, ServerError, cause
 from core.settings import flat_settings
@@ -118,7 +118,7 @@ def track(tracking: Tracking, content: Content) -> None:
             if pushed := send(client, content, tags):
                 move_champion(client, tracking.name, pushed)
     except ServerError as error:
-        unsent = json.dumps({"run": run.to_json(), "tags": tags})
+        unsent = json.dumps({"run": {**vars(run), "outputs": {}}, "tags": tags})
         io_utils.write_string_file(os.path.join(tracking.unsent, f"{run.id}.json"), unsent)
         remedy = "`amazon-reviews runs --send` sends it"
         logging.warning("%s; the run %s was not sent; %s", error, run.id, remedy)
@@ -128,7 +128,8 @@ def send_unsent(client: MlflowClient, unsent: str) -> Iterator[str]:
     """Send the runs that were not sent; yield the id of each one that is now in MLflow."""
     for file in sorted(fileio.glob(os.path.join(unsent, "*.json"))):
         kept = json.loads(io_utils.read_string_file(file))
-        run = Run.from_json(kept["run"])
+        steps = [Step(*step) for step in kept["run"]["steps"]]
+        run = Run(**{**kept["run"], "steps": steps})
         send(client, collect(run), kept["tags"])
         fileio.remove(file)
         yield run.id

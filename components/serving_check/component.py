@@ -25,7 +25,6 @@ from components.serving_check.candidate import EXAMPLE, TEXT, Answers, try_candi
 from components.serving_check.settings import Thresholds
 from preprocessing.features import CLASSES, THRESHOLD
 
-_SPLIT = "test"
 _MAX_EXAMPLES = 1000
 """Most test Examples whose predictions are compared with the evaluation."""
 _TOLERANCE = 1e-3
@@ -64,7 +63,7 @@ def ServingCheck(
       settings, golden: the `Thresholds.parameters` of these names.
     """
     sentences = json.loads(golden)
-    sample = read_sample(artifact_utils.get_split_uri([examples], _SPLIT), _MAX_EXAMPLES)
+    sample = read_sample(artifact_utils.get_split_uri([examples], "test"), _MAX_EXAMPLES)
     candidate = path_utils.serving_model_path(model.uri)
     answers = try_candidate(candidate, sample, [text for _, text in sentences])
     predictions = stored_predictions(evaluation.uri, sample)

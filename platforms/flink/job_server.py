@@ -50,11 +50,7 @@ class JobServer:
     """
 
     def __init__(self, jars: str, master: str, slots: int, logs: str):
-        """Start the process; return when it accepts jobs.
-
-        Raises:
-          FlinkError: Java is missing, or the job server ended or did not start in time.
-        """
+        """Start the process; return when it accepts jobs, or raise a FlinkError."""
         self._master = master
         Path(logs).mkdir(parents=True, exist_ok=True)
         # Two processes may use the same folder at the same time.

@@ -149,9 +149,7 @@ class FlinkResult(runner.PipelineResult):
     def wait_until_finish(self, duration: int | None = None) -> str:
         """Return the last state when the job has ended, and report its progress until then.
 
-        Raises:
-          FlinkError: the job failed, made no progress, or lost its job server.
-          UserError: the error of ours that a worker raised.
+        An error of ours that a worker raised is raised here; any other failure is a FlinkError.
         """
         outcome: list[BaseException | str] = []
 

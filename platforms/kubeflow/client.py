@@ -69,12 +69,7 @@ class Api:
         body: Any = None,
         query: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Return the response to a request.
-
-        Raises:
-          NoResponse: there is none, and a retry may succeed.
-          Refused: the server refuses the request, or is not the API.
-        """
+        """Return the response to a request, or raise NoResponse or Refused."""
         token = _token()
         try:
             response = self._session.request(
@@ -115,12 +110,7 @@ def check(config: PipelineConfig) -> None:
 
 
 def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: str) -> Run:
-    """Submit a compiled pipeline as a run called `name`; return when the server has accepted it.
-
-    Raises:
-      ConfigError: `kubeflow.endpoint` does not respond, is not the API, or denies access.
-      ServerError: the server refused the run, or it is unknown whether the server accepted it.
-    """
+    """Submit a compiled pipeline as a run called `name`; return when the server has accepted it."""
     api, experiment_id = connect(config)
     runs = f"{os.environ.get(UI_VARIABLE, api.endpoint).rstrip('/')}/#/runs"
     # The second document has the settings for Kubernetes, if there are any.

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ml_metadata.proto.metadata_store_pb2 import ConnectionConfig
 from tfx.dsl.components.base.base_node import BaseNode
 from tfx.dsl.components.common.resolver import Resolver
 from tfx.types import BaseChannel, Channel, standard_artifacts
 
 from components.baseline import CANDIDATE_KEY, ServedBaseline
-from core.metadata import connection_config
 from pipeline.inputs import input_fingerprint
 from pipeline.platform import Platform
 from platforms.beam import set_beam_args
@@ -21,13 +19,7 @@ class Local(Platform):
     """This machine. A run has no parameters; `run_fn` starts the processes of a local cluster."""
 
     @property
-    def metadata(self) -> ConnectionConfig:
-        file = self._config.paths.metadata
-        os.makedirs(os.path.dirname(file), exist_ok=True)
-        return connection_config(file)
-
-    @property
-    def history(self) -> str:
+    def metadata(self) -> str:
         return self._config.paths.metadata
 
     @property

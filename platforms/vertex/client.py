@@ -53,12 +53,7 @@ def check(config: PipelineConfig) -> None:
 
 
 def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: str) -> Run:
-    """Submit a compiled pipeline as a run with the id `name`; return when Vertex AI accepted it.
-
-    Raises:
-      InputError: no permission, or Vertex AI refused the run.
-      ServerError: Vertex AI does not respond.
-    """
+    """Submit a compiled pipeline as a run with the id `name`; return when Vertex AI accepted it."""
     vertex = config.vertex
     parent = f"projects/{vertex.project}/locations/{vertex.region}"
     link = (

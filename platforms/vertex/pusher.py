@@ -118,11 +118,7 @@ class Endpoint(Destination):
 
     @errors_in_one_line("deploy the model")
     def serve(self, model_id: str) -> str:
-        """Deploy a model, move all traffic to it, and undeploy all others.
-
-        Returns:
-          The resource name of the endpoint.
-        """
+        """Deploy a model, move all traffic to it, undeploy all others; return the endpoint."""
         name = self._find() or self._create()
         self._wait_for_earlier(self._endpoints, name)
         endpoint = self._endpoints.get_endpoint(name=name, **retrying())

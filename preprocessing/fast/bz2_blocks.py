@@ -27,32 +27,14 @@ _ERRORS = (OSError, EOFError, ValueError)
 DAMAGED, TRUNCATED = "damaged", "damaged or truncated"
 
 
-class Content(NamedTuple):
-    """The decompressed content of a block.
+class Block(NamedTuple):
+    """The decompressed content of a block, or a part of a file that cannot be read."""
 
-    Attributes:
-      at: the bit of the file at which the block's mark starts.
-      data: the content.
-    """
-
-    at: int
+    at: int  # the bit of the file at which the last mark starts
     data: bytes
-
-
-class Damage(NamedTuple):
-    """A part of a file that cannot be read.
-
-    Attributes:
-      at: the bit of the file at which the last mark before the damage starts.
-      position: the byte of the file before which the damage was detected.
-      lost: the size of the part in bytes.
-      why: DAMAGED or TRUNCATED.
-    """
-
-    at: int
-    position: int
-    lost: int
-    why: str
+    damage: str | None = None  # DAMAGED or TRUNCATED
+    position: int = 0  # the byte of the file before which the damage was detected
+    lost: int = 0  # the size of the damaged part in bytes
 
 
 class _Span(NamedTuple):
@@ -68,9 +50,7 @@ class _Span(NamedTuple):
         return bits & ((1 << (self.until - self.at)) - 1)
 
 
-def read_blocks(
-    raw: BinaryIO, start: int, pool: ThreadPoolExecutor, ahead: int
-) -> Iterator[Content | Damage]:
+def read_blocks(raw: BinaryIO, start: int, pool: ThreadPoolExecutor, ahead: int) -> Iterator[Block]:
     """Yield the blocks of a bz2 file whose marks start at byte `start` or later, in order.
 
     Args:
@@ -79,7 +59,7 @@ def read_blocks(
       pool: the threads that decompress the blocks.
       ahead: how many blocks are decompressed before the caller requests them.
     """
-    waiting: deque[Future[list[Content | Damage]]] = deque()
+    waiting: deque[Future[list[Block]]] = deque()
     spans = _spans(raw, start)
     try:
         while True:
@@ -140,15 +120,15 @@ def _spans(raw: BinaryIO, start: int) -> Iterator[_Span]:
         yield span((base + len(data)) * 8, last=True)
 
 
-def _read_span(span: _Span) -> list[Content | Damage]:
+def _read_span(span: _Span) -> list[Block]:
     value, bits = span.value(), span.until - span.at
     if value >> max(0, bits - _MARK_BITS) != _MARK:  # the beginning of the file
-        return _check_rest(span, 0) or [Content(span.at, b"")]
+        return _check_rest(span, 0) or [Block(span.at, b"")]
     for end in _ends(span):
         content = _decompress(value >> (bits - end), end)
         if content is not None:
             rest = (span.at + end + _MARK_BITS + _CRC_BITS + 7) // 8 - span.at // 8
-            return [Content(span.at, content), *(_check_rest(span, rest) if end < bits else [])]
+            return [Block(span.at, content), *(_check_rest(span, rest) if end < bits else [])]
     return [_damage(span, len(span.data))]
 
 
@@ -182,7 +162,7 @@ def _decompress(block: int, bits: int) -> bytes | None:
     return content if decoder.eof else None
 
 
-def _check_rest(span: _Span, start: int) -> list[Content | Damage]:
+def _check_rest(span: _Span, start: int) -> list[Block]:
     """Return the damage behind the block of a span, from its byte `start` on.
 
     There may be streams without content and, unless the file ends, the header of the next stream.
@@ -193,6 +173,6 @@ def _check_rest(span: _Span, start: int) -> list[Content | Damage]:
     return [] if is_whole and valid.fullmatch(rest) else [_damage(span, len(rest))]
 
 
-def _damage(span: _Span, lost: int) -> Damage:
+def _damage(span: _Span, lost: int) -> Block:
     why = TRUNCATED if span.last else DAMAGED
-    return Damage(span.at, (span.until + 7) // 8, lost, why)
+    return Block(span.at, b"", why, (span.until + 7) // 8, lost)

@@ -30,15 +30,10 @@ _LOW_32 = _U(0xFFFFFFFF)
 
 
 class NgramIds(NamedTuple):
-    """The ids of the n-grams of a batch, a ragged tensor.
+    """The ids of the n-grams of a batch, a ragged tensor; in each row those of openings first."""
 
-    Attributes:
-      ids: int64 in [0, buckets), shape [n-grams]; of each review those of its openings first.
-      row_lengths: int64, shape [batch]; the number of n-grams of each review.
-    """
-
-    ids: np.ndarray
-    row_lengths: np.ndarray
+    ids: np.ndarray  # int64 in [0, buckets), shape [n-grams]
+    row_lengths: np.ndarray  # int64, shape [batch]
 
 
 def ngram_ids(
@@ -211,10 +206,8 @@ def _opening(
 def _grams(runs: list[tuple[np.ndarray, np.ndarray]], longest: int, buckets: int) -> NgramIds:
     """Return the n-grams of texts.
 
-    Args:
-      runs: (hashes of words, number of words of each text); a text has the n-grams of all runs.
-      longest: length of the longest n-gram, in words.
-      buckets: number of ids.
+    Each of the `runs` has the hashes of words, and their number in each text. A text has the
+    n-grams of all runs.
     """
     counts = [np.maximum(words - length, 0) for _, words in runs for length in range(longest)]
     row_lengths = np.sum(counts, axis=0)

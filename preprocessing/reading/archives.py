@@ -33,10 +33,8 @@ MAGIC_BYTES = 4  # the bytes at the start of a file that `compression` needs
 class CorruptArchive(Exception):
     """A damaged or truncated compressed file, detected while reading it.
 
-    Attributes:
-        path: the compressed file.
-        position: the bytes of the compressed file whose content was read before the damage.
-        detail: what is wrong, and the position, without the name of the file.
+    `position` is the number of bytes of the compressed file whose content was read before the
+    damage. `detail` is what is wrong, and the position, without the name of the file.
     """
 
     def __init__(self, path: str, position: int, why: str) -> None:
@@ -64,17 +62,15 @@ def compression(path: str, head: bytes) -> str | None:
 
 
 class _Codec(NamedTuple):
-    """A decoder of one member of an archive, its errors, and the padding between members."""
+    """A decoder of one member of an archive, and its errors."""
 
     new_decoder: Callable[[], Any]
     errors: tuple[type[Exception], ...]
-    padding: bytes = b""
 
 
 _CODECS = {
     "bz2": _Codec(bz2.BZ2Decompressor, (OSError, ValueError, EOFError)),
-    # Tools for tapes and block devices append zeros.
-    "gzip": _Codec(lambda: zlib.decompressobj(zlib.MAX_WBITS | 16), (zlib.error,), b"\0"),
+    "gzip": _Codec(lambda: zlib.decompressobj(zlib.MAX_WBITS | 16), (zlib.error,)),
     "zstd": _Codec(
         lambda: zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj(),
         (zstandard.ZstdError,),
@@ -85,51 +81,41 @@ _CODECS = {
 class DecompressedStream(io.RawIOBase):
     """The content of an archive. `read(n)` returns n bytes, or fewer at the end.
 
-    Reading raises `CorruptArchive` after the content before the damage has been read.
+    Reading raises `CorruptArchive` after the content before the damage has been read. `damage` is
+    the error that reading has raised, or is about to raise.
     """
 
     def __init__(self, path: str, raw: BinaryIO, kind: str) -> None:
         self._raw = raw
-        self._pieces = _decompress(path, raw, _CODECS[kind])
-        self._left = b""
+        self._steps = _decompress(path, raw, _CODECS[kind])
+        self._content = bytearray()
         self.damage: CorruptArchive | None = None
-        """The error that reading has raised, or is about to raise."""
 
     def read(self, size: int | None = -1) -> bytes:
         wanted = sys.maxsize if size is None or size < 0 else size
-        parts = []
-        while wanted and (self._left or self._fill()):
-            parts.append(self._left[:wanted])
-            self._left = self._left[wanted:]
-            wanted -= len(parts[-1])
-        if wanted and not parts and self.damage:
+        try:
+            while len(self._content) < wanted:
+                self._content += next(self._steps)
+        except StopIteration:
+            pass
+        except CorruptArchive as damage:
+            self.damage = damage
+        if wanted and not self._content and self.damage:
             raise self.damage
-        return b"".join(parts)
+        found = bytes(self._content[:wanted])
+        del self._content[:wanted]
+        return found
 
     def close(self) -> None:
         self._raw.close()
         super().close()
-
-    def _fill(self) -> bool:
-        """Fetch the next bytes; return False at the end or at damage, and store the damage."""
-        try:
-            self._left = next((piece for piece in self._pieces if piece), b"")
-        except CorruptArchive as damage:
-            self.damage = damage
-        return bool(self._left)
 
 
 def _decompress(path: str, raw: BinaryIO, codec: _Codec) -> Iterator[bytes]:
     position = 0  # of the next byte in the compressed file
     decoder, data = None, b""
     while data := data or raw.read(_STEP):
-        if decoder is None:
-            member = data.lstrip(codec.padding)
-            position += len(data) - len(member)
-            data = member
-            if not data:
-                continue
-            decoder = codec.new_decoder()
+        decoder = decoder or codec.new_decoder()
         try:
             content = decoder.decompress(data)
         except codec.errors:

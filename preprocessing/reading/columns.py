@@ -11,10 +11,6 @@ from preprocessing import features
 from preprocessing.reading.records import ReadOptions, printable
 
 
-class NoReviews(InputError):
-    """A file in which no reviews were recognised."""
-
-
 class Columns(NamedTuple):
     """The names of the columns to read; a title is optional, and so may be a label.
 
@@ -29,17 +25,10 @@ class Columns(NamedTuple):
 
 
 class Dialect(NamedTuple):
-    """The syntax of a CSV file.
-
-    Attributes:
-      separator: the character between two fields.
-      quoted: whether a field may be in quotes. If not, a quote is a character like any other.
-      escaped: whether a backslash and an `n` in a text are read as a line break.
-    """
+    """The syntax of a CSV file."""
 
     separator: str = ","
-    quoted: bool = True
-    escaped: bool = False
+    quoted: bool = True  # if not, a quote is a character like any other
 
 
 SEPARATORS = {
@@ -89,36 +78,29 @@ _CONVENTIONS = (
 # A label column with one of these names holds stars. The scale of other columns is inferred from
 # their labels.
 STAR_COLUMNS = {label for label, _, _ in _CONVENTIONS} - {_LABEL}
-_MAX_SHOWN = 30
 
 
 def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Columns:
     """Return the columns to read: those set in `options`, others by their names in known datasets.
 
     Names are compared without regard to case. The label may be missing if `options.labels` is
-    optional, and further columns may always be missing.
-
-    Raises:
-        NoReviews: a column that `options` names is not among `present`; or `options` does not name
-            the label or text column, and no known name is among `present`.
+    optional, and further columns may always be missing. Other missing columns are an InputError.
     """
     optional = options.labels == "optional"
     chosen = {part: name for part, name in options.columns.items() if name}
-    more = f" and {len(present) - _MAX_SHOWN} more" if len(present) > _MAX_SHOWN else ""
-    shown = ", ".join(printable(name)[:60] for name in present[:_MAX_SHOWN]) or "none"
-    columns_are = f"its columns are {shown}{more}"
+    columns_are = f"its columns are {printable(', '.join(present)) or 'none'}"
     if optional and chosen.get(_LABEL) not in present:
         chosen.pop(_LABEL, None)
     wanted = {f"data.columns.{part}": name for part, name in chosen.items()}
     for setting, name in (wanted | ({"--id": options.id} if options.id else {})).items():
         if name not in present:
-            raise NoReviews(f"{path} has no column '{name}' ({setting}): {columns_are}")
+            raise InputError(f"{path} has no column '{name}' ({setting}): {columns_are}")
     by_name = {name.lower(): name for name in reversed(present)}
     found = _by_convention(by_name, chosen, optional)
     if found is None:
         needed = (_TEXT,) if optional else (_LABEL, _TEXT)
         settings = " and ".join(f"data.columns.{name}" for name in needed if name not in chosen)
-        raise NoReviews(f"{path} has no columns with known names: {columns_are}; set {settings}")
+        raise InputError(f"{path} has no columns with known names: {columns_are}; set {settings}")
     if options.columns.get(_TITLE, _TITLE) is None:
         found = found._replace(title=None)
     further = [
@@ -133,10 +115,8 @@ def _by_convention(
 ) -> Columns | None:
     """Return the columns of the first convention that has most of them; None without a text.
 
-    Args:
-        by_name: name in lower case -> name in the file.
-        chosen: the columns that are set, which replace those of a convention.
-        optional: whether a text without a label is sufficient.
+    `by_name` has the name in the file of each name in lower case. The columns that are set, in
+    `chosen`, replace those of a convention. With `optional` a text needs no label.
     """
     found = []
     parts = (_LABEL, _TITLE, _TEXT)

@@ -8,12 +8,10 @@ from __future__ import annotations
 import re
 import tarfile
 
-from preprocessing.reading.columns import NoReviews
+from core.errors import InputError
 
 _UNPACK = "unpack it into another folder, and read that folder"
 _EXPORT = "export its reviews as CSV (UTF-8), and read only that file"
-_DOWNLOAD = "download the reviews again, because a server may send a page in place of a file"
-_LFS = "get its content with `git lfs pull`"
 _ENCODING = (
     "convert it with `iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE`, or from UTF-16LE, UTF-16BE or "
     "UTF-32, and read only the new file"
@@ -35,13 +33,6 @@ _KINDS = [
             "an archive",
             _UNPACK,
         ),
-        # A review may begin with <html>, but hardly with two elements.
-        (
-            rb"\s*(?i:<!doctype\s+html\b|<html(\s+[a-z]+=|[^>]*>\s*<))",
-            "an HTML page",
-            _DOWNLOAD,
-        ),
-        (rb"version https://git-lfs", "a pointer of Git LFS", _LFS),
         # Without a mark: eight ASCII characters, each beside one NUL or three.
         (
             rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|([\t\n\r -~]\0){8}|(\0[\t\n\r -~]){8}"
@@ -64,21 +55,14 @@ _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
-    """Raise NoReviews if content is of a known kind that is not reviews.
-
-    Args:
-      path: the file, for the message.
-      head: the first bytes of its decompressed content; 512 bytes are enough.
-      packed: whether the file is compressed.
-    """
+    """Raise InputError if the first 512 bytes of decompressed content are not those of reviews."""
     found = [(kind, remedy) for pattern, kind, remedy in _KINDS if pattern.match(head)]
-    if not found and _is_tar(head):
-        found = [("a tar archive", _UNPACK)]
-    if not found and _is_binary(head):
-        found = [("a binary file", _EXPORT)]
-    if found:
-        kind, remedy = found[0]
-        raise NoReviews(f"{path} {'contains' if packed else 'is'} {kind}: {remedy}")
+    if _is_tar(head):
+        found.append(("a tar archive", _UNPACK))
+    if _is_binary(head):
+        found.append(("a binary file", _EXPORT))
+    for kind, remedy in found:
+        raise InputError(f"{path} {'contains' if packed else 'is'} {kind}: {remedy}")
 
 
 def _is_binary(head: bytes) -> bool:

@@ -9,13 +9,19 @@ from __future__ import annotations
 import codecs
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from core.errors import InputError
-from preprocessing.reading.archives import CorruptArchive, DecompressedStream
+from preprocessing.reading.archives import (
+    MAGIC_BYTES,
+    CorruptArchive,
+    DecompressedStream,
+    compression,
+)
 from preprocessing.reading.columns import (
     HEADERLESS,
     SEPARATORS,
@@ -23,35 +29,35 @@ from preprocessing.reading.columns import (
     Columns,
     Dialect,
     Layout,
-    NoReviews,
     find_columns,
 )
 from preprocessing.reading.contents import refuse_other_content
-from preprocessing.reading.files import open_bytes
-from preprocessing.reading.formats import fasttext
-from preprocessing.reading.formats.csv import sampled_records
+from preprocessing.reading.files import file_size, open_bytes, open_raw
+from preprocessing.reading.formats import csv, fasttext, parquet
 from preprocessing.reading.formats.jsonl import parse_object
-from preprocessing.reading.formats.parquet import label_values, open_parquet
 from preprocessing.reading.labels import STARS, is_headerless, labels_among
+from preprocessing.reading.pieces import Lines, Piece, decompress, split_lines
 from preprocessing.reading.records import ReadOptions, printable
-from preprocessing.reading.samples import csv_sample, samples
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
 _HEAD = 1 << 20
 _LINES_INSPECTED = 20
+_PLACES = 8
+"""Places of a file behind its head at which it is sampled."""
+_SAMPLE = 1 << 16
+_BZ2_PLACES = 3
+_LAST_BZ2_BYTES = 1 << 20
+"""Bytes at the end of a bz2 file that are read. They contain the start of the last block."""
 _PARQUET = b"PAR1"
 _TEXT_NAME = re.compile(r".*\.txt(\.\w+)?", re.IGNORECASE)
 _CSV_NAME = re.compile(r".*\.(csv|tsv)(\.\w+)?", re.IGNORECASE)
 
 
 class Inspection(NamedTuple):
-    """The result of inspecting one file.
+    """How to read one file; `layouts` decides its scale by the inspected labels of all files.
 
-    Attributes:
-        path: the file.
-        layout: how to read the file; `layouts` decides its scale, unless `labels` is None.
-        labels: the inspected labels, see `labels.canonical`; None if the column determines the
-            scale, or labels are not read.
+    `labels` are those of `labels.canonical`; None if the column determines the scale, or labels are
+    not read.
     """
 
     path: str
@@ -60,62 +66,84 @@ class Inspection(NamedTuple):
 
 
 def inspect(path: str, options: ReadOptions) -> Inspection:
-    """Inspect a file: detect what `options` does not set from its content.
-
-    Raises:
-        InputError: the file cannot be opened, has an unknown format or lacks a column (`NoReviews`
-            if no reviews were recognised).
-    """
+    """Inspect a file: detect what `options` does not set from its content."""
     head, is_all = _read_head(path)
-    layout, labels, labels_in = _detect(path, head, options)
-    layout = replace(layout, labels=options.labels)
+    layout = replace(_detect(path, head, options), labels=options.labels)
     column = (layout.columns and layout.columns.label) or ""
     has_stars = column.lower() in STAR_COLUMNS and not options.label_map
     if has_stars or options.labels == "optional":
         return Inspection(path, replace(layout, label_scale=STARS), None)
-    if labels_in and not is_all:
-        labels = chain(labels, chain.from_iterable(map(labels_in, samples(path))))
-    return Inspection(path, layout, frozenset(labels_among(labels)))
+    if layout.format == "parquet":
+        return Inspection(path, layout, frozenset(labels_among(parquet.labels(path, column))))
+    found = chain(
+        _labels(head, layout, is_head=True),
+        *(_labels(lines, layout) for lines in (() if is_all else _samples(path))),
+    )
+    return Inspection(path, layout, frozenset(labels_among(found)))
 
 
-class _Detected(NamedTuple):
-    """The layout of a file, the labels in its head, and the function that returns those in lines
-    from another place of the file."""
+def _labels(lines: bytes, layout: Layout, is_head: bool = False) -> Iterable[object]:
+    """Return the labels in the beginning of a file, or in lines from its middle."""
+    if layout.format == "fasttext":
+        return fasttext.labels(lines)
+    if layout.format == "csv":
+        return csv.labels(lines, layout, is_head=is_head)
+    if layout.format == "jsonl" and layout.columns:
+        return [fields.get(layout.columns.label or "") for fields in _objects(lines)]
+    return []
 
-    layout: Layout
-    labels: Iterable[object] = ()
-    labels_in: Callable[[bytes], Iterable[object]] | None = None
+
+def _samples(path: str) -> Iterator[bytes]:
+    """Yield complete lines from places all over a file, including its end.
+
+    The head of a sorted file has only one label. A gzip or zstd file yields nothing, because it can
+    only be read from its start.
+    """
+    with open_raw(path) as raw:
+        packed = compression(path, raw.read(MAGIC_BYTES))
+    if packed not in (None, "bz2"):
+        return
+    size, places = file_size(path), _BZ2_PLACES if packed else _PLACES
+    with ThreadPoolExecutor(1) as pool:
+        for place in range(1, places + 1):
+            is_last = place == places
+            start, end = size * place // places - _SAMPLE, size * place // places
+            if packed:
+                start, end = size - _LAST_BZ2_BYTES if is_last else end, size
+            piece = Piece(path, Layout("empty"), 0, max(1, start), end, bool(packed), 0)
+            found = split_lines(decompress(piece, pool), piece.start)
+            lines = (item.data for item in found if isinstance(item, Lines))
+            # Of a bz2 file a place is one block.
+            yield from islice(lines, None if is_last else 1)
 
 
-def _detect(path: str, head: bytes, options: ReadOptions) -> _Detected:
+def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
     # An archive that is damaged at its start has no content either.
     if not head.strip():
-        return _Detected(Layout("empty"))
-    data = head.removeprefix(codecs.BOM_UTF8)
+        return Layout("empty")
     # A quoted field may contain line breaks.
-    outside = re.sub(rb'"[^"]*"', b"", data)
-    if b"\r" in outside.strip() and b"\n" not in outside and not data.startswith(_PARQUET):
+    outside = re.sub(rb'"[^"]*"', b"", head)
+    if b"\r" in outside.strip() and b"\n" not in outside and not head.startswith(_PARQUET):
         raise InputError(
             f"{path} has lines that end with CR alone: convert it with "
             r"`tr '\r' '\n' < FILE > NEW_FILE`"
         )
-    found = options.format if options.format != "auto" else _find_format(path, data, options)
-    if found == "fasttext":
-        return _Detected(Layout("fasttext"), fasttext.first_labels(data), fasttext.first_labels)
+    found = options.format if options.format != "auto" else _find_format(path, head, options)
+    if found == "csv":
+        columns, header, dialect = _csv_columns(path, head, options)
+        return Layout("csv", columns, header=header, dialect=dialect)
     if found == "jsonl":
-        return _jsonl_layout(path, data, options)
+        present = list(dict.fromkeys(name for fields in _objects(head) for name in fields))
+        return Layout("jsonl", find_columns(path, present, options))
     if found == "parquet":
-        return _parquet_layout(path, options)
-    return _csv_layout(path, data, options)
+        with open_bytes(path) as stream:
+            names = parquet.open_parquet(path, stream).schema_arrow.names
+        return Layout("parquet", find_columns(path, names, options))
+    return Layout("fasttext")
 
 
 def _read_head(path: str) -> tuple[bytes, bool]:
-    """Return the first lines of the content of a file, without one that is cut, and whether they
-    are all of it.
-
-    Raises:
-        InputError: see `open_bytes` and `refuse_other_content`.
-    """
+    """Return the first lines of a file, without one that is cut, and whether they are all of it."""
     head, packed, damaged = bytearray(), False, False
     try:
         with open_bytes(path) as stream:
@@ -128,7 +156,7 @@ def _read_head(path: str) -> tuple[bytes, bool]:
     is_all = len(head) < _HEAD and not damaged
     if damaged or (not is_all and b"\n" in head):
         del head[head.rfind(b"\n") + 1 :]
-    return bytes(head), is_all
+    return bytes(head).removeprefix(codecs.BOM_UTF8), is_all
 
 
 def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
@@ -148,21 +176,11 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
     has_columns = len(first) > 1 and (options.columns or _regular(head, dialect) > 2)
     if has_columns or _CSV_NAME.fullmatch(path):
         return "csv"  # a missing column is reported later
-    raise NoReviews(
+    raise InputError(
         f"{path} is of no known format, it starts with '{printable(head)[:60]}': set "
         f"data.format to one of {', '.join(FORMATS)} (JSON: one object a line; CSV: see "
         "data.columns)"
     )
-
-
-def _jsonl_layout(path: str, head: bytes, options: ReadOptions) -> _Detected:
-    present = list(dict.fromkeys(name for fields in _objects(head) for name in fields))
-    columns = find_columns(path, present, options)
-
-    def labels_in(lines: bytes) -> Iterator[object]:
-        return (fields.get(columns.label or "") for fields in _objects(lines))
-
-    return _Detected(Layout("jsonl", columns), labels_in(head), labels_in)
 
 
 def _objects(lines: bytes) -> Iterator[dict[str, Any]]:
@@ -170,30 +188,6 @@ def _objects(lines: bytes) -> Iterator[dict[str, Any]]:
         fields = parse_object(1, line)
         if isinstance(fields, dict):
             yield fields
-
-
-def _parquet_layout(path: str, options: ReadOptions) -> _Detected:
-    def labels() -> Iterator[object]:
-        with open_bytes(path) as stream:
-            yield from label_values(open_parquet(path, stream), columns.label or "")
-
-    with open_bytes(path) as stream:
-        names = open_parquet(path, stream).schema_arrow.names
-    columns = find_columns(path, names, options)
-    return _Detected(Layout("parquet", columns), labels())
-
-
-def _csv_layout(path: str, head: bytes, options: ReadOptions) -> _Detected:
-    columns, header, dialect = _csv_columns(path, head, options)
-    names = [field.strip() for field in header or columns[:3] if field is not None]
-    at = names.index(columns.label) if columns.label else 0
-
-    def labels_in(lines: bytes) -> Iterator[object]:
-        return (fields[at] for fields in csv_sample(lines, len(names), dialect))
-
-    rows = (r for r in _records(head, dialect) if len(r) == len(names) and tuple(r) != header)
-    layout = Layout("csv", columns, header=header, dialect=dialect)
-    return _Detected(layout, (fields[at] for fields in rows), labels_in)
 
 
 def _csv_columns(
@@ -204,13 +198,12 @@ def _csv_columns(
     The separator is the first with which the columns are found.
     """
     for dialect in _dialects(head):
-        first = next(_records(head, dialect), [])
-        with contextlib.suppress(NoReviews):
+        first = next(csv.head_records(head, dialect), [])
+        with contextlib.suppress(InputError):
             names = [name.strip() for name in first]
             return find_columns(path, names, options), tuple(first), dialect
         if not options.columns and dialect.separator in ",\t" and is_headerless(first, options):
             title = HEADERLESS.title if len(first) == 3 else None
-            dialect = dialect._replace(escaped=dialect.separator == ",")
             return HEADERLESS._replace(title=title), None, dialect
     dialect, first = _widest(head)
     names = [name.strip() for name in first]
@@ -230,15 +223,11 @@ def _dialects(head: bytes) -> Iterator[Dialect]:
 
 def _regular(head: bytes, dialect: Dialect) -> int:
     """Return how many records have as many fields as the first one."""
-    widths = [len(fields) for fields in _records(head, dialect)]
+    widths = [len(fields) for fields in csv.head_records(head, dialect)]
     return widths.count(widths[0]) if widths else 0
 
 
 def _widest(head: bytes) -> tuple[Dialect, list[str]]:
     """Return the dialect whose first record has the most fields, and this record."""
-    found = [(dialect, next(_records(head, dialect), [])) for dialect in _dialects(head)]
+    found = [(dialect, next(csv.head_records(head, dialect), [])) for dialect in _dialects(head)]
     return max(found, key=lambda item: len(item[1]))
-
-
-def _records(head: bytes, dialect: Dialect) -> Iterator[list[str]]:
-    return filter(None, sampled_records(head, dialect))

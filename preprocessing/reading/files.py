@@ -9,9 +9,7 @@ import glob
 import hashlib
 import json
 import os
-import sys
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO, NamedTuple, cast
 
 from apache_beam.io.filesystem import CompressionTypes
@@ -19,11 +17,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from core.errors import InputError
 from preprocessing.reading import globs
-from preprocessing.reading.archives import (
-    MAGIC_BYTES,
-    DecompressedStream,
-    compression,
-)
+from preprocessing.reading.archives import MAGIC_BYTES, DecompressedStream, compression
 
 HELD_OUT = {"eval": 1, "test": 2}
 """Held-out split -> priority. A text in files of several splits belongs to the highest priority."""
@@ -32,19 +26,12 @@ _DATA_ONLY = ("*", globs.EVERYTHING, "**/*")
 
 
 class SourceFile(NamedTuple):
-    """A file of an input, as its file system lists it.
+    """A file of an input, as its file system lists it."""
 
-    Attributes:
-      path: local or gs://.
-      size: in bytes, as it is stored.
-      modified: in seconds since 1970.
-      group: `train`, `eval`, `test` or `all`.
-    """
-
-    path: str
-    size: int
-    modified: float
-    group: str = "all"
+    path: str  # local or gs://
+    size: int  # in bytes, as it is stored
+    modified: float  # in seconds since 1970
+    group: str = "all"  # `train`, `eval`, `test` or `all`
 
 
 def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
@@ -57,20 +44,17 @@ def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
       patterns: group -> glob below `base`, see `match_files`.
 
     Raises:
-      InputError: see `find_files`; or every file of a group belongs to another group.
+      InputError: the folder is missing or cannot be listed, or a group has no file.
     """
-    by_priority = sorted(patterns, key=lambda group: HELD_OUT.get(group, 0))
     found = {}
-    for group in by_priority:
+    for group in sorted(patterns, key=lambda group: HELD_OUT.get(group, 0)):
         for file in find_files(base, patterns[group]):
             found[file.path] = file._replace(group=group)
+    groups = [file.group for file in found.values()]
     for group, pattern in patterns.items():
-        if all(file.group != group for file in found.values()):
-            path = find_files(base, pattern)[0].path
+        if group not in groups:
             raise InputError(
-                f"data.splits.{group}: every file that the glob '{pattern}' matches belongs to "
-                f"another split, such as {path} to data.splits.{found[path].group}: name other "
-                "files"
+                f"data.splits.{group}: every file that '{pattern}' matches belongs to another split"
             )
     order = list(patterns)
     return sorted(found.values(), key=lambda file: (order.index(file.group), file.path))
@@ -87,16 +71,10 @@ def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
 
 
 def find_files(base: str, pattern: str) -> list[SourceFile]:
-    """Return the files of `match_files`, of which there is at least one, and all can be read.
-
-    Raises:
-        InputError: the folder is missing or is a file, no file matches, or a file or the folder
-            cannot be read.
-    """
+    """Return the files of `match_files`, of which there is at least one."""
     if not base.strip() or not pattern.strip():
         raise InputError("data.input_base and the glob of a split must not be empty")
-    local = FileSystems.get_scheme(base) is None
-    if local and not os.path.isdir(base):
+    if FileSystems.get_scheme(base) is None and not os.path.isdir(base):
         what = "is a file" if os.path.exists(base) else "does not exist"
         raise InputError(
             f"{base} {what}: data.input_base must be a folder or a gs:// prefix with review files, "
@@ -105,15 +83,10 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
     found = match_files(base, pattern)
     if not found:
         raise InputError(
-            f"{base} and its subfolders contain no file of reviews: set data.input_base to another "
-            "folder (hidden files, READMEs, licences and checksums are not read)"
-            if pattern == globs.EVERYTHING
-            else f"no file under {base} matches the glob '{pattern}': "
-            "data.splits takes file names or globs relative to data.input_base"
+            f"{base} and its subfolders contain no file of reviews that matches '{pattern}': set "
+            "data.input_base to another folder, or data.splits to globs relative to it (hidden "
+            "files, READMEs, licences and checksums need a glob of their own)"
         )
-    if local:
-        for file in found:
-            open_raw(file.path).close()
     return found
 
 
@@ -134,70 +107,59 @@ def match_files(base: str, pattern: str) -> list[SourceFile]:
     """
     folder = base.rstrip("/") or "/"
     pattern = relative_path(folder, pattern)
-    data_only = pattern in _DATA_ONLY
-
-    def is_wanted(relative: str) -> bool:
-        return globs.matches(relative, pattern) and (globs.is_data(relative) or not data_only)
-
-    if FileSystems.get_scheme(folder) is None:
-        try:
-            return sorted(_local_files(folder, pattern, is_wanted, data_only))
-        except OSError as error:
-            raise InputError(
-                f"{error.filename} cannot be read: {error.strerror}; remove it, or give this user "
-                "permission to read it"
-            ) from error
+    list_files = _local_files if FileSystems.get_scheme(folder) is None else _remote_files
     try:
-        return sorted(_remote_files(folder, pattern, is_wanted))
+        return sorted(list_files(folder, pattern))
     except Exception as error:  # every cloud client has exceptions of its own
         raise InputError(
-            f"{base} cannot be listed: {error}; data.input_base must be a folder or "
-            "a gs:// prefix that this user or service account may read"
+            f"{base} cannot be listed: {error}; it must be a folder or a gs:// prefix that this "
+            "user or service account may read"
         ) from error
 
 
-def _remote_files(
-    folder: str, pattern: str, is_wanted: Callable[[str], bool]
-) -> Iterator[SourceFile]:
-    # Beam lists the files, and `is_wanted` matches their names. In Beam's globs `**/` needs at
-    # least one folder, and `?` matches a slash.
+def _may_be_data(relative: str, pattern: str) -> bool:
+    return pattern not in _DATA_ONLY or globs.is_data(relative)
+
+
+def _remote_files(folder: str, pattern: str) -> Iterator[SourceFile]:
+    # Beam lists the files, and `globs` matches their names. In Beam's globs `**/` needs at least
+    # one folder, and `?` matches a slash.
     prefix = glob.escape(FileSystems.join(folder, globs.literal_prefix(pattern)))
-    [result] = FileSystems.match([prefix + ("" if globs.is_literal(pattern) else "**")])
+    [result] = FileSystems.match([prefix + "**"])
     for found in result.metadata_list:
+        relative = relative_path(folder, found.path)
         # On gs:// a "folder" can be an empty object whose name ends with a slash.
-        if not found.path.endswith("/") and is_wanted(relative_path(folder, found.path)):
+        is_file = not relative.endswith("/") and _may_be_data(relative, pattern)
+        if is_file and globs.matches(relative, pattern):
             modified = float(found.last_updated_in_seconds or 0)
             yield SourceFile(found.path, int(found.size_in_bytes), modified)
 
 
-def _local_files(
-    folder: str, pattern: str, is_wanted: Callable[[str], bool], data_only: bool
-) -> Iterator[SourceFile]:
-    """Yield the wanted files; links to folders are followed, and each folder is listed once.
+def _local_files(folder: str, pattern: str) -> Iterator[SourceFile]:
+    """Yield the files that match; links to folders are followed, and each folder is listed once.
 
     Beam's listing omits files that cannot be read, and files behind a link to a folder.
     """
-    start, slash, _ = globs.literal_prefix(pattern).rpartition("/")
-    depth = sys.maxsize if "**" in pattern else pattern.count("/")
-    waiting = deque([start + slash] if os.path.isdir(os.path.join(folder, start)) else [])
-    listed: set[tuple[int, int]] = set()
+    waiting = [""] if os.path.isdir(folder) else []
+    listed = set()
     while waiting:
         inside = waiting.pop()
-        status = os.stat(os.path.join(folder, inside))
-        if (status.st_dev, status.st_ino) in listed:
-            continue  # a link to a folder with another name, perhaps above the link
-        listed.add((status.st_dev, status.st_ino))
+        real = os.path.realpath(os.path.join(folder, inside))
+        if real in listed:
+            continue
+        listed.add(real)
         for entry in os.scandir(os.path.join(folder, inside)):
             relative = inside + entry.name
-            if not entry.is_dir():
-                if is_wanted(relative):
-                    status = entry.stat()
-                    path = os.path.join(folder, relative)
-                    yield SourceFile(path, status.st_size, status.st_mtime)
-            elif inside.count("/") < depth and (globs.is_data(relative) or not data_only):
-                # All folders are listed before all links.
-                add = waiting.appendleft if entry.is_symlink() else waiting.append
-                add(f"{relative}/")
+            if not _may_be_data(relative, pattern):
+                continue
+            if entry.is_dir():
+                if globs.may_contain(relative, pattern):
+                    # All folders are listed before all links.
+                    waiting.insert(0 if entry.is_symlink() else len(waiting), f"{relative}/")
+            elif globs.matches(relative, pattern):
+                status = entry.stat()
+                path = os.path.join(folder, relative)
+                yield SourceFile(path, status.st_size, status.st_mtime)
 
 
 def open_bytes(path: str) -> BinaryIO:
@@ -242,10 +204,8 @@ def open_raw(path: str) -> BinaryIO:
         if os.path.exists(path) and not os.path.isfile(path):
             raise InputError(f"{path} is not a regular file: copy its content to one, or remove it")
     try:
-        return cast(
-            BinaryIO,
-            FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED),
-        )
+        opened = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+        return cast(BinaryIO, opened)
     except Exception as error:  # every cloud client has exceptions of its own
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(

@@ -25,11 +25,6 @@ def literal_prefix(glob: str) -> str:
     return re.split(r"[*?\[]", glob, maxsplit=1)[0]
 
 
-def is_literal(glob: str) -> bool:
-    """Return whether a glob has no special character and therefore matches a single name."""
-    return literal_prefix(glob) == glob
-
-
 def matches(relative: str, glob: str) -> bool:
     """Return whether a relative path with `/` in it matches a glob.
 
@@ -37,6 +32,13 @@ def matches(relative: str, glob: str) -> bool:
     number of folders, including none, and at the end of the glob every file below them.
     """
     return _match(relative.split("/"), glob.split("/"))
+
+
+def may_contain(folder: str, glob: str) -> bool:
+    """Return whether a folder, a relative path, may contain files that match a glob."""
+    parts = glob.partition("**")[0].split("/")[:-1]
+    names = folder.split("/")
+    return ("**" in glob or len(names) <= len(parts)) and all(map(fnmatchcase, names, parts))
 
 
 def _match(names: list[str], parts: list[str]) -> bool:

@@ -38,7 +38,7 @@ class LabelReader:
         self._meanings = {
             label: NEUTRAL if meaning is None else meaning for label, meaning in meanings.items()
         }
-        self._guessed = layout.scale_is_guessed and not layout.label_map
+        self._guessed = layout.scale_is_guessed
         self._optional = layout.labels == "optional"
 
     def read(self, value: object) -> int | None:
@@ -86,7 +86,5 @@ def is_headerless(fields: list[str], options: ReadOptions) -> bool:
     """Return whether a record of a CSV file is a review: a label, an optional title, a text."""
     if len(fields) not in (2, 3):
         return False
-    if not fields[0].strip():
-        return options.labels == "optional"
     known = (*NUMBERS, "true", "false", *KNOWN_WORDS, *options.label_map)
     return canonical(fields[0]) in known

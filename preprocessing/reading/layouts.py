@@ -8,7 +8,6 @@ Two files with the same reviews are refused, whatever their formats and the orde
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from functools import partial
 from itertools import islice
 
 from core.errors import InputError
-from preprocessing.reading.columns import SEPARATORS, Layout, NoReviews
+from preprocessing.reading.columns import SEPARATORS, Layout
 from preprocessing.reading.detect import Inspection, inspect
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, STARS, WORDS
@@ -27,7 +26,6 @@ from preprocessing.reading.records import ReadOptions, printable
 
 _FILES_AT_ONCE = 16
 """Files that are inspected at the same time. Opening a remote file takes tens of milliseconds."""
-_MAX_LINES = 4
 _FORMATS = {"fasttext": "fastText", "csv": "CSV", "jsonl": "JSON lines", "parquet": "Parquet"}
 _MAX_LABELS = 5
 _MAX_CHARACTERS = 30
@@ -50,7 +48,7 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
     """
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         tried = [pool.submit(inspect, file.path, options) for file in files]
-        found = [task.result() for task in tried if not isinstance(task.exception(), NoReviews)]
+        found = [task.result() for task in tried if not isinstance(task.exception(), InputError)]
         for task in tried:
             if error := task.exception():
                 raise InputError(f"{error}{_leave_out(found, options)}") from error
@@ -70,13 +68,9 @@ def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
     """Return how to leave out a file that is no reviews; empty if no file is reviews."""
     if not found:
         return ""
-    if options.labels == "optional":
-        return "; if it contains no reviews, name only the other files in --input"
     name = os.path.basename(found[0].path)
-    return (
-        "; if it contains no reviews, leave it out with data.splits, such as "
-        f"data.splits={{train: '**/{name}'}}"
-    )
+    setting = f"data.splits={{train: '**/{name}'}}" if options.labels == "required" else "--input"
+    return f"; if it contains no reviews, name only the other files, with {setting}"
 
 
 def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layout]:
@@ -87,14 +81,13 @@ def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layou
         is_fasttext: _find_scale([item for item in found if _is_fasttext(item) == is_fasttext])
         for is_fasttext in (True, False)
     }
-    return [
-        item.layout
-        if item.labels is None
+    layouts = []
+    for item in found:
+        scale = scales[_is_fasttext(item)]
         # Words mean the same on every scale, so no number can contradict them.
-        else replace(item.layout, label_scale=scale, scale_is_guessed=scale != WORDS)
-        for item in found
-        for scale in [scales[_is_fasttext(item)]]
-    ]
+        on_scale = replace(item.layout, label_scale=scale, scale_is_guessed=scale != WORDS)
+        layouts.append(item.layout if item.labels is None else on_scale)
+    return layouts
 
 
 def _is_fasttext(item: Inspection) -> bool:
@@ -132,29 +125,21 @@ def _find_scale(found: Sequence[Inspection]) -> str:
 
 def _unknown_labels(found: Sequence[Inspection], stars: str | None = None) -> str:
     """Return the message for labels without a certain meaning, beside those of a file of stars."""
-    labels = sorted({label for item in found for label in item.labels or ()})
-    labels = sorted((n for n in labels if re.fullmatch("-?[0-9]{1,3}", n)), key=int) or labels
-    with_these = [
-        next(item.path for item in found if item.labels and label in item.labels)
+    seen = {label for item in found for label in item.labels or ()}
+    labels = sorted(seen, key=lambda label: (len(label), label))
+    paths = [
+        next(item.path for item in found if label in (item.labels or ()))
         for label in (labels[0], labels[-1])
     ]
-    meanings = ", ".join(f"{_short(label)}: ?" for label in labels[:_MAX_LABELS])
+    shown = [printable(label)[:_MAX_CHARACTERS] for label in labels[:_MAX_LABELS]]
+    more = f" and {len(labels) - len(shown)} more" if len(labels) > len(shown) else ""
     columns = any(item.layout.columns for item in found)
     return (
-        f"{' and '.join(dict.fromkeys(with_these))}: the meaning of the labels {_shown(labels)} is "
-        f"not certain{f' beside the stars of {stars}' if stars else ''}: set "
-        f"data.labels={{{meanings}}}, where 0 is negative, 1 is positive and null is left out"
+        f"{' and '.join(dict.fromkeys(paths))}: the meaning of the labels {', '.join(shown)}{more} "
+        f"is not certain{f' beside the stars of {stars}' if stars else ''}: set data.labels="
+        f"{{{': ?, '.join(shown)}: ?}}, where 0 is negative, 1 is positive and null is left out"
         + (", or data.columns.label to the column of the labels" if columns else "")
     )
-
-
-def _shown(labels: Sequence[str]) -> str:
-    more = f" and {len(labels) - _MAX_LABELS} more" if len(labels) > _MAX_LABELS else ""
-    return (", ".join(map(_short, labels[:_MAX_LABELS])) or "none") + more
-
-
-def _short(label: str) -> str:
-    return printable(label)[:_MAX_CHARACTERS]
 
 
 def _counts_from_one(layout: Layout) -> bool:
@@ -195,18 +180,11 @@ def _start(file: SourceFile, layout: Layout, pool: ThreadPoolExecutor) -> frozen
 
 
 def describe(layouts: Iterable[Layout]) -> list[str]:
-    """Return a line for each way in which files are read, the most frequent one first.
-
-    Args:
-      layouts: the layout of each file.
-    """
+    """Return a line for each way in which files are read, the most frequent one first."""
     ways = Counter(map(_way, layouts)).most_common()
     if len(ways) == 1:
         return [ways[0][0]]
-    lines = [f"{way} ({count} {'file' if count == 1 else 'files'})" for way, count in ways]
-    if len(lines) > _MAX_LINES:
-        lines[_MAX_LINES - 1 :] = [f"and in {len(lines) - _MAX_LINES + 1} other ways"]
-    return lines
+    return [f"{way} ({count} {'file' if count == 1 else 'files'})" for way, count in ways]
 
 
 def _way(layout: Layout) -> str:

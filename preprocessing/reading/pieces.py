@@ -1,4 +1,4 @@
-"""Cut files of lines into pieces that workers read independently, in any order.
+"""Cut files into pieces that workers read independently, decompress them and split their lines.
 
 A file can be cut at any byte; a line belongs to the piece in which it begins. A bz2 file can be cut
 as well (see `preprocessing.fast.bz2_blocks`); a gzip or zstd file can only be read from its start.
@@ -6,7 +6,8 @@ as well (see `preprocessing.fast.bz2_blocks`); a gzip or zstd file can only be r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import codecs
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from preprocessing.fast import bz2_blocks
 from preprocessing.reading.archives import MAGIC_BYTES, CorruptArchive, compression
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.files import file_size, open_bytes, open_raw
+from preprocessing.reading.records import CORRUPT_ARCHIVE, LINE_TOO_LONG, Rejected, rejected
 
 LINE_FORMATS = ("fasttext", "jsonl", "empty")
 """The formats with one review on each line, whose files can be cut."""
@@ -26,6 +28,8 @@ _UNPACKED = {None: 1.0, "bz2": 3.6, "gzip": 2.8, "zstd": 3.0}
 """Compression -> size of review text divided by the size of its archive."""
 _READ = 1 << 20
 _BLOCKS_AHEAD = 6
+MAX_LINE_BYTES = 1 << 20
+TOO_LONG = "more than 1,048,576 bytes"
 
 
 class Piece(NamedTuple):
@@ -60,19 +64,12 @@ def cut_file(path: str, layout: Layout) -> list[Piece]:
 
 
 class Chunk(NamedTuple):
-    """Decompressed content, or a damaged part of an archive, which has no content.
-
-    Attributes:
-      data: the content.
-      own: False for a part of the file behind the piece.
-      damage: what is wrong and where; None for content.
-      lost: the size of the damaged part in (compressed) bytes of the file.
-    """
+    """Decompressed content, or a damaged part of an archive, which has no content."""
 
     data: bytes
-    own: bool
-    damage: str | None = None
-    lost: int = 0
+    own: bool  # False for a part of the file behind the piece
+    damage: str | None = None  # what is wrong and where
+    lost: int = 0  # the size of the damaged part in (compressed) bytes of the file
 
 
 def decompress(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Chunk]:
@@ -107,10 +104,83 @@ def _bz2(piece: Piece, end: int, pool: ThreadPoolExecutor) -> Iterator[Chunk]:
     with open_raw(piece.path) as raw:
         for block in bz2_blocks.read_blocks(raw, piece.start, pool, _BLOCKS_AHEAD):
             own = block.at < end * 8
-            if isinstance(block, bz2_blocks.Content):
+            if block.damage is None:
                 # A block of one repeated byte may have 45 MB.
                 for at in range(0, len(block.data), _READ):
                     yield Chunk(block.data[at : at + _READ], own)
             else:
-                error = CorruptArchive(piece.path, block.position, block.why)
+                error = CorruptArchive(piece.path, block.position, block.damage)
                 yield Chunk(b"", own, error.detail, block.lost)
+
+
+class Lines(NamedTuple):
+    """Complete lines without the last line break; `first` is the number of the first line."""
+
+    first: int
+    data: bytes
+
+
+class Lost(NamedTuple):
+    """A line that cannot be read; `bytes` is the size of the damage that it represents, or 0."""
+
+    record: Rejected
+    bytes: int = 0
+
+
+def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
+    """Yield every line of a piece that starts at byte `start` of a file, many at a time, from 1.
+
+    A line that is too long is lost, and is not kept in memory. Damage counts as one lost line. No
+    chunk is longer than the longest line.
+    """
+    number = 0
+    tail: bytes | None = b""  # the unfinished line so far; None once it is too long
+    skipping = start > 0  # whether to skip the content before the next line
+    for chunk in chunks:
+        if chunk.damage is not None:
+            if not chunk.own:
+                return  # the damage cuts the last line; the next piece reports the damage
+            number += 1
+            yield Lost(rejected(number, CORRUPT_ARCHIVE, chunk.damage), chunk.lost)
+            tail, skipping = b"", True
+            continue
+        data = chunk.data
+        if skipping:
+            if not chunk.own:
+                return  # this line began before the piece
+            begins = data.find(b"\n") + 1
+            if not begins:
+                continue
+            data, skipping = data[begins:], False
+        end = data.rfind(b"\n") if chunk.own else data.find(b"\n")
+        if end < 0:
+            tail = _joined(tail, data)
+            continue
+        first = data.find(b"\n")
+        if tail is None or _is_long(tail + data[:first]):
+            number += 1
+            yield Lost(rejected(number, LINE_TOO_LONG, TOO_LONG))
+            data, end, tail = data[first + 1 :], end - first - 1, b""
+        if end >= 0:
+            found = tail + data[:end]
+            if not number and not start:
+                found = found.removeprefix(codecs.BOM_UTF8)
+            yield Lines(number + 1, found)
+            number += 1 + found.count(b"\n")
+        if not chunk.own:
+            return
+        tail = _joined(b"", data[end + 1 :])
+    if tail is None or _is_long(tail):
+        yield Lost(rejected(number + 1, LINE_TOO_LONG, TOO_LONG))
+    elif tail:
+        yield Lines(number + 1, tail if number or start else tail.removeprefix(codecs.BOM_UTF8))
+
+
+def _is_long(line: bytes) -> bool:
+    return len(line.removesuffix(b"\r")) > MAX_LINE_BYTES
+
+
+def _joined(tail: bytes | None, more: bytes) -> bytes | None:
+    if tail is None or len(tail) + len(more) > MAX_LINE_BYTES + 1:
+        return None
+    return tail + more

@@ -6,9 +6,8 @@
 | detect the layout | `detect`, `layouts` | files of an input | `Layout` of each |
 | cut | `pieces` | file and layout | `Piece` |
 | decompress | `pieces` | `Piece` | `Chunk` |
-| split into lines | `lines` | chunks | `Lines`, `Lost` |
-| parse | `formats` | `Lines`, or a stream | `Batch`, or records |
-| batch | `records` | records | `Batch` |
+| split into lines | `pieces` | chunks | `Lines`, `Lost` |
+| parse | `formats` | `Lines`, or a stream | `Batch` |
 
 `components.review_example_gen.read_unit` continues: it assigns a split, encodes and writes.
 """
@@ -21,9 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from preprocessing.reading.archives import DecompressedStream
 from preprocessing.reading.files import file_size, open_bytes
 from preprocessing.reading.formats import csv, fasttext, jsonl, parquet
-from preprocessing.reading.lines import Lost, split_lines
-from preprocessing.reading.pieces import Piece, decompress
-from preprocessing.reading.records import Batch, in_batches
+from preprocessing.reading.pieces import Lost, Piece, decompress, split_lines
+from preprocessing.reading.records import Batch
 
 _LINE_PARSERS = {
     "fasttext": fasttext.make_parser,
@@ -55,8 +53,6 @@ def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
 def _read_stream(piece: Piece) -> Iterator[Batch]:
     """Yield the batches of a CSV or Parquet file, which is read as a whole."""
     with open_bytes(piece.path) as stream:
-        yield from in_batches(
-            _STREAM_READERS[piece.layout.format](piece.path, stream, piece.layout)
-        )
+        yield from _STREAM_READERS[piece.layout.format](piece.path, stream, piece.layout)
         if isinstance(stream, DecompressedStream) and stream.damage:
             yield Batch(lost=file_size(piece.path) - stream.damage.position)

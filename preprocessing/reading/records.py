@@ -1,12 +1,11 @@
-"""The results of reading (reviews, left-out neutrals, rejected lines, batches) and its options."""
+"""The results of reading, batches of reviews and rejected lines, and its options."""
 
 from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, NamedTuple
 
 from preprocessing import features
@@ -21,31 +20,8 @@ CORRUPT_ARCHIVE = "corrupt_archive"
 LINE_TOO_LONG = "line_too_long"
 
 _DETAIL_CHARACTERS = 200
-_BATCH = 1_000
 _ID = features.Column("id", b"")
 _BOOLEANS = {"false": "0", "true": "1"}
-
-
-class Review(NamedTuple):
-    """One review.
-
-    Attributes:
-      position: its line (CSV: first line; Parquet: row) in the file, from 1.
-      label: 0 negative, 1 positive; 0 for all if labels are not read.
-      text: the text that the model reads, with the title.
-      further: the values of `features.further_columns`, and that of `ReadOptions.id` if it is set.
-    """
-
-    position: int
-    label: int
-    text: str
-    further: tuple[bytes | int, ...] = ()
-
-
-class Neutral(NamedTuple):
-    """A neutral review, such as one with 3 stars, which is left out."""
-
-    position: int
 
 
 class Rejected(NamedTuple):
@@ -56,18 +32,17 @@ class Rejected(NamedTuple):
     detail: str  # at most 200 characters, all printable
 
 
-Record = Review | Neutral | Rejected
-
-
 @dataclass(slots=True)
 class Batch:
     """Consecutive lines of a piece: its reviews, column by column, and the other lines.
 
     Attributes:
-      positions: line numbers of the reviews in the piece, from 1.
+      positions: line numbers of the reviews in the piece, from 1; CSV: of the first line; Parquet:
+        of the row.
       labels: 0 negative, 1 positive; 0 for all if labels are not read.
-      texts: UTF-8.
-      further: `Review.further` of each review; empty if the file has no columns.
+      texts: UTF-8, with the title.
+      further: the values of `features.further_columns`, and that of `ReadOptions.id` if it is set,
+        of each review; empty if the file has no columns.
       rejected: the lines that cannot be read.
       neutrals: line numbers of the lines that are left out as neutral.
       lost: the number of damaged bytes in the (compressed) file.
@@ -99,27 +74,37 @@ class Batch:
         number = len(features.further_columns())
         return [row[number] for row in self.further if len(row) > number]
 
-    def add(self, record: Record) -> None:
-        if isinstance(record, Review):
-            self.positions.append(record.position)
-            self.texts.append(record.text.encode())
-            self.labels.append(record.label)
-            if record.further:
-                self.further.append(record.further)
-        elif isinstance(record, Rejected):
-            self.rejected.append(record)
+    def add(
+        self, position: int, label: int, title: str, body: str, further: Sequence[Any] = ()
+    ) -> None:
+        """Add a review, whose text is `title: body`, or the body if the title is blank.
+
+        Text that cannot be encoded as UTF-8, and a blank title with a blank body, are rejected. A
+        review whose label is `labels.NEUTRAL` is left out.
+
+        Args:
+          further: what the file has in the columns of `Batch.further`, None for a missing value.
+        """
+        text = f"{title}: {body}" if title.strip() else body
+        problem = _text_problem(text)
+        if problem:
+            self.reject(position, INVALID_UTF8, problem)
+        elif not text.strip():
+            self.reject(position, NO_TEXT, "the title and the body are blank")
+        elif label < 0:
+            self.neutrals.append(position)
         else:
-            self.neutrals.append(record.position)
+            self.positions.append(position)
+            self.labels.append(label)
+            self.texts.append(text.encode())
+            if further:
+                columns = (*features.further_columns(), _ID)
+                pairs = zip(further, columns, strict=False)
+                self.further.append(tuple(_converted(value, of.missing) for value, of in pairs))
 
-
-def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
-    """Yield batches of a thousand records each."""
-    waiting = iter(records)
-    while chunk := list(islice(waiting, _BATCH)):
-        batch = Batch()
-        for record in chunk:
-            batch.add(record)
-        yield batch
+    def reject(self, position: int, reason: str, value: object) -> None:
+        """Reject a line with the detail `printable(value)`."""
+        self.rejected.append(rejected(position, reason, value))
 
 
 @dataclass(frozen=True)
@@ -158,12 +143,21 @@ def rejected(position: int, reason: str, value: object) -> Rejected:
     return Rejected(position, reason, printable(value))
 
 
-def text_problem(text: str) -> str | None:
+def as_text(value: Any) -> str | None:
+    """Return the value of a field as text: empty if it is missing, None for an object or a list."""
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return json.dumps(value)
+    return None if isinstance(value, (dict, list)) else str(value)
+
+
+def _text_problem(text: str) -> str | None:
     """Return a text from its first NUL or lone surrogate on; None if it has none of them."""
     if "\0" in text:
         return text[text.index("\0") :]
-    if text.isascii():
-        return None
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -171,56 +165,9 @@ def text_problem(text: str) -> str | None:
     return None
 
 
-def as_text(value: Any) -> str | None:
-    """Return the value of a field as text; None for an object, which has no text.
-
-    A missing value becomes an empty text, a number its digits, a list its items joined by spaces.
-    """
-    if value is None or (isinstance(value, float) and value != value):
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        if any(isinstance(item, (list, dict)) for item in value):
-            return None
-        return " ".join(as_text(item) or "" for item in value)
-    if isinstance(value, bool):
-        return json.dumps(value)
-    return None if isinstance(value, dict) else str(value)
-
-
-def make_review(
-    position: int, label: int, title: str, body: str, further: tuple[bytes | int, ...] = ()
-) -> Record:
-    """Return the record for the fields of a review: `Neutral` if the label is `labels.NEUTRAL`.
-
-    The text is `title: body`, or the body if the title is blank. Text that cannot be encoded as
-    UTF-8, and a blank title with a blank body, are rejected.
-    """
-    problem = text_problem(title) or text_problem(body)
-    if problem:
-        return rejected(position, INVALID_UTF8, problem)
-    has_title = bool(title.strip())
-    if not has_title and not body.strip():
-        return rejected(position, NO_TEXT, "the title and the body are blank")
-    if label < 0:
-        return Neutral(position)
-    return Review(position, label, f"{title}: {body}" if has_title else body, further)
-
-
-def further_values(values: Sequence[Any]) -> tuple[bytes | int, ...]:
-    """Return the values of the further columns of a review, and the id if one is read.
-
-    Args:
-      values: what the file has in these columns, None in a column that it lacks.
-    """
-    columns = (*features.further_columns(), _ID)
-    return tuple(_converted(value, of.missing) for value, of in zip(values, columns, strict=False))
-
-
 def _converted(value: Any, missing: bytes | int) -> bytes | int:
     text = as_text(value)
-    if not text or text_problem(text):
+    if not text or _text_problem(text):
         return missing
     if isinstance(missing, bytes):
         return text.encode()

@@ -44,14 +44,8 @@ def publish(
 ) -> tuple[int, dict[str, int]]:
     """Write the output and the rejected file; each file appears only when it is complete.
 
-    Args:
-      files: the files of all units, in the order of the units.
-      folder: the work folder.
-      output: path or URL; its suffix is the format.
-      has_id: whether the output has the column `id`.
-
-    Returns:
-      The number of reviews, and reason -> number of rejected lines.
+    `files` are those of all units, in the order of the units, in the work folder. The result is the
+    number of reviews, and reason -> number of rejected lines.
     """
     format = output.rpartition(".")[2].lower()
     schema = _SCHEMA if has_id else _SCHEMA.remove(len(_SCHEMA) - 1)

@@ -35,19 +35,16 @@ from serving.batch.work import Unit, in_units
 
 
 class Summary(NamedTuple):
-    """The result of a batch.
-
-    Attributes:
-      reviews: the number of scored reviews.
-      rejected: reason -> rejected lines.
-      resumed: the number of units that an earlier run scored.
-      reading: the formats and columns of the files, in a few lines.
-    """
+    """The result of a batch."""
 
     reviews: int
+    """The number of scored reviews."""
     rejected: dict[str, int]
+    """Reason -> rejected lines."""
     resumed: int
+    """The number of units that an earlier run scored."""
     reading: list[str]
+    """The formats and columns of the files, in a few lines."""
 
 
 def score_files(

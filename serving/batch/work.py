@@ -49,8 +49,6 @@ the id of a review, or the reason and the detail of a rejected line. All lines o
 reviews of one piece, or all are rejected lines of one piece."""
 REVIEWS, BYTES = "reviews", "bytes"
 """Units of the progress: lines (reviews and rejected lines), and estimated bytes of text."""
-_LINE_OVERHEAD = 12
-"""Estimated bytes of a line besides its text."""
 
 Unit = tuple[Piece, ...]
 """Consecutive pieces of the input."""
@@ -128,10 +126,10 @@ class ScoreUnit(beam.DoFn):
                     if len(waiting) > cores:
                         _write(stream, *waiting.popleft())
                     reviews.advance(batch.lines)
-                    size.advance(sum(map(len, batch.texts)) + _LINE_OVERHEAD * batch.lines)
+                    size.advance(sum(map(len, batch.texts)))
             while waiting:
                 _write(stream, *waiting.popleft())
-        # The size so far is an estimate by the lines, the total one by the pieces.
+        # The size so far is that of the texts; the total is an estimate from the pieces.
         progress.report(BYTES, size_of(unit), source=target)
         FileSystems.rename([path], [target])
         yield from ()

@@ -6,13 +6,12 @@ The models of the product have signatures with one input, a list of strings.
 from __future__ import annotations
 
 import codecs
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import orjson
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     FailFast,
@@ -45,12 +44,6 @@ def _text(value: Any) -> bytes:
         encoded = value["b64"].encode().rstrip(b"=")
         return b64decode(encoded + b"=" * (-len(encoded) % 4), validate=True)
     raise ValueError('must be a string, or {"b64": STRING} for bytes')
-
-
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("the review is empty")
-    return text
 
 
 _Texts = Annotated[list[Annotated[bytes, BeforeValidator(_text)]], FailFast()]
@@ -86,7 +79,8 @@ class PredictRequest(BaseModel):
 
 
 class ExplainRequest(BaseModel):
-    text: Annotated[str, Field(max_length=MAX_CHARACTERS), AfterValidator(_not_blank)]
+    # Some character is not blank.
+    text: Annotated[str, Field(max_length=MAX_CHARACTERS, pattern=r"\S")]
 
 
 _Request = TypeVar("_Request", bound=BaseModel)
@@ -109,7 +103,7 @@ def parse(kind: type[_Request], body: bytes) -> _Request:
 
 def format_answer(outputs: Outputs, by_row: bool) -> bytes:
     """Return the body of the answer, in the format of the request, for outputs of each review."""
-    columns = {name: _values(name, outputs[name]) for name in sorted(outputs)}
+    columns = {name: _values(outputs[name]) for name in sorted(outputs)}
     answer: Any = columns
     if len(columns) == 1:
         [answer] = columns.values()
@@ -122,13 +116,13 @@ def format_answer(outputs: Outputs, by_row: bool) -> bytes:
     )
 
 
-def _values(name: str, output: np.ndarray) -> Any:
+def _values(output: np.ndarray) -> Any:
     if output.dtype == object:
-        return _strings(output.tolist(), binary=name.endswith("_bytes"))
+        return _decoded(output.tolist())
     return np.ascontiguousarray(output) if output.ndim > 1 else list(output)
 
 
-def _strings(value: Any, binary: bool) -> Any:
+def _decoded(value: Any) -> Any:
     if isinstance(value, list):
-        return [_strings(item, binary) for item in value]
-    return {"b64": b64encode(value).decode()} if binary else value.decode("utf-8", "replace")
+        return [_decoded(item) for item in value]
+    return value.decode("utf-8", "replace")

@@ -43,17 +43,9 @@ class _Waiting:
     future: asyncio.Future[Outputs]
     size: int
 
-    def may_share(self, other: _Waiting) -> bool:
-        """Return whether one call may answer both requests."""
-        same = (self.model, self.signature) == (other.model, other.signature)
-        return same and self.signature in self.model.per_review
-
 
 class Batcher:
-    """Calls models for requests; to be used in one event loop.
-
-    A call has at most as many reviews and bytes as a request may have.
-    """
+    """Calls models for requests, with at most as many reviews and bytes as one request may have."""
 
     def __init__(self, limits: Limits, metrics: Metrics):
         self._limits = limits
@@ -79,11 +71,7 @@ class Batcher:
             raise HTTPException(429, message, {"retry-after": "1"})
 
     async def call(self, model: LoadedModel, signature: str, texts: Sequence[bytes]) -> Outputs:
-        """Return the outputs of a signature for `texts`, all from this model.
-
-        Raises:
-          HTTPException: the queue is full (429), or the model cannot read the texts (400).
-        """
+        """Return the outputs of a signature for `texts`, or raise an HTTPException."""
         self.check_room(len(texts))
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outputs] = loop.create_future()
@@ -119,12 +107,14 @@ class Batcher:
 
     def _next_batch(self, pending: deque[_Waiting]) -> list[_Waiting]:
         """Remove and return the first requests of `pending` that may share a call, at least one."""
-        batch = [pending.popleft()]
-        reviews, size = len(batch[0].texts), batch[0].size
-        while pending and batch[0].may_share(pending[0]):
-            reviews += len(pending[0].texts)
-            size += pending[0].size
-            if reviews > self._limits.reviews or size > self._limits.body_bytes:
+        first = pending.popleft()
+        batch, reviews, size = [first], len(first.texts), first.size
+        while pending and first.signature in first.model.per_review:
+            other = pending[0]
+            reviews += len(other.texts)
+            size += other.size
+            is_same = (other.model, other.signature) == (first.model, first.signature)
+            if not is_same or reviews > self._limits.reviews or size > self._limits.body_bytes:
                 break
             batch.append(pending.popleft())
         return batch

@@ -29,22 +29,18 @@ _CLOSE = {"connection": "close"}
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a server.
-
-    Attributes:
-      body_bytes: greatest body of a request; a larger one is answered with HTTP 413.
-      reviews: most reviews in one request (HTTP 413 if it has more), and in one call of the model.
-      queue: most reviews that are accepted but not answered; a request beyond it gets HTTP 429.
-      read_seconds: time in which headers must arrive, or the connection is closed, and then the
-        body (HTTP 408).
-      poll_seconds: time between two polls of the serving folder for a new model.
-    """
+    """The limits of a server."""
 
     body_bytes: int = 4 * 2**20
+    """Greatest body of a request; a larger one is answered with HTTP 413."""
     reviews: int = 1024
+    """Most reviews in one request (HTTP 413 if it has more), and in one call of the model."""
     queue: int = 4096
+    """Most reviews that are accepted but not answered; a request beyond it gets HTTP 429."""
     read_seconds: float = 10.0
+    """Time in which headers must arrive, or the connection is closed, and then the body (408)."""
     poll_seconds: float = 1.0
+    """Time between two polls of the serving folder for a new model."""
 
 
 class Bodies:
@@ -58,11 +54,6 @@ class Bodies:
 
         The rest of a body that is too large is read and discarded. A client that still sends would
         otherwise get a broken connection instead of the answer.
-
-        Raises:
-          HTTPException: the body is too large (413) or too slow (408), or the server has no memory
-            for it (429).
-          ClientDisconnect: the client closed the connection.
         """
         most = self._limits.body_bytes
         body, size = bytearray(), 0

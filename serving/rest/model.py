@@ -38,8 +38,7 @@ class LoadedModel:
     def __init__(self, folder: str):
         """Load the version in `folder`, and call it once, because first calls take longer.
 
-        Raises:
-          Exception: of any kind; the folder has no SavedModel, or the model cannot answer requests.
+        If the model is damaged or cannot answer requests, an exception of any kind is raised.
         """
         self.version = int(os.path.basename(folder.rstrip("/")))
         self._session, definitions = _load(folder)
@@ -64,8 +63,7 @@ class LoadedModel:
         self._warm_up()
         by_ngrams = None
         if PREDICT_NGRAMS in self._definitions:
-            call = self._callable(PREDICT_NGRAMS, "ngrams", "row_lengths")
-            by_ngrams = lambda grams: call(*grams)  # noqa: E731
+            by_ngrams = self._callable(PREDICT_NGRAMS, "ngrams", "row_lengths")
         by_text = self._functions[PREDICT_TEXT]
         self._functions[PREDICT_TEXT] = PredictText(by_text, by_ngrams, folder)
 

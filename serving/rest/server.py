@@ -47,11 +47,10 @@ def serve(
       folder: the serving folder or its URL.
       listener: the socket that `open_socket` returned.
       ready: called with the address and the version once the server accepts requests.
-      limits: the limits of the server; None: the default ones.
+      limits: by default those of `Limits`.
 
     Raises:
       UserError: the folder has no model that can be served.
-      KeyboardInterrupt: after SIGINT.
     """
     metrics = Metrics()
     # A collection then skips the modules, which are most of the objects; it pauses every request.

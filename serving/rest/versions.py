@@ -33,12 +33,7 @@ class ServedVersions:
     """
 
     def __init__(self, folder: str, metrics: Metrics):
-        """Load the newest version that is not broken.
-
-        Raises:
-          NoModelError: there is no version.
-          ServerError: all versions are broken.
-        """
+        """Load the newest version that is not broken; raise a UserError if there is none."""
         self.folder = folder
         self._metrics = metrics
         self._states: dict[int, tuple[str, str]] = {}  # version -> state, error
@@ -69,8 +64,7 @@ class ServedVersions:
                     self._switch(model)
 
     def status(self, version: str | None = None) -> list[dict[str, Any]]:
-        """Return TensorFlow Serving's `model_version_status` of one version or of all, newest
-        first."""
+        """Return the `model_version_status` of one version or of all, the newest first."""
         codes = {True: "INVALID_ARGUMENT", False: "OK"}
         return [
             {

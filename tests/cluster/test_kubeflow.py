@@ -47,6 +47,7 @@ def test_the_sample_pipeline_ends_with_a_pushed_model(kubeflow, sample):
     ("name", "type_", "keys"),
     [
         ("metrics", "system.Metrics", {"accuracy", "AUC"}),
+        ("classification", "system.ClassificationMetrics", {"confusionMatrix"}),
         ("report", "system.HTML", set()),
     ],
 )

@@ -130,7 +130,6 @@ def test_a_good_model_passes_with_all_results(workspace):
         *("golden_negative", "golden_positive"),
     }
     assert values["golden_negative"] == values["golden_positive"] == 1.0
-    assert all(values[name] > 0 for name in ("load_seconds", "memory_mb", "p99_ms"))
     assert values["evaluation_difference"] < 1e-3
     keys = {"name", "value", "threshold", "unit", "passed", "cause"}
     assert all(set(result) == keys for result in found["results"])

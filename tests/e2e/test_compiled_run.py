@@ -71,6 +71,7 @@ class Steps:
         outputs = json.loads((page.parent / "executor_output.json").read_text())["artifacts"]
         metadata = {name: given["artifacts"][0]["metadata"] for name, given in outputs.items()}
         assert metadata["metrics"]["accuracy"] > 0.85
+        assert metadata["classification"].keys() >= {"confusionMatrix", "confidenceMetrics"}
         return page.read_text()
 
     def answers(self, *models):

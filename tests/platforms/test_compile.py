@@ -80,7 +80,7 @@ def test_the_report_gets_the_parameters_and_has_types_of_kfps_own_classes(sample
     assert {name: of for name, of in names.items() if of} == {n: n for n in RUN_PARAMETERS}
     component = sample.tasks["RunReport"]["componentRef"]["name"]
     outputs = sample.spec["components"][component]["outputDefinitions"]["artifacts"]
-    own = {"report": dsl.HTML, "metrics": dsl.Metrics}
+    own = {"report": dsl.HTML, "metrics": dsl.Metrics, "classification": dsl.ClassificationMetrics}
     assert {name: output["artifactType"] for name, output in outputs.items()} == {
         name: {"schemaTitle": kind.schema_title, "schemaVersion": kind.schema_version}
         for name, kind in own.items()

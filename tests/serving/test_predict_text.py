@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from serving import predict_text
 from serving.predict_text import load_predict_text
 from serving.rest.model import LoadedModel
 from tests.serving.models import BUCKETS, Ngrams, save_ngrams
@@ -52,17 +51,3 @@ def test_a_model_with_other_ngrams_is_read_through_predict_text(tmp_path, caplog
     assert predict.ngram_settings is None
     assert "Push a new model" in caplog.text
     assert_equal(predict(TEXTS), predict._by_text(TEXTS))
-
-
-def test_long_reviews_are_predicted_in_several_calls(folder, monkeypatch):
-    predict = load_predict_text(folder)
-    whole, calls, by_ngrams = predict(TEXTS), [], predict_text.ngram_ids
-    monkeypatch.setattr(
-        predict_text, "ngram_ids", lambda texts, *_: calls.append(texts) or by_ngrams(texts, *_)
-    )
-    monkeypatch.setattr(predict_text, "_MAX_BYTES", 1000)
-    assert_equal(predict(TEXTS), whole)
-    assert [text for part in calls for text in part] == TEXTS
-    assert len(calls) > 1
-    assert all(sum(map(len, texts)) <= 1000 for texts in calls)
-    assert_equal(predict([b"x" * 2000, TEXTS[0]]), predict._by_text([b"x" * 2000, TEXTS[0]]))

@@ -53,10 +53,10 @@ class BatchSpec:
         return math.ceil(examples / self.batch_size)
 
     def parse(self, serialized: tf.Tensor) -> tuple[Any, ...]:
-        """Parse a batch, a string [batch], into ragged inputs, label and perhaps weight.
+        """Parse a batch, a string [batch], into inputs, label and perhaps weight.
 
-        Inputs, label and weight are those of `make_dataset`, but TOKENS is ragged too. Only with
-        static shapes there is a weight, and no input is ragged.
+        Inputs, label and weight are those of `make_dataset`, but TOKENS is ragged too. With static
+        shapes there is a weight, and all inputs are padded.
         """
         spec = {
             name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in self.names

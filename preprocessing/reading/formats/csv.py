@@ -16,21 +16,21 @@ import io
 from collections import deque
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice, takewhile
 from operator import itemgetter
 from typing import BinaryIO
 
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, Dialect, Layout
-from preprocessing.reading.formats import make_record
+from preprocessing.reading.formats import add_row
 from preprocessing.reading.labels import LabelReader
-from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG, Lost, split_lines
-from preprocessing.reading.pieces import Chunk
+from preprocessing.reading.pieces import MAX_LINE_BYTES, TOO_LONG, Chunk, Lost, split_lines
 from preprocessing.reading.records import (
     BROKEN_CSV,
     CORRUPT_ARCHIVE,
     LINE_TOO_LONG,
     NO_TEXT,
-    Record,
+    Batch,
     Rejected,
     rejected,
 )
@@ -39,6 +39,8 @@ from preprocessing.reading.records import (
 # become U+DC80 and up, a text may not contain it, see `records.text_problem`.
 _NUL = "\udc00"
 _READ = 1 << 20
+_RECORDS = 1_000
+"""Records of a batch."""
 _MAX_READ_AGAIN = 1 << 25
 """Bytes of a file that are read again behind open quotes."""
 
@@ -98,10 +100,8 @@ class _Lines:
 def _numbered_lines(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, bytes | None]]:
     """Yield the lines of a file with their numbers, from 1; a line that is too long is None.
 
-    The line `sep=;`, which Excel writes and reads before a header, is left out.
-
-    Raises:
-        CorruptArchive: after all lines before the damage, without the line that the damage cuts.
+    The line `sep=;`, which Excel writes and reads before a header, is left out. Before
+    CorruptArchive is raised, the line that the damage cuts is left out.
     """
     blocks = iter(partial(stream.read, _READ), b"")
     for found in split_lines((Chunk(data, True) for data in blocks), 0):
@@ -149,8 +149,8 @@ def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[
         reader = new_reader()  # the old one is still inside the field
 
 
-def sampled_records(data: bytes, dialect: Dialect, *, is_head: bool = True) -> Iterator[list[str]]:
-    """Yield the good records of a part of a CSV file, of which the last one may be cut.
+def head_records(data: bytes, dialect: Dialect, *, is_head: bool = True) -> Iterator[list[str]]:
+    """Yield the good records of a part of a CSV file, without blank lines; the last may be cut.
 
     The lines of a cut record would be misread as records. So nothing is yielded behind a quoted
     field that is still open at the end, unless it is that of the first review of a file.
@@ -158,41 +158,74 @@ def sampled_records(data: bytes, dialect: Dialect, *, is_head: bool = True) -> I
     count = 0
     for record in csv_records(io.BytesIO(data), dialect):
         if not isinstance(record, Rejected):
-            count += 1
-            yield record[1]
+            if record[1]:
+                count += 1
+                yield record[1]
         elif record.detail == _OPEN and (count > 1 or not is_head):
             return
 
 
-def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
-    """Yield the records of a CSV file; `position` is the first line of a record.
+def labels(lines: bytes, layout: Layout, *, is_head: bool) -> list[str]:
+    """Return the labels in the beginning of a file, or in lines from its middle.
+
+    In the middle it is unknown whether the first line is inside a quoted field. So the lines are
+    parsed under both assumptions, and the last records, as far as both results agree, are used.
+    """
+    names, dialect = _names(layout), layout.dialect
+
+    def records(data: bytes) -> list[list[str]]:
+        found = head_records(data, dialect, is_head=is_head)
+        return [row for row in found if len(row) == len(names) and tuple(row) != layout.header]
+
+    found = records(lines)
+    if dialect.quoted and not is_head and b'"' in lines:
+        both = zip(reversed(found), reversed(records(b'"' + lines)), strict=False)
+        found = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], both)]
+    at = names.index((layout.columns and layout.columns.label) or "")
+    return [fields[at] for fields in found]
+
+
+def _names(layout: Layout) -> list[str]:
+    """Return the names of the fields of each record."""
+    columns = layout.columns or HEADERLESS
+    return [name.strip() for name in layout.header or columns[:3] if name is not None]
+
+
+def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
+    """Yield the records of a CSV file; the position of a record is that of its first line.
 
     The header is not a record. `path` is unused: all readers of streams have the same arguments.
     """
     columns = layout.columns or HEADERLESS
-    labels = LabelReader(layout)
-    header = list(layout.header) if layout.header else None
-    names = [name.strip() for name in header or columns[:3] if name is not None]
+    reader = LabelReader(layout)
+    names = _names(layout)
     # A column that the file lacks is the empty field behind its last one.
     pick = itemgetter(
         *(names.index(name) if name else len(names) for name in (*columns[:3], *columns.further))
     )
-    escaped = layout.dialect.escaped
-    for record in csv_records(stream, layout.dialect):
-        if isinstance(record, Rejected):
-            yield record
-            continue
-        position, fields = record
-        if header is not None and fields == header:
-            header = None  # a second line like this is a review with a bad label
-        elif not any(fields):
-            yield rejected(position, NO_TEXT, "a blank line" if not fields else "an empty record")
-        elif len(fields) != len(names):
-            shown = [field[:60] for field in fields[:3]]
-            detail = f"{len(fields)} fields instead of {len(names)}: {shown}"
-            yield rejected(position, BROKEN_CSV, detail)
-        else:
-            values = pick([*fields, ""])
-            if escaped:
-                values = [value.replace(r"\n", "\n") for value in values]
-            yield make_record(position, values, labels)
+    header = list(layout.header) if layout.header else None
+    # The files of the polarity set have a backslash and an `n` in place of a line break.
+    escaped = layout.header is None and layout.dialect.separator == ","
+    records = csv_records(stream, layout.dialect)
+    while some := list(islice(records, _RECORDS)):
+        batch = Batch()
+        for record in some:
+            if isinstance(record, Rejected):
+                batch.rejected.append(record)
+                continue
+            position, fields = record
+            if header is not None and fields == header:
+                header = None  # a second line like this is a review with a bad label
+            elif not any(fields):
+                blank = "a blank line" if not fields else "an empty record"
+                batch.reject(position, NO_TEXT, blank)
+            elif len(fields) != len(names):
+                shown = [field[:60] for field in fields[:3]]
+                detail = f"{len(fields)} fields instead of {len(names)}: {shown}"
+                batch.reject(position, BROKEN_CSV, detail)
+            else:
+                values = pick([*fields, ""])
+                if escaped:
+                    values = [value.replace(r"\n", "\n") for value in values]
+                add_row(batch, position, values, reader)
+        yield batch

@@ -11,16 +11,8 @@ from collections.abc import Callable
 
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.labels import LabelReader
-from preprocessing.reading.lines import Lines
-from preprocessing.reading.records import (
-    BAD_LABEL,
-    INVALID_UTF8,
-    NO_TEXT,
-    Batch,
-    Record,
-    make_review,
-    rejected,
-)
+from preprocessing.reading.pieces import Lines
+from preprocessing.reading.records import BAD_LABEL, INVALID_UTF8, NO_TEXT, Batch
 
 LINE = re.compile(rb"(__label__[^\s,]+)(?:[ \t](.*))?", re.DOTALL)
 _LABELS = re.compile(rb"(?:__label__[^\s,]+(?:[ \t]|$))*")
@@ -29,20 +21,19 @@ _PREFIX = b"__label__"
 _USUAL_LENGTH = len(b"__label__2 ")
 
 
-def first_labels(lines: bytes) -> list[bytes]:
+def labels(lines: bytes) -> list[bytes]:
     return _FIRST_LABELS.findall(lines)
 
 
 def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     """Return the function that parses the lines of a file with this layout.
 
-    Nearly every line is an ordinary review. Such a line is not decoded: its label is found by one
-    look-up, and no `Review` is made of it. This takes a third of the time of `_parse`, which parses
-    all other lines.
+    Nearly every line is an ordinary review. Such a line is not decoded, and its label is found by
+    one look-up. This takes a third of the time of `_parse`, which parses all other lines.
     """
-    labels = LabelReader(layout)
+    reader = LabelReader(layout)
     optional = layout.labels == "optional"
-    read = {b"__label__%d " % number: labels.read(str(number)) for number in range(10)}
+    read = {b"__label__%d " % number: reader.read(str(number)) for number in range(10)}
     usual = {start: label for start, label in read.items() if label in (0, 1)}
 
     def parse(lines: Lines) -> Batch:
@@ -61,7 +52,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
                 label, start = 0, 0
             # If a text starts with a letter or digit, the text and its title are not blank.
             if label is None or not line[start : start + 1].isalnum() or line.endswith(b"\r"):
-                batch.add(_parse(position, line.removesuffix(b"\r"), None if optional else labels))
+                _parse(batch, position, line.removesuffix(b"\r"), None if optional else reader)
                 continue
             positions.append(position)
             texts.append(line[start:])
@@ -71,25 +62,25 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     return parse
 
 
-def _parse(position: int, line: bytes, labels: LabelReader | None) -> Record:
-    """Return the record of a line; `labels` is None if labels are optional."""
+def _parse(batch: Batch, position: int, line: bytes, labels: LabelReader | None) -> None:
+    """Add a line to a batch; `labels` is None if labels are optional."""
     if not line.strip():
-        return rejected(position, NO_TEXT, "a blank line")
+        return batch.reject(position, NO_TEXT, "a blank line")
     if labels is None:
         label, data = 0, _LABELS.sub(b"", line, count=1)
     else:
         match = LINE.fullmatch(line)
         if match is None:
-            return rejected(position, BAD_LABEL, line)
+            return batch.reject(position, BAD_LABEL, line)
         given = match[1].decode("utf-8", "replace")
         found = labels.read(given)
         if found is None:
-            return rejected(position, labels.reason(given), line)
+            return batch.reject(position, labels.reason(given), line)
         label, data = found, match[2] or b""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        return rejected(position, INVALID_UTF8, data[error.start :])
+        return batch.reject(position, INVALID_UTF8, data[error.start :])
     if labels is not None and text.startswith("__label__"):
-        return rejected(position, BAD_LABEL, "more than one label: " + text)
-    return make_review(position, label, "", text)
+        return batch.reject(position, BAD_LABEL, "more than one label: " + text)
+    return batch.add(position, label, "", text)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from preprocessing.reading.columns import HEADERLESS, Layout
-from preprocessing.reading.formats import make_record
+from preprocessing.reading.formats import add_row
 from preprocessing.reading.labels import LabelReader
-from preprocessing.reading.lines import Lines
+from preprocessing.reading.pieces import Lines
 from preprocessing.reading.records import (
     BROKEN_JSON,
     INVALID_UTF8,
@@ -25,7 +25,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     """Return the function that parses the lines of a file with this layout."""
     columns = layout.columns or HEADERLESS
     read = (*columns[:3], *columns.further)
-    labels = LabelReader(layout)
+    reader = LabelReader(layout)
 
     def parse(lines: Lines) -> Batch:
         batch = Batch()
@@ -33,9 +33,9 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
             fields = parse_object(position, line.removesuffix(b"\r"))
             if isinstance(fields, dict):
                 values = [fields.get(name) if name else None for name in read]
-                batch.add(make_record(position, values, labels))
+                add_row(batch, position, values, reader)
             else:
-                batch.add(fields)
+                batch.rejected.append(fields)
         return batch
 
     return parse

@@ -14,19 +14,14 @@ import pyarrow.parquet as pq
 from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, Layout
-from preprocessing.reading.formats import make_record
+from preprocessing.reading.files import open_bytes
+from preprocessing.reading.formats import add_row
 from preprocessing.reading.labels import LabelReader
-from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG
-from preprocessing.reading.records import (
-    CORRUPT_ARCHIVE,
-    INVALID_UTF8,
-    LINE_TOO_LONG,
-    Record,
-    Review,
-    rejected,
-)
+from preprocessing.reading.records import CORRUPT_ARCHIVE, INVALID_UTF8, Batch
 
 _ROWS = 4096
+"""Rows of a batch."""
+_READ = 1 << 20
 _NOT_UTF8 = b"\xff"  # replaces a value whose bytes cannot be read
 _DAMAGED = (OSError, ValueError, pa.ArrowException)
 
@@ -34,22 +29,17 @@ _DAMAGED = (OSError, ValueError, pa.ArrowException)
 def open_parquet(path: str, stream: BinaryIO) -> pq.ParquetFile:
     """Open a Parquet file whose bytes are `stream`.
 
-    Raises:
-        InputError: the file is not a Parquet file or is truncated. The index of its rows is at its
-            end, so no row of a truncated file can be read. Or it contains Python objects.
+    The index of its rows is at its end, so a truncated file is an InputError.
     """
     try:
         return pq.ParquetFile(_seekable(stream))
-    except (CorruptArchive, *_DAMAGED) as error:
+    # The RuntimeError is that of pyarrow-hotfix, which Beam imports beside an old pyarrow, for a
+    # column of Python objects, whose reading could execute code.
+    except (CorruptArchive, RuntimeError, *_DAMAGED) as error:
+        reason = str(error).partition("\n")[0]
         raise InputError(
-            f"{path} cannot be opened as a Parquet file: {error}; it is damaged, incomplete "
+            f"{path} cannot be opened as a Parquet file: {reason}; it is damaged, incomplete "
             "(download it again) or of another format (set data.format)"
-        ) from error
-    except RuntimeError as error:
-        # By pyarrow-hotfix, which Beam imports beside an old pyarrow.
-        raise InputError(
-            f"{path} has a column of Python objects, and reading it could execute code; write the "
-            "file again with columns of text and numbers"
         ) from error
 
 
@@ -58,26 +48,24 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
         return stream
     # Reading starts with the index at the end, so a compressed file is decompressed first.
     unpacked = tempfile.TemporaryFile()  # noqa: SIM115 - pyarrow reads it; closing it deletes it
-    shutil.copyfileobj(stream, unpacked, MAX_LINE_BYTES)
+    shutil.copyfileobj(stream, unpacked, _READ)
     return cast(BinaryIO, unpacked)
 
 
-def label_values(file: pq.ParquetFile, name: str) -> Iterator[Any]:
+def labels(path: str, name: str) -> Iterator[Any]:
     """Yield the labels in the file, with duplicates. Damaged row groups are skipped."""
-    for group in range(file.num_row_groups):
-        with contextlib.suppress(*_DAMAGED):
-            for batch in file.iter_batches(row_groups=[group], columns=[name]):
-                yield from _values(batch.column(batch.schema.names.index(name)).unique())
+    with open_bytes(path) as stream:
+        file = open_parquet(path, stream)
+        for group in range(file.num_row_groups):
+            with contextlib.suppress(*_DAMAGED):
+                for batch in file.iter_batches(row_groups=[group], columns=[name]):
+                    yield from _values(batch.column(batch.schema.names.index(name)).unique())
 
 
-def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record]:
-    """Yield the records of a Parquet file; each row of a damaged row group is rejected.
-
-    Raises:
-        InputError: see `open_parquet`.
-    """
+def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
+    """Yield the rows of a Parquet file; each row of a damaged row group is rejected."""
     columns = layout.columns or HEADERLESS
-    labels = LabelReader(layout)
+    reader = LabelReader(layout)
     file = open_parquet(path, stream)
     position = 0
     for group in range(file.num_row_groups):
@@ -88,14 +76,20 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Record
             if isinstance(values, str):
                 damage = values
                 break
+            batch = Batch()
             missing = [None] * len(values[columns.text])
             for row in zip(*[values[name] if name else missing for name in read], strict=True):
                 position += 1
-                yield _parse(position, row, labels)
+                _add(batch, position, row, reader)
+            yield batch
         # In a damaged row group pyarrow may also skip rows without an error.
-        while position < end:
-            position += 1
-            yield rejected(position, CORRUPT_ARCHIVE, f"damaged row group {group + 1}: {damage}")
+        for start in range(position, end, _ROWS):
+            batch = Batch()
+            for row_number in range(start + 1, min(start + _ROWS, end) + 1):
+                detail = f"damaged row group {group + 1}: {damage}"
+                batch.reject(row_number, CORRUPT_ARCHIVE, detail)
+            yield batch
+        position = end
 
 
 def _rows(
@@ -124,20 +118,10 @@ def _value(item: pa.Scalar) -> Any:
         return item.as_buffer().to_pybytes() if hasattr(item, "as_buffer") else _NOT_UTF8
 
 
-def _decoded(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.decode("utf-8")
-    return [_decoded(item) for item in value] if isinstance(value, list) else value
-
-
-def _parse(position: int, fields: tuple[Any, ...], labels: LabelReader) -> Record:
+def _add(batch: Batch, position: int, fields: tuple[Any, ...], labels: LabelReader) -> None:
     try:
-        values = [_decoded(field) for field in fields]
+        values = [field.decode("utf-8") if isinstance(field, bytes) else field for field in fields]
     except UnicodeDecodeError as error:
-        return rejected(position, INVALID_UTF8, error.object[error.start :])
-    record = make_record(position, values, labels)
-    # A character has at most four bytes.
-    if not isinstance(record, Review) or len(record.text) <= MAX_LINE_BYTES // 4:
-        return record
-    is_long = len(record.text.encode()) > MAX_LINE_BYTES
-    return rejected(position, LINE_TOO_LONG, TOO_LONG) if is_long else record
+        batch.reject(position, INVALID_UTF8, error.object[error.start :])
+    else:
+        add_row(batch, position, values, labels)

@@ -1,11 +1,11 @@
-"""RunReport on a cluster: the page, and the metrics of the candidate."""
+"""RunReport on a cluster: the page, and the figures in the form of the classes of kfp."""
 
 import re
 
 import pytest
 from tfx.types import standard_artifacts
 
-from components.artifacts import KeyFigures, RejectedLines, Report
+from components.artifacts import Classification, KeyFigures, RejectedLines, Report
 from components.run_report.component import RunReport
 from tests.components.run_report.artifacts import REVIEWS, write_run
 
@@ -23,12 +23,13 @@ KINDS = {
     "blessing": standard_artifacts.ModelBlessing,
     "report": Report,
     "metrics": KeyFigures,
+    "classification": Classification,
 }
 SETTINGS = {"settings": '{"cache": true, "training": {"epochs": 2}}', "changed": '["cache"]'}
 
 
 def execute(folder, reviews):
-    """Run the component on a run; return the page and the artifact with the metrics."""
+    """Run the component on a run; return the page and the artifacts with the figures."""
     write_run(folder, reviews)
     (folder / "blessing").mkdir()
     (folder / "blessing" / "BLESSED").touch()
@@ -36,21 +37,26 @@ def execute(folder, reviews):
     for name, artifact in artifacts.items():
         artifact.uri = str(folder / name)
     RunReport.test_call(name="reviews", epochs=7, **SETTINGS, **artifacts)
-    return (folder / "report").read_text(), artifacts["metrics"]
+    return (folder / "report").read_text(), artifacts["metrics"], artifacts["classification"]
 
 
-def test_on_a_cluster_the_report_is_the_page_and_the_metrics_are_properties(tmp_path):
-    page, metrics = execute(tmp_path, REVIEWS)
+def test_on_a_cluster_the_report_is_the_page_and_the_figures_are_properties(tmp_path):
+    page, metrics, classification = execute(tmp_path, REVIEWS)
     assert "The model is blessed. It was not pushed." in page
     assert "accuracy is 0.6667, evaluation.min_accuracy requires 0.8" in page
     # A parameter of the run has replaced a setting.
     assert len(re.findall(r"training\.epochs</th><td[^>]*>7</td>", page)) == 2
     assert metrics.get_float_custom_property("accuracy") == pytest.approx(2 / 3)
+    matrix = classification.get_json_value_custom_property("confusionMatrix")
+    assert matrix["rows"] == [{"row": [2.0, 1.0]}, {"row": [1.0, 2.0]}]
+    curve = classification.get_json_value_custom_property("confidenceMetrics")
+    assert curve[0] == {"confidenceThreshold": 1.0, "recall": 0.0, "falsePositiveRate": 0.0}
+    assert curve[-1] == {"confidenceThreshold": 0.0, "recall": 1.0, "falsePositiveRate": 1.0}
 
 
 def test_undefined_metrics_are_left_out(tmp_path):
     # Without a positive prediction the precision is not defined.
-    _, metrics = execute(tmp_path, [("bad", 0), ("bad", 0)])
+    _, metrics, _ = execute(tmp_path, [("bad", 0), ("bad", 0)])
     assert metrics.mlmd_artifact.custom_properties.keys() == {
         *("accuracy", "recall of negative reviews", "precision of negative reviews"),
     }

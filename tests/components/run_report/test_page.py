@@ -106,8 +106,6 @@ SECTIONS = {
         "strategy OneDeviceStrategy (auto: one device)",
         "processes, replicas 1, 2",
         "devices of each process GPU:0, GPU:1",
-        "examples a second 1,234",
-        "batch size per replica 2",
         "peak memory 100 MiB",
         *("loss", "accuracy", "learning rate", "step"),
     ],
@@ -148,14 +146,6 @@ def test_the_colour_of_a_word_is_its_share_of_the_largest_effect(page):
 def test_data_that_was_not_validated_is_not_called_valid(without_charts, anomalies, sentence):
     found = render(without_charts._replace(anomalies=anomalies))
     assert re.findall("<p>(The data .*?)</p>", found) == [sentence]
-
-
-def test_without_a_cap_and_lost_bytes_the_page_does_not_mention_them(without_charts):
-    lines = without_charts.input
-    total = {**lines.total, "over data.max_examples": 0}
-    found = render(without_charts._replace(input=lines._replace(total=total, lost_bytes=0)))
-    assert "over data.max_examples" not in found
-    assert "damaged files" not in found
 
 
 def quick_page(run, uris=None, **changes):

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +18,7 @@ from preprocessing.reading.detect import inspect
 from preprocessing.reading.layouts import _with_scale
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import Neutral, ReadOptions, Rejected, Review
+from preprocessing.reading.records import ReadOptions, Rejected
 
 COMPRESS = {
     "": lambda data: data,
@@ -34,6 +35,16 @@ ROWS = st.lists(ROW, max_size=8)
 SUFFIXES = st.sampled_from(list(COMPRESS))
 MANY = settings(max_examples=80)
 POOL = ThreadPoolExecutor(2)
+
+
+class Review(NamedTuple):
+    position: int
+    label: int
+    text: str
+
+
+class Neutral(NamedTuple):
+    position: int
 
 
 def write(folder, name, data):
@@ -53,18 +64,21 @@ def read(path, options=None):
     for piece in cut_file(path, detect_format(path, options or ReadOptions())):
         before = len(found) if piece.number else 0
         for batch in read_batches(piece, POOL):
-            for position, label, text in zip(
-                batch.positions, batch.labels, batch.texts, strict=True
-            ):
-                found.append(Review(before + position, label, text.decode()))
-                assert label in (0, 1) and text.strip()
-            for line in batch.rejected:
-                found.append(line._replace(position=before + line.position))
-                assert len(line.detail) <= 200 and line.detail.isprintable()
-            found += [Neutral(before + position) for position in batch.neutrals]
-            assert len(batch.texts) + len(batch.rejected) + len(batch.neutrals) == batch.lines
+            for record in records(batch):
+                found.append(record._replace(position=before + record.position))
     found.sort(key=lambda record: record.position)
     assert len({record.position for record in found}) == len(found)
+    return found
+
+
+def records(batch):
+    """Return the reviews, the rejected lines and the neutral reviews of a batch."""
+    rows = zip(batch.positions, batch.labels, batch.texts, strict=True)
+    reviews = [Review(position, label, text.decode()) for position, label, text in rows]
+    assert all(review.label in (0, 1) and review.text.strip() for review in reviews)
+    assert all(len(line.detail) <= 200 and line.detail.isprintable() for line in batch.rejected)
+    found = [*reviews, *batch.rejected, *map(Neutral, batch.neutrals)]
+    assert len(found) == batch.lines
     return found
 
 

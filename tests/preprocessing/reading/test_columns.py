@@ -12,7 +12,7 @@ from preprocessing.reading.files import find_sources
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import ReadOptions, further_values
+from preprocessing.reading.records import Batch, ReadOptions
 from tests.preprocessing.reading.review_files import as_file, write
 
 ROWS = [(5, "Good", True, "A"), (1, "Bad", None, None), (4, "So", "true", 7), (2, "No", "x", "")]
@@ -66,5 +66,7 @@ def test_input_without_the_further_columns_has_the_missing_values(folder):
 
 def test_integers_are_exact_or_missing():
     values = ["9007199254740993", -5, " +7 ", 2.0, "1e400", 2**63, "9" * 9000]
-    numbers = [further_values([value, None])[0] for value in values]
-    assert numbers == [9007199254740993, -5, 7, 2, 0, 0, 0]
+    batch = Batch()
+    for value in values:
+        batch.add(1, 1, "", "text", [value, None])
+    assert batch.columns["verified"] == [9007199254740993, -5, 7, 2, 0, 0, 0]

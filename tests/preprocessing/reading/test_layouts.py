@@ -10,10 +10,9 @@ import pytest
 
 from core.errors import InputError
 from preprocessing.reading import detect as detection
-from preprocessing.reading import samples
 from preprocessing.reading.columns import Columns
 from preprocessing.reading.files import find_sources
-from preprocessing.reading.layouts import decide_layouts
+from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
@@ -25,6 +24,7 @@ from tests.preprocessing.reading.review_files import (
     got,
     labels_of,
     one_line,
+    parquet_bytes,
     read,
     reasons,
     write,
@@ -88,7 +88,7 @@ def test_formats_that_count_from_1_may_have_1_alone(tmp_path, kind):
         ([0, 1, 2], "{0: ?, 1: ?, 2: ?}"),
         ([1, 2, 2, 3], "{1: ?, 2: ?, 3: ?}"),
         ([0, 5], "{0: ?, 5: ?}"),
-        ([10, 0, 2, "x"], "{0: ?, 2: ?, 10: ?}"),
+        ([10, 0, 2], "{0: ?, 2: ?, 10: ?}"),
         (["gut", "Übel"], "{gut: ?, übel: ?}"),
     ],
 )
@@ -179,7 +179,7 @@ SORTED = {
 def small_samples(monkeypatch):
     """Reduce the inspected parts of files, so that small files are larger than these parts."""
     monkeypatch.setattr(detection, "_HEAD", 1 << 13)
-    monkeypatch.setattr(samples, "_BYTES", 1 << 12)
+    monkeypatch.setattr(detection, "_SAMPLE", 1 << 12)
 
 
 @pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl"])
@@ -230,7 +230,7 @@ def test_a_file_without_reviews_is_named_with_a_glob_that_leaves_it_out(tmp_path
     with pytest.raises(InputError) as error:
         scales(tmp_path)
     glob = "**/a.jsonl"
-    one_line(error, path, "leave it out", f"data.splits={{train: '{glob}'}}")
+    one_line(error, path, "name only the other files", f"data.splits={{train: '{glob}'}}")
     assert len(decide_layouts(find_sources(str(tmp_path), {"train": glob}), ReadOptions())) == 1
 
 
@@ -242,3 +242,51 @@ def test_json_lines_have_the_keys_that_any_of_the_first_lines_has(tmp_path, firs
     path = write(tmp_path, "keys.jsonl", "\n".join(map(json.dumps, rows)))
     assert detect_format(path, ReadOptions()).columns == Columns("rating", "title", "text")
     assert got(read(path))[30:] == [(0, "t: b")]
+
+
+# ---- the lines that show how files are read
+
+
+def lines(folder, options=None):
+    files = find_sources(str(folder), {"all": "**"})
+    return describe(decide_layouts(files, options or ReadOptions()))
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "line"),
+    [
+        (
+            b'{"stars": "5", "review_body": "Bright.", "review_title": "Lamp"}\n',
+            ReadOptions(columns={"title": None}),
+            "JSON lines: label `stars` (1 to 5), title -, text `review_body`",
+        ),
+        (b"__label__1 a\n__label__0 b\n", ReadOptions(), "fastText: label (0 and 1)"),
+        (b"1,a,b\n2,c,d\n", ReadOptions(), "CSV without a header: label (1 and 2), title, text"),
+        (
+            parquet_bytes({"label": ["pos", "neg"], "text": ["a", "b"]}),
+            ReadOptions(),
+            "Parquet: label `label` (words), title -, text `text`",
+        ),
+        (
+            b"rating,title,text\n1,a,b\n",
+            ReadOptions(labels="optional"),
+            "CSV: title `title`, text `text`",
+        ),
+        (b"__label__1 a\n", ReadOptions(labels="optional"), "lines of text"),
+        (b"\n", ReadOptions(), "empty"),
+    ],
+)
+def test_the_format_the_columns_and_the_scale_are_shown(tmp_path, content, options, line):
+    write(tmp_path, "file.txt", content)
+    assert lines(tmp_path, options) == [line]
+
+
+def test_files_that_are_read_in_different_ways_are_counted(tmp_path):
+    write(tmp_path, "one.txt", "__label__1 a\n")
+    for name in "ab":
+        write(tmp_path, f"{name}.csv", f"rating,title,text\n1,{name},x\n")
+    stars = "label `rating` (1 to 5), title `title`"
+    assert lines(tmp_path) == [
+        f"CSV: {stars}, text `text` (2 files)",
+        "fastText: label (1 and 2) (1 file)",
+    ]

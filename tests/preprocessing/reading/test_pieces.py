@@ -3,6 +3,8 @@
 import bz2
 import gzip
 import random
+import tracemalloc
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -12,19 +14,27 @@ from preprocessing.reading import pieces
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.formats import fasttext
 from preprocessing.reading.labels import LabelReader
-from preprocessing.reading.lines import MAX_LINE_BYTES, TOO_LONG
-from preprocessing.reading.pieces import cut_file
+from preprocessing.reading.pieces import (
+    MAX_LINE_BYTES,
+    TOO_LONG,
+    Chunk,
+    Lost,
+    cut_file,
+    split_lines,
+)
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import LINE_TOO_LONG, ReadOptions, Rejected, Review, rejected
+from preprocessing.reading.records import LINE_TOO_LONG, Batch, ReadOptions, Rejected
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
     ONE_TWO,
     POOL,
     SUFFIXES,
+    Review,
     csv_text,
     detect_format,
     got,
     read,
+    records,
     write,
 )
 
@@ -42,12 +52,13 @@ def expected(data):
     *lines, last = data.split(b"\n")
     lines += [last] if last else []
     lines[:1] = [line.removeprefix(b"\xef\xbb\xbf") for line in lines[:1]]
-    return [
-        rejected(number, LINE_TOO_LONG, TOO_LONG)
-        if len(line) > MAX_LINE_BYTES
-        else fasttext._parse(number, line.removesuffix(b"\r"), labels)
-        for number, line in enumerate(lines, 1)
-    ]
+    batch = Batch()
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_LINE_BYTES:
+            batch.reject(number, LINE_TOO_LONG, TOO_LONG)
+        else:
+            fasttext._parse(batch, number, line.removesuffix(b"\r"), labels)
+    return sorted(records(batch))
 
 
 LINE = st.sampled_from(
@@ -138,6 +149,54 @@ def test_a_csv_file_of_several_batches(folder):
     rows = [(n % 2 * 4 + 1, f"title {n}", f"body\n{n}") for n in range(2_500)]
     path = write(folder, "all.csv", csv_text([("rating", "title", "text"), *rows]))
     assert got(read(path)) == [(r // 4, f"{title}: {body}") for r, title, body in rows]
+
+
+# ---- lines
+
+PARTS = st.lists(st.sampled_from([b"a", b"bc", b"\r", b"\n", b"\r\n", b"\xff\0", b"defghi"]))
+
+
+def found_lines(chunks):
+    """Return the numbers and the lines of content that is read in parts; None for a long line."""
+    found = []
+    for item in split_lines([Chunk(data, True) for data in chunks], 0):
+        if isinstance(item, Lost):
+            found.append((item.record.position, None))
+        else:
+            found += enumerate(item.data.split(b"\n"), item.first)
+    return found
+
+
+@settings(max_examples=200)
+@given(parts=PARTS, cuts=st.lists(st.integers(1, 40)), limit=st.sampled_from([0, 2, 6, 1 << 20]))
+def test_lines_do_not_depend_on_how_they_are_read(parts, cuts, limit):
+    data = b"".join(parts)
+    edges = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    chunks = [data[start:end] for start, end in pairwise(edges)]
+    expected = data.split(b"\n")
+    if not expected[-1]:
+        expected.pop()
+    with pytest.MonkeyPatch.context() as patch:
+        # No chunk is longer than the longest line.
+        most = max(limit, *map(len, chunks), 0)
+        patch.setattr(pieces, "MAX_LINE_BYTES", most)
+        assert found_lines(chunks) == [
+            (number, line if len(line.removesuffix(b"\r")) <= most else None)
+            for number, line in enumerate(expected, 1)
+        ]
+
+
+def test_an_overlong_line_is_not_held_in_memory():
+    chunks = (Chunk(bytes(1 << 20), True) for _ in range(64))
+    tracemalloc.start()
+    try:
+        [lost] = split_lines(chunks, 0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert isinstance(lost, Lost)
+    assert lost.record.reason == "line_too_long"
+    assert peak < 8 << 20
 
 
 # ---- damage

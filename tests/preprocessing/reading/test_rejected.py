@@ -1,21 +1,26 @@
 """Rejected lines: every problem of a line, its reason and its detail."""
 
+import contextlib
 import gzip
 import io
 import json
 import math
+import pickle
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from core.errors import InputError
 from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.formats import parquet as parquet_format
-from preprocessing.reading.lines import MAX_LINE_BYTES
-from preprocessing.reading.records import ReadOptions, Review
+from preprocessing.reading.pieces import MAX_LINE_BYTES
+from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
+    Review,
     csv_text,
     expected,
     got,
@@ -80,7 +85,7 @@ def test_rejected_json_lines(folder):
         (b'{"overall": 5, "reviewText": "\xff"}', "invalid_utf8"),
         (b'{"overall": 5, "reviewText": "\0"}', "broken_json"),
         (b'{"overall": 5, "reviewText": {"a": "b"}}', "broken_json"),
-        (b'{"overall": 5, "reviewText": [["b"]]}', "broken_json"),
+        (b'{"overall": 5, "reviewText": ["b"]}', "broken_json"),
         (b'{"overall": 5, "reviewText": "' + b"x" * (MAX_LINE_BYTES - 32) + b'"}', "Review"),
         (b'{"overall": 5, "reviewText": "' + b"x" * (MAX_LINE_BYTES - 31) + b'"}', "line_too_long"),
     ]
@@ -93,11 +98,11 @@ def test_rejected_json_lines(folder):
 
 
 def test_values_that_are_not_strings_become_text(folder):
-    titles = [None, 5, 1.5, True, ["a", None, 2], "\ud83d\ude00"]
+    titles = [None, 5, 1.5, True, "\ud83d\ude00"]
     lines = [json.dumps({"rating": "5.0", "title": title, "text": "b"}) for title in titles]
     records = read(write(folder, "types.jsonl", "\n".join(lines)))
     found = [record.text for record in records if isinstance(record, Review)]
-    assert found == ["b", "5: b", "1.5: b", "true: b", "a  2: b", "\U0001f600: b"]
+    assert found == ["b", "5: b", "1.5: b", "true: b", "\U0001f600: b"]
 
 
 def test_rejected_csv_records(folder):
@@ -175,19 +180,18 @@ def test_open_quotes_and_long_lines(folder, lines, expect):
 
 
 def test_rejected_parquet_rows(folder):
-    long = "\u00e9" * (MAX_LINE_BYTES // 2)
     bad = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
     )
     data = parquet_bytes(
         {
-            "rating": [5.0, 3.0, None, math.nan, 1.0, 4.5, 5.0, 2.0, 5.0, 5.0],
-            "title": [None, "t", "t", "t", "t", "t", None, "a\0", None, "t"],
-            "text": pa.chunked_array([["b", "b", "b", "b"], bad, ["b", "", "b", long, long]]),
+            "rating": [5.0, 3.0, None, math.nan, 1.0, 4.5, 5.0, 2.0],
+            "title": [None, "t", "t", "t", "t", "t", None, "a\0"],
+            "text": pa.chunked_array([["b", "b", "b", "b"], bad, ["b", "", "b"]]),
         }
     )
     expect = ["Review", "Neutral", "bad_label", "bad_label", "invalid_utf8", "bad_label"]
-    expect += ["no_text", "invalid_utf8", "Review", "line_too_long"]
+    expect += ["no_text", "invalid_utf8"]
     assert reasons(read(write(folder, "wrong.parquet", data))) == expect
 
 
@@ -196,15 +200,14 @@ def test_rejected_parquet_rows(folder):
     [
         (pa.array([True, False]), pa.array([b"a", b"\xff"], pa.binary())),
         (pa.array(["pos", "neg"]).dictionary_encode(), pa.array(["a", None]).dictionary_encode()),
-        (pa.array([Decimal(1), Decimal(0)]), pa.array([["a", "b"], []])),
+        (pa.array([Decimal(1), Decimal(0)]), pa.array(["a", ""])),
         (pa.array([1, 0], pa.uint8()), pa.array([7, None])),
-        (pa.array([1, 0]), pa.array([[b"a", b"b"], [b"\xff"]])),
     ],
 )
 def test_parquet_types(folder, label, text):
     found = read(write(folder, "types.parquet", parquet_bytes({"label": label, "text": text})))
     assert len(found) == 2
-    assert isinstance(found[0], Review) and found[0].text in ("a", "a b", "7")
+    assert isinstance(found[0], Review) and found[0].text in ("a", "7")
     assert reasons(found[1:])[0] in ("no_text", "invalid_utf8")
 
 
@@ -224,6 +227,30 @@ def test_rows_that_pyarrow_leaves_out_are_rejected(folder, monkeypatch):
     options = ReadOptions()
     monkeypatch.setattr(parquet_format, "_rows", lambda *_: iter([{"rating": [5], "text": ["a"]}]))
     assert reasons(read(path, options)) == ["Review", "corrupt_archive"]
+
+
+class _Touch:
+    """An object that creates a file when it is unpickled."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def __reduce__(self):
+        return Path.touch, (self._file,)
+
+
+def test_code_in_a_parquet_file_is_not_executed(folder):
+    """The vulnerability CVE-2023-47248 of pyarrow before 14.0.1."""
+    touched = folder / "touched"
+    kind = {"ARROW:extension:name": "arrow.py_extension_type"}
+    code = {"ARROW:extension:metadata": pickle.dumps(_Touch(touched))}
+    field = pa.field("text", pa.string(), metadata={**kind, **code})
+    table = pa.table([[1, 0], ["a", "b"]], schema=pa.schema([("label", pa.int64()), field]))
+    pq.write_table(table, folder / "code.parquet")
+    # A new pyarrow reads the column as text; an old one refuses it.
+    with contextlib.suppress(InputError):
+        assert reasons(read(str(folder / "code.parquet"))) == ["Review", "Review"]
+    assert not touched.exists()
 
 
 LINES = {

@@ -12,7 +12,7 @@ from core.errors import InputError
 from preprocessing.reading import detect as detection
 from preprocessing.reading.columns import COMMAS
 from preprocessing.reading.formats.csv import csv_records
-from preprocessing.reading.records import ReadOptions, Rejected, Review
+from preprocessing.reading.records import ReadOptions, Rejected
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
     MANY,
@@ -21,6 +21,7 @@ from tests.preprocessing.reading.review_files import (
     SUFFIXES,
     TEXT,
     ZERO_ONE,
+    Review,
     csv_text,
     expected,
     got,

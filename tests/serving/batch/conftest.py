@@ -3,13 +3,9 @@
 import pytest
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    from tests.serving.models import push
-
-    folder = tmp_path_factory.mktemp("serving") / "1"
-    push(folder)
-    return str(folder)
+@pytest.fixture(scope="session")
+def model(root):
+    return str(root / "serving" / "1")
 
 
 @pytest.fixture

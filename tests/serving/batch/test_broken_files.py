@@ -5,7 +5,7 @@ import gzip
 import pyarrow as pa
 import pytest
 
-from tests.preprocessing.reading.review_files import COMPRESS, parquet_bytes, write
+from tests.preprocessing.reading.review_files import parquet_bytes, write
 from tests.serving.batch.outputs import TEXTS, rejected, rows
 
 pytestmark = pytest.mark.slow
@@ -18,13 +18,8 @@ def test_an_empty_file_and_a_file_without_any_review(score, tmp_path):
     path = write(tmp_path, "blank.txt", "\n\n")
     assert score(path).rejected == {"no_text": 2}
     assert rows(output) == []
-    none = {
-        "header.csv": b"rating,text\n",
-        "none.parquet": parquet_bytes({"text": pa.array([], pa.string())}),
-    }
-    for name, end in zip(("in.txt", "in.ft.txt", "in.csv", "in.jsonl"), COMPRESS, strict=True):
-        none[name + end] = COMPRESS[end](b"")
-    paths = [write(tmp_path, name, data) for name, data in none.items()]
+    none = parquet_bytes({"text": pa.array([], pa.string())})
+    paths = [write(tmp_path, "header.csv", b"rating,text\n"), write(tmp_path, "in.parquet", none)]
     assert score(*paths, output="scores.parquet")[:3] == (0, {}, 0)
     assert rows(tmp_path / "scores.parquet") == []
 

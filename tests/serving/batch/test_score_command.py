@@ -5,14 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
-from cli import command
 from preprocessing.reading import pieces
 from serving.batch import work
-from tests.serving.models import push
+from tests.waiting import wait
 
 pytestmark = pytest.mark.slow
 
@@ -20,6 +18,7 @@ pytestmark = pytest.mark.slow
 SMALL_UNITS = """
 from preprocessing.reading import pieces
 from serving.batch import work
+from tests.waiting import wait
 pieces._PLAIN_BYTES = work._BYTES_PER_UNIT = 20_000
 from cli import command
 command.main()
@@ -29,6 +28,7 @@ PEAK = """
 import sys
 from preprocessing.reading import pieces
 from serving.batch import work
+from tests.waiting import wait
 from trainer_module.cluster.resources import peak_rss
 pieces._PLAIN_BYTES, work._BYTES_PER_UNIT = 1 << 20, 2 << 20
 from cli import command
@@ -42,13 +42,6 @@ MOST_GROWTH = 64 << 20
 TEXTS = [f"{'good' if n % 3 else 'bad'} phone {n}" for n in range(100_000)]
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("root")
-    push(folder / "serving" / "1")
-    return folder
-
-
 def start(root, *words, program=SMALL_UNITS):
     environment = {**os.environ, "PIPELINE_SET": f"paths.root={root}"}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
@@ -56,39 +49,16 @@ def start(root, *words, program=SMALL_UNITS):
     return subprocess.Popen(words, env=environment, **pipes)
 
 
-def wait_for_units(process, folder, count):
-    """Wait until a run has finished some units."""
-    deadline = time.monotonic() + 300
-    while len(list(folder.glob("*.arrow"))) < count:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-@pytest.fixture
-def run(root, tmp_path, monkeypatch):
-    """Return a function that runs the command in this process, and returns its exit code."""
-
-    def do(*words):
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setenv("PIPELINE_SET", f"paths.root={root}")
-        monkeypatch.setattr("sys.argv", ["amazon-reviews", "predict", *words])
-        with pytest.raises(SystemExit) as ended:
-            command.main()
-        return ended.value.code
-
-    return do
-
-
 def test_a_run_that_is_ended_leaves_no_output_and_the_last_one_completes(
-    root, tmp_path, run, capfd, monkeypatch
+    root, tmp_path, call, capfd, monkeypatch
 ):
     source, output = tmp_path / "in.txt", tmp_path / "scores.csv"
     source.write_text("\n".join(TEXTS))
     words = ("--input", str(source), "--output", str(output))
     for sign, code, units in ((signal.SIGKILL, -9, 3), (signal.SIGINT, 130, 6)):
         process = start(root, *words)
-        wait_for_units(process, tmp_path / ".scores.csv.partial", units)
+        folder = tmp_path / ".scores.csv.partial"
+        wait(lambda: process.poll() or len(list(folder.glob("*.arrow"))) >= units)  # noqa: B023
         process.send_signal(sign)
         _, error = process.communicate(timeout=300)
         assert process.returncode == code, error
@@ -99,7 +69,7 @@ def test_a_run_that_is_ended_leaves_no_output_and_the_last_one_completes(
 
     for module, name in ((pieces, "_PLAIN_BYTES"), (work, "_BYTES_PER_UNIT")):
         monkeypatch.setattr(module, name, 20_000)
-    assert not run(*words)
+    assert call("predict", *words) == 0
     printed = capfd.readouterr().out
     assert "100,000 reviews scored" in printed and "already finished" in printed
     assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "scores.csv"}
@@ -133,8 +103,9 @@ def test_memory_does_not_grow_with_the_input(root, tmp_path):
         (["-i", "missing.csv", "-o", "x.csv"], "missing.csv matches no file"),
     ],
 )
-def test_arguments_that_do_not_fit(run, tmp_path, capfd, words, problem):
-    assert run(*words) == 2
+def test_arguments_that_do_not_fit(call, tmp_path, capfd, monkeypatch, words, problem):
+    monkeypatch.chdir(tmp_path)
+    assert call("predict", *words) == 2
     error = capfd.readouterr().err
     assert problem in error and error.count("\n") == 1
     assert not list(tmp_path.iterdir())

@@ -21,7 +21,7 @@ class Small(Good):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
     def transform_features(self, examples):
-        return {"words_bytes": tf.strings.split(self._texts(examples)).to_tensor("-")}
+        return {"words": tf.strings.split(self._texts(examples)).to_tensor("-")}
 
     def _texts(self, examples):
         spec = {features.TEXT: tf.io.FixedLenFeature([], tf.string)}

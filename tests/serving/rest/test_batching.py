@@ -63,16 +63,8 @@ def lengths(answers):
     return [answer["length"].tolist() for answer in answers]
 
 
-def test_requests_that_wait_share_a_call():
-    model = Model()
-    texts = [[b"a"], [b"bb", b"c"], [b"ddd"]]
-    got = answers(model, [("predict_text", each) for each in texts])
-    assert lengths(got) == [[1], [2, 1], [3]]
-    assert model.calls == [("predict_text", [b"a"]), ("predict_text", [b"bb", b"c", b"ddd"])]
-
-
 @pytest.mark.parametrize("limits", [{"reviews": 2, "queue": 5}, {"body_bytes": 4}])
-def test_a_call_is_not_larger_than_the_limits(limits):
+def test_requests_that_wait_share_calls_that_are_not_larger_than_the_limits(limits):
     model = Model()
     got = answers(model, [("predict_text", [b"xx"])] * 5, **limits)
     assert lengths(got) == [[2]] * 5

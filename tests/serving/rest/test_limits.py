@@ -2,11 +2,8 @@
 
 import json
 import shutil
-import socket
 import subprocess
 import threading
-import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -20,7 +17,6 @@ from tests.serving.rest.running import PREDICT, running
 from tests.waiting import wait
 
 LONG = "good " * INLINE_BYTES  # too long for a call in the event loop
-CLIENTS, REQUESTS = 16, 15
 HEAD = f"POST {PREDICT} HTTP/1.1\r\nhost: x\r\n"
 
 
@@ -55,14 +51,6 @@ def test_slow_headers_end_the_connection(server, start):
         connection.sendall(start)
         assert answer_of(connection) == b""
     assert server.is_well()
-
-
-def test_slow_headers_of_a_second_request_end_the_connection(server):
-    with server.connect() as connection:
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
-        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
-        connection.sendall(b"GET /hea")
-        assert answer_of(connection) == b""
 
 
 def test_endless_headers_end_the_connection(server):
@@ -121,18 +109,6 @@ def test_the_default_client_of_java_is_answered(server, tmp_path):
     assert done.stdout.strip() == "200" + ANSWER.decode()
 
 
-def test_an_offer_of_http_2_that_is_cut_anywhere_does_not_lose_the_body(server):
-    head = HEAD.encode() + b"Connection: Upgrade, HTTP2-Settings\r\nUPGRADE: h2c\r\n"
-    head += b"HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\ncontent-length: %d\r\n\r\n" % len(TEXT)
-    with server.connect() as connection:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for cut in (*range(1, len(head), 9), len(head) - 1, len(head), len(head) + 9):
-            connection.sendall((head + TEXT)[:cut])
-            time.sleep(0.002)
-            connection.sendall((head + TEXT)[cut:])
-            assert connection.recv(65536).endswith(ANSWER), cut
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -156,8 +132,6 @@ ENCODED = BODIES.map(lambda document: json.dumps(document).encode()) | st.binary
 @example(path="/explain", body=b'{"text": "\\u0000"}')
 @example(path=PREDICT, body=b'{"signature_name": "__saved_model_init_op", "instances": ["a"]}')
 @example(path=PREDICT, body=b'{"instances": [1e400], "signature_name": "predict_text"}')
-@example(path=PREDICT, body=b'{"instances": [18446744073709551616]}')
-@example(path=PREDICT, body=b'{"instances": {"a": ' + DEEP + b"}}")
 @example(path="/explain", body=DEEP)
 def test_no_body_causes_a_server_error(server, path, body):
     got = server.request("POST", path, body)
@@ -208,50 +182,13 @@ def test_a_full_queue_gets_429_with_retry_after_and_accepted_requests_are_answer
         assert metric(server, refusals) == {1.0}
 
 
-def test_many_clients_of_a_slow_model_lose_no_accepted_request(serving, monkeypatch):
-    plain, classified = LoadedModel.call, []
-
-    def call(self, signature, texts):
-        time.sleep(0.02)
-        classified.extend(texts)
-        return plain(self, signature, texts)
-
-    with running(serving, queue=4) as server:
-        monkeypatch.setattr(LoadedModel, "call", call)
-        with ThreadPoolExecutor(CLIENTS) as pool:
-            names = [f"good {number}" for number in range(CLIENTS * REQUESTS)]
-            answers = list(pool.map(server.predict, names))
-        monkeypatch.undo()
-        statuses = Counter(answer.status for answer in answers)
-        assert statuses.keys() == {200, 429}
-        assert {a.headers.get("retry-after") for a in answers if a.status == 429} == {"1"}
-        # The model has classified the reviews of exactly those requests that got an answer.
-        answered = [name for name, a in zip(names, answers, strict=True) if a.status == 200]
-        assert sorted(classified) == sorted(name.encode() for name in answered)
-        assert server.is_well()
-
-
 def test_large_bodies_count_until_they_are_answered(serving, monkeypatch, blocked):
     monkeypatch.setattr(limits, "_BODIES_IN_MEMORY", 1)
-    head = f"{HEAD}content-length: 90000\r\n\r\n".encode()
-    with (
-        running(serving, body_bytes=100_000) as server,
-        server.connect() as first,
-        server.connect() as second,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        first.sendall(head + b" " * 60_000)
-        time.sleep(0.2)
-        second.sendall(head + b" " * 60_000)
-        refused = second.recv(65536)
-        assert refused.startswith(b"HTTP/1.1 429 ")
-        assert b"retry-after: 1" in refused.lower()
-        # The first request is not affected: its body arrives, and is no JSON.
-        first.sendall(b" " * 30_000)
-        assert first.recv(65536).startswith(b"HTTP/1.1 400 ")
+    with running(serving, body_bytes=100_000) as server, ThreadPoolExecutor(1) as pool:
         accepted = pool.submit(server.predict, LONG)
         wait(lambda: metric(server, "amazon_reviews_queue") == {1.0})
-        assert server.predict(LONG).status == 429
+        refused = server.predict(LONG)
+        assert (refused.status, refused.headers["retry-after"]) == (429, "1")
         blocked.set()
         assert accepted.result().status == 200
         assert server.predict(LONG).status == 200

@@ -3,7 +3,7 @@
 import shutil
 import threading
 import time
-from unittest.mock import Mock
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tensorflow as tf
@@ -36,40 +36,29 @@ def states(server):
     return {int(one["version"]): one["state"] for one in status}
 
 
-class Client(threading.Thread):
-    """Sends requests until `stop` is set; `answers` are their answers, in their order."""
-
-    def __init__(self, server, stop):
-        super().__init__()
-        self.server, self.stop, self.answers, self.error = server, stop, [], None
-
-    def run(self):
-        try:
-            while not self.stop.is_set():
-                self.answers.append(self.server.predict("good", "bad", "good"))
-        except Exception as error:
-            self.error = error
+def answers_until(stop, server):
+    """Send requests until `stop` is set; return the answers in their order."""
+    answers = []
+    while not stop.is_set():
+        answers.append(server.predict("good", "bad", "good"))
+    return answers
 
 
 def test_pushes_under_load_fail_no_request_and_mix_no_versions(folder):
     stop = threading.Event()
-    with running(folder, poll_seconds=0.05) as server:
-        clients = [Client(server, stop) for _ in range(CLIENTS)]
-        for client in clients:
-            client.start()
+    with running(folder, poll_seconds=0.05) as server, ThreadPoolExecutor(CLIENTS) as pool:
+        clients = [pool.submit(answers_until, stop, server) for _ in range(CLIENTS)]
         for version in range(2, PUSHES + 2):
             push(folder, version, probability(version))
             wait(lambda: server.versions.current.version == version)  # noqa: B023
         stop.set()
-        for client in clients:
-            client.join(60)
+        of_clients = [client.result() for client in clients]
         last = server.predict("good")
-    assert [client.error for client in clients] == [None] * CLIENTS
     seen = set()
-    for client in clients:
-        assert client.answers
+    for answers in of_clients:
+        assert answers
         versions = []
-        for answer in client.answers:
+        for answer in answers:
             assert answer.status == 200, answer
             version = int(answer.headers["x-model-version"])
             good, rest = probability(version), 1 - probability(version)
@@ -150,17 +139,6 @@ def test_a_bucket_that_cannot_be_listed_is_not_empty(monkeypatch):
     monkeypatch.setattr(tf.io.gfile, "stat", fail)
     with pytest.raises(OSError, match="gs://bucket/serving cannot be listed: no access"):
         list(versions("gs://bucket/serving"))
-
-
-def test_the_files_of_a_version_in_a_bucket_are_found(monkeypatch):
-    def stat(path):
-        assert path == "gs://bucket/1/variables/index"
-        return Mock(length=5, mtime_nsec=7)
-
-    # Google Cloud Storage lists folders with a slash at the end.
-    monkeypatch.setattr(tf.io.gfile, "walk", lambda path: [(f"{path}/variables/", [], ["index"])])
-    monkeypatch.setattr(tf.io.gfile, "stat", stat)
-    assert served._files("gs://bucket/1") == [("index", 5, 7)]
 
 
 def test_a_server_starts_with_the_newest_version_that_works(folder):
