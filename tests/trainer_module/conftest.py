@@ -103,7 +103,7 @@ def _prepare(folder):
             lambda inputs: preprocessing_fn(inputs, config)
         )
         transform_fn | tft_beam.WriteTransformFn(str(folder / "graph"))
-    rest = iter(data)
+    rest = ({name: row[name] for name in ("ngrams", "tokens", "label")} for row in data)
     for split, counts in FILES.items():
         for number, count in enumerate(counts):
             part = [examples.example(**next(rest)) for _ in range(count)]
