@@ -3,7 +3,6 @@
 import json
 import random
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -38,21 +37,14 @@ def scales(folder, options=None):
     return {Path(file.path).name: layout.label_scale for file, layout in found}
 
 
-def fasttext(labels):
-    lines = (f"__label__{label} text {n}\n" for label, n in zip(labels, count(), strict=False))
-    return "".join(lines).encode()
-
-
 def content(kind, labels, text="text"):
     texts = [f"{text} {index}" for index in range(len(labels))]
+    rows = list(zip(labels, texts, strict=True))
     if kind == "fasttext":
-        return fasttext(labels)
+        return "".join(f"__label__{label} {text}\n" for label, text in rows).encode()
     if kind == "headerless":
-        return csv_text(list(zip(labels, texts, strict=True))).encode()
+        return csv_text(rows).encode()
     return as_file(kind, {"label": labels, "text": texts})
-
-
-KINDS = pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl", "parquet"])
 
 
 @pytest.mark.parametrize("kind", ["fasttext", "csv", "jsonl", "parquet"])
@@ -93,7 +85,7 @@ def test_formats_that_count_from_1_may_have_1_alone(tmp_path, kind):
     ],
 )
 def test_labels_of_fasttext_that_fit_no_scale_are_refused(tmp_path, labels, shown):
-    path = write(tmp_path, "a.ft.txt", fasttext(labels))
+    path = write(tmp_path, "a.ft.txt", content("fasttext", labels))
     with pytest.raises(InputError) as error:
         scales(tmp_path)
     one_line(error, path, f"data.labels={shown}")
@@ -110,7 +102,7 @@ def test_the_meaning_of_labels_can_be_set(tmp_path, kind):
 
 
 def test_fasttext_and_files_with_columns_have_scales_of_their_own(tmp_path):
-    write(tmp_path, "a.ft.txt", fasttext([1, 2]))
+    write(tmp_path, "a.ft.txt", content("fasttext", [1, 2]))
     write(tmp_path, "b.csv", content("csv", [0, 1]))
     write(tmp_path, "c.csv", "rating,text\n1,x\n5,y\n")
     assert scales(tmp_path) == {"a.ft.txt": "1 and 2", "b.csv": "0 and 1", "c.csv": "1 to 5"}
@@ -118,7 +110,7 @@ def test_fasttext_and_files_with_columns_have_scales_of_their_own(tmp_path):
 
 def test_names_of_columns_are_refused_if_every_file_is_fasttext(tmp_path):
     options = ReadOptions(columns={"title": "head"})
-    write(tmp_path, "a.ft.txt", fasttext([1, 2]))
+    write(tmp_path, "a.ft.txt", content("fasttext", [1, 2]))
     with pytest.raises(InputError) as error:
         scales(tmp_path, options)
     one_line(error, "data.columns.title", "remove the setting")
@@ -127,7 +119,7 @@ def test_names_of_columns_are_refused_if_every_file_is_fasttext(tmp_path):
     scales(tmp_path, options)
 
 
-@KINDS
+@pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl", "parquet"])
 @pytest.mark.parametrize(
     ("one", "other", "scale"),
     [
