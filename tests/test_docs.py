@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-# All tests run in one process of xdist, so that only one creates the environment of MkDocs.
-pytestmark = pytest.mark.xdist_group("docs")
-
 CHECKOUT = Path(__file__).parents[1]
 DOCS = CHECKOUT / "docs"
 INSTALLED = ".cache/docs/venv/installed"
@@ -26,9 +23,9 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 OTHER_PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The site, built from the sources as they are."""
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_the_site_has_every_page_and_no_page_loads_anything_from_another_host(tmp_path):
     options = {"cwd": CHECKOUT, "capture_output": True, "text": True, "timeout": 600}
     made = subprocess.run(
         ["make", f"BIN={Path(sys.executable).parent}", INSTALLED],
@@ -37,32 +34,20 @@ def site(tmp_path_factory):
     )
     if made.returncode:
         pytest.skip(f"no environment for MkDocs: {made.stderr.strip()[-300:]}")
-    folder = tmp_path_factory.mktemp("site")
     mkdocs = CHECKOUT / Path(INSTALLED).with_name("bin") / "mkdocs"
     built = subprocess.run(
-        [mkdocs, "build", "--strict", "--quiet", "--site-dir", folder],
+        [mkdocs, "build", "--strict", "--quiet", "--site-dir", tmp_path],
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         **options,
     )
     assert built.returncode == 0, built.stdout + built.stderr
-    return folder
-
-
-@pytest.mark.slow
-@pytest.mark.exhaustive
-def test_the_site_builds_strictly_and_has_every_page(site):
     pages = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")}
-    assert pages <= {page.relative_to(site) for page in site.rglob("*.html")}
-
-
-@pytest.mark.slow
-@pytest.mark.exhaustive
-def test_no_page_loads_anything_from_another_host(site):
-    for page in site.rglob("*.html"):
+    assert pages <= {page.relative_to(tmp_path) for page in tmp_path.rglob("*.html")}
+    for page in tmp_path.rglob("*.html"):
         loaded = _LOADED.findall(page.read_text(encoding="utf-8"))
         assert loaded
         assert not [address for address in loaded if re.match(r"(https?:)?//", address)], page
-    for style in site.rglob("*.css"):
+    for style in tmp_path.rglob("*.css"):
         assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", style.read_text()), style
 
 

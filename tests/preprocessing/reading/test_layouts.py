@@ -23,7 +23,6 @@ from tests.preprocessing.reading.review_files import (
     got,
     labels_of,
     one_line,
-    parquet_bytes,
     read,
     reasons,
     write,
@@ -52,7 +51,6 @@ def content(kind, labels, text="text"):
     ("labels", "scale", "read_as"),
     [
         ([0, 1, 1], "0 and 1", [0, 1, 1]),
-        ([0, 0], "0 and 1", [0, 0]),
         ([True, False], "0 and 1", [1, 0]),
         ([1, 2, 2], "1 and 2", [0, 1, 1]),
         (["2.0", "1", "x"], "1 and 2", [1, 0]),
@@ -79,7 +77,6 @@ def test_formats_that_count_from_1_may_have_1_alone(tmp_path, kind):
     [
         ([0, 1, 2], "{0: ?, 1: ?, 2: ?}"),
         ([1, 2, 2, 3], "{1: ?, 2: ?, 3: ?}"),
-        ([0, 5], "{0: ?, 5: ?}"),
         ([10, 0, 2], "{0: ?, 2: ?, 10: ?}"),
         (["gut", "Übel"], "{gut: ?, übel: ?}"),
     ],
@@ -255,17 +252,11 @@ def lines(folder, options=None):
         (b"__label__1 a\n__label__0 b\n", ReadOptions(), "fastText: label (0 and 1)"),
         (b"1,a,b\n2,c,d\n", ReadOptions(), "CSV without a header: label (1 and 2), title, text"),
         (
-            parquet_bytes({"label": ["pos", "neg"], "text": ["a", "b"]}),
-            ReadOptions(),
-            "Parquet: label `label` (words), title -, text `text`",
-        ),
-        (
             b"rating,title,text\n1,a,b\n",
             ReadOptions(labels="optional"),
             "CSV: title `title`, text `text`",
         ),
         (b"__label__1 a\n", ReadOptions(labels="optional"), "lines of text"),
-        (b"\n", ReadOptions(), "empty"),
     ],
 )
 def test_the_format_the_columns_and_the_scale_are_shown(tmp_path, content, options, line):

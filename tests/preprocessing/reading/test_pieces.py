@@ -83,7 +83,7 @@ LINE = st.sampled_from(
     end=st.booleans(),
     bom=st.booleans(),
     size=st.integers(1, 400),
-    limit=st.sampled_from([12, MAX_LINE_BYTES]),
+    limit=st.sampled_from([18, MAX_LINE_BYTES]),
 )
 def test_the_records_do_not_depend_on_how_a_file_is_read(
     folder, suffix, lines, end, bom, size, limit
