@@ -83,7 +83,7 @@ def test_every_replica_runs_the_training_and_nothing_of_tfx(strategy, replicas, 
 
 
 def test_a_gpu_that_vertex_does_not_have():
-    with pytest.raises(InputError, match="nvidia.com/gpu is not an accelerator .*NVIDIA"):
+    with pytest.raises(InputError, match=r"nvidia.com/gpu is not an accelerator .*NVIDIA"):
         make_custom_job(JOB, "job.json", make_custom_settings(gpus=1, gpu_type="nvidia.com/gpu"))
 
 
