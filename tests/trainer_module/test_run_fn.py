@@ -51,7 +51,7 @@ def test_several_processes_or_logical_devices_need_processes_of_their_own(
 def test_a_wrong_setting_is_an_error_of_the_input_and_a_defect_is_not(tmp_path, monkeypatch):
     wrong = fn_args(tmp_path, "checkpoints")
     monkeypatch.setattr(
-        run_fn, "train", lambda job: run_fn.local.is_needed(job.training, {"TF_CONFIG": "worker"})
+        run_fn, "train", lambda job: run_fn.needs_processes(job.training, {"TF_CONFIG": "worker"})
     )
     with pytest.raises(InputError, match="TF_CONFIG: Invalid JSON"):
         run_fn.run_fn(wrong)

@@ -215,7 +215,7 @@ def test_two_real_workers_read_every_example_once_and_count_all(prepared, tmp_pa
 ENDS = """
 import gc, time
 import tensorflow as tf
-from trainer_module.inputs import without_autotune
+from trainer_module.inputs.batches import without_autotune
 [cpu] = tf.config.list_physical_devices("CPU")
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 def dataset(context=None):
