@@ -218,7 +218,8 @@ class ShownProgress(logging.Handler):
             self._bytes = values["total"] or self._bytes
         self._done[unit][values["source"]] = values["done"]
         reviews, size = (sum(done.values()) for done in self._done.values())
-        line = f"{reviews:,} reviews, {size / max(self._bytes, 1):.0%}"
+        # The sizes of units are estimates.
+        line = f"{reviews:,} reviews, {min(size / max(self._bytes, 1), 1):.0%}"
         self._status.update(line)
         now = time.monotonic()
         if not self._status.console.is_terminal and now - self._last >= _SECONDS_BETWEEN_LINES:

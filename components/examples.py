@@ -13,7 +13,7 @@ from tfx.types import artifact_utils
 
 from core.errors import InputError
 from core.files import damage_named, list_files
-from trainer_module.inputs import without_autotune
+from trainer_module.inputs.batches import without_autotune
 
 _BATCH = 1024
 _FILES_AT_ONCE = 2

@@ -1,4 +1,4 @@
-"""Start processes: independent of the working directory and of other jobs, with fast imports."""
+"""Processes: started independently of the working directory and of other jobs, and signals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _START = str(Path(__file__).parents[1] / "amazon_reviews_start.py")
@@ -79,3 +80,25 @@ def large_imports() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+@contextlib.contextmanager
+def signals_to(
+    handler: Callable[[signal.Signals], None], *numbers: signal.Signals
+) -> Iterator[None]:
+    """Pass signals to `handler` within the context.
+
+    Python allows handlers only in the main thread. In another one the signals keep their effect.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {
+        number: signal.signal(number, lambda n, frame: handler(signal.Signals(n)))
+        for number in numbers
+    }
+    try:
+        yield
+    finally:
+        for number, handler_before in before.items():
+            signal.signal(number, signal.SIG_DFL if handler_before is None else handler_before)

@@ -90,7 +90,10 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         else:
             text = json.dumps(job, indent=2, sort_keys=True) + "\n"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        # Replaced atomically, so that an interruption leaves no incomplete file.
+        scratch = path.with_name(f".{path.name}.part")
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(path)
 
 
 def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:

@@ -21,7 +21,6 @@ from platforms.beam import set_beam_args
 from platforms.checks import cluster_name
 from platforms.training_jobs.executor import TrainingJobTrainer
 from platforms.training_jobs.job import CustomJobSettings, KubernetesJobSettings
-from trainer_module.cluster import resources
 
 
 class Compiled(Platform):
@@ -47,7 +46,7 @@ class Compiled(Platform):
         return RuntimeParameter(name=name, ptype=type(value), default=value)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
-        if not resources.has_peers(self._config.training):
+        if not self._config.training.has_peers:
             return super().trainer(custom_config, **arguments)
         return self._job_trainer(custom_config=custom_config, **arguments).with_id(TRAINER)
 
@@ -63,7 +62,7 @@ class Compiled(Platform):
         set_beam_args(self._config, component)
         own = self._config.cluster.resources.get(component.id)
         # A Trainer that starts a training job only follows it: the replicas get the resources.
-        is_job = component.id == TRAINER and resources.has_peers(self._config.training)
+        is_job = component.id == TRAINER and self._config.training.has_peers
         if own is None or is_job:
             return
         spec = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec.ResourceSpec(

@@ -1,16 +1,14 @@
 """The objects in the files of the folder `kubeflow`."""
 
-import copy
-
 import yaml
 
 from tests.checkout import CHECKOUT
 
 
 def objects(name):
-    """Return the objects of a file, which share no part."""
+    """Return the objects of a file."""
     text = (CHECKOUT / "kubeflow" / name).read_text(encoding="utf-8")
-    return copy.deepcopy(list(yaml.safe_load_all(text)))
+    return list(yaml.safe_load_all(text))
 
 
 def training_runtime():

@@ -1,28 +1,12 @@
 """The Pod Security Standard `restricted`, as the API server's admission checks it.
 
-A field that the standard limits and that no pod of this project has is a violation here, whatever
-its value.
+A field or a kind of volume that the standard limits and that no pod of this project has is a
+violation here, whatever its value.
 """
 
-_VOLUMES = {
-    "configMap",
-    "csi",
-    "downwardAPI",
-    "emptyDir",
-    "ephemeral",
-    "persistentVolumeClaim",
-    "projected",
-    "secret",
-}
+_VOLUMES = {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"}
 _OF_POD = ("hostNetwork", "hostPID", "hostIPC")
-_OF_SECURITY_CONTEXT = (
-    "appArmorProfile",
-    "privileged",
-    "procMount",
-    "seLinuxOptions",
-    "sysctls",
-    "windowsOptions",
-)
+_OF_SECURITY_CONTEXT = ("appArmorProfile", "privileged", "procMount", "seLinuxOptions", "sysctls")
 
 
 def violations(pod):

@@ -8,19 +8,12 @@ import yaml
 
 CHECKOUT = Path(__file__).parents[1]
 FILES = sorted((CHECKOUT / ".github" / "workflows").glob("*.yml"))
+WORKFLOWS = {file.stem: yaml.safe_load(file.read_text()) for file in FILES}
 
 
-@pytest.fixture(params=FILES, ids=lambda file: file.stem)
-def workflow(request):
-    return yaml.safe_load(request.param.read_text())
-
-
-def workflow_of(name):
-    return yaml.safe_load((CHECKOUT / ".github" / "workflows" / f"{name}.yml").read_text())
-
-
-def steps(workflow):
-    return [step for job in workflow["jobs"].values() for step in job["steps"]]
+def scripts(name):
+    jobs = WORKFLOWS[name]["jobs"].values()
+    return "\n".join(step.get("run", "") for job in jobs for step in job["steps"])
 
 
 def test_every_action_is_pinned_by_its_commit_with_its_version():
@@ -30,24 +23,21 @@ def test_every_action_is_pinned_by_its_commit_with_its_version():
         assert re.fullmatch(r" +(- )?uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
 
 
-def test_every_target_of_make_exists(workflow):
-    scripts = "\n".join(step.get("run", "") for step in steps(workflow))
-    called = re.findall(r"\bmake (PYTHON=\S+ )?([a-z -]+)", scripts)
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_every_target_of_make_exists(name):
+    called = re.findall(r"\bmake (PYTHON=\S+ )?([a-z -]+)", scripts(name))
     targets = {target for _, words in called for target in words.split()} - {"python"}
     known = re.findall(r"^([a-z-]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
     assert targets and targets <= set(known)
 
 
 def test_both_stacks_are_tested():
-    stacks = {
-        each["tfx"]
-        for each in workflow_of("tests")["jobs"]["test"]["strategy"]["matrix"]["include"]
-    }
+    matrix = WORKFLOWS["tests"]["jobs"]["test"]["strategy"]["matrix"]
+    stacks = {each["tfx"] for each in matrix["include"]}
     files = (CHECKOUT / "requirements").glob("tfx-*-py*.txt")
     assert stacks == {file.name.split("-")[1] for file in files}
 
 
 @pytest.mark.parametrize("name", ["tests", "release"])
 def test_the_pins_are_audited_before_a_merge_and_before_a_release(name):
-    scripts = [step.get("run", "") for step in steps(workflow_of(name))]
-    assert any(re.search(r"\bmake .*\baudit\b", script) for script in scripts)
+    assert re.search(r"\bmake .*\baudit\b", scripts(name))

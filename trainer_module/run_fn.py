@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from core.errors import InputError
 from trainer_module.cluster import local
+from trainer_module.cluster.tf_config import Cluster
 from trainer_module.loop import checkpoint_folders
-from trainer_module.settings import CustomConfig, TrainingJob
+from trainer_module.settings import CustomConfig, Training, TrainingJob
 from trainer_module.task import is_self_explanatory
 from trainer_module.training import train
 
@@ -17,7 +19,7 @@ def run_fn(fn_args: Any) -> None:
     """Train and export the model; `training.train` and `cluster.local.run` document the errors."""
     job = make_job(fn_args)
     try:
-        if local.is_needed(job.training):
+        if needs_processes(job.training):
             local.run(job)
         else:
             train(job)
@@ -25,6 +27,18 @@ def run_fn(fn_args: Any) -> None:
         if not is_self_explanatory(error):
             raise
         raise InputError(str(error)) from None
+
+
+def needs_processes(training: Training, environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether this process, which has already used TensorFlow, cannot train itself.
+
+    It cannot be one of several processes without TF_CONFIG. It can neither split the CPU nor use
+    collective operations, both of which TensorFlow sets up before its first operation.
+    """
+    if Cluster.from_environ(environ) is not None:
+        return False
+    collective = training.strategy == "multi_worker_mirrored"
+    return training.has_peers or collective or (training.devices or 1) > 1
 
 
 def make_job(fn_args: Any) -> TrainingJob:

@@ -165,6 +165,11 @@ class Training(Section):
         devices = self.devices or "-"
         return name, f"auto: no TPU, no TF_CONFIG, {gpus} GPUs, training.devices {devices}"
 
+    @property
+    def has_peers(self) -> bool:
+        """Whether the training needs more than one process."""
+        return self.strategy == "parameter_server" or self.workers > 1
+
     def with_values(self, values: Mapping[str, Any]) -> Training:
         """Return these settings with a Tuner's values for what is not set here."""
         hyperparameters = {**values, **self.hyperparameters}

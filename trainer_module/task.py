@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from core import events, exit_codes
 from core.errors import cause
 from core.settings import first_problem
-from trainer_module.cluster import exits, local, resources
+from trainer_module.cluster import exits, local
 from trainer_module.cluster.tf_config import Cluster, set_tf_config
 from trainer_module.settings import TrainingJob
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         set_tf_config(os.environ)
         cluster = Cluster.from_environ(os.environ)
         job = read_job(options.job)
-        if cluster is None and resources.has_peers(job.training):
+        if cluster is None and job.training.has_peers:
             local.run(job)
         else:
             # TensorFlow takes seconds to import, so the checks above come first.

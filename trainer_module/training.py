@@ -16,10 +16,10 @@ import tf_keras
 from absl import logging
 
 from core.files import damage_named
+from core.processes import signals_to
 from preprocessing.features import CLASSES
 from trainer_module import models, strategies, weights
 from trainer_module.cluster.collective import Collective, PreemptionSync
-from trainer_module.cluster.exits import signals_to
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.inputs.dataset import Inputs
 from trainer_module.inputs.stored import LABELS, NGRAMS

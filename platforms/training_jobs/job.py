@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 from tfx.dsl.io import fileio
 
 from core.errors import UserError
+from core.processes import signals_to
 from core.settings import Section
 from pipeline.cluster_settings import JobKindName
-from trainer_module.cluster.exits import signals_to
 from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
 from trainer_module.settings import Training, TrainingJob
 

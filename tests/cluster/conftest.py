@@ -15,8 +15,8 @@ from kubernetes.client.exceptions import ApiException
 
 from core.errors import InputError
 from pipeline.config import load_config
-from platforms.kubeflow.client import connect as connect_to_kubeflow
 from platforms.training_jobs.client import connect
+from tests.cluster.training_ground import Cluster
 
 
 @pytest.fixture(scope="session")
@@ -44,22 +44,35 @@ def kubeflow(settings_file, core_api, tmp_path_factory):
     return KubeflowUser(settings_file, core_api, tmp_path_factory.mktemp("cluster"))
 
 
+@pytest.fixture(scope="module")
+def cluster(settings_file):
+    folder = os.environ.get("CLUSTER_FOLDER")
+    if not folder:
+        pytest.skip("CLUSTER_FOLDER is not set; see CONTRIBUTING.md")
+    with Cluster(Path(folder), load_config(str(settings_file)).cluster.image) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def step_config(cluster):
+    """A kube config with the permissions of the guide."""
+    return cluster.kube_config("step")
+
+
 class KubeflowUser:
     """A user of Kubeflow Pipelines with `amazon-reviews`, in an empty folder.
 
     Attributes:
       config: the settings.
       client: a `kfp.Client`.
-      experiment: the id of the experiment of the pipeline.
     """
 
     def __init__(self, file, api, folder):
         # A limit that no file reaches: the runs of an earlier session are not in the cache.
         limit = f"data.max_examples.train={10**9 + int(time.time())}"
-        self._file, self._api, self.folder, self._common = file, api, folder, ["--set", limit]
+        self._file, self._api, self._folder, self._common = file, api, folder, ["--set", limit]
         self.config = load_config(str(file))
         self.client = kfp.Client(host=self.config.kubeflow.endpoint)
-        _, self.experiment = connect_to_kubeflow(self.config)
 
     def start(self, command, *words):
         """Start a command for the cluster; return its process."""
@@ -67,7 +80,7 @@ class KubeflowUser:
         target = ["--target", "kubeflow", "--config", self._file, *self._common]
         return subprocess.Popen(
             [program, command, *target, *words],
-            cwd=self.folder,
+            cwd=self._folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -101,22 +114,3 @@ class KubeflowUser:
         return self._api.read_namespaced_pod_log(
             pod, self.config.kubeflow.namespace, container="main"
         )
-
-    def wait_for_log(self, run_id, task, text):
-        """Wait until the log of a task contains `text`."""
-
-        def log():
-            started = self.executors(run_id, field_selector="status.phase!=Pending")
-            pod = started.get(task)
-            return self.log(pod) if pod else ""
-
-        wait_for(lambda: text in log())
-
-
-def wait_for(condition):
-    """Return what `condition()` returns once it is true; fail after a quarter of an hour."""
-    deadline = time.monotonic() + 900
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(2)
-    return found

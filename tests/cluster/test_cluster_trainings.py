@@ -9,7 +9,6 @@ import pytest
 
 from platforms.training_jobs import job as training_job
 from platforms.training_jobs.job import job_name
-from tests.cluster.test_training_jobs import cluster, step_config
 from tests.cluster.training_ground import PREAMBLE, Ground, kind_named
 from tests.exhaustive import exhaustive
 from tests.platforms.training_jobs.trainer_step import Step
@@ -17,7 +16,6 @@ from tests.trainer_module import conftest
 from tests.waiting import in_background
 from trainer_module.task import read_job
 
-__all__ = ["cluster", "once", "prepared", "step_config"]
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 once, prepared = conftest.once, conftest.prepared
@@ -44,11 +42,9 @@ MULTI_WORKER = {"workers": 2, "batch_size_per_replica": 8}
         exhaustive("tfjob", "multi_worker_mirrored", ["chief 0"], MULTI_WORKER),
         exhaustive("tfjob", "multi_worker_mirrored", [EVICTED], MULTI_WORKER),
         exhaustive("tfjob", "parameter_server", ["chief 0"], {"workers": 1}),
+        # They were on one node.
         exhaustive("tfjob", "parameter_server", ["ps 0", "worker 0"], {"workers": 1}),
         ("trainjob", "multi_worker_mirrored", ["chief 0"], MULTI_WORKER),
-        # They were on one node.
-        exhaustive("trainjob", "parameter_server", ["ps 0", "worker 0"], {"workers": 1}),
-        exhaustive("jobset", "multi_worker_mirrored", ["worker 0"], MULTI_WORKER),
         ("jobset", "parameter_server", ["ps 0"], {"workers": 2}),
         exhaustive("jobset", "parameter_server", ["chief 0"], {"workers": 1}),
         exhaustive("jobset", "parameter_server", ["worker 1"], {"workers": 2}),

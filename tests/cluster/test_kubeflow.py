@@ -9,9 +9,9 @@ from ml_metadata import proto
 from ml_metadata.metadata_store import MetadataStore
 
 from tests.checkout import CHECKOUT
-from tests.cluster.conftest import wait_for
 from tests.cluster.training_ground import kind_named
 from tests.exhaustive import exhaustive
+from tests.waiting import wait
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(2400)]
 
@@ -25,14 +25,6 @@ def sample(kubeflow):
     return lines, run_in(lines)
 
 
-@pytest.fixture(scope="module")
-def metadata():
-    """ML Metadata, from which the pages of Kubeflow get the artifacts."""
-    host = os.environ.get("METADATA_GRPC_SERVICE_HOST", "127.0.0.1")
-    port = int(os.environ.get("METADATA_GRPC_SERVICE_PORT", "8082"))
-    return MetadataStore(proto.MetadataStoreClientConfig(host=host, port=port))
-
-
 def test_the_sample_pipeline_ends_with_a_pushed_model(kubeflow, sample):
     lines, run_id = sample
     assert " succeeded after " in lines
@@ -43,24 +35,20 @@ def test_the_sample_pipeline_ends_with_a_pushed_model(kubeflow, sample):
     assert accounts == {kubeflow.config.kubeflow.service_account or "pipeline-runner"}
 
 
-@pytest.mark.parametrize(
-    ("name", "type_", "keys"),
-    [
+def test_the_pages_of_kubeflow_get_the_results_from_ml_metadata(sample):
+    host = os.environ.get("METADATA_GRPC_SERVICE_HOST", "127.0.0.1")
+    port = int(os.environ.get("METADATA_GRPC_SERVICE_PORT", "8082"))
+    metadata = MetadataStore(proto.MetadataStoreClientConfig(host=host, port=port))
+    context = metadata.get_context_by_type_and_name("system.PipelineRun", sample[1])
+    artifacts = metadata.get_artifacts_by_context(context.id)
+    for name, type_, keys in (
         ("metrics", "system.Metrics", {"accuracy", "AUC"}),
         ("classification", "system.ClassificationMetrics", {"confusionMatrix"}),
         ("report", "system.HTML", set()),
-    ],
-)
-def test_the_pages_of_kubeflow_get_the_results(sample, metadata, name, type_, keys):
-    [context] = [
-        each
-        for each in metadata.get_contexts_by_type("system.PipelineRun")
-        if each.name == sample[1]
-    ]
-    artifacts = metadata.get_artifacts_by_context(context.id)
-    [found] = [each for each in artifacts if each.type == type_]
-    assert found.uri.startswith("gs://") and found.uri.endswith(name)
-    assert keys <= found.custom_properties.keys()
+    ):
+        [found] = [each for each in artifacts if each.type == type_]
+        assert found.uri.startswith("gs://") and found.uri.endswith(name)
+        assert keys <= found.custom_properties.keys()
 
 
 def test_a_parameter_and_the_cache_and_the_volume(kubeflow, sample):
@@ -79,7 +67,7 @@ def test_a_parameter_and_the_cache_and_the_volume(kubeflow, sample):
 def test_an_unchanged_run_trains_nothing_and_can_be_cancelled(kubeflow, sample):
     process = kubeflow.start("submit", "--wait")
     run_id = next(filter(None, map(run_in, process.stdout)))
-    wait_for(lambda: "LatestBlessedModel" in kubeflow.executors(run_id))
+    wait(lambda: "LatestBlessedModel" in kubeflow.executors(run_id), 900)
     kubeflow.client.terminate_run(run_id)
     lines = process.stdout.read()
     assert process.wait() == 1
@@ -89,9 +77,12 @@ def test_an_unchanged_run_trains_nothing_and_can_be_cancelled(kubeflow, sample):
 
 def test_a_training_continues_after_a_cancelled_run(kubeflow, sample):
     long = ("--set", "training.epochs=1000", "--set", "training.checkpoint_steps=5")
+    started = {"field_selector": "status.phase!=Pending"}
     for text in ("Checkpoint after step", "Resuming after step"):
         run_id = run_in(kubeflow("submit", *long))
-        kubeflow.wait_for_log(run_id, "Trainer", text)
+        wait(lambda run_id=run_id: "Trainer" in kubeflow.executors(run_id, **started), 900)
+        pod = kubeflow.executors(run_id)["Trainer"]
+        wait(lambda pod=pod, text=text: text in kubeflow.log(pod), 900)
         kubeflow.client.terminate_run(run_id)
 
 

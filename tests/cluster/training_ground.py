@@ -13,14 +13,12 @@ from kubernetes import client, config, dynamic
 from platforms.training_jobs import job as training_job
 from platforms.training_jobs import kubernetes
 from platforms.training_jobs.client import JobClient, connect
-from platforms.training_jobs.job import KubernetesJobSettings
 from platforms.training_jobs.kinds import KINDS
 from tests.checkout import CHECKOUT
 from tests.kubeflow_files import objects
+from tests.platforms.training_jobs.manifests import make_job, make_settings
 from tests.waiting import in_background
-from trainer_module.settings import Training, TrainingJob
 
-ACCOUNT = "step"
 CLAIM = "reviews-training"
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 PREAMBLE = """
@@ -98,7 +96,9 @@ class Cluster:
           account: the name of the account, which is created.
           without: a verb and a resource that the Role lacks.
         """
-        role, binding = role_of_the_guide()
+        guide = (CHECKOUT / "docs/how-to/kubeflow.md").read_text(encoding="utf-8")
+        [text] = re.findall(r"```yaml\n(apiVersion: rbac.*?)```", guide, re.DOTALL)
+        role, binding = yaml.safe_load_all(text)
         role["rules"] = [
             {"apiGroups": rule["apiGroups"], "resources": [resource], "verbs": [verb]}
             for rule in role["rules"]
@@ -137,21 +137,13 @@ class Ground:
 
     def __init__(self, cluster, kind, folder):
         self.cluster, self.kind, self.folder = cluster, kind, folder
-        self.api = connect()
-        self.client = JobClient(self.api, kind, cluster.namespace)
+        self.client = JobClient(connect(), kind, cluster.namespace)
         self.done = folder / "done"
         self.done.touch()
 
     def training(self, strategy="multi_worker_mirrored", workers=2):
-        return TrainingJob(
-            train_files=[],
-            eval_files=[],
-            transform_graph="",
-            serving_model_dir=str(self.done),
-            model_run_dir=str(self.folder),
-            checkpoint_dir=str(self.folder),
-            training=Training(strategy=strategy, workers=workers),
-        )
+        job = make_job(str(self.done), strategy=strategy, workers=workers)
+        return job.model_copy(update={"checkpoint_dir": str(self.folder)})
 
     def manifest(self, script="", *, strategy="multi_worker_mirrored", workers=2, **settings):
         """Return a manifest whose pods run a script after PREAMBLE."""
@@ -167,15 +159,10 @@ class Ground:
             "namespace": self.cluster.namespace,
             "volume_claim": CLAIM,
             "volume_mount": str(self.cluster.folder),
-            "timeout_seconds": 600.0,
             "poll_seconds": 0.5,
             "pod": {"terminationGracePeriodSeconds": 3},
         }
-        return KubernetesJobSettings(**{**given, **settings})
-
-    def release(self, word):
-        """Let the pods continue that `wait_for` this word."""
-        (self.folder / word).touch()
+        return make_settings(**given | settings)
 
     def follow(self, manifest, timeout_seconds=600.0):
         """Run a job as the step does."""
@@ -209,13 +196,6 @@ class Ground:
         metadata = client.V1ObjectMeta(name=name, namespace=self.cluster.namespace)
         eviction = client.V1Eviction(metadata=metadata)
         self.cluster.core.create_namespaced_pod_eviction(name, self.cluster.namespace, eviction)
-
-
-def role_of_the_guide():
-    """Return the Role and the RoleBinding of the guide to Kubeflow."""
-    guide = (CHECKOUT / "docs/how-to/kubeflow.md").read_text(encoding="utf-8")
-    [text] = re.findall(r"```yaml\n(apiVersion: rbac.*?)```", guide, re.DOTALL)
-    return list(yaml.safe_load_all(text))
 
 
 def kind_named(name):

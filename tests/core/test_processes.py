@@ -1,6 +1,5 @@
 """Child processes: the modules that they import, the environment that they get, and their end."""
 
-import gc
 import os
 import subprocess
 import sys
@@ -78,10 +77,3 @@ def test_only_variables_of_other_jobs_are_ignored_and_named(monkeypatch, capsys)
     assert "TF_CONFIG" not in os.environ and os.environ["KERAS_BACKEND"] == "tensorflow"
     processes.ignore_other_jobs()
     assert capsys.readouterr().err == ""
-
-
-def test_the_garbage_collector_is_off_during_large_imports_and_on_again_after_an_error():
-    with pytest.raises(ImportError), processes.large_imports():
-        assert not gc.isenabled()
-        raise ImportError
-    assert gc.isenabled()

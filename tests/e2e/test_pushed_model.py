@@ -61,7 +61,8 @@ def test_transform_features_returns_the_features_of_the_training(finished, pushe
 def answers(done):
     """Return (label, probability, text) of each line."""
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    # On a busy machine there is time for a line of progress.
+    assert re.sub(r".* reviews, \d+%\n", "", done.stderr) == ""
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     return [(label, float(probability), text) for label, probability, text in lines]
 

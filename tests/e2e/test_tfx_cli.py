@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.test_processes import PACKAGES
+from tests.checkout import CHECKOUT
 from tests.e2e.conftest import LITTLE, SETTINGS, compiled_settings
 from tests.e2e.harness import Workspace
 from tests.exhaustive import exhaustive
 
-ROOT = Path(__file__).parents[2]
 TFX = str(Path(sys.executable).with_name("tfx"))
 
 
-def tfx(workspace, *words, engine="local", overrides="", cwd=ROOT):
+def tfx(workspace, *words, engine="local", overrides="", cwd=CHECKOUT):
     environ = workspace.env(overrides)
     # The TFX CLI starts `python` from PATH.
     environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}"
@@ -49,7 +48,7 @@ SHAPES = {
 @pytest.mark.parametrize("runner", ["pipeline/local_runner.py", "kubeflow/runner.py"])
 def test_the_old_paths_of_the_runners_work(tmp_path, runner):
     environ = Workspace(tmp_path, SETTINGS).env("training.epoch=3")
-    words = [sys.executable, str(ROOT / runner)]
+    words = [sys.executable, str(CHECKOUT / runner)]
     done = subprocess.run(words, env=environ, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
     assert "training.epoch: unknown key, did you mean epochs?" in done.stderr.splitlines()[-1]
@@ -69,10 +68,10 @@ def test_the_runner_of_another_engine_is_one_line_and_runs_nothing(
     tmp_path, verb, engine, runner, own
 ):
     workspace = Workspace(tmp_path, compiled_settings(tmp_path) if runner == VERTEX else SETTINGS)
-    words = ("pipeline", verb, "--pipeline_path", str(ROOT / runner))
+    words = ("pipeline", verb, "--pipeline_path", str(CHECKOUT / runner))
     done = tfx(workspace, *words, engine=engine, cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == (f"--engine {engine}: this file is for --engine {own}")
+    assert done.stderr.splitlines()[-1] == f"--engine {engine}: this file is for --engine {own}"
     assert {file.name for file in tmp_path.iterdir()} == {"config.yaml"}
 
 
@@ -87,15 +86,10 @@ def test_the_runner_of_another_engine_is_one_line_and_runs_nothing(
     ids="-".join,
 )
 def test_strategies_train_and_push(tmp_path, strategies):
-    # The cluster of a strategy must not become a part of the cluster of another job, and modules of
-    # another project must not replace ours.
+    # The cluster of a strategy must not become a part of the cluster of another job.
     cluster = {"cluster": {"worker": ["a:2222", "b:2222"]}, "task": {"type": "worker", "index": 1}}
-    environ = {"TF_CONFIG": json.dumps(cluster), "PYTHONPATH": str(tmp_path / "modules")}
-    (tmp_path / "modules").mkdir()
-    for name in PACKAGES:
-        (tmp_path / "modules" / f"{name}.py").write_text("raise SystemExit(f'{__file__} is used')")
     # The components before the Trainer are the same for all strategies, and are cache hits.
-    workspace = Workspace(tmp_path, LITTLE, environ)
+    workspace = Workspace(tmp_path, LITTLE, {"TF_CONFIG": json.dumps(cluster)})
     created = tfx(workspace, *CREATE)
     assert created.returncode == 0, created.stdout + created.stderr
     assert 'Pipeline "amazon_reviews" created successfully' in created.stdout

@@ -19,11 +19,9 @@ SETTINGS += ",training.epochs=1,serving_check.min_golden=0"
 SETTINGS += ",evaluation.min_accuracy=0.3,evaluation.min_class_recall=0"
 
 
-@pytest.fixture(scope="module")
-def bin_folder(tmp_path_factory):
-    """The programs of an environment with the wheel, and with the libraries of this one."""
+def _install(folder):
+    """Return the programs of an environment with the wheel, and with the libraries of this one."""
     pytest.importorskip("build", reason="build is not installed: make install")
-    folder = tmp_path_factory.mktemp("wheel")
     tree = copy_of_the_checkout(folder / "tree")
     dist, venv = folder / "dist", folder / "venv"
     _run(sys.executable, "-m", "build", "--no-isolation", "--outdir", dist, cwd=tree)
@@ -47,7 +45,8 @@ def _run(*command, **options):
     return done.stdout
 
 
-def test_the_wheel_pushes_a_model_without_a_checkout(bin_folder, tmp_path):
+def test_the_wheel_pushes_a_model_without_a_checkout(tmp_path):
+    bin_folder = _install(tmp_path)
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     origin = "import cli; print(cli.__file__)"

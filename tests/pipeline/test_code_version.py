@@ -62,9 +62,8 @@ def keys(components):
 
 
 def test_every_component_of_the_pipeline_carries_its_code(components):
-    assert {name: item.exec_properties["code"] for name, item in components.items()} == keys(
-        components
-    )
+    carried = {name: item.exec_properties["code"] for name, item in components.items()}
+    assert carried == keys(components)
 
 
 def test_a_changed_source_changes_only_the_keys_of_components_that_depend_on_it(
@@ -97,15 +96,10 @@ print(*(name for name in sys.modules if name.split(".")[0] in %r))
 def test_every_module_that_a_component_imports_is_in_its_key(components):
     roots = {root for component in components.values() for root in code_version.roots(component)}
     program = IMPORTS % (code_version.PACKAGES,)
-    done = subprocess.run(
-        [sys.executable, "-c", program, *roots],
-        cwd=CHECKOUT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
+    command = [sys.executable, "-c", program, *roots]
+    printed = subprocess.check_output(command, cwd=CHECKOUT, text=True)
     files = set(code_version.sources(roots))
-    imported = done.stdout.splitlines()[-1].split()
+    imported = printed.splitlines()[-1].split()
     assert "preprocessing.reading.labels" in imported
     for name in imported:
         place = CHECKOUT.joinpath(*name.split("."))
@@ -114,10 +108,11 @@ def test_every_module_that_a_component_imports_is_in_its_key(components):
 
 def test_an_upgraded_library_changes_every_key(components, monkeypatch):
     before = keys(components)
-    versions = {"tensorflow": "99.0"}
     real = code_version.metadata.version
-    monkeypatch.setattr(
-        code_version.metadata, "version", lambda name: versions.get(name) or real(name)
-    )
+
+    def version(library):
+        return "99.0" if library == "tensorflow" else real(library)
+
+    monkeypatch.setattr(code_version.metadata, "version", version)
     after = keys(components)
     assert all(after[name] != before[name] for name in before)

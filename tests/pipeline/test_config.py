@@ -25,21 +25,9 @@ def test_a_preset_loads_by_its_bare_name_and_sample_is_the_default(preset):
     assert load_config(environ=environ) == load_config(str(PRESETS / f"{preset}.yaml"))
 
 
-def test_an_override_replaces_one_key(tmp_path):
-    config = load(tmp_path, "training: {epochs: 2, learning_rate: 0.5}", "training.epochs=7")
-    assert (config.training.epochs, config.training.learning_rate) == (7, 0.5)
-
-
 def test_one_number_caps_every_split(tmp_path):
     config = load(tmp_path, overrides="data.max_examples=100")
     assert config.data.max_examples == {"train": 100, "eval": 100, "test": 100}
-
-
-@pytest.mark.parametrize(
-    ("text", "number"), [("1e-3", 0.001), ("2E4", 20000), ("-1.5e2", -150), ("1e", "1e")]
-)
-def test_powers_of_ten_are_numbers(text, number):
-    assert parse_overrides(f"key={text}") == [("key", number)]
 
 
 def test_paths_follow_root_and_become_absolute(tmp_path):
@@ -54,11 +42,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
     [
         ("signing: {}", "", "signing: was removed; sign pushed models with model_signing, see"),
         ("trainig: {}", "", "trainig: unknown key, did you mean training?"),
-        (
-            "",
-            "training.epochs=three",
-            "training.epochs: Input should be a valid integer, not 'three'",
-        ),
+        ("", "training.epochs=three", "training.epochs: Input should be a valid integer, not 't"),
         ("", "training.strategy=mirorred", "unknown value 'mirorred', did you mean mirrored?"),
         ("training:", "", "training: Input should be a mapping of keys, not None"),
         ("", "epochs=3", "epochs: unknown key, did you mean training.epochs?"),
@@ -69,9 +53,9 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("- 1", "", "settings are a mapping"),
         ("a: [", "", "line 1: not valid YAML"),
         (
-            "name: a\ndata:\n  input_base: x\ntraining: {epochs: 1}\ndata:\n  format: csv\n",
+            "name: a\ndata: {}\ndata: {}",
             "",
-            "config.yaml: line 5: not valid YAML: the key 'data' is there twice; keep one of them",
+            "config.yaml: line 3: not valid YAML: the key 'data' is",
         ),
         ("", "kubeflow.volume={claim: a, claim: b}", "kubeflow.volume: '{claim: a, claim: b}' is"),
         ("paths: {root: 'exp[1]'}", "", "/exp[1] contains [, * or ?, which libraries match as a"),
@@ -99,9 +83,11 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path, text, overrides, message)
         ("a=it's,b=1]", ["it's", "1]"]),
         ("a=gs://x/1,2,,b=1,", ["gs://x/1,2", 1]),
         ("a='x,b=1',b={c: 1,d=2}", ["x,b=1", {"c": 1, "d=2": None}]),
+        ("a=1e-3,b=-1.5E2", [0.001, -150]),
+        ("a=2E4,b=1e", [20000, "1e"]),
     ],
 )
-def test_quotes_and_brackets_keep_their_commas(overrides, values):
+def test_quotes_and_brackets_keep_their_commas_and_powers_of_ten_are_numbers(overrides, values):
     assert parse_overrides(overrides) == list(zip("ab", values, strict=True))
 
 
@@ -136,11 +122,8 @@ values = st.one_of(
 @given(st.lists(st.tuples(keys, values), max_size=5))
 def test_overrides_round_trip(pairs):
     def flow(value):
-        return (
-            yaml.safe_dump(value, default_flow_style=True, width=10**9)
-            .removesuffix("...\n")
-            .strip()
-        )
+        text = yaml.safe_dump(value, default_flow_style=True, width=10**9)
+        return text.removesuffix("...\n").strip()
 
     text = ",".join(f"{key}={flow(value)}" for key, value in pairs)
     assert parse_overrides(text) == pairs

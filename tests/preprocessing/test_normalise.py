@@ -62,11 +62,9 @@ def _last_id(words):
 
 def test_ids_stay_in_their_buckets_and_word_order_matters():
     tokens = tf.ragged.constant([["not", "good"], ["good", "not"]], dtype=tf.string)
-    ids = normalise.ngram_ids(tokens, 2, 1000)
-    assert all(0 <= i < 1000 for i in ids.flat_values.numpy())
-    (a, b, ab), (b_again, a_again, ba) = normalise.ngram_ids(tokens, 2, BUCKETS).to_list()
-    assert (a, b) == (a_again, b_again)
-    assert ab != ba
+    (*ids, one), (*_, other) = normalise.ngram_ids(tokens, 2, 1000).to_list()
+    assert all(0 <= id < 1000 for id in [*ids, one])
+    assert one != other
 
 
 @pytest.mark.parametrize(("opening", "number"), [(1, 0), (3, 1), (9, 0)])

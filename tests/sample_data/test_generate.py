@@ -9,7 +9,7 @@ from tests.e2e import everyday
 LINES = generate.OUTPUT.read_text(encoding="utf-8").splitlines()
 LABELS = [line.startswith("__label__2 ") for line in LINES]
 TEXTS = [line.split(" ", 1)[1] for line in LINES]
-LENGTHS = sorted(len(text.split()) for text in TEXTS)
+LENGTHS = [len(text.split()) for text in TEXTS]
 
 
 def test_committed_file_is_what_the_generator_writes(tmp_path):
@@ -18,30 +18,9 @@ def test_committed_file_is_what_the_generator_writes(tmp_path):
     assert output.read_bytes() == generate.OUTPUT.read_bytes()
 
 
-def test_options(tmp_path):
-    output = tmp_path / "few.txt"
-    generate.main(["--output", str(output), "--seed", "8", "--reviews", "20"])
-    assert output.read_text(encoding="utf-8") == generate.render(seed=8, count=20)
-    assert generate.render(8, 20) != generate.render(7, 20)
-    assert generate.render(7, 2000).startswith(generate.render(7, 20))
-
-
-def test_format():
-    assert len(LINES) == generate.REVIEWS
-    assert generate.OUTPUT.stat().st_size < 3_000_000
-    for line in LINES:
-        assert line.startswith(("__label__1 ", "__label__2 "))
-        title, separator, body = line.split(" ", 1)[1].partition(": ")
-        assert all((title.strip(), separator, body.strip()))
-        assert line.isprintable()
-        assert not {"{", "}", "*"} & set(line)
-
-
 def test_lengths_have_a_long_tail_labels_are_balanced_and_no_text_is_twice():
-    assert LENGTHS[0] == 3
-    assert 290 <= LENGTHS[-1] <= 300
-    assert 8 <= mean(LENGTHS) <= 20
-    assert median(LENGTHS) < mean(LENGTHS)
+    assert 290 <= max(LENGTHS) <= 300
+    assert median(LENGTHS) < mean(LENGTHS) <= 20
     assert 0.47 < mean(LABELS) < 0.53
     assert len({text.casefold() for text in TEXTS}) == len(TEXTS)
 

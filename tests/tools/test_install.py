@@ -33,19 +33,14 @@ def chosen(glibc: tuple[int, int], *interpreters: Interpreter) -> Choice:
         ((2, 41), ["3.10.13", "3.11.7"], NEW, "3.11.7"),
         ((2, 41), ["3.14.0", "3.12.1", "3.13.5"], NEW, "3.12.1"),  # the first found, not the newest
         ((2, 41), ["3.14.0", "3.10.13"], OLD, "3.10.13"),  # installed before downloaded
+        ((2, 36), ["3.9.18", "3.14.0"], OLD, None),  # uv downloads an interpreter
+        ((3, 0), ["3.9.18", "3.14.0"], NEW, None),
     ],
 )
 def test_newest_stack_that_an_interpreter_here_can_run(glibc, versions, stack, version):
     choice = chosen(glibc, *map(interpreter, versions))
-    assert (choice.stack, choice.interpreter) == (stack, interpreter(version))
-    assert str(choice).startswith(f"stack: tfx {stack.tfx} on Python {version} (")
-
-
-@pytest.mark.parametrize(("glibc", "stack"), [((2, 36), OLD), ((2, 39), NEW), ((3, 0), NEW)])
-def test_uv_downloads_an_interpreter_if_none_fits(glibc, stack):
-    choice = chosen(glibc, interpreter("3.9.18"), interpreter("3.14.0"))
-    assert (choice.stack, choice.interpreter) == (stack, None)
-    assert "which uv downloads" in str(choice)
+    assert (choice.stack, choice.interpreter) == (stack, version and interpreter(version))
+    assert str(choice).startswith(f"stack: tfx {stack.tfx} on Python {version or ''}")
 
 
 def test_an_interpreter_with_headers_is_preferred_and_one_without_wheels_passed_over():

@@ -19,13 +19,6 @@ def test_a_committed_page_is_what_the_code_generates(name):
     assert committed == page(name), "run `make reference` and commit the page"
 
 
-def test_a_group_that_does_something_by_itself_has_a_section():
-    page = PAGES["commands.md"]()
-    assert "## `amazon-reviews runs`\n" in page
-    assert "## `amazon-reviews runs compare`\n" in page
-    assert "## `amazon-reviews image`\n" not in page
-
-
 def test_the_page_of_the_exit_codes_has_all_of_them():
     rows = re.findall(r"^\| (\d+) \|", (FOLDER / "exit-codes.md").read_text(), re.MULTILINE)
     assert list(map(int, rows)) == sorted(

@@ -6,12 +6,11 @@ checkpoint after a restart of the processes of the cluster.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from trainer_module.cluster.tf_config import Cluster
 
@@ -63,28 +62,6 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-@contextlib.contextmanager
-def signals_to(
-    handler: Callable[[signal.Signals], None], *numbers: signal.Signals
-) -> Iterator[None]:
-    """Pass signals to `handler` within the context.
-
-    Python allows handlers only in the main thread. In another one the signals keep their effect.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {
-        number: signal.signal(number, lambda n, frame: handler(signal.Signals(n)))
-        for number in numbers
-    }
-    try:
-        yield
-    finally:
-        for number, handler_before in before.items():
-            signal.signal(number, signal.SIG_DFL if handler_before is None else handler_before)
-
-
 def end_at_sigterm() -> None:
     """Let SIGTERM end this process, even if its main thread is inside a library.
 
@@ -92,8 +69,9 @@ def end_at_sigterm() -> None:
     main thread is inside TensorFlow, and a parameter server never leaves TensorFlow. The collective
     operations of TensorFlow replace the handler by one that only sets a flag. For process 1 of a
     container, Linux ignores signals without a handler. Therefore all threads block the signal, and
-    a thread waits for it. It calls the handler of `signals_to`, if there is one. The thread needs
-    the GIL, which the constructor of MultiWorkerMirroredStrategy holds until all have connected.
+    a thread waits for it. It calls the handler of `core.processes.signals_to`, if there is one. The
+    thread needs the GIL, which the constructor of MultiWorkerMirroredStrategy holds until all have
+    connected.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     threading.Thread(target=_wait_for_sigterm, daemon=True).start()

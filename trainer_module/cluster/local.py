@@ -15,7 +15,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from absl import logging
 
@@ -25,10 +25,9 @@ from trainer_module.cluster.resources import (
     ProcessResources,
     allocate,
     count_processes,
-    has_peers,
     write_job,
 )
-from trainer_module.cluster.tf_config import WORKER, Cluster
+from trainer_module.cluster.tf_config import WORKER
 from trainer_module.settings import Training, TrainingJob
 
 _RESTARTS = 3
@@ -50,18 +49,6 @@ _ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
 
 class TrainingFailed(RuntimeError):
     """A training that failed because of one of its processes; the message is one line."""
-
-
-def is_needed(training: Training, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether a process that has already used TensorFlow must delegate a training to `run`.
-
-    It must for several processes without TF_CONFIG, and for a training that splits the CPU or uses
-    collective operations, both of which TensorFlow sets up before its first operation.
-    """
-    if Cluster.from_environ(environ) is not None:
-        return False
-    collective = training.strategy == "multi_worker_mirrored"
-    return has_peers(training) or collective or (training.devices or 1) > 1
 
 
 def run(job: TrainingJob, command: Sequence[str] = ()) -> None:
@@ -96,7 +83,7 @@ class _LocalCluster:
 
     def run(self) -> None:
         """Return when the training is over and all processes have ended."""
-        with exits.signals_to(self._events.put, signal.SIGTERM, signal.SIGINT):
+        with processes.signals_to(self._events.put, signal.SIGTERM, signal.SIGINT):
             try:
                 for name in self._resources:
                     self._start(name)

@@ -38,16 +38,11 @@ NO_TPU = (
 Item = TypeVar("Item")
 
 
-def has_peers(training: Training) -> bool:
-    """Return whether a training needs more than one process."""
-    return training.strategy == "parameter_server" or training.workers > 1
-
-
 def count_processes(training: Training) -> dict[str, int]:
     """Return task type -> number of processes that a training needs."""
     if training.strategy == "parameter_server":
         return {CHIEF: 1, WORKER: training.workers, PS: training.parameter_servers}
-    return {WORKER: training.workers} if has_peers(training) else {CHIEF: 1}
+    return {WORKER: training.workers} if training.has_peers else {CHIEF: 1}
 
 
 def write_job(job: TrainingJob) -> str:

@@ -19,8 +19,7 @@ from absl import logging
 from core.files import list_files
 from preprocessing import features
 from trainer_module.cluster.collective import Collective
-from trainer_module.inputs import without_autotune
-from trainer_module.inputs.batches import BatchSpec, length_batches
+from trainer_module.inputs.batches import BatchSpec, length_batches, without_autotune
 from trainer_module.inputs.stored import NGRAMS, ClassCounter, count_examples, read_class_counts
 from trainer_module.settings import TrainingJob
 

@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from core.files import damage_named, list_files
 from preprocessing import features
-from trainer_module.inputs import without_autotune
+from trainer_module.inputs.batches import without_autotune
 
 _CLASSES = len(features.CLASSES)
 LABELS, NGRAMS = "labels", "ngrams"

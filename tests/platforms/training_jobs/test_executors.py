@@ -1,11 +1,9 @@
 """The Trainer's step on a cluster: what it gives to its job, and what it requires of it."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from google.cloud.aiplatform_v1.types import JobState
@@ -14,7 +12,6 @@ from kubernetes.client import ApiClient
 from platforms.google_cloud import api as vertex_api
 from platforms.training_jobs import kubernetes
 from platforms.training_jobs.job import is_done, last_checkpoint
-from tests.checkout import CHECKOUT
 from tests.platforms.training_jobs.manifests import make_custom_settings, make_settings
 from tests.platforms.training_jobs.trainer_step import Step
 from tests.platforms.vertex.vertex_server import serving
@@ -44,47 +41,30 @@ def test_a_job_that_succeeds_without_a_model_is_an_error(prepared, tmp_path, mon
     assert not is_done(job) and last_checkpoint(job) == ""
 
 
-def run_replicas(server, results):
-    """Run the containers of a CustomJob with the TF_CONFIG that Vertex AI gives them."""
-
-    def run(pool, kind, cluster):
-        config = {"cluster": cluster, "task": {"type": kind, "index": 0}, "environment": "cloud"}
-        more = {
-            "PYTHONPATH": str(CHECKOUT),
-            "CUDA_VISIBLE_DEVICES": "",
-            "no_grpc_proxy": "127.0.0.1",
-        }
-        return subprocess.run(
-            [sys.executable, *pool.container_spec.command[1:]],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env={**os.environ, **more, "TF_CONFIG": json.dumps(config)},
-        )
-
-    def end(job):
-        pools, kinds = job.job_spec.worker_pool_specs, ("chief", "worker")
-        assert [pool.replica_count for pool in pools] == [1, 1]
-        cluster = allocate(dict.fromkeys(kinds, 1))[0].task.spec
-        with ThreadPoolExecutor() as executor:
-            results.extend(executor.map(run, pools, kinds, [cluster] * 2))
-        failed = any(each.returncode for each in results)
-        server.end_job(job, JobState[f"JOB_STATE_{'FAILED' if failed else 'SUCCEEDED'}"])
-
-    server.on_create = lambda job: threading.Thread(target=end, args=[job]).start()
-
-
 @pytest.mark.exhaustive
 def test_every_replica_of_a_custom_job_trains_and_ends_well(prepared, tmp_path, monkeypatch):
-    results = []
+    codes = []
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     settings = make_custom_settings(timeout_seconds=400, poll_seconds=0.2)
     step = Step(settings, prepared, tmp_path)
+
+    def run_replicas(job):
+        pools, places = job.job_spec.worker_pool_specs, allocate({"chief": 1, "worker": 1})
+        assert [pool.replica_count for pool in pools] == [1, 1]
+        processes = [
+            subprocess.Popen([sys.executable, *pool.container_spec.command[1:]], env=place.environ)
+            for pool, place in zip(pools, places, strict=True)
+        ]
+        codes.extend(process.wait(400) for process in processes)
+        server.end_job(job, JobState.JOB_STATE_SUCCEEDED)
+
     with serving() as server:
         monkeypatch.setattr(vertex_api, "connect", server.connect)
-        run_replicas(server, results)
+        server.on_create = lambda job: threading.Thread(target=run_replicas, args=[job]).start()
         step.run("multi_worker_mirrored", 2, workers=2)
         [request] = server.find_requests("CreateCustomJob")
     # No replica requires the model that only the chief writes, and none crashes when it exits.
-    assert [each.returncode for each in results] == [0, 0], results
+    assert codes == [0, 0]
     assert (step.model / "saved_model.pb").is_file()
     summary = json.loads((step.job_file.parent / "training.json").read_text())
     assert (summary["processes"], summary["replicas"], summary["epochs"]) == (2, 2, 2)

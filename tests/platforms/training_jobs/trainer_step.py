@@ -7,13 +7,7 @@ from tests.trainer_module import conftest
 
 
 class Step:
-    """The Trainer's step, as TFX runs it.
-
-    Args:
-      settings: those of the job that the step runs.
-      prepared: the folder of the fixture `prepared`, which is copied.
-      folder: an empty folder for inputs and outputs.
-    """
+    """The step, with a copy of the fixture `prepared` as its input in an empty folder."""
 
     def __init__(self, settings, prepared, folder):
         from tfx.types import standard_artifacts

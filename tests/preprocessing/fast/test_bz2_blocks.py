@@ -31,10 +31,6 @@ def damage(found):
     return [part for part in found if part.damage]
 
 
-def marks():
-    return find_marks(ARCHIVE)
-
-
 @settings(max_examples=25)
 @given(st.lists(st.binary(max_size=2000) | st.just(CONTENT[:250_000]), min_size=1, max_size=5))
 def test_archives_of_many_streams_are_read_whole(parts):
@@ -61,7 +57,7 @@ def test_a_truncated_archive_gives_its_whole_blocks(cut):
     assert last.damage == bz2_blocks.TRUNCATED and len(damage(found)) == 1
     assert 0 <= last.lost <= len(archive)
     assert CONTENT.startswith(content(found))
-    whole = sum(mark < len(archive) * 8 for mark in marks()) - 1
+    whole = sum(mark < len(archive) * 8 for mark in find_marks(ARCHIVE)) - 1
     assert len(content(found)) >= max(0, whole) * 99_000
 
 

@@ -47,8 +47,9 @@ class Neutral(NamedTuple):
     position: int
 
 
-def write(folder, name, data):
+def write(folder, name, data=b"x"):
     path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     return str(path)
 

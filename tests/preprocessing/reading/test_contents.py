@@ -41,10 +41,8 @@ CONTENTS = {
     "an archive": [lzma.compress(REVIEWS)],
     "a binary file": [
         pickle.dumps([REVIEWS, 1]),
-        b"ARROW1\0\0\xff",
         b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR",
         b"\x93NUMPY\x01\0",
-        b"\0\0",
     ],
     "text in UTF-16 or UTF-32": [
         "label,text\n1,good\n".encode(f"utf-{bits}{end}") for bits in (16, 32) for end in ENDS
@@ -52,10 +50,8 @@ CONTENTS = {
     "a file of Python dictionaries": [b"{'overall': 5.0, 'reviewText': \"it's\"}\n"],
     "one JSON document": [
         b'[{"rating": 5, "text": "x"},\n{"rating"\n',
-        b"[\n  {",
         b'[[5,"x"]]',
         b'{"rating":{"0":5,"1":1},"text":{"0":"a","1":"b"}}',
-        b'{"0":{"rating":5,"text":"a"}}',
         b'{"columns":["rating","text"],"index":[0],"data":[[5,"a"]]}',
         b'{"schema":{"fields":[]},"data":[]}',
     ],

@@ -1,6 +1,5 @@
 """Two files with the same reviews are refused, whatever their formats, and other files are not."""
 
-import random
 from pathlib import Path
 
 import pytest
@@ -34,16 +33,12 @@ def decide(folder, **patterns):
 
 
 @pytest.mark.parametrize(
-    ("kind", "suffix", "count"),
-    [
-        ("csv", "", 3),
-        ("jsonl", ".gz", 3),
-        ("parquet", "", 300),
-    ],
+    ("kind", "suffix", "count"), [("csv", "", 3), ("jsonl", ".gz", 80), ("parquet", "", 300)]
 )
 def test_the_same_reviews_in_two_formats_are_refused(tmp_path, kind, suffix, count):
     one = write(tmp_path, "reviews", content("jsonl", rows(count)))
-    other = write(tmp_path, "the same" + suffix, COMPRESS[suffix](content(kind, rows(count))))
+    copies = [*reversed(rows(count)[:100]), *rows(count)[100:]]
+    other = write(tmp_path, "the same" + suffix, COMPRESS[suffix](content(kind, copies)))
     with pytest.raises(InputError) as error:
         decide(tmp_path)
     one_line(error, f"{one} and {other} contain the same reviews", "data.splits")
@@ -51,15 +46,6 @@ def test_the_same_reviews_in_two_formats_are_refused(tmp_path, kind, suffix, cou
     assert decide(tmp_path, train="re*") == 1
     Path(other).unlink()
     assert decide(tmp_path) == 1
-
-
-def test_copies_in_another_order_are_refused(tmp_path):
-    reviews = rows(80)
-    write(tmp_path, "a.csv", content("csv", reviews))
-    random.Random(0).shuffle(reviews)
-    write(tmp_path, "b.csv", content("csv", reviews))
-    with pytest.raises(InputError, match=r"\(54 of the first 54 are equal\)"):
-        decide(tmp_path)
 
 
 @pytest.mark.parametrize(
