@@ -49,9 +49,11 @@ def test_a_hyperparameter_that_the_model_does_not_know_is_an_error(tmp_path):
 
 
 def test_a_folder_without_reviews_is_named(tmp_path):
-    (tmp_path / "README.md").write_text("")
+    folder = tmp_path / "input"
+    folder.mkdir()
+    (folder / "README.md").write_text("")
     with pytest.raises(InputError, match=r"^(?!.*glob).* and its subfolders contain no file of"):
-        check(config(tmp_path, data={"input_base": str(tmp_path)}))
+        check(config(tmp_path, data={"input_base": str(folder)}))
 
 
 def test_the_files_are_checked_with_the_settings_of_the_run(tmp_path):
