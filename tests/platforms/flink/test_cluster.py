@@ -14,7 +14,6 @@ from platforms.beam import beam_args
 from platforms.flink import rest
 from tests.checkout import CHECKOUT
 from tests.waiting import alive, wait
-from tools import flink_cluster
 
 CLUSTER = [sys.executable, "-m", "tools.flink_cluster"]
 JOB = CHECKOUT / "tests" / "platforms" / "flink" / "flink_job.py"
@@ -52,12 +51,3 @@ def test_the_printed_command_uses_the_cluster_and_ctrl_c_ends_it(tmp_path):
             assert cluster.communicate(timeout=120)[0] == "the cluster has ended\n"
         assert cluster.returncode == 0
         wait(lambda: not any(alive(each) for each in processes))
-
-
-@pytest.mark.parametrize("option", ["--task-managers", "--slots"])
-def test_a_cluster_of_nothing_is_one_line(option, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["flink_cluster", option, "0"])
-    with pytest.raises(SystemExit, match="2"):
-        flink_cluster.main()
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last.endswith("error: --task-managers and --slots must be at least 1")

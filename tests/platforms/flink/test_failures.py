@@ -20,7 +20,6 @@ harness for instruction 4: Traceback (most recent call last):
     [
         ("core.errors.InputError: a.csv: line 3: no text", InputError, "a.csv: line 3: no text"),
         ("ValueError: bad value", FlinkError, "ValueError: bad value"),
-        ("missing.CustomError: bad", FlinkError, "missing.CustomError: bad"),
     ],
 )
 def test_an_error_of_ours_keeps_its_class_and_any_other_is_named(error, kind, text):

@@ -5,20 +5,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
-from apache_beam.options.pipeline_options import PortableOptions
 from apache_beam.portability.api import beam_fn_api_pb2
-from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 
-from components.review_example_gen.component import Executor
 from pipeline.config import PipelineConfig
 from platforms.beam import beam_args
 from platforms.flink import guard, rest, worker_pool
 from platforms.flink.checks import check_local
 from platforms.flink.job_server import JobServer
-from platforms.flink.runner import FlinkRunner
 from tests.exhaustive import exhaustive
 from tests.waiting import alive, wait
 from tools.flink_cluster import FlinkCluster
@@ -76,12 +73,9 @@ def test_every_process_ends_with_a_killed_parent(start):
     processes = [psutil.Process(job.pid), *below(job)]
     assert any(process.name() == "java" for process in processes)
     # The workers of this process execute what a client sends them.
-    listening = [
-        connection.laddr.ip
-        for connection in processes[0].net_connections()
-        if connection.status == psutil.CONN_LISTEN
-    ]
-    assert listening and set(listening) <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+    connections = processes[0].net_connections()
+    listening = {each.laddr.ip for each in connections if each.status == psutil.CONN_LISTEN}
+    assert listening and listening <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
     job.kill()
     wait(lambda: not any(alive(process) for process in processes[1:]))
 
@@ -138,17 +132,12 @@ def job_server(flink_jars, cluster, tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_a_job_server_that_runs_already(start, cluster, job_server, tmp_path):
-    _, flink = job_server
-    check_local(settings(tmp_path, **flink))
-    job = start("endless", **flink)
-    job.kill()
-    assert last_state(cluster) == "CANCELED"
-
-
-@pytest.mark.exhaustive
-def test_the_loss_of_a_job_server_that_runs_already(start, cluster, job_server):
+def test_a_job_server_that_runs_already_and_its_loss(start, cluster, job_server, tmp_path):
     server, flink = job_server
+    check_local(settings(tmp_path, **flink))
+    start("endless", **flink).kill()
+    assert last_state(cluster) == "CANCELED"
+    (tmp_path / "working").unlink()
     job = start("endless", **flink)
     guard.stop(server.process)
     assert run(job)[0] == (
@@ -158,10 +147,11 @@ def test_the_loss_of_a_job_server_that_runs_already(start, cluster, job_server):
     assert last_state(cluster) == "CANCELED"
 
 
-VICTIMS = ["worker", exhaustive("fork server"), exhaustive("TaskManager")]
+def is_forked(process):
+    return "forkserver" in process.cmdline()[-1] and "forkserver" in process.parent().cmdline()[-1]
 
 
-@pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.parametrize("victim", ["worker", exhaustive("fork server"), exhaustive("TaskManager")])
 def test_a_job_continues_after_the_loss_of_its_worker(start, cluster, tmp_path, victim):
     job = start("endless once", **on(cluster))
     if victim == "TaskManager":
@@ -185,34 +175,12 @@ def test_a_job_without_progress_ends_after_the_timeout(start, tmp_path):
     assert code == 1
 
 
-class Broken(worker_pool.WorkerPool):
-    """A pool that starts no worker."""
-
-    def StartWorker(self, start_worker_request, unused_context):
-        error = "the Python worker ended with exit code 3"
-        return beam_fn_api_pb2.StartWorkerResponse(error=error)
-
-
 def test_the_error_of_a_pool_ends_the_job_before_the_timeout(start):
-    address, server = worker_pool.serve(Broken(), "localhost:0")
+    answer = beam_fn_api_pb2.StartWorkerResponse(error="the Python worker ended with exit code 3")
+    broken = Mock(StartWorker=Mock(return_value=answer))
+    address, server = worker_pool.serve(broken, "localhost:0")
     args = ["--environment_type=EXTERNAL", f"--environment_config={address}"]
     line, _ = run(start("count", args, timeout_seconds=600))
     server.stop(None)
     assert line.startswith("FlinkError: the Flink job failed: ")
     assert "the Python worker ended with exit code 3; see " in line
-
-
-@pytest.mark.parametrize("master", ["[local]", "localhost:8081"])
-def test_nothing_is_staged_and_workers_remain_between_two_stages(master, tmp_path):
-    config = settings(tmp_path, master=master)
-    context = BaseBeamExecutor.Context(beam_pipeline_args=beam_args(config), tmp_dir="")
-    pipeline = Executor(context)._make_beam_pipeline()
-    assert isinstance(pipeline.runner, FlinkRunner)
-    found = pipeline.runner.default_environment(pipeline.options).to_runner_api(None)
-    pipeline.runner.stop_workers()
-    assert list(found.dependencies) == []
-    assert pipeline.options.view_as(PortableOptions).environment_cache_millis > 0
-
-
-def is_forked(process):
-    return "forkserver" in process.cmdline()[-1] and "forkserver" in process.parent().cmdline()[-1]

@@ -2,7 +2,6 @@
 
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing import Pipe
 
 import grpc
 import psutil
@@ -69,24 +68,6 @@ def test_workers_start_stop_and_end_with_a_killed_pool(provision, tmp_path):
         assert alive(second)
         pool.kill()
     wait(lambda: not any(alive(each) for each in below))
-
-
-def test_a_worker_that_ends_or_does_not_become_ready_is_an_error(monkeypatch):
-    class Worker:
-        exitcode = -9
-
-        def join(self, seconds):
-            pass
-
-    monkeypatch.setattr(worker_pool, "_SECONDS_TO_START", 0.1)
-    for is_closed, problem in (
-        (False, "did not start within 0.1 s"),
-        (True, "ended with exit code -9"),
-    ):
-        received, sent = Pipe(duplex=False)
-        if is_closed:
-            sent.close()
-        assert worker_pool._problem(Worker(), received) == f"the Python worker {problem}"
 
 
 def test_a_pool_whose_address_is_used_ends_with_one_line(monkeypatch, tmp_path):

@@ -30,8 +30,8 @@ class Metadata:
             full_name = f"amazon_reviews.{node}"
             of_node = self.store.get_context_by_type_and_name("node", full_name)
             if of_node is None:
-                self.store.put_contexts([mlmd.Context(type_id=node_type, name=full_name)])
-                of_node = self.store.get_context_by_type_and_name("node", full_name)
+                of_node = mlmd.Context(type_id=node_type, name=full_name)
+                [of_node.id] = self.store.put_contexts([of_node])
             execution = mlmd.Execution(
                 type_id=kind, last_known_state=mlmd.Execution.State.Value(state)
             )

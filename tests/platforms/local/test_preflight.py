@@ -1,5 +1,7 @@
 """The errors that a local run reports before it starts."""
 
+from unittest.mock import Mock
+
 import google.auth
 import pytest
 from google.auth.exceptions import DefaultCredentialsError
@@ -15,10 +17,6 @@ REVIEWS = "__label__1 Bad: broke\n__label__2 Good: works\n"
 def config(tmp_path, **sections):
     paths = {"root": str(tmp_path / "runs"), **sections.pop("paths", {})}
     return PipelineConfig.model_validate({"paths": paths, **sections})
-
-
-def test_the_sample_passes(tmp_path):
-    check(config(tmp_path))
 
 
 def test_the_sample_is_not_pushed_beside_the_models_of_other_data(tmp_path):
@@ -39,38 +37,23 @@ def test_the_sample_is_not_pushed_beside_the_models_of_other_data(tmp_path):
 
 
 def test_a_bucket_without_credentials_is_one_line(tmp_path, monkeypatch):
-    def no_credentials(scopes=None):
-        raise DefaultCredentialsError("none")
-
-    monkeypatch.setattr(google.auth, "default", no_credentials)
+    monkeypatch.setattr(google.auth, "default", Mock(side_effect=DefaultCredentialsError("none")))
     with pytest.raises(ConfigError, match=r"paths.serving: gs://bucket/x requires Google Cloud c"):
         check(config(tmp_path, paths={"serving": "gs://bucket/x"}))
 
 
-def test_the_strategy_tpu_requires_a_tpu(tmp_path, monkeypatch):
-    monkeypatch.delenv("TPU_NAME", raising=False)
-    tpu = config(tmp_path, training={"strategy": "tpu"})
-    with pytest.raises(ConfigError, match=r"training.strategy: tpu, but there is no TPU: training"):
-        check(tpu)
-    monkeypatch.setenv("TPU_NAME", "reviews-tpu")
-    check(tpu)
-
-
 def test_a_hyperparameter_that_the_model_does_not_know_is_an_error(tmp_path):
-    wrong = config(tmp_path, training={"model": "cnn_lstm", "hyperparameters": {"layers": 3}})
-    expected = r"hyperparameters.layers: unknown key, known here: embedding.*is cnn_lstm"
-    with pytest.raises(ConfigError, match=expected):
-        check(wrong)
+    training = {"model": "cnn_lstm", "hyperparameters": {"layers": 3}}
+    with pytest.raises(ConfigError, match=r"hyperparameters.layers: unknown key, known here: emb"):
+        check(config(tmp_path, training=training))
 
 
 def test_a_folder_without_reviews_is_named(tmp_path):
-    (tmp_path / "input").mkdir()
-    (tmp_path / "input/README.md").write_text("")
-    with pytest.raises(
-        InputError, match=r"input and its subfolders contain no file of rev"
-    ) as error:
-        check(config(tmp_path, data={"input_base": str(tmp_path / "input")}))
-    assert "glob" not in str(error.value)
+    folder = tmp_path / "input"
+    folder.mkdir()
+    (folder / "README.md").write_text("")
+    with pytest.raises(InputError, match=r"^(?!.*glob).* and its subfolders contain no file of"):
+        check(config(tmp_path, data={"input_base": str(folder)}))
 
 
 def test_the_files_are_checked_with_the_settings_of_the_run(tmp_path):
