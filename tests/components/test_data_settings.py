@@ -12,6 +12,8 @@ from tests.components.example_gen import Read
 
 pytestmark = pytest.mark.slow
 
+# Each row is read differently if one of the settings is missing: the content resembles fastText,
+# columns with known names have other content, and the labels resemble the scale one_two.
 SETTINGS = {
     "format": "csv",
     "columns": "{label: given, title: head, text: said}",
@@ -21,45 +23,30 @@ SETTINGS = {
     "max_rejected_fraction": "0.25",
     "statistics_examples": "7",
 }
+LABELS = ("1", "2", "neutral", "x")
 
 
-def write(path, rows):
-    """Write a file whose content is read differently if one of the settings is missing.
-
-    The content resembles fastText, other columns have known names, and the labels resemble the
-    scale one_two.
-    """
-    # The columns with known names contain other values.
-    table = [(*row, 5, "another title", "another text") for row in rows]
-    with path.open("w", newline="") as file:
-        out = csv.writer(file)
-        out.writerow(["given", "head", "said", "rating", "title", "text"])
-        out.writerows(table)
-
-
-def row(number):
-    """Return a row of the file. Every fourth row has no valid label, and is rejected."""
-    label = ("1", "2", "neutral", "x")[number % 4]
-    return label, f"Head {number}", f"It is\n__label__2 number {number}"
-
-
-def expected(number):
-    label, head, said = row(number)
-    return {"1": 0, "2": 0, "neutral": 1}[label], f"{head}: {said}".encode()
-
-
-def found(example):
-    feature = example.features.feature
-    return feature["label"].int64_list.value[0], feature["text"].bytes_list.value[0]
+def expected(numbers):
+    """Return label and text of the rows. Every fourth row has no valid label, and is rejected."""
+    return Counter(
+        (int(number % 4 == 2), b"Head %d: It is\n__label__2 number %d" % (number, number))
+        for number in numbers
+        if number % 4 != 3
+    )
 
 
 def test_every_setting_of_the_data_reaches_its_reader(tmp_path):
     assert {"input_base", *SETTINGS} == set(Data.model_fields)
     inputs = tmp_path / "input"
     inputs.mkdir()
-    write(inputs / "train.txt", map(row, range(100)))
-    write(inputs / "test.txt", map(row, range(100, 120)))
-    write(inputs / "other.txt", map(row, range(120, 140)))
+    files = {"train": range(100), "test": range(100, 120), "other": range(120, 140)}
+    for name, numbers in files.items():
+        with (inputs / f"{name}.txt").open("w", newline="") as file:
+            out = csv.writer(file)
+            out.writerow(["given", "head", "said", "rating", "title", "text"])
+            for n in numbers:
+                said = f"It is\n__label__2 number {n}"
+                out.writerow([LABELS[n % 4], f"Head {n}", said, 5, "another title", "another text"])
     overrides = [f"paths.root={tmp_path / 'runs'}", f"data.input_base={inputs}"]
     overrides += [f"data.{name}={value}" for name, value in SETTINGS.items()]
     config = load_config(environ={"PIPELINE_SET": ",".join(overrides)})
@@ -68,12 +55,8 @@ def test_every_setting_of_the_data_reaches_its_reader(tmp_path):
     read = Read(tmp_path, components["ReviewExampleGen"].exec_properties)
     # 30 of 120 lines are exactly the fraction that `max_rejected_fraction` allows.
     assert read.counts["rejected/bad_label"] == 30
-    usable = {number for number in range(120) if number % 4 != 3}
-    examples = {split: Counter(map(found, read.splits[split])) for split in read.splits}
-    assert examples["test"] == Counter(expected(n) for n in usable if n >= 100)
-    assert examples["train"].total() == 5
-    of_train = Counter(expected(n) for n in usable if n < 100)
-    assert examples["train"] + examples["eval"] <= of_train
-    assert examples["train"].total() + examples["eval"].total() == (
-        of_train.total() - read.counts["over_max_examples"]
-    )
+    assert read.content("test") == expected(files["test"])
+    train, eval_ = read.content("train"), read.content("eval")
+    assert train.total() == 5
+    assert train + eval_ <= expected(files["train"])
+    assert train.total() + eval_.total() == 75 - read.counts["over_max_examples"]

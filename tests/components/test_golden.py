@@ -1,19 +1,12 @@
-"""The file of golden sentences: its format, its errors, and the list of the package."""
+"""The file of golden sentences: its format and its errors."""
 
 import os
-from collections import Counter
 
 import pytest
 
 from components.serving_check.settings import MAX_BYTES, read_golden
 from core.errors import ConfigError
 from pipeline.config import load_config
-
-
-def test_the_list_of_the_package_is_balanced():
-    sentences = read_golden(None)
-    counts = Counter(label for label, _ in sentences)
-    assert counts["positive"] == counts["negative"] >= 20
 
 
 def test_comments_blank_lines_and_windows_line_ends_are_allowed(tmp_path):
@@ -23,8 +16,6 @@ def test_comments_blank_lines_and_windows_line_ends_are_allowed(tmp_path):
     )
     sentences = [("positive", "Schöner Bildschirm"), ("negative", "With a\ttab")]
     assert read_golden(str(file)) == sentences
-    file.write_bytes(b"positive\t" + b"x" * (MAX_BYTES - 9))
-    assert len(read_golden(str(file))) == 1
 
 
 @pytest.mark.parametrize(

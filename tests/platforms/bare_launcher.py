@@ -1,6 +1,6 @@
 """A launcher of compiled pipelines that passes artifacts without types and without properties.
 
-usage: bare_launcher.py PIPELINE.yaml FOLDER [NAME=VALUE ...]
+usage: bare_launcher.py PIPELINE.yaml FOLDER
 
 Each step gets what any launcher knows: names and URIs of artifacts, and parameters. The steps run
 one after the other in this process, because imports take longer than most steps.
@@ -19,11 +19,8 @@ from platforms.entrypoint import main
 class Launcher:
     """Runs the tasks of a PipelineSpec."""
 
-    def __init__(self, spec, folder, values):
-        self._spec = spec
-        self._folder = Path(folder)
-        definitions = spec["root"]["inputDefinitions"]["parameters"]
-        self._values = {name: each["defaultValue"] for name, each in definitions.items()} | values
+    def __init__(self, spec, folder):
+        self._spec, self._folder = spec, Path(folder)
 
     def run(self):
         waiting = dict(self._spec["root"]["dag"]["tasks"])
@@ -39,12 +36,13 @@ class Launcher:
     def _run(self, name, task):
         component = self._spec["components"][task["componentRef"]["name"]]
         executor = self._spec["deploymentSpec"]["executors"][component["executorLabel"]]
+        given = task.get("inputs", {})
+        inputs = {}
+        for key, each in given.get("artifacts", {}).items():
+            output = each["taskOutputArtifact"]
+            inputs[key] = self._artifact(key, output["producerTask"], output["outputArtifactKey"])
         outputs = component.get("outputDefinitions", {}).get("artifacts", {})
-        inputs = {
-            key: {"artifacts": [{"name": key, "uri": self._uri(each["taskOutputArtifact"])}]}
-            for key, each in task.get("inputs", {}).get("artifacts", {}).items()
-        }
-        parameters = task.get("inputs", {}).get("parameters", {})
+        parameters = given.get("parameters", {})
         executor_input = {
             "inputs": {
                 "artifacts": inputs,
@@ -52,40 +50,31 @@ class Launcher:
             },
             "outputs": {
                 "artifacts": {
-                    key: {
-                        "artifacts": [
-                            {
-                                "name": key,
-                                "uri": str(self._folder / name / key),
-                                "type": each["artifactType"],
-                            }
-                        ]
-                    }
+                    key: self._artifact(key, name, key, type=each["artifactType"])
                     for key, each in outputs.items()
                 },
                 "outputFile": str(self._folder / name / "executor_output.json"),
             },
         }
         (self._folder / name).mkdir(parents=True)
-        arguments = executor["container"]["args"]
         text = json.dumps(executor_input)
-        os.environ |= {each["name"]: each["value"] for each in executor["container"].get("env", [])}
-        code = main([text if word == "{{$}}" else word for word in arguments])
+        container = executor["container"]
+        os.environ |= {each["name"]: each["value"] for each in container.get("env", [])}
+        code = main([text if word == "{{$}}" else word for word in container["args"]])
         print(f"{name}: exit code {code}", flush=True)
         if code:
             sys.exit(code)
 
-    def _uri(self, output):
-        return str(self._folder / output["producerTask"] / output["outputArtifactKey"])
+    def _artifact(self, name, task, output, **more):
+        return {"artifacts": [{"name": name, "uri": str(self._folder / task / output), **more}]}
 
     def _value(self, given):
         if "componentInputParameter" in given:
-            return self._values[given["componentInputParameter"]]
+            definitions = self._spec["root"]["inputDefinitions"]["parameters"]
+            return definitions[given["componentInputParameter"]]["defaultValue"]
         return given["runtimeValue"]["constant"]
 
 
 if __name__ == "__main__":
-    file, folder, *overrides = sys.argv[1:]
-    document = next(yaml.safe_load_all(Path(file).read_text()))
-    pairs = (override.split("=", 1) for override in overrides)
-    Launcher(document, folder, {name: json.loads(text) for name, text in pairs}).run()
+    file, folder = sys.argv[1:]
+    Launcher(next(yaml.safe_load_all(Path(file).read_text())), folder).run()

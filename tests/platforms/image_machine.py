@@ -4,7 +4,6 @@ All files are in one folder of the user's cache. A second call builds nothing if
 image has not changed.
 """
 
-import contextlib
 import fcntl
 import functools
 import hashlib
@@ -24,7 +23,6 @@ REPOSITORY = "localhost/amazon-reviews"
 STORE = (
     Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "amazon-reviews/containers"
 )
-PACKAGES = ("buildah", "podman", "crun", "netavark", "debootstrap")
 # Variables for the access to packages; a build has only the environment of its base image.
 PASSED = (
     *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
@@ -46,16 +44,15 @@ _RESTRICTED = (
 )
 
 
-@contextlib.contextmanager
-def image_tools():
-    """Yield the name of a base image while no other process builds.
+@functools.cache
+def built_image():
+    """Return the name of the image of this checkout, for `run_in_image`; build it if it is missing.
 
-    If images cannot be built on this machine, the calling test is skipped.
+    If images cannot be built on this machine, the calling test is skipped. A build that fails is a
+    failure.
     """
-    if os.geteuid() != 0:
-        pytest.skip("building the image needs root")
-    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-        pytest.skip("the image is for Linux on x86_64")
+    if os.geteuid() != 0 or (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        pytest.skip("building the image needs root on Linux on x86_64")
     if Path("/.fresh-machine").exists():
         pytest.skip("the machine that this folder is on has built the image")
     STORE.mkdir(parents=True, exist_ok=True)
@@ -65,23 +62,13 @@ def image_tools():
         _settle_storage()
         # Those of killed builds, which held this lock.
         _try_buildah("rm", "--all")
-        yield _base()
-
-
-@functools.cache
-def built_image():
-    """Return the name of the image of this checkout, for `run_in_image`; build it if it is missing.
-
-    If images cannot be built on this machine, the calling test is skipped. A build that fails is a
-    failure.
-    """
-    with image_tools() as base:
+        base = _base()
         name = f"{REPOSITORY}:{_digest(base.encode(), *_inputs())}"
         if not _exists(name):
             _remove_others()
             if shutil.disk_usage(STORE).free < FREE_BYTES:
                 pytest.skip(f"building the image takes {FREE_BYTES >> 30} GiB of disk")
-            build(name, base)
+            _build(name, base)
         return name
 
 
@@ -143,20 +130,17 @@ def _exists(image):
 def _install_tools():
     if all(shutil.which(tool) for tool in ("buildah", "podman", "debootstrap")):
         return
-    if not shutil.which("apt-get"):
-        pytest.skip("buildah, podman or debootstrap is not installed, and there is no apt-get")
+    packages = "buildah podman crun netavark debootstrap"
+    install = f"apt-get update && apt-get install -y --no-install-recommends {packages}"
     environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    install = ["install", "-y", "--no-install-recommends", *PACKAGES]
-    for arguments in (["update"], install):
-        done = subprocess.run(["apt-get", *arguments], env=environ, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"{', '.join(PACKAGES)} cannot be installed: {_last(done.stderr)}")
+    done = subprocess.run(["sh", "-c", install], env=environ, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"{packages} cannot be installed: {_last(done.stderr)}")
 
 
 def _settle_storage():
     """Configure the driver overlay, or vfs where overlay does not work, as on another overlay."""
     settings = STORE / "storage.conf"
-    error = ""
     for driver in ("overlay", "vfs"):
         if not settings.exists():
             settings.write_text(
@@ -165,15 +149,13 @@ def _settle_storage():
             )
         done = _try_buildah("from", "scratch")
         if done.returncode == 0:
-            mounted = _try_buildah("mount", done.stdout.strip())
-            buildah("rm", done.stdout.strip())
-            if mounted.returncode == 0:
-                return
-            done = mounted
-        error = _last(done.stderr)
+            # The caller removes the container.
+            done = _try_buildah("mount", done.stdout.strip())
+        if done.returncode == 0:
+            return
         settings.unlink()
         shutil.rmtree(STORE / "images", ignore_errors=True)
-    pytest.skip(f"buildah cannot store images here: {error}")
+    pytest.skip(f"buildah cannot store images here: {_last(done.stderr)}")
 
 
 def _base():
@@ -193,10 +175,10 @@ def _base():
         return name
     folder = STORE / "base"
     shutil.rmtree(folder, ignore_errors=True)
-    with (STORE / "base.log").open("w") as log:
-        command = ["debootstrap", "--variant=minbase", SUITE, folder]
-        if subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode:
-            pytest.skip(f"Debian's packages are not available here (the output is in {log.name})")
+    command = ["debootstrap", "--variant=minbase", SUITE, folder]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"Debian's packages are not available here: {_last(done.stdout)}")
     if certificates:
         inside = Path(f"{folder}{BUNDLE}")
         inside.parent.mkdir(parents=True, exist_ok=True)
@@ -229,25 +211,19 @@ def _inputs():
                     yield file.read_bytes()
 
 
-def build(name, base):
+def _build(name, base):
     """Build the image of this checkout by the command `amazon-reviews image build`."""
-    log = STORE / "build.log"
     command = "from cli.command import main; main()"
-    with log.open("w") as output:
-        done = subprocess.run(
-            [sys.executable, "-c", command, "image", "build", "--tool=buildah", f"--base={base}"],
-            cwd=ROOT,
-            env={
-                **_environment(),
-                "PIPELINE_CONFIG": "sample",
-                "PIPELINE_SET": f"cluster.image={name}",
-                "PYTHONPATH": str(ROOT),
-            },
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    end = "\n".join(log.read_text(errors="replace").splitlines()[-40:])
-    assert done.returncode == 0, f"the image was not built (more in {log}):\n{end}"
+    environ = {"PIPELINE_CONFIG": "sample", "PIPELINE_SET": f"cluster.image={name}"}
+    done = subprocess.run(
+        [sys.executable, "-c", command, "image", "build", "--tool=buildah", f"--base={base}"],
+        cwd=ROOT,
+        env={**_environment(), **environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, f"the image was not built:\n{done.stdout[-5000:]}"
 
 
 def _remove_others():

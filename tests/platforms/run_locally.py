@@ -17,14 +17,7 @@ def main(package, root, *parameters):
     local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=root)
     pipeline = components.load_component_from_file(package)
     values = dict(parameter.split("=", 1) for parameter in parameters)
-    pipeline(**{name: _value(text) for name, text in values.items()})
-
-
-def _value(text):
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    pipeline(**{name: json.loads(text) for name, text in values.items()})
 
 
 if __name__ == "__main__":

@@ -28,12 +28,6 @@ FITTING = [("vertex", "vertex"), ("gke", "kubeflow")]
 PRESET_NAMES = sorted({preset.stem for preset in PRESETS.glob("*.yaml")} - {"flink"})
 
 
-@pytest.fixture(params=REQUIRED)
-def sample(request):
-    """The preset `sample`, compiled for a target."""
-    return compiled(request.param)
-
-
 @pytest.mark.parametrize(
     ("preset", "target"),
     [
@@ -63,7 +57,9 @@ def test_every_preset_compiles_for_every_target(preset, target):
         assert job.runtime_config.gcs_output_directory == "gs://bucket/root"
 
 
-def test_every_step_runs_our_entry_point_in_our_image(sample):
+@pytest.mark.parametrize("target", REQUIRED)
+def test_every_step_runs_our_entry_point_in_our_image(target):
+    sample = compiled(target)
     containers = [e["container"] for e in sample.executors.values() if "container" in e]
     assert len(containers) >= 11 - bool(sample.job)
     assert all(c["image"] == IMAGE and c["command"] == ENTRYPOINT for c in containers)
@@ -74,7 +70,8 @@ def test_every_step_runs_our_entry_point_in_our_image(sample):
     assert json.loads(sample.constant("ReviewExampleGen", OPTIONS_KEY))
 
 
-def test_the_report_gets_the_parameters_and_has_types_of_kfps_own_classes(sample):
+def test_the_report_gets_the_parameters_and_has_types_of_kfps_own_classes():
+    sample = compiled("kubeflow")
     given = sample.tasks["RunReport"]["inputs"]["parameters"]
     names = {name: value.get("componentInputParameter") for name, value in given.items()}
     assert {name: of for name, of in names.items() if of} == {n: n for n in RUN_PARAMETERS}

@@ -3,7 +3,7 @@
 import importlib.util
 import json
 import sys
-from typing import NamedTuple
+from functools import partial
 from unittest.mock import Mock
 
 import pytest
@@ -18,20 +18,16 @@ from core.errors import InputError
 from platforms import entrypoint
 from platforms.entrypoint import correct_inputs, main, write_properties
 
-DECLARED, STATISTICS = (
-    {"instanceSchema": f"title: tfx.Example{name}\ntype: object\n"}
-    for name in ("Anomalies", "Statistics")
-)
-TYPES = {"anomalies": DECLARED, "statistics": STATISTICS}
-SPEC = {"artifacts": {name: {"artifactType": declared} for name, declared in TYPES.items()}}
-# The types in the input from Kubeflow Pipelines, from kfp.local, and from a launcher without types.
-BROKEN = {
-    "empty": {"type": {"instanceSchema": ""}},
-    "system": {"type": {"schemaTitle": "system.Artifact", "schemaVersion": "0.0.1"}},
-    "missing": {},
+TYPES = {
+    name: {"instanceSchema": f"title: tfx.Example{name.title()}\ntype: object\n"}
+    for name in ("anomalies", "statistics")
 }
+SPEC = {"artifacts": {name: {"artifactType": declared} for name, declared in TYPES.items()}}
+# The types in the input from Kubeflow Pipelines and from kfp.local.
+EMPTY = {"type": {"instanceSchema": ""}}
+SYSTEM = {"type": {"schemaTitle": "system.Artifact", "schemaVersion": "0.0.1"}}
 # With PUBLISH_LOGS=true, as in the standard manifests, Kubeflow adds this output to every step.
-LOGS = {"name": "executor-logs", "uri": "gs://bucket/root/executor-logs", **BROKEN["system"]}
+LOGS = {"name": "executor-logs", "uri": "gs://bucket/root/executor-logs", **SYSTEM}
 CHECKED = {"instanceSchema": "title: components.CheckedData\ntype: object\n"}
 
 
@@ -81,7 +77,7 @@ def run_gate(folder, given, anomalies):
 
 @pytest.mark.slow
 def test_a_step_runs_although_kubeflow_drops_types_and_adds_an_output(tmp_path):
-    assert run_gate(tmp_path, BROKEN["empty"], anomalies_pb2.Anomalies()) == 0
+    assert run_gate(tmp_path, EMPTY, anomalies_pb2.Anomalies()) == 0
     assert (tmp_path / "checked" / "checked.json").is_file()
     output = json.loads((tmp_path / "task" / "executor_output.json").read_text())
     assert output["artifacts"]["checked"]["artifacts"][0]["uri"] == str(tmp_path / "checked")
@@ -91,18 +87,11 @@ def test_a_step_runs_although_kubeflow_drops_types_and_adds_an_output(tmp_path):
 def test_bad_data_is_one_line_and_exit_code_2(tmp_path, capsys):
     anomalies = anomalies_pb2.Anomalies()
     anomalies.anomaly_info["text"].short_description = "Column dropped"
-    assert run_gate(tmp_path, BROKEN["system"], anomalies) == 2
+    assert run_gate(tmp_path, SYSTEM, anomalies) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("components.data_gate.DataGate_Executor: ")
     assert "text: Column dropped" in last
     assert not (tmp_path / "task").exists()
-
-
-ENDS = {
-    "done": (None, 0),
-    "crash": (RuntimeError("the disk is full"), 1),
-    "wrong input": (InputError("no review is left"), 2),
-}
 
 
 def run_main(monkeypatch, step, folder="/x"):
@@ -115,7 +104,10 @@ def run_main(monkeypatch, step, folder="/x"):
     return call("some.Executor", executor_input(folder, {}), "--direct_num_workers=2")
 
 
-@pytest.mark.parametrize(("end", "code"), ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [(None, 0), (RuntimeError("the disk is full"), 1), (InputError("no review is left"), 2)],
+)
 def test_a_step_gets_the_corrected_input_and_returns_its_exit_code(
     monkeypatch, capsys, log, end, code
 ):
@@ -140,18 +132,6 @@ def test_an_image_without_mlflow_is_one_line_at_the_first_step(monkeypatch, caps
     assert "some.Executor: tracking.mlflow: MLflow is not installed" in capsys.readouterr().err
 
 
-def test_only_declared_types_replace_that_of_an_input():
-    for given in BROKEN.values():
-        mended = corrected(executor_input("/x", given), SPEC)
-        [artifact] = mended["inputs"]["artifacts"]["anomalies"]["artifacts"]
-        assert artifact["type"] == DECLARED
-        assert artifact["metadata"] == {"split_names": '["train"]'}
-        assert mended["outputs"] == executor_input("/x", given)["outputs"]
-    given = {"type": {"schemaTitle": "tfx.ExampleAnomalies"}}
-    mended = corrected(executor_input("/x", given), {})
-    assert mended["inputs"]["artifacts"]["anomalies"]["artifacts"][0]["type"] == given["type"]
-
-
 def test_a_later_step_gets_the_properties_that_its_launcher_drops(tmp_path):
     def properties(uri, **more):
         given = {"inputs": {"artifacts": artifacts(examples={"uri": uri, **more})}}
@@ -172,43 +152,22 @@ def test_a_later_step_gets_the_properties_that_its_launcher_drops(tmp_path):
     assert len(list(tmp_path.glob("*.properties.json"))) == 1
 
 
-class Blob(NamedTuple):
-    objects: dict[str, int]
-    name: str
+def test_the_folder_markers_of_a_step_are_deleted_and_nothing_else(monkeypatch):
+    kept = {"run/checked/a.json": 2, "run/checked/empty": 0, "run/checked/odd/": 5, "other/": 0}
+    bucket = dict(kept)
 
-    @property
-    def size(self):
-        return self.objects[self.name]
-
-    def delete(self):
-        del self.objects[self.name]
-
-
-@pytest.fixture
-def bucket(monkeypatch):
-    """A bucket with this content: name -> size in bytes."""
-    objects = {}
-
-    def list_blobs(bucket, prefix):
-        assert bucket == "bucket"
-        return [Blob(objects, name) for name in list(objects) if name.startswith(prefix)]
-
-    monkeypatch.setattr(storage, "Client", lambda: Mock(list_blobs=list_blobs))
-    return objects
-
-
-def test_the_folder_markers_of_a_step_are_deleted_and_nothing_else(bucket, monkeypatch):
-    kept = {
-        "run/checked/checked.json": 2,
-        "run/checked/empty": 0,
-        "run/checked/odd/": 5,
-        "other/": 0,
-    }
-    bucket |= kept
+    def list_blobs(name, prefix):
+        assert name == "bucket"
+        found = []
+        for blob in [each for each in bucket if each.startswith(prefix)]:
+            found.append(Mock(size=bucket[blob], delete=partial(bucket.pop, blob)))
+            found[-1].name = blob
+        return found
 
     def step(_):
         bucket.update({"run/checked/": 0, "run/checked/deep/": 0})
 
+    monkeypatch.setattr(storage, "Client", lambda: Mock(list_blobs=list_blobs))
     assert run_main(monkeypatch, step, "gs://bucket/run") == 0
     assert bucket == kept
 

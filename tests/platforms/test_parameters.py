@@ -11,23 +11,17 @@ from tests.platforms.compiled import compiled, settings
 from trainer_module.settings import Training
 
 TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
-WRONG = {
-    "unknown parameter": ({}, "epoch=3", "parameter epoch: the pipeline has no such parameter"),
-    "unknown strategy": (
-        {},
-        "strategy=mirored",
-        "parameter strategy: .*'mirored', did you mean mir",
-    ),
-    "local folder": ({}, "input_base=/data", "data.input_base: /data is not accessible"),
-    "no cluster": (
-        TWO_WORKERS,
-        "strategy=mirrored",
-        "parameter strategy=mirrored contradicts .*2 workers need .* compile again",
-    ),
-}
 
 
-@pytest.mark.parametrize(("training", "given", "line"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(
+    ("training", "given", "line"),
+    [
+        ({}, "epoch=3", "parameter epoch: the pipeline has no such parameter"),
+        ({}, "strategy=mirored", "parameter strategy: .*'mirored', did you mean mir"),
+        ({}, "input_base=/data", "data.input_base: /data is not accessible"),
+        (TWO_WORKERS, "strategy=mirrored", "parameter strategy=mirrored contradicts .*2 workers"),
+    ],
+)
 def test_the_submission_refuses_it(training, given, line):
     config = settings("kubeflow").model_copy(update={"training": Training(**training)})
     name, _, text = given.partition("=")
@@ -39,12 +33,6 @@ def test_the_submission_refuses_it(training, given, line):
 @pytest.mark.parametrize(
     ("component", "more", "given", "line"),
     [
-        (
-            "Trainer",
-            "",
-            {"strategy": "mirored"},
-            "parameter strategy: unknown value 'mirored', did you mean mirrored?",
-        ),
         (
             "Trainer",
             "training={strategy: multi_worker_mirrored, workers: 2}",
@@ -72,6 +60,5 @@ def test_the_step_refuses_it(tmp_path, capsys, component, more, given, line):
     code = entrypoint.main([text if argument == "{{$}}" else argument for argument in arguments])
     error = capsys.readouterr().err
     assert code == 2, error
-    last = error.splitlines()[-1]
-    assert last.partition("Executor: ")[2].startswith(line), last
+    assert error.splitlines()[-1].partition("Executor: ")[2].startswith(line), error
     assert "Traceback" not in error

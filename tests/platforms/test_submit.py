@@ -5,15 +5,12 @@ import signal
 import time
 from unittest.mock import Mock
 
-import google.auth
 import pytest
 import yaml
-from google.auth.exceptions import DefaultCredentialsError
 
 from cli import compile as command
 from core.errors import ConfigError
 from platforms import follow
-from platforms.vertex.client import check
 
 
 def test_errors_are_reported_before_compiling(kubeflow, tmp_path, monkeypatch):
@@ -26,15 +23,6 @@ def test_errors_are_reported_before_compiling(kubeflow, tmp_path, monkeypatch):
             command.submit("kubeflow", config=str(config))
     with pytest.raises(ConfigError, match="--parameter: 'epochs' is not KEY=VALUE"):
         command.submit("kubeflow", parameter=["epochs"], config=str(config))
-
-
-def test_vertex_requires_credentials(kubeflow, monkeypatch):
-    def no_credentials(scopes):
-        raise DefaultCredentialsError("none")
-
-    monkeypatch.setattr(google.auth, "default", no_credentials)
-    with pytest.raises(ConfigError, match=r"vertex.project: my-project requires .*gcloud auth a"):
-        check(kubeflow.config())
 
 
 def test_each_loss_of_the_connection_is_reported_and_has_its_own_patience(monkeypatch):

@@ -103,10 +103,10 @@ def _prepare(folder):
             lambda inputs: preprocessing_fn(inputs, config)
         )
         transform_fn | tft_beam.WriteTransformFn(str(folder / "graph"))
-    rest = iter(data)
+    rest = ({name: row[name] for name in ("ngrams", "tokens", "label")} for row in data)
     for split, counts in FILES.items():
         for number, count in enumerate(counts):
-            part = [_example(next(rest)) for _ in range(count)]
+            part = [examples.example(**next(rest)) for _ in range(count)]
             examples.write(folder / f"{split}-{number}.gz", part)
 
 
@@ -159,12 +159,6 @@ def trained(prepared, once):
     return once("trained", write)
 
 
-def _example(row):
-    from tests.examples import example
-
-    return example(**{name: row[name] for name in ("ngrams", "tokens", "label")})
-
-
 def make_job(prepared, folder, *, train="train-*.gz", base_model=None, **training):
     """Return a TrainingJob on `prepared` that writes to `folder`."""
     return TrainingJob(
@@ -177,6 +171,25 @@ def make_job(prepared, folder, *, train="train-*.gz", base_model=None, **trainin
         base_model=base_model,
         training={**TRAINING, **training},
         transform=TRANSFORM,
+    )
+
+
+def fn_args(folder, checkpoints, base_model=None, **training):
+    """Return the arguments of TFX for a training on the data in `folder`."""
+    return SimpleNamespace(
+        train_files=[str(folder / "train-*.gz")],
+        eval_files=[str(folder / "eval-*.gz")],
+        transform_graph_path=str(folder / "graph"),
+        serving_model_dir=str(folder / "model"),
+        model_run_dir=str(folder / "run"),
+        base_model=base_model,
+        hyperparameters=None,
+        custom_config={
+            "training": training,
+            "transform": TRANSFORM,
+            "code": "1",
+            "checkpoints": str(checkpoints),
+        },
     )
 
 

@@ -1,48 +1,24 @@
 """run_fn: FnArgs of TFX to a job, and the process or processes that train it."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from core.errors import InputError
 from preprocessing.settings import Transform
+from tests.trainer_module.conftest import TRANSFORM, fn_args
 from trainer_module import run_fn
 from trainer_module.settings import Training
 
 
-@pytest.fixture
-def fn_args(tmp_path):
-    def make(**training):
-        return SimpleNamespace(
-            train_files=["train-*"],
-            eval_files=["eval-*"],
-            transform_graph_path="graph",
-            serving_model_dir="model",
-            model_run_dir="run",
-            base_model="base",
-            hyperparameters=None,
-            custom_config={
-                "training": training,
-                "transform": {"ngrams": 1, "ngram_buckets": 512},
-                "code": "1",
-                "checkpoints": str(tmp_path / "checkpoints"),
-            },
-        )
-
-    return make
-
-
-def test_a_job_has_all_arguments_of_tfx_and_the_values_of_a_tuner_that_are_not_set(
-    fn_args, tmp_path
-):
-    args = fn_args(epochs=7, hyperparameters={"scale_floor": 0.5})
+def test_a_job_has_all_arguments_of_tfx_and_the_values_of_a_tuner_that_are_not_set(tmp_path):
+    args = fn_args(tmp_path, "checkpoints", "base", epochs=7, hyperparameters={"scale_floor": 0.5})
     job = run_fn.make_job(args)
-    assert (job.train_files, job.eval_files) == (["train-*"], ["eval-*"])
-    assert (job.transform_graph, job.base_model) == ("graph", "base")
-    assert (job.serving_model_dir, job.model_run_dir) == ("model", "run")
-    assert job.checkpoint_dir.startswith(f"{tmp_path}/checkpoints/")
+    assert (job.train_files, job.eval_files) == (args.train_files, args.eval_files)
+    assert (job.transform_graph, job.base_model) == (str(tmp_path / "graph"), "base")
+    assert job.serving_model_dir == str(tmp_path / "model")
+    assert job.model_run_dir == str(tmp_path / "run")
+    assert job.checkpoint_dir.startswith("checkpoints/")
     assert job.training == Training(epochs=7, hyperparameters={"scale_floor": 0.5})
-    assert job.transform == Transform(ngrams=1, ngram_buckets=512)
+    assert job.transform == Transform(**TRANSFORM)
     args.hyperparameters = {"values": {"learning_rate": 0.3, "scale_floor": 0.7, "buckets": 2}}
     training = run_fn.make_job(args).training
     assert training.learning_rate == 0.3
@@ -61,18 +37,19 @@ def test_a_job_has_all_arguments_of_tfx_and_the_values_of_a_tuner_that_are_not_s
     ],
 )
 def test_several_processes_or_logical_devices_need_processes_of_their_own(
-    fn_args, monkeypatch, training, place
+    tmp_path, monkeypatch, training, place
 ):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     trained = []
     monkeypatch.setattr(run_fn, "train", lambda job: trained.append(("here", job)))
     monkeypatch.setattr(run_fn.local, "run", lambda job: trained.append(("cluster", job)))
-    run_fn.run_fn(fn_args(**training))
-    assert trained == [(place, run_fn.make_job(fn_args(**training)))]
+    args = fn_args(tmp_path, "checkpoints", **training)
+    run_fn.run_fn(args)
+    assert trained == [(place, run_fn.make_job(args))]
 
 
-def test_a_wrong_setting_is_an_error_of_the_input_and_a_defect_is_not(fn_args, monkeypatch):
-    wrong = fn_args(hyperparameters={"depth": 1})
+def test_a_wrong_setting_is_an_error_of_the_input_and_a_defect_is_not(tmp_path, monkeypatch):
+    wrong = fn_args(tmp_path, "checkpoints")
     monkeypatch.setattr(
         run_fn, "train", lambda job: run_fn.needs_processes(job.training, {"TF_CONFIG": "worker"})
     )

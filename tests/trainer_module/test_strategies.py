@@ -22,12 +22,8 @@ from trainer_module.training import train
 
 pytestmark = pytest.mark.slow
 
-CLUSTERS = {
-    "auto": {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]},
-    "mirrored": {"worker": ["a:1", "b:1"]},
-    "multi_worker_mirrored": {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]},
-    "parameter_server": {"worker": ["a:1", "b:1"]},
-}
+WORKERS = {"worker": ["a:1", "b:1"]}
+SERVERS = {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}
 
 
 @pytest.fixture(autouse=True)
@@ -37,38 +33,26 @@ def _no_tpu(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("training", "line"),
+    ("training", "cluster", "line"),
     [
-        (
-            {"jit_compile": True},
-            "training.jit_compile: true compiles the step of a single device, not of "
-            "parameter_server (auto: ",
-        ),
-        (
-            {"strategy": "tpu"},
-            "training.strategy: tpu, but there is no TPU: training.tpu and TPU_NAME are not set, "
-            "and this machine has none",
-        ),
-        ({"tpu": "local"}, "no TPU is reachable at 'local' (training.tpu): "),
+        ({"jit_compile": True}, SERVERS, "a single device, not of parameter_server (auto: "),
+        ({"tpu": "local"}, None, "no TPU is reachable at 'local' (training.tpu): "),
         (
             {"strategy": "mirrored"},
-            "training.strategy: mirrored trains in one process, but TF_CONFIG names a cluster of 2",
+            WORKERS,
+            "mirrored trains in one process, but TF_CONFIG names a cluster of 2",
         ),
         (
             {"strategy": "multi_worker_mirrored"},
-            "training.strategy: multi_worker_mirrored, but TF_CONFIG names parameter servers; ",
+            SERVERS,
+            "multi_worker_mirrored, but TF_CONFIG names parameter servers; ",
         ),
-        (
-            {"strategy": "parameter_server"},
-            "training.strategy: parameter_server needs a TF_CONFIG with chief, worker and ps tasks",
-        ),
+        ({"strategy": "parameter_server"}, WORKERS, "needs a TF_CONFIG with chief, worker and ps"),
     ],
     ids=str,
 )
-def test_a_strategy_without_its_devices_or_cluster_is_an_error(training, line):
-    spec = CLUSTERS.get(training.get("strategy", "auto"))
-    spec = None if "tpu" in training else spec
-    cluster = spec and Cluster(spec, next(iter(spec)), 0)
+def test_a_strategy_without_its_devices_or_cluster_is_an_error(training, cluster, line):
+    cluster = cluster and Cluster(cluster, next(iter(cluster)), 0)
     with pytest.raises(ValueError, match=re.escape(line)):
         strategies.make_strategy(Training(**training), cluster)
 
@@ -76,7 +60,7 @@ def test_a_strategy_without_its_devices_or_cluster_is_an_error(training, line):
 @pytest.mark.parametrize(
     ("cluster", "expected"),
     [
-        ({"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}, "parameter_server (auto: TF_CONFIG"),
+        (SERVERS, "parameter_server (auto: TF_CONFIG"),
         ({"chief": ["a:1"], "worker": ["b:1"]}, "multi_worker_mirrored (auto: TF_CONFIG"),
         (None, "one_device (auto: no TPU, no TF_CONFIG"),
     ],
@@ -96,38 +80,21 @@ def test_auto_takes_the_strategy_of_the_cluster(monkeypatch, log, cluster, expec
     [
         {"strategy": "mirrored", "devices": 2, "batch_size_per_replica": 5, "loop": "custom"},
         exhaustive({"strategy": "central_storage", "devices": 2, "batch_size_per_replica": 7}),
-        exhaustive(
-            {
-                "strategy": "multi_worker_mirrored",
-                "workers": 2,
-                "batch_size_per_replica": 8,
-                "model": "text_cnn",
-                "loop": "custom",
-                "learning_rate": 0.08,
-                "epochs": 6,
-            }
-        ),
     ],
     ids=lambda training: "-".join(str(value) for value in training.values()),
 )
 def test_each_strategy_trains_a_model_that_learned_and_evaluates_every_example(
     prepared, tmp_path, training
 ):
-    """The last batch of 7 or 8 is short, and the shards of the workers differ.
-
-    For clusters, `test_faults.py` has this test, with the loss of a worker.
-    """
+    """For clusters, `test_faults.py` has this test, with the loss of a worker."""
     done = run_task(make_job(prepared, tmp_path, **training), tmp_path)
     assert done.code == 0, done.log
     assert learned_negation(tmp_path)
     check_evaluation(tmp_path)
     figures = summary(tmp_path)
-    assert figures["devices"] == [f"CPU:{number}" for number in range(training.get("devices", 1))]
+    assert figures["devices"] == [f"CPU:{number}" for number in range(2)]
     assert figures["replicas"] == 2
-    # With whole files two workers get 120 and 130 of 250 Examples. The larger share determines
-    # the steps of the epoch.
-    examples = 130 * 2 if training["strategy"] == "multi_worker_mirrored" else 250
-    assert figures["steps_per_epoch"] == -(-examples // (2 * training["batch_size_per_replica"]))
+    assert figures["steps_per_epoch"] == -(-250 // (2 * training["batch_size_per_replica"]))
     assert not (tmp_path / "checkpoints").exists()
     if training["strategy"] == "mirrored":
         # One device sees the same global batches, of which none is short.

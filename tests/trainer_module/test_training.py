@@ -60,24 +60,24 @@ def test_the_saved_model_holds_no_keras_object(trained):
     assert not [kind for kind in kinds if "keras" in kind]
 
 
-@pytest.mark.parametrize(("loop", "at_once"), [("custom", 7), exhaustive("fit", 5)])
-def test_loops_and_calls_of_several_steps_have_equal_results(
-    prepared, trained, tmp_path, loop, at_once
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"loop": "custom", "steps_per_execution": 7},
+        exhaustive({"loop": "fit", "steps_per_execution": 5}),
+        # With the padding of the last batch.
+        {"jit_compile": True},
+    ],
+    ids=str,
+)
+def test_loops_calls_of_several_steps_and_static_shapes_have_equal_results(
+    prepared, trained, tmp_path, settings
 ):
-    train(make_job(prepared, tmp_path, loop=loop, steps_per_execution=at_once))
+    train(make_job(prepared, tmp_path, **settings))
     assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-5)
-    ours, fits = summary(tmp_path), summary(trained)
+    ours, others = summary(tmp_path), summary(trained)
     for name in ("loss", "accuracy", "val_loss", "val_accuracy", "steps"):
-        assert ours[name] == pytest.approx(fits[name], abs=1e-5), name
-
-
-def test_static_shapes_under_xla_learn_the_same(prepared, trained, tmp_path):
-    """The padding of the last batch changes neither gradients nor losses."""
-    train(make_job(prepared, tmp_path, jit_compile=True))
-    assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-5)
-    padded, ragged = summary(tmp_path), summary(trained)
-    for name in ("loss", "accuracy", "val_loss", "val_accuracy"):
-        assert padded[name] == pytest.approx(ragged[name], abs=1e-5), name
+        assert ours[name] == pytest.approx(others[name], abs=1e-5), name
 
 
 @pytest.mark.exhaustive

@@ -4,30 +4,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.trainer_module.conftest import TRAINING, TRANSFORM
+from tests.trainer_module.conftest import TRAINING, fn_args
 from trainer_module import tuner
 from trainer_module.models import ngram_linear
 
 pytestmark = pytest.mark.slow
 
 
-def fn_args(records, folder, **training):
-    return SimpleNamespace(
-        train_files=[str(records / "train-*.gz")],
-        eval_files=[str(records / "eval-*.gz")],
-        transform_graph_path=str(records / "graph"),
-        serving_model_dir=None,
-        model_run_dir=None,
-        base_model="base",
-        hyperparameters=None,
-        working_dir=str(folder),
-        custom_config={
-            "training": {**TRAINING, "learning_rate": None, **training},
-            "transform": TRANSFORM,
-            "code": "1",
-            "checkpoints": str(folder / "checkpoints"),
-        },
-    )
+def tuner_args(records, folder, **training):
+    """Return the arguments of TFX, in which a Tuner has no folders of a model."""
+    training = {**TRAINING, "learning_rate": None, **training}
+    args = fn_args(records, folder / "checkpoints", "base", **training)
+    vars(args).update(working_dir=str(folder), serving_model_dir=None, model_run_dir=None)
+    return args
 
 
 @pytest.fixture
@@ -50,7 +39,7 @@ def jobs(monkeypatch):
 def test_each_trial_is_a_training_on_one_device_and_the_least_eval_loss_is_the_best(
     records, tmp_path, jobs
 ):
-    args = fn_args(
+    args = tuner_args(
         records,
         tmp_path,
         tuner_trials=5,
@@ -90,7 +79,7 @@ def test_only_the_failure_of_every_trial_is_an_error(
         return fit(job, cluster)
 
     monkeypatch.setattr(tuner, "fit", fails_later)
-    found = tuner.tuner_fn(fn_args(records, tmp_path, tuner_trials=4))
+    found = tuner.tuner_fn(tuner_args(records, tmp_path, tuner_trials=4))
     if successes:
         found.tuner.search(**found.fit_kwargs)
         assert found.tuner.get_best_hyperparameters()
@@ -107,5 +96,7 @@ def test_only_the_failure_of_every_trial_is_an_error(
 def test_nothing_to_try_is_an_error(records, tmp_path):
     values = dict.fromkeys(ngram_linear.SEARCH_SPACE.keys() - {"learning_rate"}, 0.5)
     with pytest.raises(ValueError, match=r"training.tuner_trials: 2, but .* remove one of learn"):
-        args = fn_args(records, tmp_path, tuner_trials=2, hyperparameters=values, learning_rate=0.1)
+        args = tuner_args(
+            records, tmp_path, tuner_trials=2, hyperparameters=values, learning_rate=0.1
+        )
         tuner.tuner_fn(args)

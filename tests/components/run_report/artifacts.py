@@ -10,7 +10,6 @@ from components.evaluator.metrics import Counts
 from components.evaluator.settings import Evaluation as EvaluationSettings
 from components.run_report.history import Run, Step
 from serving.explain import Part
-from tests.examples import example, write
 from tests.serving.models import push
 
 HOSTILE = '<script>document.title = "owned"</script><img src=x onerror="alert(1)"> & "quotes"'
@@ -22,10 +21,6 @@ REVIEWS = [
     ("no use", 0),
     (f"good {HOSTILE}", 0),
     ("it does what it should", 1),
-]
-CURVE = [
-    {"step": step, "loss": 1 / step, "accuracy": 1 - 1 / step, "learning_rate": 0.1}
-    for step in range(1, 9)
 ]
 TRAINING = {
     "strategy_reason": "auto: one device",
@@ -43,11 +38,11 @@ TRAINING = {
     "cpus": 2,
     "cpu_utilisation": 0.5,
     "peak_rss_bytes": 100 << 20,
-    "epoch_metrics": [
-        {"val_loss": 0.5, "val_accuracy": 0.7},
-        {"val_loss": 0.4, "val_accuracy": 0.8},
+    "epoch_metrics": [{"val_loss": 0.5, "val_accuracy": 0.7}] * 2,
+    "curve": [
+        {"step": step, "loss": 1 / step, "accuracy": 1 - 1 / step, "learning_rate": 0.1}
+        for step in range(1, 9)
     ],
-    "curve": CURVE,
 }
 COUNTS = [
     {"file": "/data/a.csv", "examples/train": 10, "examples/test": 6, "rejected/bad_label": 2},
@@ -68,15 +63,13 @@ LINES = [
 
 def write_run(folder, reviews=REVIEWS):
     """Write the artifacts below `folder`; return the Run."""
-    for name in ("rejected", "examples/Split-test", "model_run"):
+    for name in ("rejected", "model_run"):
         (folder / name).mkdir(parents=True)
     _write_lines(folder / "rejected" / "files.jsonl", COUNTS)
     _write_lines(folder / "rejected" / "lines-00000-of-00001.jsonl", LINES)
     (folder / "model_run" / "training.json").write_text(json.dumps(TRAINING))
-    examples = [example(text=text, label=label) for text, label in reviews]
-    write(folder / "examples" / "Split-test" / "data_tfrecord-0.gz", examples)
     push(folder / "model" / "Format-Serving")
-    write_evaluation(folder / "evaluation", reviews)
+    _write_evaluation(folder / "evaluation", reviews)
     return Run(
         name="amazon_reviews",
         id="2026-11-22T10:00:00.000001",
@@ -86,8 +79,7 @@ def write_run(folder, reviews=REVIEWS):
         versions={"python": "3.10.13", "tfx": "1.16.0"},
         steps=[Step("ReviewExampleGen", "cached", 0.0, 0.1), Step("Trainer", "done", 0.2, 3.5)],
         uris={
-            name: str(folder / name)
-            for name in ("rejected", "examples", "model", "model_run", "evaluation")
+            name: str(folder / name) for name in ("rejected", "model", "model_run", "evaluation")
         },
         blessed=True,
         pushed_to="/models/1",
@@ -145,7 +137,7 @@ def with_every_part(content, size=1):
     )
 
 
-def write_evaluation(folder, reviews=REVIEWS):
+def _write_evaluation(folder, reviews):
     """Write the evaluation of the model of `write_run`, as the Evaluator does."""
     labels = np.array([label for _, label in reviews], np.int64)
     predictions = np.array([0.9 if "good" in text else 0.1 for text, _ in reviews])

@@ -3,28 +3,12 @@
 import re
 
 import pytest
-from tfx.types import standard_artifacts
 
-from components.artifacts import Classification, KeyFigures, RejectedLines, Report
 from components.run_report.component import RunReport
 from tests.components.run_report.artifacts import REVIEWS, write_run
 
 pytestmark = pytest.mark.slow
 
-KINDS = {
-    "rejected": RejectedLines,
-    "statistics": standard_artifacts.ExampleStatistics,
-    "anomalies": standard_artifacts.ExampleAnomalies,
-    "examples": standard_artifacts.Examples,
-    "model": standard_artifacts.Model,
-    "model_run": standard_artifacts.ModelRun,
-    "evaluation": standard_artifacts.ModelEvaluation,
-    "check": standard_artifacts.InfraBlessing,
-    "blessing": standard_artifacts.ModelBlessing,
-    "report": Report,
-    "metrics": KeyFigures,
-    "classification": Classification,
-}
 SETTINGS = {"settings": '{"cache": true, "training": {"epochs": 2}}', "changed": '["cache"]'}
 
 
@@ -33,7 +17,11 @@ def execute(folder, reviews):
     write_run(folder, reviews)
     (folder / "blessing").mkdir()
     (folder / "blessing" / "BLESSED").touch()
-    artifacts = {name: kind() for name, kind in KINDS.items()}
+    artifacts = {
+        name: channel.type()
+        for name, channel in {**RunReport.SPEC_CLASS.INPUTS, **RunReport.SPEC_CLASS.OUTPUTS}.items()
+        if not channel.optional
+    }
     for name, artifact in artifacts.items():
         artifact.uri = str(folder / name)
     RunReport.test_call(name="reviews", epochs=7, **SETTINGS, **artifacts)

@@ -1,5 +1,7 @@
 """The page of a report in Chromium: small, dark, on paper, and with hostile text."""
 
+import re
+
 import pytest
 
 from components.run_report.page import collect, render
@@ -8,9 +10,6 @@ from tests.components.run_report.artifacts import HOSTILE, with_every_part, writ
 
 # The machine of the second stack always has Chromium.
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
-
-# A sheet of A4 without the margins of Chromium, in CSS pixels.
-PAPER_WIDTH = 718
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +41,12 @@ def browser(chromium):
 
 
 def styles(browser, media, theme):
-    """Emulate a medium and a theme; return the style of the body."""
+    """Emulate a medium and a theme; return the channels of the colours of the body."""
     features = [{"name": "prefers-color-scheme", "value": theme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
     body = browser.find_element("tag name", "body")
-    return [channels(body.value_of_css_property(name)) for name in ("background-color", "color")]
-
-
-def channels(colour):
-    """Return the three channels of `rgb(…)` or `rgba(…)`."""
-    return [int(part) for part in colour.partition("(")[2].rstrip(")").split(",")[:3]]
+    colours = map(body.value_of_css_property, ("background-color", "color"))
+    return [[int(part) for part in re.findall(r"\d+", colour)[:3]] for colour in colours]
 
 
 def test_light_and_dark_themes_are_readable(browser, whole):
@@ -65,7 +60,8 @@ def test_light_and_dark_themes_are_readable(browser, whole):
 
 
 def test_on_paper_all_of_it_is_visible_in_the_light_theme(browser, whole):
-    resize(browser, PAPER_WIDTH)
+    # A sheet of A4 without the margins of Chromium, in CSS pixels.
+    resize(browser, 718)
     browser.get(whole.as_uri())
     assert styles(browser, "print", "dark") == styles(browser, "print", "light")
     assert styles(browser, "print", "dark")[0] == [255, 255, 255]
@@ -102,6 +98,4 @@ def test_hostile_text_is_inert_and_nothing_is_loaded(browser, content, tmp_path)
     assert browser.get_log("browser") == []
     requests = browser.execute_script("return performance.getEntriesByType('resource').length")
     assert requests == 0
-    text = browser.find_element("css selector", "main").text
-    assert HOSTILE in text
-    assert "auto: one device" in text
+    assert HOSTILE in browser.find_element("css selector", "main").text

@@ -29,24 +29,12 @@ def content(small):
 
 
 @pytest.fixture(scope="module")
-def without_charts(content):
-    """The content without the parts that have charts, which take seconds to draw."""
-    return content._replace(training={}, evaluation=None)
-
-
-@pytest.fixture(scope="module")
 def page(content):
     return render(content)
 
 
-@pytest.fixture(scope="module")
-def sections(page):
-    """The id of each section -> its text, with one space between two cells."""
-    found = re.findall(r'<section aria-labelledby="(\w+)">(.*?)</section>', page, re.DOTALL)
-    return {name: text_of(body) for name, body in found}
-
-
 def text_of(markup):
+    """Return the text of HTML, with one space between two cells."""
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", markup)).split())
 
 
@@ -54,15 +42,8 @@ def test_the_evaluation_and_the_mistakes_are_those_of_the_evaluator(small):
     assert small.evaluation.candidate.confusion.tolist() == [[2, 1], [1, 2]]
     assert {each["text"] for each in small.mistakes} == {f"good {HOSTILE}", REVIEWS[-1][0]}
     [mistake] = [each for each in small.mistakes if each["label"] == 0]
-    assert mistake["probability"] == 0.9
     assert mistake["parts"][0].text == "good"
     assert mistake["parts"][0].effect > 4
-
-
-def test_the_columns_of_a_file_add_up_to_its_lines(small):
-    files = [*(lines for _, lines in small.input.files), small.input.total]
-    assert [lines["lines read"] for lines in files] == [18, 14, 32]
-    assert [sum(lines.values()) for lines in files] == [36, 28, 64]
 
 
 def test_many_files_are_listed_in_part(run, monkeypatch):
@@ -125,7 +106,9 @@ SECTIONS = {
 }
 
 
-def test_the_sections_follow_in_order_and_have_their_figures(page, sections):
+def test_the_sections_follow_in_order_and_have_their_figures(page):
+    found = re.findall(r'<section aria-labelledby="(\w+)">(.*?)</section>', page, re.DOTALL)
+    sections = {name: text_of(body) for name, body in found}
     order = ["key", "mistakes", "check", "evaluation"]
     assert list(sections) == [*order, "training", "input", "components", "settings"]
     assert re.findall('<a href="#(.*?)">', page) == list(sections)
@@ -143,8 +126,9 @@ def test_the_colour_of_a_word_is_its_share_of_the_largest_effect(page):
     ("anomalies", "sentence"),
     [(None, "The data was not validated."), ([], "The data fits the schema.")],
 )
-def test_data_that_was_not_validated_is_not_called_valid(without_charts, anomalies, sentence):
-    found = render(without_charts._replace(anomalies=anomalies))
+def test_data_that_was_not_validated_is_not_called_valid(content, anomalies, sentence):
+    # Charts take seconds to draw.
+    found = render(content._replace(training={}, evaluation=None, anomalies=anomalies))
     assert re.findall("<p>(The data .*?)</p>", found) == [sentence]
 
 
@@ -152,21 +136,6 @@ def quick_page(run, uris=None, **changes):
     """Return the page of a run of which only some artifacts are left."""
     uris = {"rejected": run.uris["rejected"], **(uris or {})}
     return render(collect(dataclasses.replace(run, uris=uris, steps=(), **changes)))
-
-
-def test_the_page_needs_no_other_file_and_the_text_of_a_review_is_no_markup(small):
-    page = render(small)
-    assert "<script" not in page
-    references = re.findall(r"(?:src|href)=[\"']?([^\"' >]+)", page.replace("&#34;", '"'))
-    assert {reference for reference in references if not reference.startswith(("#", "data:"))} <= {
-        "x"  # In the text of the hostile review.
-    }
-    assert not re.findall(r"url\((?!#)", page)
-    assert "<script>document" not in page
-    assert "<img" not in page
-    assert "<b>9</b>" not in page
-    # Without a baseline there are no columns for it.
-    assert ">difference<" not in page
 
 
 @pytest.mark.parametrize(

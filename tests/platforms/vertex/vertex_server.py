@@ -31,7 +31,6 @@ class VertexServer(grpc.GenericRpcHandler):
       jobs, pipeline_jobs, models, endpoints: resource name -> message.
       states: the states of a run, one for each request of the state; the last one is repeated.
       on_create: called with each new CustomJob.
-      on_cancel: called with a CustomJob that is to be cancelled.
       slow: methods whose operations stay unfinished until `finish`.
     """
 
@@ -41,7 +40,6 @@ class VertexServer(grpc.GenericRpcHandler):
         self.pipeline_jobs = {}
         self.states = [{"state": types.PipelineState.PIPELINE_STATE_SUCCEEDED}]
         self.on_create = lambda job: None
-        self.on_cancel = lambda job: self.end_job(job, STATES.JOB_STATE_CANCELLED)
         self.slow = set()
         self.lock = threading.RLock()
         self._operations = {}
@@ -77,7 +75,7 @@ class VertexServer(grpc.GenericRpcHandler):
         """Finish the slow operations."""
         with self.lock:
             self.slow.clear()
-            for name in list(self._operations):
+            for name in self._operations:
                 self._finish(name)
 
     # The services.
@@ -101,9 +99,7 @@ class VertexServer(grpc.GenericRpcHandler):
         return types.ListCustomJobsResponse(custom_jobs=found)
 
     def CancelCustomJob(self, request):
-        job = self._get(self.jobs, request.name)
-        job.state = STATES.JOB_STATE_CANCELLING
-        self.on_cancel(job)
+        self.end_job(self._get(self.jobs, request.name), STATES.JOB_STATE_CANCELLED)
         return empty_pb2.Empty()
 
     def CreatePipelineJob(self, request):
@@ -122,7 +118,8 @@ class VertexServer(grpc.GenericRpcHandler):
         assert re.fullmatch("[a-z_][a-z0-9_-]{0,62}", request.model_id)
         model = types.Model(request.model)
         model.name = f"{self._parent(request)}/models/{request.model_id}"
-        if model.name in self.models or self._running(model.name):
+        uploading = any(not each.done for each in self._of(model.name))
+        if model.name in self.models or uploading:
             raise Refused(grpc.StatusCode.ALREADY_EXISTS, f"{model.name} already exists")
 
         def do():
@@ -239,9 +236,6 @@ class VertexServer(grpc.GenericRpcHandler):
             operation.response.CopyFrom(packed)
             operation.done = True
 
-    def _running(self, resource):
-        return [operation for operation in self._of(resource) if not operation.done]
-
     def _of(self, resource):
         operations = [operation for operation, _ in self._operations.values()]
         return [each for each in operations if each.name.startswith(f"{resource}/")]
@@ -271,13 +265,8 @@ class VertexServer(grpc.GenericRpcHandler):
         return {"seconds": int(time.time()), "nanos": self._next() * 1000}
 
 
-@contextlib.contextmanager
 def serving():
-    server = VertexServer()
-    try:
-        yield server
-    finally:
-        server.close()
+    return contextlib.closing(VertexServer())
 
 
 def as_json(message):

@@ -57,12 +57,6 @@ def test_a_long_wait_is_logged_with_the_processes_that_are_waited_for(monkeypatc
     assert caplog.text == ""
 
 
-class Alone:
-    """A stub for the Collective of the only process."""
-
-    needed = False
-
-
 class OfTwo:
     """A stub for the Collective of two processes with equal step times."""
 
@@ -126,12 +120,4 @@ def test_sigterm_to_any_process_ends_them_all(clock):
     vote.request(signal.SIGTERM)
     assert vote.now(), "this process received SIGTERM"
     # The other process has ended, which is no error.
-    vote.wait_for_all()
-
-
-def test_a_single_process_ends_without_a_vote(clock):
-    vote = PreemptionSync(Alone())
-    assert not vote.after_step() and not vote.now()
-    vote.request(signal.SIGTERM)
-    assert vote.after_step() and vote.now()
     vote.wait_for_all()

@@ -1,5 +1,6 @@
 """Local clusters: the environment, the logs, failures, signals, and the end of all processes."""
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -15,12 +16,11 @@ from trainer_module.cluster.tf_config import Cluster
 
 
 def test_parameter_servers_get_a_coordinator(scripted):
-    script = 'note("config", os.environ["TF_CONFIG"])\nif config["task"]["type"] != "chief":\n    '
-    waits = (
-        "for other in ('worker 0', 'worker 1', 'ps 0', 'ps 1', 'ps 2'): wait_for('config', other)"
-    )
     scripted.run(
-        f"{script}{FOREVER}\n{waits}", strategy="parameter_server", workers=2, parameter_servers=3
+        f'note("config", os.environ["TF_CONFIG"])\n{SERVE}'
+        "for other in ('worker 0', 'worker 1', 'ps 0', 'ps 1', 'ps 2'): wait_for('config', other)",
+        strategy="parameter_server",
+        parameter_servers=3,
     )
     configs = scripted.texts("config")
     assert set(configs) == {"chief 0", "worker 0", "worker 1", "ps 0", "ps 1", "ps 2"}
@@ -180,34 +180,26 @@ def test_restarts_of_workers_are_limited(scripted):
 # Signals.
 
 PARENT = """
-import json, sys
-from pathlib import Path
+import sys
 from trainer_module.cluster import local
 from trainer_module.settings import TrainingJob
-job = TrainingJob.model_validate_json(sys.argv[1])
-local.run(job, sys.argv[2:])
+local.run(TrainingJob.model_validate_json(sys.argv[1]), sys.argv[2:])
 """
 
 
 @pytest.fixture
 def parent(scripted):
-    """Starts a process that runs a local cluster; it is ended with the test."""
-    started = []
+    """Start a process that runs a local cluster; it is ended with the test."""
+    with contextlib.ExitStack() as exits:
 
-    def start(script, **training):
-        job = scripted.job(**{"strategy": "multi_worker_mirrored", "workers": 2, **training})
-        command = [sys.executable, "-c", PARENT, job.model_dump_json(), *scripted.command(script)]
-        started.append(
-            subprocess.Popen(
-                command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-            )
-        )
-        return started[0]
+        def start(script, strategy="multi_worker_mirrored"):
+            job = scripted.job(strategy=strategy, workers=2).model_dump_json()
+            command = [sys.executable, "-c", PARENT, job, *scripted.command(script)]
+            process = exits.enter_context(subprocess.Popen(command, cwd=REPOSITORY))
+            exits.callback(process.kill)
+            return process
 
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
+        yield start
 
 
 SAVE = """

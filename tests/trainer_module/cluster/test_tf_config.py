@@ -21,7 +21,6 @@ def config(kind, index, **counts):
     "value",
     [
         "",
-        "  \n",
         {},
         {"cluster": {}},
         {"cluster": {"worker": []}, "task": {"type": "worker", "index": 0}},
@@ -64,25 +63,18 @@ def test_an_index_may_be_text_addresses_ipv6_and_other_keys_are_left_alone():
     assert (read(value).workers, read(value).task_index) == (2, 1)
 
 
-WORKERS = {"worker": ["a:1", "b:1"]}
-
-
 @pytest.mark.parametrize(
     ("value", "message"),
     [
         ("worker", 'Invalid JSON: .*; a correct value is {"cluster": {"worker"'),
         ({"cluster": {"a\nb": []}}, "cluster.a b: unknown value"),
-        ("[1]", "Input should be an object; a correct value is"),
         ({"task": {"type": "worker", "index": 0}}, "cluster: Field required; a correct value is"),
-        (
-            {"cluster": {"gpu": ["a:1"]}},
-            "cluster.gpu: unknown value 'gpu', known here: chief, worker, ps",
-        ),
         (config("evaluator", 0, worker=2), "task.type: unknown value 'evaluator', known here"),
-        ({"cluster": {"worker": "a:1"}}, "cluster.worker: Input should be .*, not 'a:1'"),
-        ({"cluster": WORKERS}, 'no task of this process; .* {"type": "worker", "index": 0}'),
+        (
+            {"cluster": {"worker": ["a:1", "b:1"]}},
+            'no task of this process; .* {"type": "worker", "index": 0}',
+        ),
         (config("worker", 2, worker=2), "task worker 2 is not in .*, which has 2 worker from 0"),
-        (config("ps", 0, worker=2), "task ps 0 is not in the cluster"),
         (config("worker", -1, worker=2), "task.index: Input should be .*equal to 0, not -1"),
     ],
 )

@@ -156,11 +156,8 @@ def test_static_batches_have_one_shape_and_padding_has_no_weight(write):
     for inputs, label, _ in batches:
         assert inputs[features.NGRAMS].shape == (3, 5)
         assert label.shape == (3, 1)
-    assert batches[1][0][features.NGRAMS].numpy().tolist() == [
-        [3] + [-1] * 4,
-        [4] + [-1] * 4,
-        [-1] * 5,
-    ]
+    ids = batches[1][0][features.NGRAMS].numpy().tolist()
+    assert ids == [[3] + [-1] * 4, [4] + [-1] * 4, [-1] * 5]
     assert make_dataset(share, batching).element_spec[0][features.NGRAMS].shape == (3, 5)
 
 
@@ -201,12 +198,10 @@ def test_two_real_workers_read_every_example_once_and_count_all(prepared, tmp_pa
         rows, labels = Counter(), np.zeros(2)
         totals = np.zeros([2, job.transform.ngram_buckets])
         for inputs, label in batches:
-            for row, [positive] in zip(
-                inputs[features.NGRAMS].to_list(), label.numpy().astype(int), strict=True
-            ):
-                rows[tuple(sorted(row))] += 1
-                labels[positive] += 1
-                np.add.at(totals[positive], row, 1)
+            ngrams, classes = inputs[features.NGRAMS], label.numpy().astype(int)[:, 0]
+            rows.update(tuple(sorted(row)) for row in ngrams.to_list())
+            labels += np.bincount(classes, minlength=2)
+            np.add.at(totals, (classes[ngrams.value_rowids()], ngrams.flat_values), 1)
         seen = [Counter(map(tuple, each)) for each, *_ in of_workers]
         assert all(seen), "a worker read nothing"
         assert sum(seen, Counter()) == rows

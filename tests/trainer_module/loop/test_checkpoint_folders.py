@@ -7,12 +7,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
 
-from tests.trainer_module.conftest import TRAINING, TRANSFORM
+from tests.trainer_module.conftest import TRAINING, fn_args, summary
 from trainer_module.inputs import stored
 from trainer_module.loop import checkpoint_folders, checkpoints
 from trainer_module.loop.checkpoint_folders import continued
@@ -20,42 +19,16 @@ from trainer_module.loop.checkpoints import CheckpointError
 from trainer_module.run_fn import make_job, run_fn
 
 
-class Execution:
-    """Executions of a Trainer, as TFX passes them to `run_fn`: each with folders of its own."""
-
-    def __init__(self, prepared, folder):
-        self._prepared = prepared
-        self.folder = folder
-        self.checkpoints = folder / "checkpoints"
-        self._count = 0
-
-    def fn_args(self, **training):
-        self._count += 1
-        place = self.folder / str(self._count)
-        shutil.copytree(self._prepared, place)
-        return SimpleNamespace(
-            train_files=[str(place / "train-*.gz")],
-            eval_files=[str(place / "eval-*.gz")],
-            transform_graph_path=str(place / "graph"),
-            serving_model_dir=str(place / "model"),
-            model_run_dir=str(place / "run"),
-            base_model=None,
-            hyperparameters=None,
-            custom_config={
-                "training": {**TRAINING, **training},
-                "transform": TRANSFORM,
-                "code": "1",
-                "checkpoints": str(self.checkpoints),
-            },
-        )
-
-    def job(self, **training):
-        return make_job(self.fn_args(**training))
-
-
 @pytest.fixture
 def execution(prepared, tmp_path):
-    return Execution(prepared, tmp_path)
+    """Return a function: settings -> the arguments of an execution with folders of its own."""
+    places = map(str, range(10))
+
+    def execution(**training):
+        place = shutil.copytree(prepared, tmp_path / next(places))
+        return fn_args(place, tmp_path / "checkpoints", **{**TRAINING, **training})
+
+    return execution
 
 
 def identity(job):
@@ -63,10 +36,10 @@ def identity(job):
 
 
 def test_the_identity_depends_on_the_input_and_the_settings(execution):
-    one, same = execution.job(), execution.job()
+    one, same = make_job(execution()), make_job(execution())
     assert identity(one) == identity(same)
     assert one.checkpoint_dir != same.checkpoint_dir, "two at the same time would collide"
-    assert identity(execution.job(learning_rate=0.06)) != identity(one)
+    assert identity(make_job(execution(learning_rate=0.06))) != identity(one)
     name = os.path.basename(one.checkpoint_dir)
     assert checkpoint_folders.name(one, "1") == name != checkpoint_folders.name(one, "2")
     # Other Examples, of the same size.
@@ -110,23 +83,19 @@ run_fn(SimpleNamespace(**json.loads(sys.argv[1])))
 """
 
 
-def kill_one(fn_args):
-    """Run a training that is killed after two of its three epochs."""
-    arguments = [sys.executable, "-c", KILLED, json.dumps(vars(fn_args))]
-    assert subprocess.run(arguments, timeout=400).returncode == -signal.SIGKILL
-
-
 @pytest.mark.slow
-def test_the_next_execution_resumes_and_removes_all_checkpoints(execution, log):
-    kill_one(execution.fn_args())
-    [killed] = execution.checkpoints.iterdir()
-    older = shutil.copytree(killed, execution.checkpoints / f"{0:016x}-00000000")
+def test_the_next_execution_resumes_and_removes_all_checkpoints(execution, tmp_path, log):
+    """The first one is killed after two of its three epochs."""
+    arguments = [sys.executable, "-c", KILLED, json.dumps(vars(execution()))]
+    assert subprocess.run(arguments, timeout=400).returncode == -signal.SIGKILL
+    folders = tmp_path / "checkpoints"
+    [killed] = folders.iterdir()
+    older = shutil.copytree(killed, folders / f"{0:016x}-00000000")
     make_older(older, days=8)
-    last = execution.fn_args()
-    run_fn(last)
+    run_fn(execution())
     assert "Resuming after step 32" in log.text
-    assert json.loads((execution.folder / "2" / "run" / "training.json").read_text())["steps"] == 48
-    assert list(execution.checkpoints.iterdir()) == []
+    assert summary(tmp_path / "1")["steps"] == 48
+    assert list(folders.iterdir()) == []
 
 
 def make_older(folder, days):

@@ -20,22 +20,21 @@ BATCH = 32
 
 
 @pytest.fixture
-def make(tmp_path):
+def folder(tmp_path):
+    return tmp_path / "checkpoints"
+
+
+@pytest.fixture
+def make(folder):
     """Return a function: (first weight) -> (model, its checkpoints)."""
 
     def make(value=0.0, *, chief=True):
         model = make_model(value)
-        folder = str(tmp_path / "checkpoints")
-        checkpoints = Checkpoints(folder, model, chief=chief, name="worker-1")
+        checkpoints = Checkpoints(str(folder), model, chief=chief, name="worker-1")
         checkpoints.state.global_batch = BATCH
         return model, checkpoints
 
     return make
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "checkpoints"
 
 
 def names(folder):
@@ -100,9 +99,7 @@ def test_only_the_chief_s_checkpoints_count(make, folder):
     [
         # The bytes that are left of a file; None: the file is gone.
         ("ckpt-2.data-00000-of-00001", 20),
-        ("ckpt-2.index", 20),
         ("ckpt-2.index", None),
-        ("checkpoint", 0),
         ("checkpoint", 5),
     ],
 )
@@ -126,11 +123,10 @@ def test_a_checkpoint_that_cannot_be_read_is_one_line_and_no_training_from_scrat
 
 def test_a_checkpoint_that_cannot_be_written_is_one_line(make, folder):
     folder.write_text("a file where the folder should be")
-    with pytest.raises(
-        CheckpointError, match="the checkpoint of step 3 cannot be written"
-    ) as error:
+    with pytest.raises(CheckpointError, match="of step 3 cannot be written") as error:
         make()[1].save(3)
-    assert len(str(error.value).splitlines()) == 1
+    [line] = str(error.value).splitlines()
+    assert "; free space there and run again" in line
 
 
 def test_the_best_weights_are_restored_and_older_ones_removed(make, folder):
@@ -198,13 +194,6 @@ class TestSaveRegularly:
             self.epoch(regularly, number, steps)
         assert saved == expected
 
-    def test_the_state_has_the_results_of_the_epoch(self, callback):
-        state = State()
-        regularly = callback(100, state=state)
-        regularly.model.stop_training = True
-        self.epoch(regularly, 0, range(2))
-        assert (state.stopped, state.history) == (True, [{"val_loss": 0.5}])
-
     @pytest.mark.parametrize(("first", "hook"), [(2, "on_train_batch_end"), (5, "on_epoch_end")])
     def test_sigterm_saves_and_ends(self, callback, saved, first, hook):
         saved_before_the_wait = []
@@ -247,30 +236,6 @@ def test_the_checkpoint_of_another_model_is_refused(make, folder):
         checkpoints.restore(BATCH)
 
 
-@pytest.fixture
-def stopping(tmp_path):
-    """(patience, eval losses) -> (model, its checkpoints) after the epochs until the stop.
-
-    The weight is the number of the epoch, from 1 on.
-    """
-
-    def stop(patience, losses):
-        model = make_model()
-        checkpoints = Checkpoints(str(tmp_path), model, chief=True, name="chief")
-        model.stop_training = False
-        callback = EarlyStopping(patience, checkpoints)
-        callback.set_model(model)
-        for epoch, loss in enumerate(losses):
-            set_weight(model, epoch + 1.0)
-            callback.on_epoch_end(epoch, {"val_loss": loss})
-            checkpoints.state.history.append({"val_loss": loss})
-            if model.stop_training:
-                break
-        return model, checkpoints
-
-    return stop
-
-
 @pytest.mark.parametrize(
     ("patience", "losses", "last", "best"),
     [
@@ -282,10 +247,17 @@ def stopping(tmp_path):
         (1, [math.nan, 0.5, 0.6], 3, 2),
     ],
 )
-def test_it_ends_after_that_many_epochs_without_a_better_one(
-    stopping, patience, losses, last, best
-):
-    model, checkpoints = stopping(patience, losses)
+def test_it_ends_after_that_many_epochs_without_a_better_one(make, patience, losses, last, best):
+    model, checkpoints = make()
+    model.stop_training = False
+    callback = EarlyStopping(patience, checkpoints)
+    callback.set_model(model)
+    for epoch, loss in enumerate(losses):
+        set_weight(model, epoch + 1.0)
+        callback.on_epoch_end(epoch, {"val_loss": loss})
+        checkpoints.state.history.append({"val_loss": loss})
+        if model.stop_training:
+            break
     assert weight(model) == last
     assert checkpoints.state.best_epoch == best - 1
     checkpoints.restore_best()

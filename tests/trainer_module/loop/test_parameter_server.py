@@ -1,24 +1,21 @@
-"""Steps under parameter servers: their batches, their sums, and the length of the queue."""
+"""Steps under parameter servers: their batches and their sums."""
 
 import pytest
 import tensorflow as tf
 
 from trainer_module.loop.parameter_server import CoordinatorSteps
 
-WORKERS = 2
-
 
 class Coordinator:
     """A stand-in for TensorFlow's coordinator that executes a step when its result is fetched."""
 
     def __init__(self, strategy):
-        self.waiting = self.most = 0
+        self.waiting = 0
         self.joined = False
         self.error = self.lost = None
 
     def schedule(self, function, args):
         self.waiting += 1
-        self.most = max(self.most, self.waiting)
 
         def fetch():
             self.waiting -= 1
@@ -46,7 +43,7 @@ def steps(monkeypatch):
         number = tf.cast(batch, tf.float32)
         return {"loss": tf.stack([2 * number, 2.0]), "accuracy": tf.stack([number, 2.0])}
 
-    return CoordinatorSteps(step, tf.distribute.get_strategy(), WORKERS)
+    return CoordinatorSteps(step, tf.distribute.get_strategy(), 2)
 
 
 def numbers():
@@ -70,14 +67,6 @@ def test_sums_are_exact_beyond_the_precision_of_float32(steps):
     data = tf.data.Dataset.from_tensor_slices(tf.constant([2**24, 1], tf.int64))
     steps(iter(data), 2)
     assert steps.totals()["accuracy"][0] == 2.0**24 + 1
-
-
-def test_four_steps_per_worker_are_queued_and_the_loss_is_that_of_the_last_one_done(steps):
-    data = numbers()
-    means = [steps(data, 1) for _ in range(11)]
-    assert steps._coordinator.most == 4 * WORKERS
-    assert [each["loss"] for each in means] == [0.0] * 9 + [1.0, 2.0]
-    assert means[-1]["accuracy"] == 1.0
 
 
 def test_of_cancelled_steps_the_original_error_comes_first(steps):

@@ -110,16 +110,6 @@ def test_a_logit_does_not_depend_on_the_width_of_the_batch(module):
 
 
 @each_model
-def test_gradients_are_dense_and_not_slices_of_the_rows_of_a_table(module):
-    model = build(module)
-    tokens, labels = reviews(16, width=6)
-    with tf.GradientTape() as tape:
-        loss = models.loss(labels, model(inputs_of(model, tokens), training=True))
-    gradients = tape.gradient(loss, model.trainable_variables)
-    assert all(isinstance(gradient, tf.Tensor) for gradient in gradients)
-
-
-@each_model
 def test_batches_without_examples_or_words_change_nothing(module):
     model = compiled(module)
     before = [weight.numpy() for weight in model.weights]
