@@ -12,8 +12,10 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
+import urllib3
 
 from core.errors import InputError
 from platforms.training_jobs import kubernetes
@@ -160,6 +162,21 @@ def test_an_error_ends_the_job_and_names_the_replica(ground, code, error, messag
 QUOTA = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}}
 
 
+def test_an_api_server_that_is_away_for_half_a_minute_costs_nothing(ground, log, monkeypatch):
+    def refuse(*unused, **unused_too):
+        raise ConnectionRefusedError("away")
+
+    thread, raised = ground.start(ground.manifest("print('ready')\nwait_for('end')"))
+    wait(lambda: shows(log, "[worker 0] ready") and shows(log, "[chief] ready"))
+    with monkeypatch.context() as away:
+        away.setattr(urllib3.util.connection, "create_connection", refuse)
+        ground.api.rest_client.pool_manager.clear()
+        time.sleep(30)
+    assert shows(log, "retrying in 16.0 s")
+    end(ground, thread, raised)
+    assert not shows(log, "was restarted")
+
+
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
@@ -232,7 +249,7 @@ run(client, manifest, TrainingJob(**job), settings)
 """
 
 
-def test_a_retried_step_follows_its_job_and_a_cancelled_one_deletes_it(ground):
+def test_a_retried_step_follows_its_job_and_a_cancelled_one_deletes_it(ground, log):
     manifest = ground.manifest("print('I am', me)\nwait_for('end')")
     file = ground.folder / "manifest.json"
     job, settings = ground.training().model_dump(), ground.settings().model_dump()
@@ -256,6 +273,11 @@ def test_a_retried_step_follows_its_job_and_a_cancelled_one_deletes_it(ground):
     rest, _ = cancelled.communicate(timeout=120)
     assert cancelled.returncode == 143 and f"Deleting {ground.kind.title}" in rest
     wait(lambda: ground.job(manifest) is None)
+    # The next attempt starts again, and a job that succeeded is not repeated.
+    thread, raised = ground.start(manifest)
+    end(ground, thread, raised)
+    ground.follow(manifest)
+    assert sum(each.getMessage().startswith("Created ") for each in log.records) == 1
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,8 @@ class Ground:
 
     def __init__(self, cluster, kind, folder):
         self.cluster, self.kind, self.folder = cluster, kind, folder
-        self.client = JobClient(connect(), kind, cluster.namespace)
+        self.api = connect()
+        self.client = JobClient(self.api, kind, cluster.namespace)
         self.done = folder / "done"
         self.done.touch()
 

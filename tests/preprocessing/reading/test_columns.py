@@ -1,7 +1,5 @@
 """A further row of `features.COLUMNS` is read from every format and reaches Examples and models."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 import tensorflow as tf
 
@@ -13,7 +11,7 @@ from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import Batch, ReadOptions
-from tests.preprocessing.reading.review_files import as_file, write
+from tests.preprocessing.reading.review_files import POOL, as_file, write
 
 ROWS = [(5, "Good", True, "A"), (1, "Bad", None, None), (4, "So", "true", 7), (2, "No", "x", "")]
 NAMES = ("rating", "text", "Verified_Purchase", "shop")
@@ -39,8 +37,7 @@ def test_a_further_column_of_each_format(folder, kind):
     (file,) = find_sources(str(folder), {"all": f"*.{kind}"})
     layouts = decide_layouts([file], ReadOptions(columns={"seller": "shop"}))
     assert describe(layouts)[0].endswith("text `text`, `Verified_Purchase`, `shop`")
-    with ThreadPoolExecutor(1) as pool:
-        (batch,) = [b for piece in cut_file(path, layouts[0]) for b in read_batches(piece, pool)]
+    (batch,) = read_batches(cut_file(path, layouts[0])[0], POOL)
     texts = [text.encode() for _, text, *_ in ROWS]
     assert batch.columns == {"text": texts, "label": [1, 0, 1, 0], **VALUES}
     spec = features.raw_feature_spec()
@@ -53,8 +50,7 @@ def test_a_further_column_of_each_format(folder, kind):
 def test_input_without_the_further_columns_has_the_missing_values(folder):
     path = write(folder, "a.ft.txt", "__label__1 one\n__label__2 (two)\n")
     (layout,) = decide_layouts(find_sources(str(folder), {"all": "a*"}), ReadOptions())
-    with ThreadPoolExecutor(1) as pool:
-        (batch,) = read_batches(cut_file(path, layout)[0], pool)
+    (batch,) = read_batches(cut_file(path, layout)[0], POOL)
     missing = {"verified": [0, 0], "seller": [b"-", b"-"]}
     assert batch.columns == {"text": [b"one", b"(two)"], "label": [0, 1], **missing}
     parsed = tf.io.parse_example(encode_examples({"text": [b"a"]}), features.raw_feature_spec())
