@@ -30,8 +30,8 @@ _SCHEMA = pa.schema(
     ]
 )
 _REJECTED = ("file", "position", "reason", "detail")
-_BATCHES_AT_ONCE = 32
-"""Batches of about a thousand reviews for each row group of a Parquet file."""
+_ROWS_AT_ONCE = 1 << 15
+"""Minimum number of rows in each row group of a Parquet file but the last."""
 
 
 def rejected_path(output: str) -> str:
@@ -56,9 +56,14 @@ def publish(
 
     def tables(lines: Any) -> Iterator[pa.Table]:
         nonlocal reviews
-        batches = _batches(files, lines, reasons)
-        while some := list(itertools.islice(batches, _BATCHES_AT_ONCE)):
-            table = pa.Table.from_batches(some)
+        waiting: list[pa.RecordBatch] = []
+        last = pa.RecordBatch.from_pylist([], _SCHEMA)
+        for batch in itertools.chain(_batches(files, lines, reasons), [last]):
+            waiting.append(batch)
+            if sum(map(len, waiting)) < _ROWS_AT_ONCE and batch is not last:
+                continue
+            table = pa.Table.from_batches(waiting)
+            waiting = []
             reviews += len(table)
             yield table.select(schema.names)
 
