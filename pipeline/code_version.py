@@ -103,8 +103,9 @@ def sources(modules: Iterable[str]) -> list[Path]:
         path = waiting.pop()
         if path not in found:
             found.add(path)
-            waiting += (file for name in _names(path.read_bytes()) for file in _files(name))
-            if "import_module" in path.read_text():
+            source = path.read_bytes()
+            waiting += (file for name in _names(source) for file in _files(name))
+            if b"import_module" in source:
                 # The argument is known at run time only.
                 waiting += path.parent.glob("*.py")
     folders = {path.parent for path in found}
