@@ -221,6 +221,7 @@ def start_task(job, folder, **options):
 def run_workers(script, counts, *arguments):
     """Run a script as each task of a local cluster until the workers end; return their outputs.
 
+    The script ends with `os._exit`, as a training does: the regular exit of TensorFlow may crash.
     Parameter servers and their workers are killed when the chief ends.
     """
     places = resources.allocate(counts)

@@ -76,7 +76,8 @@ steps = CoordinatorSteps(step, strategy, cluster.workers)
 steps(iter(inputs.train_dataset(0)), INTERRUPTED_AFTER)
 steps(iter(inputs.train_dataset(INTERRUPTED_AFTER)), inputs.steps - INTERRUPTED_AFTER)
 totals = {name: values.tolist() for name, values in steps.totals().items()}
-print('RESULT', json.dumps([inputs.steps, totals]))
+print('RESULT', json.dumps([inputs.steps, totals]), flush=True)
+os._exit(0)
 """
 
 

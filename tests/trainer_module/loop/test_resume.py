@@ -143,7 +143,9 @@ def slow(self, batch, logs=None):
         print("SIGNALLED", flush=True)
         os.kill(os.getpid(), signal.SIGTERM)
 callbacks.StopOnNonFiniteLoss.on_train_batch_end = slow
-sys.exit(task.main(sys.argv[1:]))
+code = task.main(sys.argv[1:])
+sys.stderr.flush()
+os._exit(code)
 """
 
 
