@@ -18,8 +18,6 @@ _ROOT = Path(__file__).parents[1]
 
 # The commands set this too: otherwise TensorFlow imports Keras 3, for a quarter of its time.
 os.environ |= {"KERAS_BACKEND": "tensorflow", "TF_USE_LEGACY_KERAS": "1"}
-# A process that crashes prints where, also one that a test has started.
-os.environ["PYTHONFAULTHANDLER"] = "1"
 
 # Every run uses the same examples, so that only a change of the code makes a test fail.
 # `--hypothesis-profile explore` uses others. An example has no time limit, because its time depends

@@ -222,7 +222,7 @@ def run_workers(script, counts, *arguments):
     """Run a script as each task of a local cluster until the workers end; return their outputs.
 
     The script ends with `os._exit`, as a training does: the regular exit of TensorFlow may crash.
-    Parameter servers and their workers are killed when the chief ends.
+    Parameter servers and their workers are killed when the chief ends. A crash prints its stack.
     """
     places = resources.allocate(counts)
     with contextlib.ExitStack() as exits:
@@ -231,7 +231,7 @@ def run_workers(script, counts, *arguments):
             ends = not Cluster.from_environ(place.environ).serves
             process = subprocess.Popen(
                 [sys.executable, "-c", script, *arguments],
-                env=place.environ,
+                env={**place.environ, "PYTHONFAULTHANDLER": "1"},
                 stdout=subprocess.PIPE if ends else subprocess.DEVNULL,
                 stderr=subprocess.STDOUT,
                 text=True,
