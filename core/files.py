@@ -1,18 +1,13 @@
-"""Files: lists of them, damaged ones, and file systems without locks."""
+"""Files: lists of them, and damaged ones."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import fnmatch
 import os
-import zlib
 from collections.abc import Iterable, Iterator
 
 from core.errors import InputError
-
-WITHOUT_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF})
-"""Error numbers of `flock` on file systems that do not support locks."""
 
 
 def list_files(folder: str, names: str = "*") -> list[str]:
@@ -43,7 +38,7 @@ def damage_named(files: Iterable[str]) -> Iterator[None]:
 
     try:
         yield
-    except (tf.errors.DataLossError, zlib.error):
+    except tf.errors.DataLossError:
         for file in files:
             try:
                 for _ in tf.data.TFRecordDataset(file, compression_type="GZIP").batch(1024):

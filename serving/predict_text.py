@@ -18,6 +18,9 @@ PREDICT_TEXT, PREDICT_NGRAMS = "predict_text", "predict_ngrams"
 Outputs = Mapping[str, np.ndarray]
 """`probability` of being positive, float32, and `label`, int64; both of shape [batch]."""
 
+_GRAPH_BATCH = 512
+"""Reviews in one call of a signature that computes their features. A sequence model has 400 KB of
+activations for each."""
 _SETTINGS = "ngram_settings/.ATTRIBUTES/VARIABLE_VALUE"
 """The key of `ngram_settings` in the model's variables, see `trainer_module.export.save`."""
 _SAMPLE = (
@@ -95,15 +98,23 @@ def predict_text_of(model: Any, folder: str) -> PredictText:
     # A signature does not keep the variables of its model, so the closures keep the model.
 
     def by_text(texts: Sequence[bytes]) -> Outputs:
-        return _arrays(model.signatures[PREDICT_TEXT](texts=tf.constant(list(texts), tf.string)))
+        names = ("probability", "label")
+        found = in_parts(model.signatures[PREDICT_TEXT], texts, names)
+        return dict(zip(names, found, strict=True))
 
     def by_ngrams(ids: np.ndarray, row_lengths: np.ndarray) -> Outputs:
         inputs = {"ngrams": tf.constant(ids), "row_lengths": tf.constant(row_lengths)}
-        return _arrays(model.signatures[PREDICT_NGRAMS](**inputs))
+        found = model.signatures[PREDICT_NGRAMS](**inputs)
+        return {name: tensor.numpy() for name, tensor in found.items()}
 
     has_ngrams = PREDICT_NGRAMS in model.signatures
     return PredictText(by_text, by_ngrams if has_ngrams else None, folder)
 
 
-def _arrays(outputs: Mapping[str, tf.Tensor]) -> Outputs:
-    return {name: tensor.numpy() for name, tensor in outputs.items()}
+def in_parts(signature: Any, values: Sequence[bytes], names: Sequence[str]) -> list[np.ndarray]:
+    """Return outputs of a signature for texts or Examples, in calls that bound the memory."""
+    parts = []
+    for start in range(0, max(len(values), 1), _GRAPH_BATCH):
+        found = signature(tf.constant(list(values[start : start + _GRAPH_BATCH]), tf.string))
+        parts.append([found[name].numpy() for name in names])
+    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]

@@ -66,7 +66,7 @@ def is_complete(model: str) -> bool:
 
 def _numbers(folder: str) -> list[str]:
     # TensorFlow Serving ignores a number that exceeds an int64.
-    return [name for name in _names(folder) if re.fullmatch("[0-9]{1,18}", name)]
+    return [each for each in _names(folder) if re.fullmatch("[0-9]+", each) and int(each) < 1 << 63]
 
 
 def _names(folder: str) -> list[str]:

@@ -81,8 +81,11 @@ def read_job(path: str) -> TrainingJob:
             return TrainingJob.model_validate_json(Path(path).read_bytes())
         import tensorflow as tf
 
-        with tf.io.gfile.GFile(path, "rb") as file:
-            return TrainingJob.model_validate_json(file.read())
+        try:
+            with tf.io.gfile.GFile(path, "rb") as file:
+                return TrainingJob.model_validate_json(file.read())
+        except tf.errors.OpError as error:
+            raise OSError(error.message) from error
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error}") from None
     except ValidationError as error:

@@ -30,7 +30,7 @@ from core.progress import Progress
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
 from preprocessing.features import THRESHOLD
-from serving.predict_text import PREDICT_NGRAMS, NgramSettings, predict_text_of
+from serving.predict_text import PREDICT_NGRAMS, NgramSettings, in_parts, predict_text_of
 
 SAMPLE_SIZE = 1000
 """Examples whose predictions are stored; the smallest hashes, as in `components.examples`."""
@@ -40,8 +40,6 @@ _TEXT_SIZE = 2000
 _BATCH = 4096
 _BYTES_AT_ONCE = 8 << 20
 """Bytes of Examples that are scored together; bounds the memory of long reviews."""
-_GRAPH_BATCH = 512
-"""Examples that a signature gets together. A sequence model has 400 KB of activations for each."""
 
 
 class Scores(NamedTuple):
@@ -174,10 +172,8 @@ class _Model:
 
     def call(self, signature: str, output: str, examples: Sequence[bytes]) -> np.ndarray:
         """Return an output of a signature for serialized Examples."""
-        function = self._loaded.signatures[signature]
-        starts = range(0, len(examples), _GRAPH_BATCH)
-        parts = [tf.constant(examples[start : start + _GRAPH_BATCH], tf.string) for start in starts]
-        return np.concatenate([function(part)[output].numpy() for part in parts])
+        [found] = in_parts(self._loaded.signatures[signature], examples, [output])
+        return found
 
 
 def _batches(files: Sequence[str]) -> Iterator[np.ndarray]:

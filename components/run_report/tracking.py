@@ -156,7 +156,7 @@ def send(client: MlflowClient, content: Content, tags: Mapping[str, str]) -> str
         child = _log(client, run, f"{run.id}-trial-{number}", parent, trial, [score])
         client.set_terminated(child.run_id)
     pushed = _register(client, info.run_id, run) if run.pushed_to else ""
-    ended = info.start_time + round(1e3 * sum(step.seconds for step in run.steps))
+    ended = info.start_time + round(1e3 * run.seconds)
     status = "FAILED" if run.error else "FINISHED"
     client.set_terminated(info.run_id, status, ended)
     return pushed

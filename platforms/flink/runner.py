@@ -136,9 +136,6 @@ class FlinkResult(runner.PipelineResult):
         self._result, self._name, self._seconds = result, name, seconds
         self._server, self._master, self._stop_workers = server, master, stop_workers
 
-    def metrics(self) -> Any:
-        return self._result.metrics()
-
     def cancel(self) -> None:
         """Cancel the job at Flink itself, because the job server may have ended, or hang."""
         address = self._rest_address()

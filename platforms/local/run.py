@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from absl import logging
-from ml_metadata.errors import NotFoundError
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
@@ -101,12 +100,8 @@ def mark_replaced(handle: metadata.Metadata, serving: str) -> None:
     the mark, a run that returns to earlier settings would be a cache hit, and the model of the
     later settings would stay in production.
     """
-    try:
-        pushed = handle.store.get_artifacts_by_type("PushedModel")
-    except NotFoundError:  # The first run.
-        return
     newest = next(versions(serving), None)
-    for artifact in pushed:
+    for artifact in handle.store.get_artifacts_by_type("PushedModel"):
         folder = history.destination(artifact)
         if (
             artifact.state == mlmd.Artifact.LIVE

@@ -75,7 +75,7 @@ def test_a_second_push_is_the_newest_version_whatever_the_clock_says(pushes, mon
 
 
 def test_a_version_that_somebody_copies_is_not_touched(pushes):
-    incomplete = pushes.serving / str(int(time.time()) + 1000)
+    incomplete = pushes.serving / str(time.time_ns())
     (incomplete / "variables").mkdir(parents=True)
     # TensorFlow Serving ignores a folder with a greater number.
     (pushes.serving / str(2**63)).mkdir()

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from serving.predict_text import load_predict_text
+from serving.predict_text import in_parts, load_predict_text
 from serving.rest.model import LoadedModel
 from tests.serving.models import BUCKETS, Ngrams, save_ngrams
 
@@ -51,3 +52,16 @@ def test_a_model_with_other_ngrams_is_read_through_predict_text(tmp_path, caplog
     assert predict.ngram_settings is None
     assert "Push a new model" in caplog.text
     assert_equal(predict(TEXTS), predict._by_text(TEXTS))
+
+
+def test_the_memory_of_a_call_is_bounded():
+    sizes = []
+
+    def signature(texts):
+        sizes.append(len(texts))
+        return {"length": tf.strings.length(texts)}
+
+    [found] = in_parts(signature, TEXTS * 3, ["length"])
+    assert found.tolist() == [len(text) for text in TEXTS * 3]
+    assert max(sizes) <= 512
+    assert in_parts(signature, [], ["length"])[0].tolist() == []

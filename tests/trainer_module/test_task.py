@@ -60,6 +60,11 @@ def test_it_trains_the_job_of_the_file(file, training):
     assert (job.training.epochs, job.training.profile_steps) == (5, (2, 4))
 
 
+def test_a_missing_file_at_a_url_is_one_line_and_exit_code_2(tmp_path, training, capsys):
+    assert task.main([f"file://{tmp_path}/job.json"]) == 2
+    assert error_line(capsys).startswith(f"file://{tmp_path}/job.json: cannot be read: ")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -67,18 +67,18 @@ def continued(folder: str) -> Iterator[None]:
     """
     try:
         tf.io.gfile.makedirs(folder)
+        identity = os.path.basename(folder.rstrip("/")).partition("-")[0]
+        earlier = {
+            other: _read_list(other)
+            for other in _siblings(folder)
+            if os.path.basename(other).startswith(identity)
+        }
+        if not tf.io.gfile.exists(os.path.join(folder, LIST_FILE)):
+            _adopt(folder, earlier)
     except tf.errors.OpError as error:
         raise CheckpointError(
             f"{folder}: no checkpoint can be written here ({error.message})"
         ) from error
-    identity = os.path.basename(folder.rstrip("/")).partition("-")[0]
-    earlier = {
-        other: _read_list(other)
-        for other in _siblings(folder)
-        if os.path.basename(other).startswith(identity)
-    }
-    if not tf.io.gfile.exists(os.path.join(folder, LIST_FILE)):
-        _adopt(folder, earlier)
     yield
     for other in _siblings(folder):
         # Another execution may remove the same folders.

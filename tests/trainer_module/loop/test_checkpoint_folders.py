@@ -236,3 +236,16 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
         continued(str(tmp_path / "file" / "x")),
     ):
         pass
+
+
+def test_a_disk_that_is_full_when_a_checkpoint_is_adopted_is_one_line(folder, monkeypatch):
+    def full(*_, **__):
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    save(folder(1), 20)
+    monkeypatch.setattr(tf.io.gfile, "copy", full)
+    with (
+        pytest.raises(CheckpointError, match=f"^{folder(0)}: .*No space left on device"),
+        continued(str(folder(0))),
+    ):
+        pass
