@@ -15,6 +15,8 @@ from core.errors import InputError
 from core.files import damage_named, list_files
 from trainer_module.inputs.batches import without_autotune
 
+SAMPLE_SIZE = 1000
+"""Test Examples whose predictions the Evaluator stores and ServingCheck compares, at most."""
 _BATCH = 1024
 _FILES_AT_ONCE = 2
 

@@ -7,6 +7,8 @@ import re
 from core import exit_codes
 
 _ERROR = re.compile(r"[\w.]*\b(\w*(?:Error|Exception): .*)")
+ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
+"""A line of a log that names an error."""
 _STACK = re.compile(r'Traceback |in user code:|Graph execution error:|Detected at |File "')
 
 

@@ -160,8 +160,8 @@ class Flink(Section):
     jars: str | None = None
     """Folder with the jars of `make flink`; None: `.cache/flink/lib` of this checkout."""
     parallelism: PositiveInt = 2
-    """Slots that a job uses. A slot requires a core: on two cores, which one worker keeps busy, two
-    slots took as long as one."""
+    """Slots that a job uses. Give each slot a core of its own: on two cores a job with two slots
+    took as long as with one, because one worker already uses both cores."""
     worker_pool: Address = "localhost:50000"
     """Address of the pool of Python workers next to each TaskManager, as the TaskManager sees it.
     With `[local]` the workers are threads of the component."""

@@ -87,7 +87,7 @@ class Data(Section):
     input_base: Annotated[str, Field(min_length=1)] | None = None
     """Folder or `gs://` prefix with the raw files; None: the sample that the package contains."""
     format: Literal["auto", "fasttext", "csv", "jsonl", "parquet"] = "auto"
-    """Format of the files; `auto` detects the format of each file. csv has any separator."""
+    """Format of the files; `auto` detects that of each file. csv: with a comma, tab, ; or |."""
     columns: dict[str, str | None] = {}
     """`label`, `title` and `text` -> the column of csv, jsonl and parquet files; without one it is
     found by its name. With `title: null` no title is read."""

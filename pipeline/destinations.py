@@ -36,7 +36,7 @@ DESTINATIONS = {
             "TensorFlow of the training, see docs/how-to/vertex.md"
         },
     ),
-    # Earlier runs may have pushed models.
+    # The baseline and a warm start read paths.serving, where earlier runs may have pushed models.
     "none": _FOLDER,
 }
 

@@ -46,7 +46,7 @@ def read_options(config: PipelineConfig) -> ReadOptions:
     data = config.data
     return ReadOptions(
         format=data.format,
-        # Without a title is a way to read files; without a label or a text is none.
+        # `title: null`: no title is read. For any other column null means: find it by its name.
         columns={
             column: name or None
             for column, name in data.columns.items()

@@ -216,7 +216,8 @@ def _commands(group: Any, path: str) -> Iterator[str]:
 
 def _usage(parameter: Any, value: str) -> str:
     if parameter.param_type_name == "argument":
-        return f"[{value}]..." if parameter.nargs == -1 else value
+        shown = value if parameter.required else f"[{value}]"
+        return f"{shown}..." if parameter.nargs == -1 else shown
     words = f"{parameter.opts[0]} {value}".strip()
     return words if parameter.required else f"[{words}]{'...' if parameter.multiple else ''}"
 
@@ -253,7 +254,7 @@ _CONTENT = {
     "ModelEvaluation": "`counts.json`, from which all metrics follow; the metrics for `tfma."
     "load_eval_result`; `sampled_predictions.json` and `mistakes.json`, with texts of reviews.",
     "ModelRun": "`training.json`, TensorBoard logs, and `job.json` of a local cluster.",
-    "PushedModel": "A copy of the SavedModel in `paths.serving`.",
+    "PushedModel": "A copy of the pushed SavedModel. Servers load the one in `paths.serving`.",
     "Schema": "`schema.pbtxt`.",
     "TransformGraph": "The `preprocessing_fn` as a TensorFlow graph, with its vocabulary.",
     "TunerResults": "`tuner_results.json`, the score of every trial.",

@@ -24,7 +24,7 @@ from tfx_bsl.coders import example_coder
 
 from components.evaluator.files import CANDIDATE, WHOLE, Slice, digest
 from components.evaluator.metrics import Counts
-from components.examples import batches, read
+from components.examples import SAMPLE_SIZE, batches, read
 from components.tfrecords import cores
 from core.progress import Progress
 from preprocessing import features
@@ -32,8 +32,6 @@ from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
 from preprocessing.features import THRESHOLD
 from serving.predict_text import PREDICT_NGRAMS, NgramSettings, in_parts, predict_text_of
 
-SAMPLE_SIZE = 1000
-"""Examples whose predictions are stored; the smallest hashes, as in `components.examples`."""
 MISTAKES = 20
 _TEXT_SIZE = 2000
 """Characters of a mistake that are stored."""

@@ -30,7 +30,7 @@ from absl import logging
 from tfx.utils import io_utils
 
 from core import processes
-from core.errors import ServerError, cause
+from core.errors import ERROR_LINE, ServerError, cause
 from preprocessing import features
 from serving.rest import server
 from serving.rest.settings import MODEL_NAME
@@ -48,7 +48,6 @@ _BATCH_BYTES = 2 * 2**20
 """Most bytes of a batch, of which the Base64 fits into the greatest body of a request."""
 _REJECTED = re.compile(r"/1 is rejected: it (.+)")
 """The line that the server logs for a model that it cannot load."""
-_ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
 _MAX_CHARACTERS = 300
 """Most characters of an error of the server."""
 
@@ -204,5 +203,5 @@ def _end(code: int, log: str) -> str:
         return f"the model {rejected[1][:_MAX_CHARACTERS]}"
     end = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
     # TensorFlow prints the operation, not the reason, in the lines after an exception.
-    named = [line.strip() for line in log.splitlines() if _ERROR_LINE.search(line)]
+    named = [line.strip() for line in log.splitlines() if ERROR_LINE.search(line)]
     return f"the server ended with {end}: {named[-1][:_MAX_CHARACTERS] if named else 'no message'}"

@@ -19,14 +19,12 @@ from tfx.types.standard_artifacts import Examples, InfraBlessing, Model, ModelEv
 from tfx.utils import path_utils
 
 from components.evaluator.files import stored_predictions
-from components.examples import read_sample
+from components.examples import SAMPLE_SIZE, read_sample
 from components.properties import BLESSED_PROPERTY, CAUSE_PROPERTY, CHECK_FILE
 from components.serving_check.candidate import EXAMPLE, TEXT, Answers, try_candidate
 from components.serving_check.settings import Thresholds
 from preprocessing.features import CLASSES, THRESHOLD
 
-_MAX_EXAMPLES = 1000
-"""Most test Examples whose predictions are compared with the evaluation."""
 _TOLERANCE = 1e-3
 """Greatest difference of two probabilities by rounding, which is that of half precision."""
 _EVALUATION_TOLERANCE = 1e-2
@@ -63,7 +61,7 @@ def ServingCheck(
       settings, golden: the `Thresholds.parameters` of these names.
     """
     sentences = json.loads(golden)
-    sample = read_sample(artifact_utils.get_split_uri([examples], "test"), _MAX_EXAMPLES)
+    sample = read_sample(artifact_utils.get_split_uri([examples], "test"), SAMPLE_SIZE)
     candidate = path_utils.serving_model_path(model.uri)
     answers = try_candidate(candidate, sample, [text for _, text in sentences])
     predictions = stored_predictions(evaluation.uri, sample)
@@ -173,7 +171,7 @@ def _golden(
             f"requires {least:g}; check the model, or set serving_check.golden to sentences of its "
             "data"
         )
-        # No model can miss 0.
+        # With a minimum of 0 every model passes, and the report shows no threshold.
         is_passed = right / count >= least
         yield _result(
             f"golden_{label}", right / count, least or None, cause="" if is_passed else cause

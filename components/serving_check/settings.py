@@ -26,8 +26,8 @@ class Thresholds(Section):
     """ServingCheck, which serves a candidate in a new process, and its thresholds for a push."""
 
     removed = dict.fromkeys(
-        ("max_load_seconds", "min_reviews_per_second"), "set serving_check.max_p99_ms"
-    ) | dict.fromkeys(("check_examples", "timeout_seconds"), "its default is a constant")
+        ("max_load_seconds", "min_reviews_per_second"), "use serving_check.max_p99_ms"
+    ) | dict.fromkeys(("check_examples", "timeout_seconds"), "the value is fixed; delete the key")
 
     max_memory_mb: _Positive = 4096.0
     """Greatest resident memory in MiB of the process, which includes TensorFlow's."""

@@ -3,8 +3,8 @@
 Beam's own decompression chooses by the name of the file, and accepts a truncated file silently.
 This module chooses by the first bytes, and raises `CorruptArchive`. The readers of the standard
 library do not suffice: `bz2.BZ2File` ignores garbage behind the first member, and both it and
-`gzip.GzipFile` lose the content of the read that finds the damage. Here that is a few kilobytes of
-the archive, which count as lost.
+`gzip.GzipFile` lose the content of the read that finds the damage. This module loses at most the
+content of the few kilobytes of the archive that it decompresses in one step.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ import tensorflow as tf
 from apache_beam.io.filesystems import FileSystems
 
 from core import progress
-from core.errors import InputError, UserError
+from core.errors import InputError, UserError, cause
 from core.local_beam import make_pipeline
 from preprocessing.reading import globs
 from preprocessing.reading.files import SourceFile, fingerprint, match_files
@@ -160,11 +160,10 @@ def _score(
     except UserError:
         raise
     except Exception as error:  # every runner has exceptions of its own
-        last = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-        if last.startswith(KeyboardInterrupt.__name__):
+        if str(error).strip().rpartition("\n")[2].startswith(KeyboardInterrupt.__name__):
             # The runner in this process turns Ctrl-C into an error with this text.
             raise KeyboardInterrupt from None
         raise UserError(
-            f"scoring failed: {last}. Remove the cause and repeat the command; finished units are "
-            "kept"
+            f"scoring failed: {cause(error)}. Remove the cause and repeat the command; finished "
+            "units are kept"
         ) from error

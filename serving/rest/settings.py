@@ -24,7 +24,7 @@ class Server(Section):
 
     removed = dict.fromkeys(
         ("max_body_bytes", "max_batch_size", "max_queue", "read_timeout", "poll_seconds"),
-        "its default is a constant",
+        "the value is fixed; delete the key",
     )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import re
 import signal
 import subprocess
 import threading
@@ -20,6 +19,7 @@ from collections.abc import Callable, Sequence
 from absl import logging
 
 from core import events, exit_codes, processes, progress
+from core.errors import ERROR_LINE
 from trainer_module.cluster import exits
 from trainer_module.cluster.resources import (
     ProcessResources,
@@ -44,7 +44,6 @@ _EXTERNAL_SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 """Signals that the end of a peer never causes."""
 _LINES_KEPT = 20
 _SECONDS_TO_DRAIN = 2.0
-_ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
 
 
 class TrainingFailed(RuntimeError):
@@ -246,7 +245,7 @@ class Child:
         if self._failure:
             return self._failure
         lines = [line for line in self._lines if line.strip()] or ["no output"]
-        return next((line for line in reversed(lines) if _ERROR_LINE.search(line)), lines[-1])
+        return next((line for line in reversed(lines) if ERROR_LINE.search(line)), lines[-1])
 
     def _read_log(self) -> None:
         assert self.process.stdout is not None

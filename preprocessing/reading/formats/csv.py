@@ -36,7 +36,7 @@ from preprocessing.reading.records import (
 )
 
 # Replaces NUL, which the csv module of Python 3.10 refuses. Like bytes that are not UTF-8, which
-# become U+DC80 and up, a text may not contain it, see `records.text_problem`.
+# become U+DC80 and up, a text may not contain it, see `records._text_problem`.
 _NUL = "\udc00"
 _READ = 1 << 20
 _RECORDS = 1_000
