@@ -33,9 +33,8 @@ _NEVER_CACHED = {
 def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path) -> None:
     """Compile the pipeline into `output`, with schema 2.1.
 
-    The file contains a PipelineSpec if its name ends in .yaml or .yml, otherwise a PipelineJob.
-
-    The caller has checked the settings against the target.
+    The file contains a PipelineSpec for Kubeflow and a PipelineJob for Vertex AI. The caller has
+    checked the settings against the target.
     """
     runner = Runner(config, target, output)
     platform = Vertex(config) if target == "vertex" else Kubeflow(config)
@@ -81,10 +80,9 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
     def _write(self, job: dict[str, Any]) -> None:
         # Not in the constructor: the TFX command line changes both attributes before a run.
         path = Path(self._output_dir) / self._output_filename
-        if path.suffix in (".yaml", ".yml"):
+        if self._target == "kubeflow":
             documents = [job["pipelineSpec"]]
-            volume = self._settings.kubeflow.volume
-            if self._target == "kubeflow" and volume:
+            if volume := self._settings.kubeflow.volume:
                 documents.append(_platform_spec(job["pipelineSpec"], volume))
             text = yaml.safe_dump_all(documents, sort_keys=True)
         else:

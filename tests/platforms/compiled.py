@@ -49,6 +49,6 @@ class Compiled:
 def compiled(target, preset="sample", more=""):
     """Compile a preset with further overrides; the result is shared, so nobody changes it."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "pipeline.yaml" if target == "kubeflow" else "pipeline.json")
+        file = Path(folder, "pipeline")  # The target sets the format, not the name.
         compile_to(file, settings(target, preset, more), target)
         return Compiled(file.read_text(), target)
