@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import ConfigOption, SetOption, TargetOption, settings_options, writing
+from cli.options import ConfigOption, SetOption, TargetOption, settings_options
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
@@ -39,8 +39,7 @@ def compile(
 
     settings = load_config(config, overrides or ())
     file = output or Path(f"{settings.name}{SUFFIXES[target]}")
-    with writing(file):
-        compile_to(file, settings, target)
+    compile_to(file, settings, target)
     options = settings_options(config, overrides)
     print_line(f"compiled {file}; next: amazon-reviews submit --target {target}{options}")
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
 
-from core.errors import ConfigError
 from core.overrides import OPTION
 
 ConfigOption = Annotated[
@@ -49,12 +46,3 @@ def settings_options(config: str | None, overrides: Sequence[str] | None) -> str
     settings.
     """
     return "".join(f" {shlex.quote(word)}" for word in settings_words(config, overrides))
-
-
-@contextlib.contextmanager
-def writing(file: Path) -> Iterator[None]:
-    """Turn an error of the file system into a ConfigError that names the output file."""
-    try:
-        yield
-    except OSError as error:
-        raise ConfigError(f"--output: {file} cannot be written: {error.strerror}") from None

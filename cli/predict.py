@@ -17,6 +17,7 @@ import typer
 from cli.options import ConfigOption, SetOption
 from core import exit_codes, progress
 from core.errors import InputError
+from core.files import output_path
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -182,9 +183,9 @@ def _check(inputs: Sequence[str], output: str | None) -> str:
         raise InputError("--output and --id require --input: files, folders or globs")
     if output is None:
         raise InputError("--input requires --output: give a .csv, .jsonl or .parquet file")
-    path = output if "://" in output else os.path.abspath(os.path.expanduser(output))
-    if not path.lower().endswith((".csv", ".jsonl", ".parquet")) or os.path.isdir(path):
-        raise InputError(f"--output: {output} must be a .csv, .jsonl or .parquet file")
+    path = output if "://" in output else output_path(output)
+    if not path.lower().endswith((".csv", ".jsonl", ".parquet")):
+        raise InputError(f"--output: {path} must be a .csv, .jsonl or .parquet file")
     return path
 
 

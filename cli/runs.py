@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import ConfigOption, SetOption, writing
+from cli.options import ConfigOption, SetOption
 
 if TYPE_CHECKING:
     from components.run_report.history import Run
@@ -40,6 +40,7 @@ def report(
     Exit code 2: there is no such run.
     """
     from cli.console import print_line, silent_stderr
+    from core.files import write_output
     from pipeline.config import changed_settings, load_config
     from platforms.local.runs import find_run
 
@@ -51,8 +52,7 @@ def report(
 
         changed = changed_settings(json.dumps(found.settings))
         page = render(collect(dataclasses.replace(found, name=settings.name, changed=changed)))
-    with writing(file):
-        file.write_text(page, encoding="utf-8")
+    write_output(file, page)
     print_line(str(file))
 
 

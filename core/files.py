@@ -1,4 +1,4 @@
-"""Files: lists of them, and damaged ones."""
+"""Files: lists of them, damaged ones, and the outputs of commands."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import contextlib
 import fnmatch
 import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from core.errors import InputError
+from core.errors import ConfigError, InputError
 
 
 def list_files(folder: str, names: str = "*") -> list[str]:
@@ -48,3 +49,24 @@ def damage_named(files: Iterable[str]) -> Iterator[None]:
                     f"{file} is damaged; run once with --set cache=false to write it again"
                 ) from None
         raise
+
+
+def output_path(file: str | Path) -> str:
+    """Return the resolved path of an output; raise ConfigError for a folder or a device."""
+    path = os.path.realpath(os.path.expanduser(file))
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ConfigError(f"--output: {path} is not a regular file; name another file")
+    return path
+
+
+def write_output(file: Path, text: str) -> None:
+    """Write `text` to an output, or raise ConfigError and leave the earlier file as it is."""
+    path = Path(output_path(file))
+    scratch = path.with_name(f".{path.name}.part")
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            scratch.unlink()
+        raise ConfigError(f"--output: {path} cannot be written: {error.strerror}") from None

@@ -13,6 +13,7 @@ from tfx.orchestration.pipeline import Pipeline
 
 from components.artifacts import SYSTEM_TYPES
 from components.properties import TRACKING
+from core.files import write_output
 from pipeline.cluster_settings import Volume
 from pipeline.config import PipelineConfig
 from pipeline.nodes import REPORT
@@ -78,8 +79,6 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         return job
 
     def _write(self, job: dict[str, Any]) -> None:
-        # Not in the constructor: the TFX command line changes both attributes before a run.
-        path = Path(self._output_dir) / self._output_filename
         if self._target == "kubeflow":
             documents = [job["pipelineSpec"]]
             if volume := self._settings.kubeflow.volume:
@@ -87,11 +86,8 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
             text = yaml.safe_dump_all(documents, sort_keys=True)
         else:
             text = json.dumps(job, indent=2, sort_keys=True) + "\n"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Replaced atomically, so that an interruption leaves no incomplete file.
-        scratch = path.with_name(f".{path.name}.part")
-        scratch.write_text(text, encoding="utf-8")
-        scratch.replace(path)
+        # The TFX command line changes both attributes before a run.
+        write_output(Path(self._output_dir, self._output_filename), text)
 
 
 def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:

@@ -1,12 +1,14 @@
-"""Paths whose names contain the characters of patterns."""
+"""Lists of files, damaged files, and outputs that are replaced."""
 
 import gzip
+import os
+import resource
 
 import pytest
 import tensorflow as tf
 
-from core.errors import InputError
-from core.files import damage_named, list_files
+from core.errors import ConfigError, InputError
+from core.files import damage_named, list_files, output_path, write_output
 from tests import examples
 
 
@@ -29,3 +31,33 @@ def test_the_damaged_file_is_named(tmp_path):
         list(tf.data.TFRecordDataset([good, bad], "GZIP"))
     with pytest.raises(tf.errors.DataLossError), damage_named([good]):
         list(tf.data.TFRecordDataset(bad, "GZIP"))
+
+
+def test_an_output_is_written_through_links_and_only_to_a_regular_file(tmp_path):
+    (tmp_path / "link").symlink_to("file")
+    for text in ("first", "second"):
+        write_output(tmp_path / "link", text)
+        assert (tmp_path / "file").read_text() == text
+    assert (tmp_path / "link").is_symlink()
+    assert output_path(tmp_path / "link") == str(tmp_path / "file")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "to_pipe").symlink_to("pipe")
+    for name in ("pipe", "to_pipe", ""):
+        with pytest.raises(ConfigError, match=f"^--output: {tmp_path}.* is not a regular file;"):
+            write_output(tmp_path / name, "text")
+    assert (tmp_path / "pipe").is_fifo() and len(list(tmp_path.iterdir())) == 4
+
+
+def test_an_output_that_cannot_be_written_is_one_line_and_changes_no_file(tmp_path):
+    (tmp_path / "file").write_text("earlier")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 10, hard))
+    try:
+        with pytest.raises(ConfigError, match=r"^--output: .*/file cannot be written: File too la"):
+            write_output(tmp_path / "file", "x" * (1 << 12))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    for name in ("file/x", "missing/x"):
+        with pytest.raises(ConfigError, match=f"^--output: .*/{name} cannot be written: N"):
+            write_output(tmp_path / name, "text")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["earlier"]

@@ -100,6 +100,7 @@ def test_memory_does_not_grow_with_the_input(root, tmp_path):
         (["--input", "x.csv"], "--input requires --output"),
         (["--output", "x.csv"], "--output and --id require --input"),
         (["-i", "x.csv", "-o", "x.xlsx"], "must be a .csv, .jsonl or .parquet file"),
+        (["-i", "x.csv", "-o", "."], "is not a regular file; name another file"),
         (["-i", "missing.csv", "-o", "x.csv"], "missing.csv matches no file"),
     ],
 )
