@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+
+import tensorflow as tf
 
 from components.pusher import Destination, PushedModel, make_destination
 from components.run_report import tracking
 from components.run_report.history import Run
-from core.errors import ConfigError, InputError, ServerError
+from core.errors import ConfigError, InputError, ServerError, cause
 from pipeline.config import PipelineConfig
 from pipeline.destinations import destination_of
 from pipeline.pipeline import tracking_of
@@ -22,8 +25,8 @@ def list_models(config: PipelineConfig) -> list[tuple[PushedModel, Run | None]]:
     Raises:
       InputError: there is none.
     """
-    destination = _destination(config)
-    models = destination.pushed_models()
+    with _destination(config) as destination:
+        models = destination.pushed_models()
     if not models:
         raise InputError(f"{destination.place}: no pushed model; `amazon-reviews run` pushes one")
     folder = config.paths.serving.rstrip("/")
@@ -37,8 +40,8 @@ def roll_back(config: PipelineConfig, name: str | None) -> Iterator[str]:
     Raises:
       InputError: there is no such model, or it is served.
     """
-    destination = _destination(config)
-    model = destination.roll_back(name)
+    with _destination(config) as destination:
+        model = destination.roll_back(name)
     yield f"{destination.place} serves version {model.name} again"
     if config.tracking.mlflow:
         try:
@@ -58,7 +61,8 @@ def send_unsent(config: PipelineConfig) -> Iterator[str]:
     sent_to = tracking_of(config, "local")
     if sent_to is None:
         raise ConfigError("tracking.mlflow: not set; set the URI of a tracking server")
-    served = _destination(config).served()
+    with _destination(config) as destination:
+        served = destination.served()
     with tracking.connected(sent_to.uri) as client:
         for run_id in tracking.send_unsent(client, sent_to.unsent):
             yield f"sent {run_id} to {sent_to.uri}"
@@ -66,5 +70,11 @@ def send_unsent(config: PipelineConfig) -> Iterator[str]:
             tracking.move_champion(client, config.name, served.content)
 
 
-def _destination(config: PipelineConfig) -> Destination:
-    return make_destination(destination_of(config))
+@contextlib.contextmanager
+def _destination(config: PipelineConfig) -> Iterator[Destination]:
+    """Yield the destination; raise ConfigError if its folder cannot be read or written."""
+    try:
+        yield make_destination(destination_of(config))
+    except (OSError, tf.errors.OpError) as error:
+        place = f"paths.serving: {config.paths.serving}"
+        raise ConfigError(f"{place} cannot be read or written: {cause(error)}") from None
