@@ -52,7 +52,7 @@ def build(
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
-    arguments = {"VARIANT": "gpu" if gpu else "cpu"} | ({"BASE": base} if base else {})
+    arguments = {"VARIANT": "gpu" if gpu else "cpu"} | ({} if base is None else {"BASE": base})
     _run(_build_command(_image_name(settings), arguments, tool or _default_tool()))
 
 

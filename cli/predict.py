@@ -79,7 +79,7 @@ def predict(
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
-    if inputs or output or id:
+    if inputs or output is not None or id is not None:
         if as_json:
             raise InputError("--json applies to single reviews: name a .jsonl file with --output")
         # A shell expands a glob to several words, of which the option takes the first.
@@ -136,7 +136,7 @@ def _score(
     inputs: Sequence[str], output: str | None, id: str | None, config: PipelineConfig
 ) -> bool:
     """Score the reviews of files and print the counts; return whether every line was scored."""
-    target = _check(inputs, output)
+    target = _check(inputs, output, id)
     # TensorFlow logs while it is imported and while it loads a model.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # Beam logs the traceback of an error before it raises the error.
@@ -177,8 +177,10 @@ def _score(
     return not summary.rejected
 
 
-def _check(inputs: Sequence[str], output: str | None) -> str:
+def _check(inputs: Sequence[str], output: str | None, id: str | None) -> str:
     """Check the arguments; return the output as an absolute path or URL."""
+    if "" in (*inputs, output, id):
+        raise InputError("--input, --output and --id: a value is empty; give each one a name")
     if not inputs:
         raise InputError("--output and --id require --input: files, folders or globs")
     if output is None:

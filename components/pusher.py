@@ -122,9 +122,9 @@ class Destination(abc.ABC):
         states = [model.state for model in models]
         earlier = models[states.index(SERVED) + 1 :] if SERVED in states else []
         earlier.sort(key=lambda model: model.state == ROLLED_BACK)
-        found = [model for model in models if model.name == name] if name else earlier
+        found = earlier if name is None else [model for model in models if model.name == name]
         if not found:
-            problem = f"no version {name}" if name else "no model was pushed before the served one"
+            problem = "no earlier model was pushed" if name is None else f"no version {name!r}"
         elif found[0].state == SERVED:
             problem = f"version {name} is served already"
         else:

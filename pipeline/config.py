@@ -265,7 +265,7 @@ def load_config(
       environ: environment variables; None: those of this process.
     """
     environ = os.environ if environ is None else environ
-    file = _locate(path or environ.get(CONFIG_VARIABLE) or "sample")
+    file = _locate(environ.get(CONFIG_VARIABLE) or "sample" if path is None else path)
     values = _read_yaml(file)
     from_environ = environ.get(OVERRIDES_VARIABLE, "")
     apply_overrides(values, [from_environ], OVERRIDES_VARIABLE)

@@ -27,7 +27,7 @@ def find_run(config: PipelineConfig, run_id: str | None) -> Run:
     runs = find_runs(config)
     if run_id is None:
         return runs[0]
-    found = [run for run in runs if run.id.startswith(run_id)]
+    found = [run for run in runs if run_id and run.id.startswith(run_id)]
     if len(found) == 1:
         return found[0]
     problem = f"{len(found)} ids begin with {run_id}" if found else "no run has this id"

@@ -123,7 +123,7 @@ def test_a_rollback_can_be_undone_and_repeated(pushes):
         return chosen.name, {model.name for model in found if model.state == ROLLED_BACK}
 
     assert back() == (a, {b})
-    with pytest.raises(InputError, match="no model was pushed before the served one"):
+    with pytest.raises(InputError, match="no earlier model was pushed"):
         back()
     with pytest.raises(InputError, match=f"the model is version {b} .* was rolled back"):
         pushes.push("b")

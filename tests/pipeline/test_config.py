@@ -105,6 +105,8 @@ def test_a_key_may_override_a_merged_one(tmp_path):
 
 
 def test_a_missing_file_is_named_with_the_presets():
+    with pytest.raises(ConfigError, match=r"no file ''; set a YAML file"):
+        load_config("", environ={"PIPELINE_CONFIG": "reduced"})
     with pytest.raises(ConfigError, match=r"no file 'nope.yaml'.*amazon, flink, gke, reduced"):
         load_config(environ={"PIPELINE_CONFIG": "nope.yaml"})
 

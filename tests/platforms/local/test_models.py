@@ -40,3 +40,4 @@ def test_a_folder_that_cannot_be_written_is_2_and_one_line(call, tmp_path, monke
     monkeypatch.setattr(tf.io.gfile, "mkdir", refuse)
     assert call("rollback").startswith("PermissionDeniedError: ")
     assert sorted(os.listdir(tmp_path / "serving")) == ["1", "2"]
+    assert call("rollback", "").startswith(f"{tmp_path}/serving: no version ''; ")

@@ -93,6 +93,7 @@ def test_two_runs_are_compared_in_settings_and_results(metadata, call):
     [
         (("runs", "compare", "2026-01-01", "1999"), "run 1999: no run has this id"),
         (("runs", "compare", "2026", "2026-01-01"), "run 2026: 2 ids begin with 2026;"),
+        (("runs", "compare", "", "2026-01-01"), "run : no run has this id"),
         (("report", "--run", "x"), "run x: no run has this id"),
         (
             ("report", "--output", "gs://bucket/report.html"),

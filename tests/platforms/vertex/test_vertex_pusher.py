@@ -174,7 +174,7 @@ def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_agai
     endpoint.roll_back(bad)
     assert served(vertex) == [(bad, 100)]
     assert states() == ["rolled back", "served", "rolled back"]
-    with pytest.raises(InputError, match="the endpoint amazon-reviews: no version no-such-model"):
+    with pytest.raises(InputError, match="the endpoint amazon-reviews: no version 'no-such-model'"):
         endpoint.roll_back("no-such-model")
 
 
