@@ -32,11 +32,7 @@ _NEVER_CACHED = {
 
 
 def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path) -> None:
-    """Compile the pipeline into `output`, with schema 2.1.
-
-    The file contains a PipelineSpec for Kubeflow and a PipelineJob for Vertex AI. The caller has
-    checked the settings against the target.
-    """
+    """Compile the pipeline, whose settings the caller has checked, into `output`."""
     runner = Runner(config, target, output)
     platform = Vertex(config) if target == "vertex" else Kubeflow(config)
     runner.run(create_pipeline(config, platform))
@@ -75,19 +71,14 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
                     executor["container"]["env"] = [variable]
         _add_defaults(spec, pipeline)
         _use_system_types(spec)
-        self._write(job)
-        return job
-
-    def _write(self, job: dict[str, Any]) -> None:
+        text = json.dumps(job, indent=2, sort_keys=True) + "\n"
         if self._target == "kubeflow":
-            documents = [job["pipelineSpec"]]
-            if volume := self._settings.kubeflow.volume:
-                documents.append(_platform_spec(job["pipelineSpec"], volume))
+            volume = self._settings.kubeflow.volume
+            documents = [spec, _platform_spec(spec, volume)] if volume else [spec]
             text = yaml.safe_dump_all(documents, sort_keys=True)
-        else:
-            text = json.dumps(job, indent=2, sort_keys=True) + "\n"
         # The TFX command line changes both attributes before a run.
         write_output(Path(self._output_dir, self._output_filename), text)
+        return job
 
 
 def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:

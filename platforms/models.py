@@ -76,5 +76,4 @@ def _destination(config: PipelineConfig) -> Iterator[Destination]:
     try:
         yield make_destination(destination_of(config))
     except (OSError, tf.errors.OpError) as error:
-        place = f"paths.serving: {config.paths.serving}"
-        raise ConfigError(f"{place} cannot be read or written: {cause(error)}") from None
+        raise ConfigError(f"paths.serving: cannot be read or written: {cause(error)}") from None

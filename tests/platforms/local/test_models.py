@@ -19,7 +19,7 @@ def call(tmp_path):
         done = CliRunner().invoke(app, [*words, "--set", paths])
         assert done.exit_code == 2
         [line] = done.output.splitlines()
-        return line.removeprefix(f"paths.serving: {serving} cannot be read or written: ")
+        return line.removeprefix("paths.serving: cannot be read or written: ")
 
     return call
 
