@@ -13,7 +13,7 @@ from tfx.orchestration.pipeline import Pipeline
 
 from components.artifacts import SYSTEM_TYPES
 from components.properties import TRACKING
-from core.files import write_output
+from core.files import output_path, write_output
 from pipeline.cluster_settings import Volume
 from pipeline.config import PipelineConfig
 from pipeline.nodes import REPORT
@@ -42,6 +42,7 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
     """TFX's compiling runner, with the parts of the file that it omits."""
 
     def __init__(self, config: PipelineConfig, target: ClusterTarget, output: Path):
+        path = Path(output_path(output))
         super().__init__(
             kubeflow_v2_dag_runner.KubeflowV2DagRunnerConfig(
                 default_image=config.cluster.image,
@@ -50,8 +51,8 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
                 # step's inputs, which our entry point requires.
                 use_pipeline_spec_2_1=True,
             ),
-            output_dir=str(output.parent.absolute()),
-            output_filename=output.name,
+            output_dir=str(path.parent),
+            output_filename=path.name,
         )
         self._settings, self._target = config, target
 

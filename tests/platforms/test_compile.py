@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -13,8 +14,10 @@ from kfp import dsl
 from kfp.pipeline_spec import pipeline_spec_pb2
 
 import kubeflow_v2_runner
+from cli.compile import compile_to
 from components.properties import RUN_PARAMETERS
 from components.review_example_gen.inputs import OPTIONS_KEY
+from core.errors import ConfigError
 from pipeline.config import PRESETS
 from platforms.compile import ENTRYPOINT
 from platforms.training_jobs.executor import TrainingJobExecutor
@@ -210,6 +213,12 @@ def test_the_tfx_command_compiles(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     job = json.loads((tmp_path / "pipeline.json").read_text())
     assert job["pipelineSpec"] == compiled("vertex").spec
+
+
+@pytest.mark.parametrize("output", ["", "/"])
+def test_a_folder_is_no_output(output):
+    with pytest.raises(ConfigError, match=r"^--output: /.* is not a regular file; name another"):
+        compile_to(Path(output), settings("kubeflow"), "kubeflow")
 
 
 def test_the_runner_refuses_what_is_missing(monkeypatch, capsys):
