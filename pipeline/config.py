@@ -119,13 +119,14 @@ class Data(Section):
     def _labels_are_text(cls, labels: Any) -> Any:
         if not isinstance(labels, dict):
             return labels
-        # YAML reads a label yes or no as true or false.
-        words = {True: ("true", "yes"), False: ("false", "no")}
-        return {
-            text: meaning
-            for label, meaning in labels.items()
-            for text in (words[label] if isinstance(label, bool) else [canonical(label) or label])
-        }
+        # YAML reads a label yes or on as true, and no or off as false.
+        words = {True: ("true", "yes", "on"), False: ("false", "no", "off")}
+        meanings: dict[str, Any] = {}
+        for label, meaning in labels.items():
+            for text in words[label] if isinstance(label, bool) else [canonical(label) or label]:
+                if meanings.setdefault(text, meaning) != meaning:
+                    raise ValueError(f"the label {text} has two meanings; keep one of them")
+        return meanings
 
     @field_validator("max_examples", mode="before")
     @classmethod

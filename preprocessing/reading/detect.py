@@ -167,10 +167,13 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
         return "fasttext"
     if any(isinstance(parse_object(1, line), dict) for line in lines):
         return "jsonl"
+    is_text = options.labels == "optional" and _TEXT_NAME.fullmatch(path)
     with contextlib.suppress(InputError):
-        _csv_columns(path, head, options)
-        return "csv"
-    if options.labels == "optional" and _TEXT_NAME.fullmatch(path):
+        _, header, _ = _csv_columns(path, head, options)
+        # `Positive, but slow` may be the first line of a text, and is no record there.
+        if header or not is_text:
+            return "csv"
+    if is_text:
         return "fasttext"  # plain text, a review on each line
     dialect, first = _widest(head)
     has_columns = len(first) > 1 and (options.columns or _regular(head, dialect) > 2)

@@ -7,7 +7,6 @@ Two files with the same reviews are refused, whatever their formats and the orde
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -68,9 +67,9 @@ def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
     """Return how to leave out a file that is no reviews; empty if no file is reviews."""
     if not found:
         return ""
-    name = os.path.basename(found[0].path)
-    setting = f"data.splits={{train: '**/{name}'}}" if options.labels == "required" else "--input"
-    return f"; if it contains no reviews, name only the other files, with {setting}"
+    is_run = options.labels == "required"
+    remedy = "move it out of data.input_base" if is_run else "give the other files as --input"
+    return f"; if it contains no reviews, {remedy}"
 
 
 def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layout]:

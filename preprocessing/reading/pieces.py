@@ -88,7 +88,7 @@ def _whole(piece: Piece) -> Iterator[Chunk]:
             while data := stream.read(_READ):
                 yield Chunk(data, True)
     except CorruptArchive as error:
-        yield Chunk(b"", True, error.detail, max(0, file_size(piece.path) - error.position))
+        yield Chunk(b"", True, error.detail, file_size(piece.path) - error.delivered)
 
 
 def _plain(piece: Piece, end: int) -> Iterator[Chunk]:

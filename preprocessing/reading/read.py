@@ -55,4 +55,4 @@ def _read_stream(piece: Piece) -> Iterator[Batch]:
     with open_bytes(piece.path) as stream:
         yield from _STREAM_READERS[piece.layout.format](piece.path, stream, piece.layout)
         if isinstance(stream, DecompressedStream) and stream.damage:
-            yield Batch(lost=file_size(piece.path) - stream.damage.position)
+            yield Batch(lost=file_size(piece.path) - stream.damage.delivered)

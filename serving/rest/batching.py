@@ -156,7 +156,9 @@ def _deliver(batch: list[_Waiting], answers: list[Outputs | Exception]) -> None:
 def _http_error(error: Exception) -> HTTPException:
     if isinstance(error, tf.errors.InvalidArgumentError):
         # The lines that follow the reason in TensorFlow's message name operations.
-        lines = error.message.partition("[[{{node")[0].strip().splitlines()
-        return HTTPException(400, lines[-1] if lines else "the model cannot read the input")
+        lines = error.message.partition("[[{{")[0].strip().splitlines()
+        reason = lines[-1] if lines else "the model cannot read the input"
+        hint = "; set signature_name to predict_text for texts" if "parse example" in reason else ""
+        return HTTPException(400, f"{reason}{hint}")
     _log.error("the model failed: %s", error, exc_info=error)
     return HTTPException(500, f"the model failed: {type(error).__name__}")

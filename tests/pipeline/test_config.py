@@ -40,6 +40,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
 @pytest.mark.parametrize(
     ("text", "overrides", "message"),
     [
+        ("data: {labels: {Good: 0, good: 1}}", "", "data.labels: the label good has two meanings"),
         ("signing: {}", "", "signing: was removed; sign pushed models with model_signing, see"),
         ("trainig: {}", "", "trainig: unknown key, did you mean training?"),
         ("", "training.epochs=three", "training.epochs: Input should be a valid integer, not 't"),

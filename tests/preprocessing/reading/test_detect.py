@@ -151,12 +151,20 @@ def test_the_meaning_of_labels():
         assert [reader.read(value) for value in wrong] == [None] * len(wrong)
     assert LabelReader(Layout("csv", label_scale="0 and 1")).read(True) == 1
     # Half stars, which only a setting gives a meaning.
-    halves = load_config(overrides=["data.labels={1.5: 0, 4.5: 1, no: 0, yes: 1}"]).data.labels
+    halves = load_config(overrides=["data.labels={1.5: 0, 4.5: 1, off: 0, yes: 1}"]).data.labels
     reader = LabelReader(Layout("csv", label_map=halves))
-    assert [reader.read(label) for label in (1.5, "4.5", "No", "yes")] == [0, 1, 0, 1]
+    assert [reader.read(label) for label in (1.5, "4.5", "No", "Off", "yes")] == [0, 1, 0, 0, 1]
 
 
 # ---- which format
+
+
+def test_a_text_file_of_reviews_without_labels_is_no_csv_without_a_header(folder):
+    lines = "Positive, friendly staff\nGreat phone, love it\n"
+    path = write(folder, "words.txt", lines)
+    assert detect_format(path, ReadOptions(labels="optional")).format == "fasttext"
+    path = write(folder, "words.csv", lines)
+    assert detect_format(path, ReadOptions(labels="optional")).format == "csv"
 
 
 @pytest.mark.parametrize(

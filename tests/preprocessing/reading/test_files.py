@@ -2,20 +2,24 @@
 
 import bz2
 import glob as stdlib_glob
+import gzip
 import os
 import random
 import re
 import struct
+from functools import cache
+from pathlib import Path
 
 import pytest
 from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.io.localfilesystem import LocalFileSystem
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+import sample_data
 from core.errors import InputError
-from preprocessing.reading import files
+from preprocessing.reading import archives, files
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.files import open_bytes
 from tests.preprocessing.reading.review_files import COMPRESS, one_line, write
@@ -259,4 +263,72 @@ def test_garbage_after_the_archive_is_damage(folder, suffix):
     good = COMPRESS[suffix](b"good " * 100)
     data, damage = read_until_damage(write(folder, "after", good + b"<html>not found</html>"))
     assert data == b"good " * 100
-    assert damage is not None and len(good) <= damage.position <= len(good) + 22
+    assert damage is not None and damage.delivered == len(good)
+
+
+def test_zeros_behind_a_gzip_archive_are_padding(folder):
+    """Tapes write them; `gzip -t` and Python's gzip module accept them."""
+    one, two = gzip.compress(b"one"), gzip.compress(b"two")
+    for zeros in (bytes(1), bytes(30_000)):
+        path = write(folder, "tape", one + zeros + two + zeros)
+        assert read_until_damage(path) == (b"onetwo", None)
+        content, damage = read_until_damage(write(folder, "tape", one + zeros + b"x"))
+        assert content == b"one" and damage.delivered == len(one)
+    for suffix in (".bz2", ".zst"):
+        good = COMPRESS[suffix](b"one")
+        content, damage = read_until_damage(write(folder, "tape", good + bytes(30_000)))
+        assert content == b"one" and damage.delivered == len(good)
+
+
+TEXT = (Path(sample_data.__file__).parent / "reviews.ft.txt").read_bytes()[:600_000]
+
+
+@cache
+def real_archive(suffix):
+    """Return an archive of real text, its content, and for each of its beginnings, by size, the
+    size of the content and the byte at which its last complete block or member ends."""
+    parts = (TEXT[:400_000], b"", b"same " * 60_000, TEXT[400_000:])
+    compress = (lambda part: bz2.compress(part, 1)) if suffix == ".bz2" else COMPRESS[suffix]
+    archive, found = b"".join(map(compress, parts)), [(0, 0)]
+    codec = archives._CODECS[archives._SUFFIXES[suffix]]
+    decoder = codec.new_decoder()
+    for number, byte in enumerate(archive, 1):
+        size, end = found[-1]
+        content = decoder.decompress(bytes([byte]))
+        found.append((size + len(content), number if content or decoder.eof else end))
+        decoder = codec.new_decoder() if decoder.eof else decoder
+    return archive, b"".join(parts), found
+
+
+@pytest.mark.parametrize("suffix", ARCHIVES)
+@settings(max_examples=60)
+@given(where=st.floats(0, 1), step=st.sampled_from([50, 1000, archives._STEP]))
+@example(where=1, step=archives._STEP)
+def test_what_a_truncated_archive_does_not_deliver_counts_as_lost(folder, suffix, where, step):
+    archive, whole, found = real_archive(suffix)
+    cut = max(1, round(where * (len(archive) - 1)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(archives, "_STEP", step)
+        content, damage = read_until_damage(write(folder, f"cut{suffix}", archive[:cut]), 100_000)
+    size, end = found[cut]
+    assert content == whole[:size]
+    if damage is None:
+        assert end == cut  # the cut is between two members
+    else:
+        assert f"truncated at byte {cut:,} of" in str(damage)
+        assert end - step <= damage.delivered <= end and damage.delivered < cut
+
+
+@pytest.mark.parametrize("suffix", ARCHIVES)
+@settings(max_examples=60)
+@given(where=st.floats(0, 1))
+def test_what_is_not_delivered_of_a_damaged_archive_counts_as_lost(folder, suffix, where):
+    archive, whole, found = real_archive(suffix)
+    at = 4 + round(where * (len(archive) - 5))
+    hit = archive[:at] + bytes(byte ^ 0xFF for byte in archive[at : at + 40]) + archive[at + 40 :]
+    content, damage = read_until_damage(write(folder, f"hit{suffix}", hit), 100_000)
+    assert damage is not None
+    size, _ = found[min(at, damage.delivered)]
+    assert len(content) >= size and content[:size] == whole[:size]
+    _, end = found[max(0, at - archives._STEP)]
+    assert damage.delivered >= end - archives._STEP

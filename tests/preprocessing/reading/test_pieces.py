@@ -190,3 +190,28 @@ def test_damage_in_gzip_ends_the_reading_and_is_counted(folder, head, options):
     )
     assert "damaged at byte" in damage.detail
     assert len(archive) * 0.4 < sum(batch.lost for batch in found) < len(archive) * 0.6
+
+
+@pytest.mark.parametrize("suffix", [suffix for suffix in COMPRESS if suffix])
+@pytest.mark.parametrize(
+    ("head", "options"),
+    [(b"", FASTTEXT), (b"label,text\n", ReadOptions(format="csv", label_map=ONE_TWO))],
+)
+@pytest.mark.parametrize("cut", [10, 100, 100_000])
+def test_lost_bytes_cover_the_reviews_that_a_truncated_archive_loses(
+    folder, suffix, head, options, cut
+):
+    lines = [b"1," + line if head else line for line in numbered(8_000)]
+    archive = COMPRESS[suffix](head + b"\n".join(lines))
+    size = len(archive) - cut
+    path = write(folder, f"cut{suffix}", archive[:size])
+    pieces_of_file = cut_file(path, detect_format(path, options))
+    found = [batch for piece in pieces_of_file for batch in read_batches(piece, POOL)]
+    texts = [text for batch in found for text in batch.texts]
+    start = len(b"1,") if head else len(b"__label__1 ")
+    assert texts == [line[start:] for line in lines[: len(texts)]]
+    lost = sum(batch.lost for batch in found)
+    assert 0 < lost <= size
+    # The part of the reviews in the file that is missing is not larger than the part that is lost.
+    present = len(lines) * size / len(archive)
+    assert 1 - len(texts) / present < lost / size + 0.02

@@ -86,7 +86,10 @@ def test_predictions(server, request_, answer):
         ({**TEXT, "instances": [{"b64": "*"}]}, "instances.0: "),
         ({**TEXT, "instances": [{"texts": "a", "b": "c"}]}, "instances.0: must be a string, or "),
         ({**TEXT, "inputs": {"texts": ["a"], "b": []}}, "inputs: Input should be a valid array"),
-        ({"instances": ["no Example"]}, "Could not parse example input, value: 'no Example'"),
+        (
+            {"instances": ["no Example"]},
+            "Could not parse example input, value: 'no Example'; set signature_name to ",
+        ),
         ({"instances": [{"b64": ""}]}, "Name: <unknown>, Feature: text "),
     ],
 )
