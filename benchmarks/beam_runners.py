@@ -45,7 +45,7 @@ from sample_data.generate import reviews
 from tools.flink_cluster import FlinkCluster
 
 BEAM_COMPONENTS = ("ReviewExampleGen", "Transform", "Evaluator")
-_ALL, _TOGETHER = "all four", "all together"
+_ALL, _TOGETHER = "all three", "all together"
 _GUARD = "guards"
 _KINDS = {
     # A guard has the command line of its child in its own.

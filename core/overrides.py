@@ -41,7 +41,7 @@ def parse_overrides(text: str, origin: str = OPTION) -> list[tuple[str, Any]]:
             # The comma after this part may be inside of brackets or quotes.
             problem = (
                 f"{key}: {value.strip()!r} is not a YAML value ({str(error).splitlines()[0]}); "
-                "put a text with quotes or brackets into quotes"
+                "put a text with special characters into quotes"
             )
         else:
             begun = ""

@@ -51,6 +51,6 @@ def open_socket(settings: Server) -> socket.socket:
     except (OSError, UnicodeError) as error:
         raise ConfigError(
             f"server.host, server.port: {host}:{port} cannot be used: "
-            f"{getattr(error, 'strerror', error)}. Choose another port with --port"
+            f"{getattr(error, 'strerror', error)}. Choose another host or port"
         ) from None
     return listener
