@@ -4,6 +4,7 @@ import bz2
 import glob as stdlib_glob
 import gzip
 import os
+import pickle
 import random
 import re
 import struct
@@ -328,6 +329,8 @@ def test_what_is_not_delivered_of_a_damaged_archive_counts_as_lost(folder, suffi
     hit = archive[:at] + bytes(byte ^ 0xFF for byte in archive[at : at + 40]) + archive[at + 40 :]
     content, damage = read_until_damage(write(folder, f"hit{suffix}", hit), 100_000)
     assert damage is not None
+    again = pickle.loads(pickle.dumps(damage))
+    assert (again.args, str(again)) == (damage.args, str(damage))
     size, _ = found[min(at, damage.delivered)]
     assert len(content) >= size and content[:size] == whole[:size]
     _, end = found[max(0, at - archives._STEP)]
