@@ -25,7 +25,7 @@ from tfx.utils import io_utils, path_utils
 from components.evaluator.files import read_json
 from components.evaluator.metrics import KEY_FIGURES
 from components.properties import TRACKING
-from components.pusher import identity
+from components.saved_models import identity
 from components.run_report import mlflow_format
 from components.run_report.history import Run, Step
 from components.run_report.page import Content, collect, render, result

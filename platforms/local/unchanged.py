@@ -16,7 +16,7 @@ from components.run_report import history
 from core.metadata import open_store
 from pipeline.code_version import all_code
 from pipeline.config import PipelineConfig, recorded_settings
-from serving.versions import MODEL_FILE, versions
+from serving.versions import versions
 
 
 def fingerprint(config: PipelineConfig) -> str | None:
@@ -88,11 +88,15 @@ def _input(config: PipelineConfig) -> Iterator[str]:
 
 
 def _state(config: PipelineConfig, before: str) -> str:
-    # Somebody may have replaced a model without a change of its version.
-    models = (
-        f"{path}\0{os.stat(os.path.join(path, MODEL_FILE)).st_mtime_ns}"
-        for path in versions(config.paths.serving)
+    # Somebody may have replaced a model without a change of its version, or damaged it.
+    files = (
+        os.path.join(folder, name)
+        for version in versions(config.paths.serving)
+        for folder, _, names in sorted(os.walk(version))
+        for name in sorted(names)
     )
+    statuses = ((file, os.stat(file)) for file in files)
+    models = (f"{file}\0{found.st_size}\0{found.st_mtime_ns}" for file, found in statuses)
     return _digest(before, *models)
 
 

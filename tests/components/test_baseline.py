@@ -15,7 +15,8 @@ from tfx.types.standard_artifacts import Model
 from tfx.utils import path_utils
 
 from components.baseline import PushedBaseline, ServedBaseline, existing_model
-from components.pusher import ServingFolder, identity
+from components.pusher import ServingFolder
+from components.saved_models import identity
 from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.destinations import destination_of

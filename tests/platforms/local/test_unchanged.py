@@ -29,6 +29,7 @@ OUTCOME = {
     "refused": "",
     "strategy": "OneDeviceStrategy",
 }
+WEIGHTS = "variables/variables.data-00000-of-00001"
 NOT_LOADED = {"apache_beam", "keras", "kfp", "numpy", "pyarrow", "tensorflow", "tfx"}
 
 
@@ -45,7 +46,9 @@ class Finished:
         self.golden.write_text("positive\tgood\n")
         self.model = folder / "runs" / "serving" / "7"
         self.model.mkdir(parents=True)
-        (self.model / "saved_model.pb").touch()
+        (self.model / "variables").mkdir()
+        for file in ("saved_model.pb", "variables/variables.index", WEIGHTS):
+            (self.model / file).write_text("content")
         self.artifact = folder / "Trainer"
         self.artifact.mkdir()
         self.report = folder / "runs" / "report.html"
@@ -113,6 +116,8 @@ CHANGES = {
     "golden sentences removed": lambda finished: finished.golden.unlink(),
     "model pushed": lambda finished: shutil.copytree(finished.model, f"{finished.model}8"),
     "model replaced": lambda finished: os.utime(finished.model / "saved_model.pb", (1, 1)),
+    "model damaged": lambda finished: (finished.model / WEIGHTS).write_text("half"),
+    "weights lost": lambda finished: shutil.rmtree(finished.model / "variables"),
     "model incomplete": lambda finished: (finished.model / "saved_model.pb").unlink(),
     "artifact deleted": lambda finished: finished.artifact.rmdir(),
     "artifact marked": mark_the_artifact,
