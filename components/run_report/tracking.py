@@ -25,10 +25,10 @@ from tfx.utils import io_utils, path_utils
 from components.evaluator.files import read_json
 from components.evaluator.metrics import KEY_FIGURES
 from components.properties import TRACKING
-from components.saved_models import identity
 from components.run_report import mlflow_format
 from components.run_report.history import Run, Step
 from components.run_report.page import Content, collect, render, result
+from components.saved_models import identity
 from core.errors import ConfigError, ServerError, cause
 from core.settings import flat_settings
 from trainer_module.inputs import stored
