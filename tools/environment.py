@@ -94,8 +94,10 @@ def digest_of(folder: Path, *contents: object) -> str:
     """
     hashed = hashlib.sha256(repr(str(folder)).encode())
     for content in contents:
-        is_file = isinstance(content, Path)
-        hashed.update(content.read_bytes() if is_file else repr(content).encode())
+        if isinstance(content, Path):
+            hashed.update(content.read_bytes())
+        else:
+            hashed.update(repr(content).encode())
     return hashed.hexdigest()
 
 
