@@ -7,7 +7,7 @@ from importlib import metadata
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from cli import compile, data, image, models, predict, run, runs, serve
 from core import exit_codes, processes
@@ -39,6 +39,18 @@ app = typer.Typer(
 )
 for module in (run, predict, runs, models, serve, compile, image, data):
     app.add_typer(module.app)
+
+
+def _value_in_help(parameter: TyperOption | TyperArgument, ctx: Any) -> str:
+    """Return how the help shows the value of an option; nothing for an option without a value."""
+    if isinstance(parameter, TyperArgument) or parameter.is_flag:
+        return ""
+    return parameter.metavar or parameter.display_type(ctx).strip("<>")
+
+
+# Typer shows types of Python, such as `<bool>` for --help and `<list[str]>` for texts.
+TyperOption.display_type_rich = _value_in_help  # type: ignore[assignment, method-assign]
+TyperArgument.display_type_rich = _value_in_help  # type: ignore[assignment, method-assign]
 
 
 def _show_version(is_wanted: bool) -> None:

@@ -52,7 +52,8 @@ def rollback(
     version: Annotated[
         str | None,
         typer.Argument(
-            help="Version of `amazon-reviews models` \\[default: the one before the served one]."
+            metavar="VERSION",
+            help="Version of `amazon-reviews models` \\[default: the one before the served one].",
         ),
     ] = None,
     config: ConfigOption = None,

@@ -18,7 +18,9 @@ app = typer.Typer()
 def serve(
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="TCP port \\[default: the setting server.port]."),
+        typer.Option(
+            metavar="PORT", min=0, max=65535, help="TCP port \\[default: the setting server.port]."
+        ),
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,

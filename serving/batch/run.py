@@ -47,6 +47,10 @@ class Summary(NamedTuple):
     """The formats and columns of the files, in a few lines."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while units were scored; the message has the number of units that are kept."""
+
+
 def score_files(
     inputs: Sequence[str],
     target: str,
@@ -69,6 +73,7 @@ def score_files(
       InputError: see `find_inputs` and `decide_layouts`; the output would replace an input file or
         cannot be written.
       UserError: the Beam pipeline failed. Finished units stay in the work folder.
+      Interrupted: Ctrl-C, after the input was inspected.
     """
     options = replace(options, labels="optional")
     files = find_inputs(inputs)
@@ -86,10 +91,21 @@ def score_files(
     digest = _digest(fingerprint("", files), units, options, model)
     stored = {f"{folder}/{digest}-{number:06d}.arrow": unit for number, unit in enumerate(units)}
     finished = set(filter(FileSystems.exists, stored))
-    _score(stored, finished, model, beam_args)
-    reviews, rejected = output.publish(stored, folder, target, options.id is not None)
+    try:
+        _score(stored, finished, model, beam_args)
+        reviews, rejected = output.publish(stored, folder, target, options.id is not None)
+    except KeyboardInterrupt:
+        raise Interrupted(_kept(stored)) from None
     work.remove(folder)
     return Summary(reviews, rejected, len(finished), describe(layouts))
+
+
+def _kept(stored: Mapping[str, Unit]) -> str:
+    """Return how much of the work the next run continues."""
+    finished = sum(map(FileSystems.exists, stored))
+    if not finished:
+        return "nothing is kept yet, the command starts again"
+    return f"{finished} of {len(stored)} units are kept"
 
 
 def _digest(files: str, units: Sequence[Unit], options: ReadOptions, model: str) -> str:
@@ -164,6 +180,6 @@ def _score(
             # The runner in this process turns Ctrl-C into an error with this text.
             raise KeyboardInterrupt from None
         raise UserError(
-            f"scoring failed: {cause(error)}. Remove the cause and repeat the command; finished "
-            "units are kept"
+            f"scoring failed: {cause(error)}. Remove the cause and repeat the command; "
+            f"{_kept(stored)}"
         ) from error
