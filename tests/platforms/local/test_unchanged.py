@@ -147,7 +147,7 @@ def test_an_upgraded_library_is_a_change(finished, monkeypatch):
 
 def test_an_unchanged_run_shows_the_last_result_and_loads_neither_tensorflow_nor_tfx(finished):
     words = ("run", "--set", ",".join(finished.settings))
-    done, printed, loaded = run_command(*words, PIPELINE_CONFIG="", PIPELINE_SET="")
+    done, printed, loaded = run_command(*words, PIPELINE_CONFIG="sample")
     lines = printed.splitlines()
     assert done.returncode == 0, done.stderr
     assert lines[0] == f"amazon_reviews  unchanged since the run {RUN}"
