@@ -96,8 +96,8 @@ class Data(Section):
     """Label in the files -> 0 (negative), 1 (positive) or null (left out); empty: the scale of the
     labels is detected, once for all files."""
     splits: dict[Split, str] = {}
-    """Split -> glob below `input_base`; empty: all files, also those in subfolders, split by a hash
-    of the text."""
+    """Split -> folder or glob below `input_base`; empty: all files, also those in subfolders, split
+    by a hash of the text."""
     max_examples: dict[Split, PositiveInt] = {}
     """Split -> how many Examples are kept at most; a single number limits every split."""
     max_rejected_fraction: Fraction = 0.01

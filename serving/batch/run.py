@@ -106,6 +106,7 @@ def find_inputs(words: Iterable[str]) -> list[SourceFile]:
     Args:
       words: paths or URLs of files and folders, and globs in the syntax of
         `preprocessing.reading.globs`. The files of a folder are those that a training would read.
+        A file that is named in full is read even if it is hidden or belongs to a table.
 
     Raises:
       InputError: a word matches no file, or a file cannot be listed.
@@ -120,13 +121,15 @@ def find_inputs(words: Iterable[str]) -> list[SourceFile]:
 def _files(word: str) -> Sequence[SourceFile]:
     # The name of an existing file may contain the special characters of a glob.
     if work.is_local(word) and os.path.isfile(word):
-        status = os.stat(word)
-        return [SourceFile(word, status.st_size, status.st_mtime)]
+        return [SourceFile(word, os.stat(word).st_size)]
     base, _, pattern = globs.literal_prefix(word).rpartition("/")
     pattern += word.removeprefix(globs.literal_prefix(word))
     files = match_files(word, globs.EVERYTHING) or match_files(base, pattern)
     if not files:
-        raise InputError(f"--input: {word} matches no file; give files, folders or globs")
+        raise InputError(
+            f"--input: {word} matches no file; give files, folders or globs (* and ** match no "
+            "hidden files, READMEs and checksums)"
+        )
     return files
 
 
