@@ -85,6 +85,12 @@ def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
     return f"num_files:{len(sources)},total_bytes:{total},sha256:{digest.hexdigest()}"
 
 
+def of_the_same_paths(before: Sequence[SourceFile], now: Sequence[SourceFile]) -> list[SourceFile]:
+    """Return the files of a later listing that an earlier one contains; others are new."""
+    paths = {file.path for file in before}
+    return [file for file in now if file.path in paths]
+
+
 def _content(file: SourceFile) -> str | float:
     if file.modified:
         return file.modified
@@ -257,7 +263,8 @@ def open_raw(path: str) -> BinaryIO:
             opened = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
         else:
             _check_regular(path)
-            opened = open(path, "rb")  # noqa: SIM115: the caller closes it
+            # The caller closes it.
+            opened = open(path, "rb")  # noqa: SIM115
     except InputError:
         raise
     except Exception as error:  # every cloud client has exceptions of its own

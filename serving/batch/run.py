@@ -19,19 +19,24 @@ from importlib import metadata
 from typing import NamedTuple
 
 import apache_beam as beam
-import tensorflow as tf
 from apache_beam.io.filesystems import FileSystems
 
 from core import progress
 from core.errors import InputError, UserError, cause
 from core.local_beam import make_pipeline
 from preprocessing.reading import globs
-from preprocessing.reading.files import SourceFile, fingerprint, match_files
+from preprocessing.reading.files import (
+    SourceFile,
+    fingerprint,
+    match_files,
+    of_the_same_paths,
+)
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import ReadOptions
 from serving.batch import output, work
 from serving.batch.work import Unit, in_units
+from serving.identity import identity
 
 
 class Summary(NamedTuple):
@@ -67,7 +72,7 @@ def score_files(
 
     Raises:
       InputError: see `find_inputs` and `decide_layouts`; the output would replace an input file or
-        cannot be written.
+        cannot be written; a file of the input changed while it was scored.
       UserError: the Beam pipeline failed. Finished units stay in the work folder.
     """
     options = replace(options, labels="optional")
@@ -83,10 +88,14 @@ def score_files(
             os.makedirs(folder, exist_ok=True)
         except OSError as error:
             raise InputError(f"--output: {folder} cannot be created: {error.strerror}") from None
-    digest = _digest(fingerprint("", files), units, options, model)
+    key = fingerprint("", files)
+    digest = _digest(key, units, options, model)
     stored = {f"{folder}/{digest}-{number:06d}.arrow": unit for number, unit in enumerate(units)}
     finished = set(filter(FileSystems.exists, stored))
     _score(stored, finished, model, beam_args)
+    if fingerprint("", of_the_same_paths(files, find_inputs(inputs))) != key:
+        work.remove(folder)
+        raise InputError("--input: a file changed while it was scored; repeat the command")
     reviews, rejected = output.publish(stored, folder, target, options.id is not None)
     work.remove(folder)
     return Summary(reviews, rejected, len(finished), describe(layouts))
@@ -94,9 +103,8 @@ def score_files(
 
 def _digest(files: str, units: Sequence[Unit], options: ReadOptions, model: str) -> str:
     """Return a digest of everything on which the lines of the units depend."""
-    graph = tf.io.gfile.stat(f"{model}/saved_model.pb")
     version = metadata.version("amazon-reviews")
-    depends_on = (files, units, options, model, graph.length, graph.mtime_nsec, version)
+    depends_on = (files, units, options, model, identity(model), version)
     return hashlib.sha256(repr(depends_on).encode()).hexdigest()[:16]
 
 
