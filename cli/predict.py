@@ -180,8 +180,8 @@ def _score(
 
 def _check(inputs: Sequence[str], output: str | None, id: str | None) -> str:
     """Check the arguments; return the output as an absolute path or URL."""
-    if "" in (*inputs, output, id):
-        raise InputError("--input, --output and --id: a value is empty; give each one a name")
+    if "" in inputs:
+        raise InputError("--input: a value is empty; give each file a name")
     if not inputs:
         raise InputError("--output and --id require --input: files, folders or globs")
     if output is None:

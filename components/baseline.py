@@ -31,10 +31,10 @@ from components.pusher import (
     PushedModel,
     ServingFolder,
     copy_model,
-    identity,
     make_destination,
 )
 from core.errors import InputError, cause
+from serving.identity import identity
 from serving.versions import MODEL_FILE
 
 MODEL_KEY = "model"

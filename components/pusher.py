@@ -8,7 +8,6 @@ works for each of them as any push does.
 """
 
 import abc
-import hashlib
 import json
 import os
 from typing import NamedTuple
@@ -23,6 +22,7 @@ from tfx.utils import import_utils, io_utils, path_utils
 
 from components.properties import BLESSED_PROPERTY, PUSHED, PUSHED_DESTINATION
 from core.errors import InputError
+from serving.identity import identity
 from serving.versions import MODEL_FILE, next_version, versions
 
 SERVED, ROLLED_BACK = "served", "rolled back"
@@ -30,18 +30,6 @@ SERVED, ROLLED_BACK = "served", "rolled back"
 _ROLLBACK = "assets.extra/rollback.txt"
 """A file of each version that a rollback pushed. SavedModels have such a folder for files that
 TensorFlow does not read."""
-
-
-def identity(model: str) -> str:
-    """Return 16 hex digits, the same for each copy of a SavedModel, others for another model."""
-    digest = hashlib.sha256()
-    # The index contains the checksums of all weights.
-    for name in (MODEL_FILE, "variables/variables.index"):
-        path = os.path.join(model, name)
-        if fileio.exists(path):
-            with fileio.open(path, "rb") as file:
-                digest.update(file.read())
-    return digest.hexdigest()[:16]
 
 
 def copy_model(source: str, target: str) -> None:

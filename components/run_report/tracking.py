@@ -25,12 +25,12 @@ from tfx.utils import io_utils, path_utils
 from components.evaluator.files import read_json
 from components.evaluator.metrics import KEY_FIGURES
 from components.properties import TRACKING
-from components.pusher import identity
 from components.run_report.history import Run, Step
 from components.run_report.page import Content, collect, render, result
 from core.errors import ConfigError, ServerError, cause
 from core.settings import flat_settings
 from serving import mlflow_model
+from serving.identity import identity
 from trainer_module.inputs import stored
 
 if TYPE_CHECKING:

@@ -33,17 +33,21 @@ from trainer_module.settings import SUMMARY_FILE
 class Runner(LocalDagRunner):
     """TFX's local runner. It records the settings and the outcome of its run in ML Metadata.
 
+    Args:
+      config: the settings of the run.
+      input_fingerprint: the key of the files that the pipeline contains; None: it is computed.
+
     Attributes:
       run_id: id of the run after its end; None before. It stays None in `tfx pipeline create`,
         which replaces `run` to read the pipeline.
     """
 
-    def __init__(self, config: PipelineConfig):
+    def __init__(self, config: PipelineConfig, input_fingerprint: str | None = None):
         super().__init__()
         self._config = config
         self._paths = config.paths
         self.run_id: str | None = None
-        self._fingerprint = unchanged.fingerprint(config)
+        self._fingerprint = unchanged.fingerprint(config, input_fingerprint)
         if tracking := tracking_of(config, "local"):
             os.environ[TRACKING] = json.dumps(tracking)
 

@@ -37,6 +37,25 @@ def test_every_command_takes_settings(command, monkeypatch):
     assert (result.exit_code, "no-such-file" in result.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("run", "--config", ""), "--config"),
+        (("run", "--set", ""), "--set"),
+        (("predict", "--input", "a.csv", "--output", " "), "--output"),
+        (("compile", "--target", "vertex", "--output", ""), "--output"),
+        (("submit", "--target", "vertex", "--parameter", "epochs=3", "--parameter="), "--param"),
+        (("report", "--run", ""), "--run"),
+        (("image", "build", "--base="), "--base"),
+    ],
+)
+def test_an_empty_value_of_an_option_is_refused(words, option):
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(option) and ": the value is empty" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 HELP = f"""
 import sys
 from typer.testing import CliRunner

@@ -8,10 +8,11 @@ import pytest
 from tfx.dsl.io import fileio
 from tfx.types import standard_artifacts
 
-from components.pusher import ROLLED_BACK, ServingFolder, VersionPusher, identity
+from components.pusher import ROLLED_BACK, ServingFolder, VersionPusher
 from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.destinations import destination_of
+from serving.identity import identity
 from serving.versions import versions
 from tests.serving.models import push as save
 

@@ -1,7 +1,6 @@
 """Files of reviews become a file of predictions: formats, units, resumption."""
 
 import json
-import os
 import shutil
 from unittest.mock import Mock
 
@@ -132,14 +131,29 @@ def test_another_input_model_option_or_version_is_other_work(score, tmp_path, mo
     for _ in range(2):
         score(path)
     score(path, options=ReadOptions(format="fasttext"))
-    score(path, model=shutil.copytree(model, tmp_path / "2"))
-    os.utime(f"{model}/saved_model.pb", (1, 1))
-    score(path)
+    other = shutil.copytree(model, tmp_path / "2")
+    score(path, model=other)
+    # Another model under the same version, with the same time of modification.
+    write(tmp_path, "2/assets/vocabulary.txt", "one more")
+    score(path, model=other)
     monkeypatch.setattr(run.metadata, "version", lambda _: "99.0")
     score(path)
     score(write(tmp_path, "in.txt", "nice"))
     assert digests[0] == digests[1]
     assert len(set(digests)) == 6
+
+
+def test_a_file_that_changes_while_it_is_scored_is_an_error(score, tmp_path, monkeypatch):
+    path, plain = write(tmp_path, "in/a.txt", "good"), run._score
+
+    def score_and_change(*args):
+        plain(*args)
+        write(tmp_path, "in/a.txt", "best")
+
+    monkeypatch.setattr(run, "_score", score_and_change)
+    with pytest.raises(InputError, match="a file changed while it was scored"):
+        score(path)
+    assert [each.name for each in tmp_path.iterdir()] == ["in"]
 
 
 @pytest.mark.parametrize(
