@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 
-from serving.versions import MODEL_FILE
+from core.errors import InputError
+from serving.versions import MODEL_FILE, VARIABLES_INDEX
 
 
 def identity(model: str) -> str:
@@ -15,12 +16,16 @@ def identity(model: str) -> str:
       model: its folder, or a URL of a file system that TensorFlow reads, such as gs://.
 
     Raises:
+      InputError: the model is missing or incomplete.
       OSError: a file of a local folder cannot be read; TensorFlow has errors of its own.
     """
     digest = hashlib.sha256()
     # The index contains the checksums of all weights, and `assets` the vocabulary.
-    for name in (MODEL_FILE, "variables/variables.index"):
-        digest.update(_read(os.path.join(model, name)) or b"")
+    for name in (MODEL_FILE, VARIABLES_INDEX):
+        content = _read(os.path.join(model, name))
+        if content is None:
+            raise InputError(f"{model} is no complete model: {name} is missing")
+        digest.update(content)
     assets = os.path.join(model, "assets")
     for name in _names(assets):
         digest.update(name.encode() + (_read(os.path.join(assets, name)) or b""))

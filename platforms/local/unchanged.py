@@ -17,7 +17,6 @@ from core.metadata import open_store
 from pipeline.code_version import all_code
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.inputs import input_fingerprint
-from serving.identity import identity
 from serving.versions import versions
 
 
@@ -76,8 +75,18 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
 
 
 def _state(config: PipelineConfig, before: str) -> str:
-    # Somebody may have replaced a model without a change of its version.
-    models = (f"{path}\0{identity(path)}" for path in versions(config.paths.serving))
+    # Somebody may have replaced a model without a change of its version, or damaged it. The time of
+    # the last change of a file cannot be set, the time of modification can.
+    files = (
+        os.path.join(folder, name)
+        for version in versions(config.paths.serving)
+        for folder, _, names in sorted(os.walk(version))
+        for name in sorted(names)
+    )
+    statuses = ((file, os.stat(file)) for file in files)
+    models = (
+        f"{file}\0{found.st_size}\0{found.st_ino}\0{found.st_ctime_ns}" for file, found in statuses
+    )
     return _digest(before, *models)
 
 

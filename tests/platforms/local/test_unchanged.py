@@ -29,6 +29,7 @@ OUTCOME = {
     "refused": "",
     "strategy": "OneDeviceStrategy",
 }
+WEIGHTS = "variables/variables.data-00000-of-00001"
 NOT_LOADED = {"apache_beam", "keras", "kfp", "numpy", "pyarrow", "tensorflow", "tfx"}
 
 
@@ -48,7 +49,7 @@ class Finished:
         self.golden.write_text("positive\tgood\n")
         self.model = folder / "runs" / "serving" / "7"
         self.model.mkdir(parents=True)
-        for name in (MODEL_FILE, INDEX, WORDS):
+        for name in (MODEL_FILE, INDEX, WORDS, WEIGHTS):
             (self.model / name).parent.mkdir(exist_ok=True)
             (self.model / name).write_text("content")
         self.artifact = folder / "Trainer"
@@ -124,8 +125,10 @@ CHANGES = {
     "golden sentences removed": lambda finished: finished.golden.unlink(),
     "model pushed": lambda finished: shutil.copytree(finished.model, f"{finished.model}8"),
     "model replaced": lambda finished: replace_with_the_same_time(finished.model / MODEL_FILE),
-    "weights replaced": lambda finished: replace_with_the_same_time(finished.model / INDEX),
+    "index replaced": lambda finished: replace_with_the_same_time(finished.model / INDEX),
     "vocabulary replaced": lambda finished: replace_with_the_same_time(finished.model / WORDS),
+    "model damaged": lambda finished: (finished.model / WEIGHTS).write_text("half"),
+    "weights lost": lambda finished: shutil.rmtree(finished.model / "variables"),
     "model incomplete": lambda finished: (finished.model / "saved_model.pb").unlink(),
     "artifact deleted": lambda finished: finished.artifact.rmdir(),
     "artifact marked": mark_the_artifact,
