@@ -29,6 +29,7 @@ class Dialect(NamedTuple):
 
     separator: str = ","
     quoted: bool = True  # if not, a quote is a character like any other
+    skips_blanks: bool = False  # whether blanks behind a separator belong to no field
 
 
 SEPARATORS = {

@@ -41,7 +41,8 @@ from preprocessing.reading.records import ReadOptions, printable
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
 _HEAD = 1 << 20
-_LINES_INSPECTED = 20
+_LINES_INSPECTED, _MOST = 20, 0.5
+"""Lines that decide whether a file is fastText or JSON lines, and the fraction that is enough."""
 _PLACES = 8
 """Places of a file behind its head at which it is sampled."""
 _SAMPLE = 1 << 16
@@ -162,11 +163,10 @@ def _read_head(path: str) -> tuple[bytes, bool]:
 def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
     if head.startswith(_PARQUET):
         return "parquet"
-    lines = [line for line in head.splitlines() if line.strip()][:_LINES_INSPECTED]
-    if any(fasttext.LINE.fullmatch(line) for line in lines):
-        return "fasttext"
-    if any(isinstance(parse_object(1, line), dict) for line in lines):
-        return "jsonl"
+    # A field of a CSV file may contain a line of another format.
+    of_lines, fraction = _format_of_lines(head)
+    if fraction >= _MOST:
+        return of_lines
     is_text = options.labels == "optional" and _TEXT_NAME.fullmatch(path)
     with contextlib.suppress(InputError):
         _, header, _ = _csv_columns(path, head, options)
@@ -175,6 +175,8 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
             return "csv"
     if is_text:
         return "fasttext"  # plain text, a review on each line
+    if fraction:
+        return of_lines
     dialect, first = _widest(head)
     has_columns = len(first) > 1 and (options.columns or _regular(head, dialect) > 2)
     if has_columns or _CSV_NAME.fullmatch(path):
@@ -184,6 +186,16 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
         f"data.format to one of {', '.join(FORMATS)} (JSON: one object a line; CSV: see "
         "data.columns)"
     )
+
+
+def _format_of_lines(head: bytes) -> tuple[str, float]:
+    """Return fastText or JSON lines, whichever fits more of the first lines, and the fraction."""
+    lines = [line.rstrip(b"\r") for line in head.split(b"\n") if line.strip()][:_LINES_INSPECTED]
+    labelled = sum(fasttext.LINE.fullmatch(line) is not None for line in lines)
+    objects = sum(isinstance(parse_object(1, line), dict) for line in lines)
+    if labelled >= objects:
+        return "fasttext", labelled / len(lines)
+    return "jsonl", objects / len(lines)
 
 
 def _objects(lines: bytes) -> Iterator[dict[str, Any]]:
@@ -221,7 +233,21 @@ def _dialects(head: bytes) -> Iterator[Dialect]:
             # Spreadsheets write quoted fields, and Amazon's own open data has lone quotes.
             plain = dialect._replace(quoted=False)
             dialect = max(dialect, plain, key=lambda one: _regular(head, one))
-        yield dialect
+        yield dialect._replace(skips_blanks=dialect.quoted and _has_blanks(head, dialect))
+
+
+def _has_blanks(head: bytes, dialect: Dialect) -> bool:
+    """Return whether blanks stand before the quotes of the header, or of half of the records.
+
+    Two quotes in place of one are a quote inside of a field.
+    """
+    before_quotes = re.compile(re.escape(dialect.separator.encode()) + rb' +"(?!")')
+    found = before_quotes.findall(head)
+    if not found:
+        return False
+    records = _regular(head, dialect._replace(skips_blanks=True))
+    first = head.lstrip().partition(b"\n")[0]
+    return before_quotes.search(first) is not None or len(found) >= max(1, records / 2)
 
 
 def _regular(head: bytes, dialect: Dialect) -> int:

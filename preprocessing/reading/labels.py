@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
@@ -27,6 +26,8 @@ KNOWN_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUT
 """The words with a meaning on every scale."""
 
 _PREFIX = "__label__"
+_LIMIT = 10**18
+"""Numbers from here on are no labels. Python cannot convert each of them to a float or to text."""
 _NUMBER = re.compile(r"(-?[0-9]+)(?:[.,]0*)?(?: out of 5 stars)?", re.ASCII)
 
 
@@ -67,7 +68,10 @@ def canonical(value: object) -> str | None:
         return number[1] if number else word
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, (int, float, Decimal)) and math.isfinite(value):
+    # NaN and infinity are not less than the limit, nor is a number that no label can be.
+    if isinstance(value, (int, float)) and abs(value) < _LIMIT:
+        return f"{int(value):d}" if value == int(value) else f"{value:g}"
+    if isinstance(value, Decimal) and value.is_finite() and abs(value) < _LIMIT:
         return f"{int(value):d}" if value == int(value) else f"{value:g}"
     return None
 

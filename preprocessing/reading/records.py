@@ -18,6 +18,9 @@ BROKEN_JSON = "broken_json"
 BROKEN_CSV = "broken_csv"
 CORRUPT_ARCHIVE = "corrupt_archive"
 LINE_TOO_LONG = "line_too_long"
+REPEATED_HEADER = "repeated_header"
+HARMLESS = frozenset({NO_TEXT, REPEATED_HEADER})
+"""The reasons of lines that contain no review, so that none is lost."""
 
 _DETAIL_CHARACTERS = 200
 _ID = features.Column("id", b"")
@@ -130,12 +133,23 @@ def printable(value: object) -> str:
     """Return a value as printable text of at most 200 characters, for `Rejected.detail`."""
     if isinstance(value, bytes):
         value = value[:_DETAIL_CHARACTERS].decode("utf-8", "backslashreplace")
-    text = value if isinstance(value, str) else reprlib.repr(value)
-    shown = (
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in text[:_DETAIL_CHARACTERS]
-    )
+    text = value if isinstance(value, str) else _repr(value)
+    shown = (char if char.isprintable() else _escaped(char) for char in text[:_DETAIL_CHARACTERS])
     return "".join(shown)[:_DETAIL_CHARACTERS]
+
+
+def _repr(value: object) -> str:
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # Python refuses to convert a number of thousands of digits to text
+        return f"a value of the type {type(value).__name__}"
+
+
+def _escaped(char: str) -> str:
+    # The error handler "surrogateescape" decodes the byte 0xE4 as U+DCE4.
+    if "\udc80" <= char <= "\udcff":
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    return char.encode("unicode_escape").decode("ascii")
 
 
 def rejected(position: int, reason: str, value: object) -> Rejected:
