@@ -90,5 +90,10 @@ def is_headerless(fields: list[str], options: ReadOptions) -> bool:
     """Return whether a record of a CSV file is a review: a label, an optional title, a text."""
     if len(fields) not in (2, 3):
         return False
+    return is_label(fields[0], options)
+
+
+def is_label(field: str, options: ReadOptions) -> bool:
+    """Return whether a field is a label on one of the scales, or one that is set."""
     known = (*NUMBERS, "true", "false", *KNOWN_WORDS, *options.label_map)
-    return canonical(fields[0]) in known
+    return canonical(field) in known
