@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from core.errors import InputError
 from preprocessing import features
-from preprocessing.reading.records import ReadOptions, printable
+from preprocessing.reading.records import ReadOptions, shown_names
 
 
 class Columns(NamedTuple):
@@ -29,6 +29,7 @@ class Dialect(NamedTuple):
 
     separator: str = ","
     quoted: bool = True  # if not, a quote is a character like any other
+    skips_blanks: bool = False  # whether blanks behind a separator belong to no field
 
 
 SEPARATORS = {
@@ -88,7 +89,7 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
     """
     optional = options.labels == "optional"
     chosen = {part: name for part, name in options.columns.items() if name}
-    columns_are = f"its columns are {printable(', '.join(present)) or 'none'}"
+    columns_are = f"its columns are {shown_names(present)}"
     if optional and chosen.get(_LABEL) not in present:
         chosen.pop(_LABEL, None)
     wanted = {f"data.columns.{part}": name for part, name in chosen.items()}

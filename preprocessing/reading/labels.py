@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
@@ -27,6 +26,8 @@ KNOWN_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUT
 """The words with a meaning on every scale."""
 
 _PREFIX = "__label__"
+_LIMIT = 10**18
+"""Numbers from here on are no labels. Python cannot convert each of them to a float or to text."""
 _NUMBER = re.compile(r"(-?[0-9]+)(?:[.,]0*)?(?: out of 5 stars)?", re.ASCII)
 
 
@@ -67,7 +68,10 @@ def canonical(value: object) -> str | None:
         return number[1] if number else word
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, (int, float, Decimal)) and math.isfinite(value):
+    # NaN and infinity are not less than the limit, nor is a number that no label can be.
+    if isinstance(value, (int, float)) and abs(value) < _LIMIT:
+        return f"{int(value):d}" if value == int(value) else f"{value:g}"
+    if isinstance(value, Decimal) and value.is_finite() and abs(value) < _LIMIT:
         return f"{int(value):d}" if value == int(value) else f"{value:g}"
     return None
 
@@ -86,5 +90,10 @@ def is_headerless(fields: list[str], options: ReadOptions) -> bool:
     """Return whether a record of a CSV file is a review: a label, an optional title, a text."""
     if len(fields) not in (2, 3):
         return False
+    return is_label(fields[0], options)
+
+
+def is_label(field: str, options: ReadOptions) -> bool:
+    """Return whether a field is a label on one of the scales, or one that is set."""
     known = (*NUMBERS, "true", "false", *KNOWN_WORDS, *options.label_map)
-    return canonical(fields[0]) in known
+    return canonical(field) in known

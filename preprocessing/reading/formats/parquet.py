@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, Layout
+from preprocessing.reading.contents import ENCRYPTED
 from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import add_row
 from preprocessing.reading.labels import LabelReader
@@ -41,6 +42,17 @@ def open_parquet(path: str, stream: BinaryIO) -> pq.ParquetFile:
             f"{path} cannot be opened as a Parquet file: {reason}; it is damaged, incomplete "
             "(download it again) or of another format (set data.format)"
         ) from error
+
+
+def refuse_encrypted(path: str, file: pq.ParquetFile, names: list[str]) -> None:
+    """Raise InputError if one of the columns is encrypted; their names and types are not."""
+    if not file.num_row_groups:
+        return
+    try:
+        next(file.iter_batches(batch_size=1, row_groups=[0], columns=names), None)
+    except _DAMAGED as error:  # of damage, the reader rejects the rows
+        if "crypt" in str(error).lower():
+            raise InputError(f"{path} is {ENCRYPTED}") from error
 
 
 def _seekable(stream: BinaryIO) -> BinaryIO:
@@ -120,8 +132,9 @@ def _value(item: pa.Scalar) -> Any:
 
 def _add(batch: Batch, position: int, fields: tuple[Any, ...], labels: LabelReader) -> None:
     try:
-        values = [field.decode("utf-8") if isinstance(field, bytes) else field for field in fields]
+        # Other columns, such as that of ids, may have bytes that are no text.
+        texts = [field.decode() if isinstance(field, bytes) else field for field in fields[:3]]
     except UnicodeDecodeError as error:
         batch.reject(position, INVALID_UTF8, error.object[error.start :])
     else:
-        add_row(batch, position, values, labels)
+        add_row(batch, position, [*texts, *fields[3:]], labels)
