@@ -28,7 +28,6 @@ from components.properties import TRACKING
 from components.run_report import mlflow_format
 from components.run_report.history import Run, Step
 from components.run_report.page import Content, collect, render, result
-from components.saved_models import identity
 from core.errors import ConfigError, ServerError, cause
 from core.settings import flat_settings
 from serving.identity import identity
