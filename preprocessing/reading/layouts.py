@@ -25,7 +25,13 @@ from preprocessing.reading.records import ReadOptions, printable
 
 _FILES_AT_ONCE = 16
 """Files that are inspected at the same time. Opening a remote file takes tens of milliseconds."""
-_FORMATS = {"fasttext": "fastText", "csv": "CSV", "jsonl": "JSON lines", "parquet": "Parquet"}
+_FORMATS = {
+    "fasttext": "fastText",
+    "csv": "CSV",
+    "jsonl": "JSON lines",
+    "parquet": "Parquet",
+}
+"""Names of the formats in the line `read as`."""
 _MAX_LABELS = 5
 _MAX_CHARACTERS = 30
 
