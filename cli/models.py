@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-_COLUMNS = ("version", "pushed", "accuracy", "95 % interval", "run", "state")
+_COLUMNS = ("version", "also served as", "pushed", "accuracy", "95 % interval", "run", "state")
 
 
 @app.command(epilog="Example: amazon-reviews models")
 def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
     """List the pushed models in paths.serving, the newest first.
+
+    A rollback pushes a copy of a model, and a server names the copy: these numbers are in the
+    column "also served as". A server cannot load a "damaged" model.
 
     Exit code 2: there is no pushed model.
     """
@@ -43,7 +46,8 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
             interval = "{:.4f} to {:.4f}".format(*wilson(round(share * tested), tested))
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(model.pushed))
         name = run.id if run else "–"
-        table.add_row(model.name, day, accuracy, interval, name, model.state)
+        copies = ", ".join(model.copies)
+        table.add_row(model.name, copies, day, accuracy, interval, name, model.state)
     out.print(table)
 
 
@@ -52,7 +56,9 @@ def rollback(
     version: Annotated[
         str | None,
         typer.Argument(
-            help="Version of `amazon-reviews models` \\[default: the one before the served one]."
+            metavar="VERSION",
+            help="Version of `amazon-reviews models`, in any of its two columns "
+            "\\[default: the one before the served one that can be loaded].",
         ),
     ] = None,
     config: ConfigOption = None,
@@ -61,7 +67,8 @@ def rollback(
     """Serve an earlier pushed model again; with a later version, go forward again.
 
     All servers of paths.serving switch to it as to a new model, without a failed request. The
-    model that was served is not pushed again. Exit code 2: there is no such version.
+    model that was served is not pushed again. Exit code 2: there is no such version, or it cannot
+    be loaded.
     """
     from cli.console import print_line, silent_stderr
     from pipeline.config import load_config
@@ -75,18 +82,15 @@ def rollback(
 
 
 def last_pushed_model(config: PipelineConfig) -> str:
-    """Return the folder of the last pushed model; raise a UserError if there is none."""
+    """Return the folder of the last complete model; raise a UserError if there is none."""
     from core.errors import ConfigError
     from platforms.google_cloud.api import find_credentials
-    from serving.versions import NoModelError, versions
+    from serving.versions import newest_complete
 
     serving = config.paths.serving
     if serving.startswith("gs://"):
         find_credentials("paths.serving", serving)
     try:
-        newest = next(versions(serving), None)
+        return newest_complete(serving)
     except OSError as error:
         raise ConfigError(f"paths.serving: {serving} cannot be read: {error}") from None
-    if newest is None:
-        raise NoModelError(serving)
-    return newest

@@ -71,7 +71,7 @@ def show(
     `log` is None if no process was started. The next command, which is printed too, gets `options`.
     """
     if watched.failure:
-        return _show_failure(console, watched.failure, log)
+        return _show_failure(watched.failure, log)
     assert watched.outcome is not None
     outcome = watched.outcome
     _line(console, f"reviews   {_account(outcome['lines'])}")
@@ -104,7 +104,11 @@ def show(
     return exit_codes.PUSHED
 
 
-def _show_failure(console: Console, failure: dict[str, Any], log: Path | None) -> int:
+def _show_failure(failure: dict[str, Any], log: Path | None) -> int:
+    """Print the error of a run to standard error; return the exit code of the command."""
+    from cli.console import error_console
+
+    console = error_console()
     where = f": {failure['component']}" if failure["component"] else ""
     if failure.get("interrupted"):
         _line(console, ("interrupted", "red"), f"{where}; run again to continue")

@@ -18,7 +18,9 @@ app = typer.Typer()
 def serve(
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="TCP port \\[default: the setting server.port]."),
+        typer.Option(
+            metavar="PORT", min=0, max=65535, help="TCP port \\[default: the setting server.port]."
+        ),
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
@@ -56,13 +58,13 @@ def serve(
 
 
 def _log_to_stderr() -> None:
-    """Log changes of the version and problems of the server, but not every request."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger = logging.getLogger("serving.rest")
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    # The root logger has a handler of TensorFlow, which would log each line again. TensorFlow also
-    # warns that sessions are old.
-    logger.propagate = False
+    """Log changes of the version and problems of the server and its libraries, with the time.
+
+    A request is not logged.
+    """
+    # The root logger has a handler of TensorFlow, whose lines have another form.
+    form = "%(asctime)s %(levelname)s %(message)s"
+    logging.basicConfig(format=form, level=logging.WARNING, force=True)
+    logging.getLogger("serving.rest").setLevel(logging.INFO)
+    # TensorFlow warns that sessions are old.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)

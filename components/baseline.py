@@ -9,11 +9,9 @@ of an earlier run. The component `PushedBaseline` is for orchestrators without o
 import os
 from collections.abc import Mapping
 
-import tensorflow as tf
 from absl import logging
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
-from tensorflow.core.protobuf import saved_model_pb2
 from tfx import types
 from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
@@ -25,17 +23,17 @@ from tfx.version import __version__
 
 from components.properties import BASELINE_PROPERTY
 from components.pusher import (
+    DAMAGED,
     ROLLED_BACK,
     SERVED,
     Destination,
     PushedModel,
     ServingFolder,
-    copy_model,
-    identity,
     make_destination,
 )
+from components.saved_models import check_files, copy_model
 from core.errors import InputError, cause
-from serving.versions import MODEL_FILE
+from serving.identity import identity
 
 MODEL_KEY = "model"
 CANDIDATE_KEY = "candidate"
@@ -52,21 +50,26 @@ def served_model(destination: Destination, candidate: types.Artifact | None) -> 
     In an unchanged second run the candidate is the served version itself. Compared with itself it
     would pass any threshold. Then it is compared with the newest other version, unless that was
     rolled back.
+
+    A newer version that is damaged is returned, so that its copy fails: the servers that loaded it
+    before it was damaged still answer with it.
     """
     own = identity(path_utils.serving_model_path(candidate.uri)) if candidate else None
     models = destination.pushed_models()
+    if models and models[0].state == DAMAGED:
+        return models[0]
     models.sort(key=lambda model: model.state != SERVED)
-    return next((m for m in models if m.content != own and m.state != ROLLED_BACK), None)
+    others = (ROLLED_BACK, DAMAGED)
+    return next((m for m in models if m.content != own and m.state not in others), None)
 
 
 def _copy(served: str, artifact: types.Artifact) -> None:
     """Copy a served model to an artifact; raise InputError if the model is damaged."""
     try:
-        _read(served)
-    except Exception as error:  # TensorFlow raises any error for a damaged file.
-        reason = str(error).strip().partition("\n")[0]
+        check_files(served)
+    except InputError as error:
         raise InputError(
-            f"{served} is damaged, so no model can be compared with it ({reason}); delete this "
+            f"{served} is damaged, so no model can be compared with it ({error}); delete this "
             "folder to compare with the version before it"
         ) from None
     copy_model(served, path_utils.serving_model_dir(artifact.uri))
@@ -180,16 +183,3 @@ def existing_model(
     if fileio.exists(os.path.join(model.uri, _NO_MODEL)):
         del inputs[key]
     return inputs
-
-
-def _read(model: str) -> None:
-    """Read graph and weights of a SavedModel without an operation of TensorFlow.
-
-    A training in this process must configure TensorFlow before the first operation.
-    """
-    with fileio.open(os.path.join(model, MODEL_FILE), "rb") as file:
-        if not saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs:
-            raise ValueError(f"{MODEL_FILE} contains no graph")
-    weights = tf.train.load_checkpoint(os.path.join(model, "variables", "variables"))
-    for name in weights.get_variable_to_shape_map():
-        weights.get_tensor(name)

@@ -8,9 +8,9 @@ works for each of them as any push does.
 """
 
 import abc
-import hashlib
 import json
 import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -22,45 +22,16 @@ from tfx.types import standard_artifacts
 from tfx.utils import import_utils, io_utils, path_utils
 
 from components.properties import BLESSED_PROPERTY, PUSHED, PUSHED_DESTINATION
+from components.saved_models import check_files, check_loads, copy_folder, copy_model
 from core.errors import InputError
-from serving.versions import MODEL_FILE, next_version, versions
+from serving.identity import identity
+from serving.versions import is_complete, next_version, versions
 
-SERVED, ROLLED_BACK = "served", "rolled back"
-"""States of a pushed model."""
+SERVED, ROLLED_BACK, DAMAGED = "served", "rolled back", "damaged"
+"""States of a pushed model. A server cannot load a damaged one, and serves the one before it."""
 _ROLLBACK = "assets.extra/rollback.txt"
 """A file of each version that a rollback pushed. SavedModels have such a folder for files that
 TensorFlow does not read."""
-
-
-def identity(model: str) -> str:
-    """Return 16 hex digits, the same for each copy of a SavedModel, others for another model."""
-    digest = hashlib.sha256()
-    # The index contains the checksums of all weights.
-    for name in (MODEL_FILE, "variables/variables.index"):
-        path = os.path.join(model, name)
-        if fileio.exists(path):
-            with fileio.open(path, "rb") as file:
-                digest.update(file.read())
-    return digest.hexdigest()[:16]
-
-
-def copy_model(source: str, target: str) -> None:
-    """Copy a SavedModel to the folder `target`.
-
-    Servers take the model file as the sign of a complete model. So this file is written under
-    another name, and gets its name when all files are complete.
-    """
-    source, target = source.rstrip("/"), target.rstrip("/")
-    for folder, _, names in fileio.walk(source):
-        copy = f"{target}{folder[len(source) :]}"
-        fileio.makedirs(copy)
-        for name in names:
-            file = os.path.join(folder, name)
-            if file != f"{source}/{MODEL_FILE}":
-                fileio.copy(file, os.path.join(copy, name), overwrite=True)
-    partial = f"{target}/{MODEL_FILE}.partial"
-    fileio.copy(f"{source}/{MODEL_FILE}", partial, overwrite=True)
-    fileio.rename(partial, f"{target}/{MODEL_FILE}", overwrite=True)
 
 
 class PushedModel(NamedTuple):
@@ -69,14 +40,17 @@ class PushedModel(NamedTuple):
     Attributes:
       name: the number of its version in a folder, or its id on Vertex AI.
       pushed: seconds since 1970.
-      content: the `identity` of the model.
-      state: SERVED, ROLLED_BACK or empty.
+      content: the `identity` of the model; empty if its files are incomplete.
+      state: SERVED, ROLLED_BACK, DAMAGED or empty.
+      copies: the names of further versions with the same content, the oldest first. A rollback
+        pushes such a copy, and a server names the copy that it loaded.
     """
 
     name: str
     pushed: float
     content: str
     state: str = ""
+    copies: tuple[str, ...] = ()
 
 
 class Destination(abc.ABC):
@@ -110,27 +84,46 @@ class Destination(abc.ABC):
         """Return the model that is served."""
         return next((model for model in self.pushed_models() if model.state == SERVED), None)
 
-    def roll_back(self, name: str | None = None) -> PushedModel:
+    def roll_back(
+        self, name: str | None = None, report: Callable[[str], None] = logging.warning
+    ) -> PushedModel:
         """Serve an earlier model again, by default the one before the served one; return it.
 
-        Models that were rolled back are chosen last.
+        A model is loaded first. By default, models that were rolled back are chosen last, and a
+        model that cannot be loaded is passed over, which is reported in a line.
+
+        Args:
+          name: the name of a model or of one of its copies.
+          report: gets a line for each model that is passed over.
 
         Raises:
-          InputError: there is no such model, or it is served.
+          InputError: there is no such model, or it is served, or it cannot be loaded.
         """
         models = self.pushed_models()
-        states = [model.state for model in models]
-        earlier = models[states.index(SERVED) + 1 :] if SERVED in states else []
-        earlier.sort(key=lambda model: model.state == ROLLED_BACK)
-        found = earlier if name is None else [model for model in models if model.name == name]
+        if name is None:
+            states = [model.state for model in models]
+            found = models[states.index(SERVED) + 1 :] if SERVED in states else []
+            found.sort(key=lambda model: model.state == ROLLED_BACK)
+        else:
+            found = [model for model in models if name in (model.name, *model.copies)]
+        listed = "`amazon-reviews models` lists the versions"
         if not found:
             problem = "no earlier model was pushed" if name is None else f"no version {name!r}"
-        elif found[0].state == SERVED:
-            problem = f"version {name} is served already"
-        else:
-            self._serve_again(found[0])
-            return found[0]
-        raise InputError(f"{self.place}: {problem}; `amazon-reviews models` lists the versions")
+            raise InputError(f"{self.place}: {problem}; {listed}")
+        if found[0].state == SERVED:
+            raise InputError(f"{self.place}: version {name} is served already; {listed}")
+        problems = []
+        for model in found:
+            try:
+                self._check_loads(model)
+            except InputError as error:
+                problems.append(f"version {model.name} cannot be loaded: {error}")
+                continue
+            for problem in problems:
+                report(f"{problem}; it is passed over")
+            self._serve_again(model)
+            return model
+        raise InputError(f"{self.place}: {'; '.join(problems)}; nothing was changed")
 
     def check_not_rolled_back(self, content: str) -> None:
         """Raise InputError if the model with this `identity` was rolled back."""
@@ -143,43 +136,84 @@ class Destination(abc.ABC):
                 )
 
     @abc.abstractmethod
+    def _check_loads(self, model: PushedModel) -> None:
+        """Raise InputError with the reason if a server cannot load an earlier model."""
+
+    @abc.abstractmethod
     def _serve_again(self, model: PushedModel) -> None:
         """Serve an earlier model; the one that it replaces is rolled back."""
 
 
 class ServingFolder(Destination):
-    """The versions in a folder. The newest version is the served one."""
+    """The versions in a folder. The newest one that a server can load is the served one."""
 
     def __init__(self, serving: str):
         self.place = serving
 
     def push(self, model: str, uri: str) -> tuple[str, str]:
-        version, content = next(versions(self.place), None), identity(model)
+        check_files(model)
+        version, content = self.newest(), identity(model)
         if version is None or identity(version) != content:
             self.check_not_rolled_back(content)
             version = self._copy(model)
-        io_utils.copy_dir(model, uri)
+        copy_folder(model, uri)
         return version, os.path.basename(version)
 
+    def newest(self) -> str | None:
+        """Return the path of the newest version that a server can load; None if there is none."""
+        for path in versions(self.place):
+            try:
+                check_files(path)
+            except InputError as error:
+                logging.warning("%s is damaged, and is not served: %s", path, error)
+            else:
+                return path
+        return None
+
     def pushed_models(self) -> list[PushedModel]:
+        newest = self.newest()
+        served = identity(newest) if newest else ""
         models: dict[str, PushedModel] = {}
+        names: dict[str, list[str]] = {}
         undone: set[str] = set()
-        served = ""
+        damaged: set[str] = set()
+        content = ""
         for path in reversed(list(versions(self.place))):
-            replaced, served = served, identity(path)
+            name = os.path.basename(path)
+            replaced = content
+            # Of the versions before the newest sound one, only the names of the files are read.
+            if (newest and int(name) > int(os.path.basename(newest))) or not is_complete(path):
+                content = f"{DAMAGED} {name}"
+                damaged.add(content)
+            else:
+                content = identity(path)
             if fileio.exists(os.path.join(path, _ROLLBACK)):
                 undone.add(replaced)
             else:  # A run that returns to earlier settings pushes an earlier model again.
-                models.pop(served, None)
-            undone.discard(served)
-            name = os.path.basename(path)
-            models.setdefault(served, PushedModel(name, int(name), served))
-        states = {**dict.fromkeys(undone, ROLLED_BACK), served: SERVED}
-        found = [model._replace(state=states.get(model.content, "")) for model in models.values()]
+                models.pop(content, None)
+            undone.discard(content)
+            models.setdefault(content, PushedModel(name, int(name), content))
+            names.setdefault(content, []).append(name)
+        states = {
+            **dict.fromkeys(undone, ROLLED_BACK),
+            **dict.fromkeys(damaged, DAMAGED),
+            served: SERVED,
+        }
+        found = [
+            model._replace(
+                content="" if model.content in damaged else model.content,
+                state=states.get(model.content, ""),
+                copies=tuple(name for name in names[model.content] if name != model.name),
+            )
+            for model in models.values()
+        ]
         return found[::-1]
 
     def folder(self, name: str) -> str:
         return os.path.join(self.place, name)
+
+    def _check_loads(self, model: PushedModel) -> None:
+        check_loads(self.folder(model.name))
 
     def _serve_again(self, model: PushedModel) -> None:
         self._copy(self.folder(model.name), rolls_back=True)

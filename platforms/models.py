@@ -37,11 +37,18 @@ def list_models(config: PipelineConfig) -> list[tuple[PushedModel, Run | None]]:
 def roll_back(config: PipelineConfig, name: str | None) -> Iterator[str]:
     """Serve an earlier model again; yield what was done, in lines.
 
+    Args:
+      config: the settings.
+      name: the version, or that of a copy of it; None: the version before the served one.
+
     Raises:
-      InputError: there is no such model, or it is served.
+      InputError: there is no such model, or it is served, or it cannot be loaded.
+      ConfigError: the folder cannot be read or written.
     """
+    passed_over: list[str] = []
     with _destination(config) as destination:
-        model = destination.roll_back(name)
+        model = destination.roll_back(name, passed_over.append)
+    yield from passed_over
     yield f"{destination.place} serves version {model.name} again"
     if config.tracking.mlflow:
         try:

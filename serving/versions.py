@@ -11,6 +11,11 @@ from core.errors import InputError
 
 MODEL_FILE = "saved_model.pb"
 """The file of a model that the Pusher copies last."""
+VARIABLES_INDEX = "variables/variables.index"
+"""The file of a model with the names, places and checksums of its weights."""
+_END = 1 << 63
+"""TensorFlow Serving ignores a number that exceeds an int64."""
+_SHARD = re.compile(r"variables\.data-(\d+)-of-(\d+)")
 
 
 class NoModelError(InputError):
@@ -23,10 +28,11 @@ class NoModelError(InputError):
 
 
 def versions(folder: str) -> Iterator[str]:
-    """Yield the paths of the complete models under `folder`, newest first.
+    """Yield the paths of the versions under `folder`, newest first.
 
     A version is a folder whose name is a number; the highest number is the newest version. Other
-    names and incomplete versions are skipped.
+    names are skipped, and folders without the model file, which a push has not completed. Of a
+    version that somebody damaged later, other files may be missing: see `complete_versions`.
 
     Args:
       folder: a local folder or a URL of a file system that TensorFlow reads, such as gs://. A
@@ -37,8 +43,37 @@ def versions(folder: str) -> Iterator[str]:
     """
     for name in sorted(_numbers(folder), key=int, reverse=True):
         path = f"{folder.rstrip('/')}/{name}"
-        if is_complete(path):
+        if MODEL_FILE in _names_or_none(path):
             yield path
+
+
+def complete_versions(folder: str) -> Iterator[str]:
+    """Yield those of the `versions` whose files are all present, newest first.
+
+    Raises:
+      OSError: the folder cannot be listed, or a version cannot be read.
+    """
+    return (path for path in versions(folder) if is_complete(path))
+
+
+def newest_complete(folder: str) -> str:
+    """Return the path of the newest complete version.
+
+    Raises:
+      NoModelError: there is no version.
+      InputError: there are only incomplete versions.
+      OSError: the folder cannot be listed, or a version cannot be read.
+    """
+    newest = next(complete_versions(folder), None)
+    if newest is not None:
+        return newest
+    damaged = next(versions(folder), None)
+    if damaged is None:
+        raise NoModelError(folder)
+    raise InputError(
+        f"no version in {folder} is complete; in the newest one {missing_part(damaged)}; "
+        "`amazon-reviews run` trains and pushes another"
+    )
 
 
 def next_version(folder: str) -> int:
@@ -47,26 +82,74 @@ def next_version(folder: str) -> int:
     Incomplete versions count, because TensorFlow Serving may load them later.
 
     Raises:
+      InputError: the newest version has the greatest number.
       OSError: the folder cannot be listed.
     """
-    return max(int(time.time()), max(map(int, _numbers(folder)), default=0) + 1)
+    newest = max(map(int, _numbers(folder)), default=0)
+    if newest + 1 >= _END:
+        raise InputError(
+            f"{folder}/{newest} has the greatest number of a version, so nothing can be pushed "
+            "after it; rename or delete this folder"
+        )
+    return max(int(time.time()), newest + 1)
 
 
 def is_complete(model: str) -> bool:
-    """Return whether the path or URL `model` holds a complete SavedModel.
+    """Return whether the path or URL `model` holds a SavedModel with all of its files.
+
+    The content of the files is not read: a model may be complete and damaged.
 
     Raises:
       OSError: it cannot be read.
     """
-    try:
-        return MODEL_FILE in _names(model)
-    except NotADirectoryError:
-        return False
+    return not missing_part(model)
+
+
+def missing_part(model: str) -> str:
+    """Return what a SavedModel lacks, such as `variables/ is missing`; empty if it is complete.
+
+    Raises:
+      OSError: it cannot be read.
+    """
+    for name in (MODEL_FILE, VARIABLES_INDEX):
+        folder, file = os.path.split(name)
+        names = _names_or_none(os.path.join(model, folder) if folder else model)
+        if folder and not names:
+            return f"{folder}/ is missing"
+        if file not in names:
+            return f"{name} is missing"
+        if not _size(os.path.join(model, name)):
+            return f"{name} is empty"
+    # The names of the files with the weights contain their number.
+    shards = [found for found in map(_SHARD.fullmatch, names) if found]
+    expected = max((int(found[2]) for found in shards), default=1)
+    if len({found[1] for found in shards}) < expected:
+        return f"{len(shards)} of {expected} files variables.data-… exist"
+    return ""
 
 
 def _numbers(folder: str) -> list[str]:
-    # TensorFlow Serving ignores a number that exceeds an int64.
-    return [each for each in _names(folder) if re.fullmatch("[0-9]+", each) and int(each) < 1 << 63]
+    return [each for each in _names(folder) if re.fullmatch("[0-9]+", each) and int(each) < _END]
+
+
+def _names_or_none(folder: str) -> list[str]:
+    """Return the names in a folder; none if it is missing or a file."""
+    try:
+        return _names(folder)
+    except NotADirectoryError:
+        return []
+
+
+def _size(file: str) -> int:
+    """Return the size of an existing file in bytes."""
+    if "://" not in file:
+        return os.path.getsize(file)
+    import tensorflow as tf
+
+    try:
+        return int(tf.io.gfile.stat(file).length)
+    except tf.errors.OpError as error:
+        raise OSError(f"{file} cannot be read: {str(error).splitlines()[0]}") from error
 
 
 def _names(folder: str) -> list[str]:

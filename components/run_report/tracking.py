@@ -25,12 +25,12 @@ from tfx.utils import io_utils, path_utils
 from components.evaluator.files import read_json
 from components.evaluator.metrics import KEY_FIGURES
 from components.properties import TRACKING
-from components.pusher import identity
+from components.run_report import mlflow_format
 from components.run_report.history import Run, Step
 from components.run_report.page import Content, collect, render, result
 from core.errors import ConfigError, ServerError, cause
 from core.settings import flat_settings
-from serving import mlflow_model
+from serving.identity import identity
 from trainer_module.inputs import stored
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ _ENVIRONMENT = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
-_EXAMPLES = ["Great phone, I use it every day.", "It broke after a week."]
 
 
 class Tracking(NamedTuple):
@@ -247,34 +246,17 @@ def _datasets(run: Run) -> list[Any]:
 
 
 def _register(client: MlflowClient, run_id: str, run: Run) -> str:
-    """Make the pushed model a version of the registered model, unless it is one already.
-
-    The version has a signature and an example.
-    """
+    """Make the pushed model a version of the registered model, unless it is one already."""
     model = path_utils.serving_model_path(run.uris["model"])
     content = identity(model)
     if content in registered(client, run.name):
         return content
     import mlflow
-    import pandas as pd
-    import tensorflow as tf
-    from mlflow.models import ModelSignature
-    from mlflow.types import ColSpec, Schema
 
-    inputs: Any = [ColSpec("string", "text")]
-    outputs: Any = [ColSpec("float", "probability"), ColSpec("long", "label")]
     with tempfile.TemporaryDirectory() as folder:
         saved_model, saved = (os.path.join(folder, name) for name in ("saved_model", "model"))
         io_utils.copy_dir(model, saved_model)
-        mlflow.pyfunc.save_model(
-            saved,
-            loader_module="mlflow_model",
-            code_paths=[str(mlflow_model.__file__)],
-            data_path=saved_model,
-            signature=ModelSignature(Schema(inputs), Schema(outputs)),
-            input_example=pd.DataFrame({"text": _EXAMPLES}),
-            pip_requirements=[f"tensorflow=={tf.__version__}", "pandas"],
-        )
+        mlflow_format.save(saved_model, saved)
         client.log_artifacts(run_id, saved, "model")
     tags = {MODEL_TAG: content, "pushed_to": run.pushed_to}
     mlflow.register_model(f"runs:/{run_id}/model", run.name, None, tags=tags)

@@ -27,8 +27,8 @@ from urllib.parse import urlsplit
 import numpy as np
 import tensorflow as tf
 from absl import logging
-from tfx.utils import io_utils
 
+from components.saved_models import copy_folder
 from core import processes
 from core.errors import ERROR_LINE, ServerError, cause
 from preprocessing import features
@@ -81,7 +81,7 @@ def try_candidate(
     """Serve a model in a new process, on the CPU, and send it requests for at most `seconds`."""
     answers = Answers()
     with tempfile.TemporaryDirectory(prefix="serving_check_") as folder:
-        io_utils.copy_dir(model, f"{folder}/1")
+        copy_folder(model, f"{folder}/1")
         log = Path(folder) / "log"
         process = _start(folder, log)
         start = time.monotonic()

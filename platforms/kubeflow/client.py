@@ -168,10 +168,10 @@ def connect(config: PipelineConfig) -> tuple[Api, str]:
 def _token() -> str | None:
     """Return the token in the file $KF_PIPELINES_SA_TOKEN_PATH, or that of the pod; None: none."""
     named = os.environ.get(TOKEN_VARIABLE)
-    file = Path(named or _TOKEN_OF_POD)
+    file = Path(_TOKEN_OF_POD if named is None else named)
     if file.is_file():
         return file.read_text(encoding="utf-8").strip()
-    if named:
+    if named is not None:
         raise ConfigError(
             f"{TOKEN_VARIABLE}: no file {named!r}; set the path of a file with a token"
         )

@@ -22,6 +22,7 @@ from components.properties import (
     READING_PROPERTY,
     TRACKING,
 )
+from components.pusher import ServingFolder
 from components.run_report import history
 from components.run_report.component import REPORT_FILE
 from components.run_report.page import collect
@@ -31,24 +32,27 @@ from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.nodes import REPORT, SERVING_CHECK
 from pipeline.pipeline import tracking_of
 from platforms.local import unchanged
-from serving.versions import versions
 from trainer_module.settings import SUMMARY_FILE
 
 
 class Runner(LocalDagRunner):
     """TFX's local runner. It records the settings and the outcome of its run in ML Metadata.
 
+    Args:
+      config: the settings of the run.
+      input_fingerprint: the key of the files that the pipeline contains; None: it is computed.
+
     Attributes:
       run_id: id of the run after its end; None before. It stays None in `tfx pipeline create`,
         which replaces `run` to read the pipeline.
     """
 
-    def __init__(self, config: PipelineConfig):
+    def __init__(self, config: PipelineConfig, input_fingerprint: str | None = None):
         super().__init__()
         self._config = config
         self._paths = config.paths
         self.run_id: str | None = None
-        self._fingerprint = unchanged.fingerprint(config)
+        self._fingerprint = unchanged.fingerprint(config, input_fingerprint)
         if tracking := tracking_of(config, "local"):
             os.environ[TRACKING] = json.dumps(tracking)
 
@@ -98,14 +102,14 @@ class Runner(LocalDagRunner):
 
 
 def mark_replaced(handle: metadata.Metadata, serving: str) -> None:
-    """Mark the pushed models in ML Metadata that were deleted from `serving` or are not the newest.
+    """Mark the pushed models in ML Metadata that are not the newest sound version in `serving`.
 
     TFX's cache checks the artifact of a Pusher, but not the model that was copied to `serving`. It
     ignores an execution whose output is marked, so the Pusher pushes such a model again. Without
     the mark, a run that returns to earlier settings would be a cache hit, and the model of the
     later settings would stay in production.
     """
-    newest = next(versions(serving), None)
+    newest = ServingFolder(serving).newest()
     for artifact in handle.store.get_artifacts_by_type("PushedModel"):
         folder = history.destination(artifact)
         if (

@@ -21,12 +21,13 @@ from google.cloud.aiplatform_v1 import types as vertex_types
 from google.cloud.aiplatform_v1.services.endpoint_service import EndpointServiceClient
 from google.cloud.aiplatform_v1.services.model_service import ModelServiceClient
 from google.protobuf.field_mask_pb2 import FieldMask
-from tfx.utils import io_utils
 
-from components.pusher import ROLLED_BACK, SERVED, Destination, PushedModel, identity
+from components.pusher import ROLLED_BACK, SERVED, Destination, PushedModel
+from components.saved_models import copy_folder
 from pipeline.cluster_settings import Vertex
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import ApiError, errors_in_one_line, retrying
+from serving.identity import identity
 
 POLL_SECONDS = 10.0
 """Seconds between two requests for the state of an operation."""
@@ -70,7 +71,7 @@ class Endpoint(Destination):
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 self.check_not_rolled_back(content)
-                io_utils.copy_dir(model, os.path.join(uri, _VERSION))
+                copy_folder(model, os.path.join(uri, _VERSION))
                 self.upload(model_id, uri)
                 return self.serve(model_id), model_id
             except RuntimeError as error:
@@ -161,16 +162,32 @@ class Endpoint(Destination):
         model = self._models.get_model(name=self._resource(name), **retrying())
         return os.path.join(model.artifact_uri, _VERSION)
 
+    def _check_loads(self, model: PushedModel) -> None:
+        """Leave the check to Vertex AI.
+
+        Vertex AI has a copy of each uploaded model. It deploys the copy before the traffic moves,
+        and fails if the container cannot load it.
+        """
+
     @errors_in_one_line("roll the model back")
     def _serve_again(self, model: PushedModel) -> None:
         replaced = self.served()
-        self.serve(model.name)
-        for each, is_rolled_back in ((model, "false"), (replaced, "true")):
-            if each:
-                labelled = self._models.get_model(name=self._resource(each.name), **retrying())
-                labelled.labels[_ROLLED_BACK] = is_rolled_back
-                mask = FieldMask(paths=["labels"])
-                self._models.update_model(model=labelled, update_mask=mask, **retrying())
+        # The labels first: a rerun of a killed rollback must choose the same model.
+        self._label(model, is_rolled_back=False)
+        if replaced:
+            self._label(replaced, is_rolled_back=True)
+        try:
+            self.serve(model.name)
+        except Exception:
+            if replaced:
+                self._label(replaced, is_rolled_back=False)
+            raise
+
+    def _label(self, model: PushedModel, *, is_rolled_back: bool) -> None:
+        labelled = self._models.get_model(name=self._resource(model.name), **retrying())
+        labelled.labels[_ROLLED_BACK] = str(is_rolled_back).lower()
+        mask = FieldMask(paths=["labels"])
+        self._models.update_model(model=labelled, update_mask=mask, **retrying())
 
     def _resource(self, model_id: str) -> str:
         return f"{self._parent}/models/{model_id}"

@@ -85,9 +85,10 @@ def test_the_next_command_has_the_settings_of_the_run():
         ({"input": False}, 1, "failed: Trainer: [boom]"),
     ],
 )
-def test_a_failure_names_component_error_and_log(failure, code, line):
+def test_a_failure_names_component_error_and_log_on_standard_error(failure, code, line, capfd):
     failure = {"component": "Trainer", "error": "[boom]", **failure}
-    assert end(Watched(failure=failure)) == (code, [line, "log: /log"])
+    assert end(Watched(failure=failure)) == (code, [])
+    assert capfd.readouterr().err.splitlines() == [line, "log: /log"]
 
 
 @pytest.mark.parametrize(

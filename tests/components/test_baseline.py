@@ -15,10 +15,11 @@ from tfx.types.standard_artifacts import Model
 from tfx.utils import path_utils
 
 from components.baseline import PushedBaseline, ServedBaseline, existing_model
-from components.pusher import ServingFolder, identity
+from components.pusher import ServingFolder
 from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.destinations import destination_of
+from serving.identity import identity
 from tests.serving.models import push
 
 pytestmark = pytest.mark.slow

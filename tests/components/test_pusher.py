@@ -5,13 +5,16 @@ import time
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 from tfx.dsl.io import fileio
 from tfx.types import standard_artifacts
+from tfx.utils import io_utils
 
-from components.pusher import ROLLED_BACK, ServingFolder, VersionPusher, identity
+from components.pusher import ROLLED_BACK, ServingFolder, VersionPusher
 from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.destinations import destination_of
+from serving.identity import identity
 from serving.versions import versions
 from tests.serving.models import push as save
 
@@ -84,6 +87,20 @@ def test_a_version_that_somebody_copies_is_not_touched(pushes):
     assert list(incomplete.iterdir()) == [incomplete / "variables"]
 
 
+def test_nothing_is_pushed_after_the_greatest_version(pushes):
+    pushes.push("a")
+    (pushes.serving / str(2**63 - 1)).mkdir()
+    with pytest.raises(InputError, match=f"{2**63 - 1} has the greatest number of a version"):
+        pushes.push("b")
+    assert pushes.served() == ("a", 2)
+
+
+def test_a_file_whose_name_is_a_number_is_no_version(pushes):
+    pushes.push("a")
+    (pushes.serving / str(2**62)).touch()
+    assert pushes.served() == ("a", 2)
+
+
 @pytest.mark.parametrize("stage", ["variables", "saved_model.pb"])
 def test_a_killed_push_is_never_served_and_can_be_repeated(pushes, monkeypatch, stage):
     pushes.push("a")
@@ -136,11 +153,130 @@ def test_a_rollback_can_be_undone_and_repeated(pushes):
     c = pushes.push("c").get_string_custom_property("pushed_version")
     assert back() == (a, {b, c})
     # A copy is no version of its own, unless somebody deletes the original.
-    copy = next(versions(folder.place))
-    with pytest.raises(InputError, match="no version"):
-        back(Path(copy).name)
+    copy = Path(next(versions(folder.place))).name
+    assert copy in folder.served().copies
+    with pytest.raises(InputError, match=f"version {copy} is served already"):
+        back(copy)
+    back(c)
+    # The number of the copy, which a server named, is as good as that of the original.
+    assert back(copy) == (a, {b, c})
     shutil.rmtree(pushes.serving / a)
-    assert folder.served().content == identity(copy)
+    assert folder.served().name != a
+    assert identity(folder.folder(folder.served().name)) == identity(str(pushes.serving / copy))
+
+
+DAMAGES = {
+    "no variables": lambda version: shutil.rmtree(version / "variables"),
+    "no weights": lambda version: next(version.glob("variables/*.data-*")).unlink(),
+    "no index": lambda version: (version / "variables" / "variables.index").unlink(),
+    "empty graph": lambda version: (version / "saved_model.pb").write_bytes(b""),
+    "half a graph": lambda version: _halve(version / "saved_model.pb"),
+    "half the weights": lambda version: _halve(next(version.glob("variables/*.data-*"))),
+    "other weights": lambda version: _turn(next(version.glob("variables/*.data-*"))),
+    "no signature": lambda version: tf.saved_model.save(tf.Module(), str(version)),
+}
+
+
+def _halve(file):
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def _turn(file):
+    file.write_bytes(bytes(255 - byte for byte in file.read_bytes()))
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=list(DAMAGES))
+def test_a_version_that_cannot_be_loaded_is_not_served_again(pushes, damage):
+    folder = ServingFolder(str(pushes.serving))
+    a, b, c = (pushes.push(name).get_string_custom_property("pushed_version") for name in "abc")
+    damage(pushes.serving / b)
+    files = sorted(pushes.serving.rglob("*"))
+    with pytest.raises(InputError, match=f"version {b} cannot be loaded: .*; nothing was changed"):
+        folder.roll_back(b)
+    assert sorted(pushes.serving.rglob("*")) == files
+    assert folder.served().name == c
+    # By default the next earlier one that loads.
+    passed_over = []
+    assert folder.roll_back(None, passed_over.append).name == a
+    [line] = passed_over
+    assert line.startswith(f"version {b} cannot be loaded: ")
+    shutil.rmtree(pushes.serving / a / "variables")
+    with pytest.raises(InputError, match=f"version {b} cannot be loaded"):
+        folder.roll_back(b)
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=list(DAMAGES))
+def test_the_served_version_is_the_newest_that_loads(pushes, damage):
+    folder = ServingFolder(str(pushes.serving))
+    a, b = (pushes.push(name).get_string_custom_property("pushed_version") for name in "ab")
+    damage(pushes.serving / b)
+    states = [(model.name, model.state) for model in folder.pushed_models()]
+    assert states == [(b, "damaged"), (a, "served")]
+    # A run that trains the damaged model pushes it once more.
+    again = pushes.push("b").get_string_custom_property("pushed_version")
+    assert (again != b, folder.served().name) == (True, again)
+
+
+def test_a_damaged_version_between_two_others_is_no_replaced_model(pushes):
+    folder = ServingFolder(str(pushes.serving))
+    a, b, c = (pushes.push(name).get_string_custom_property("pushed_version") for name in "abc")
+    folder.roll_back(a)
+    shutil.rmtree(pushes.serving / c / "variables")
+    states = [(model.name, model.state) for model in folder.pushed_models()]
+    assert states == [(c, "damaged"), (b, ""), (a, "served")]
+
+
+@pytest.mark.parametrize("stage", ["rollback.txt", "variables", "saved_model.pb"])
+def test_a_killed_rollback_changes_nothing_and_a_rerun_completes_it(pushes, monkeypatch, stage):
+    folder = ServingFolder(str(pushes.serving))
+    a, b = (pushes.push(name).get_string_custom_property("pushed_version") for name in "ab")
+    copy, write = fileio.copy, io_utils.write_string_file
+
+    def copied(source, target, overwrite=False):
+        if stage in source:
+            Path(target).write_bytes(b"half")
+            raise KeyboardInterrupt
+        copy(source, target, overwrite=overwrite)
+
+    def written(file, text):
+        write(file, text)
+        if stage in file:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as killed:
+        killed.setattr(fileio, "copy", copied)
+        killed.setattr(io_utils, "write_string_file", written)
+        with pytest.raises(KeyboardInterrupt):
+            folder.roll_back()
+    assert [(m.name, m.state) for m in folder.pushed_models()] == [(b, "served"), (a, "")]
+    assert folder.roll_back().name == a
+    assert [(m.name, m.state) for m in folder.pushed_models()] == [(b, ROLLED_BACK), (a, "served")]
+
+
+def test_a_copy_that_differs_from_its_original_is_never_served(pushes, monkeypatch):
+    folder = ServingFolder(str(pushes.serving))
+    _, b = (pushes.push(name).get_string_custom_property("pushed_version") for name in "ab")
+    copy = fileio.copy
+
+    def full(source, target, overwrite=False):
+        copy(source, target, overwrite=overwrite)
+        if ".data-" in source:
+            _halve(Path(target))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(fileio, "copy", full)
+        with pytest.raises(OSError, match=r"differs from .* after the copy"):
+            folder.roll_back()
+        with pytest.raises(OSError, match=r"differs from .* after the copy"):
+            pushes.push("c")
+    assert folder.served().name == b
+
+
+def test_a_candidate_without_files_is_not_pushed(pushes):
+    shutil.rmtree(pushes.folder / "a" / "Format-Serving" / "variables")
+    with pytest.raises(InputError, match="variables/ is missing"):
+        pushes.push("a")
+    assert not pushes.serving.exists()
 
 
 def test_a_run_that_returns_to_earlier_settings_pushes_no_second_model(pushes):

@@ -15,6 +15,7 @@ from components.serving_check import candidate, component
 from components.serving_check.candidate import Answers, try_candidate
 from components.serving_check.component import ServingCheck, check
 from components.serving_check.settings import Thresholds, read_golden
+from core.errors import InputError
 from sample_data.generate import OUTPUT as SAMPLE
 from tests.examples import example, write
 
@@ -176,9 +177,15 @@ def test_a_model_that_fails_is_refused_with_its_error(workspace):
 )
 def test_every_end_of_the_server_has_a_reason(tmp_path, monkeypatch, stub, seconds, failure):
     (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "saved_model.pb").touch()
     monkeypatch.setattr(candidate, "_SERVER", "tests.components.stub_server")
     monkeypatch.setenv("STUB", stub)
     assert try_candidate(str(tmp_path / "model"), [], [], seconds).failure == failure
+
+
+def test_a_candidate_without_files_is_an_error_and_no_refusal(tmp_path):
+    with pytest.raises(InputError, match="gone is missing, or has no files"):
+        try_candidate(str(tmp_path / "gone"), [], [])
     assert not any("stub_server" in str(child.cmdline()) for child in psutil.Process().children())
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from core.errors import UserError
 from pipeline.config import PipelineConfig
 from serving.answers import Prediction, answer, read_arguments, read_lines
 from serving.predict_text import load_predict_text
-from serving.versions import NoModelError
+from serving.versions import NoModelError, is_complete, missing_part
 from tests.loaded import run_command
 from tests.serving.models import push
 
@@ -87,12 +88,39 @@ def last_model(serving):
 def test_the_highest_complete_version_is_the_last_one(tmp_path):
     with pytest.raises(NoModelError, match=f"no model has been pushed to {tmp_path} yet"):
         last_model(tmp_path)
-    for version in ("9", "10", "8", "notes", "11"):
-        (tmp_path / version).mkdir()
-        if version != "11":
-            (tmp_path / version / "saved_model.pb").touch()
+    for version in ("9", "10", "8", "notes", "11", "13", "14"):
+        push(tmp_path / version)
+    (tmp_path / "11" / "saved_model.pb").unlink()
     (tmp_path / "12").touch()
+    (tmp_path / "13" / "saved_model.pb").write_bytes(b"")
+    shutil.rmtree(tmp_path / "14" / "variables")
     assert last_model(tmp_path) == str(tmp_path / "10")
+
+
+@pytest.mark.parametrize(
+    ("lost", "missing"),
+    [
+        ("saved_model.pb", "saved_model.pb is missing"),
+        ("variables/variables.index", "variables/variables.index is missing"),
+        ("variables/variables.data-00000-of-00001", "0 of 1 files variables.data-… exist"),
+    ],
+)
+def test_what_a_model_lacks_is_named(tmp_path, lost, missing):
+    push(tmp_path / "1")
+    assert is_complete(str(tmp_path / "1"))
+    (tmp_path / "1" / lost).unlink()
+    assert missing_part(str(tmp_path / "1")) == missing
+
+
+def test_a_model_of_two_files_of_weights_needs_both(tmp_path):
+    push(tmp_path / "1")
+    variables = tmp_path / "1" / "variables"
+    (variables / "variables.data-00000-of-00001").rename(
+        variables / "variables.data-00000-of-00002"
+    )
+    assert missing_part(str(tmp_path / "1")) == "1 of 2 files variables.data-… exist"
+    (variables / "variables.data-00001-of-00002").touch()
+    assert is_complete(str(tmp_path / "1"))
 
 
 @pytest.mark.parametrize("damaged", ["saved_model.pb", "variables/variables.index"])

@@ -51,7 +51,7 @@ def test_unchanged_input_is_a_cache_hit_and_changed_input_is_not(kubeflow, revie
     (reviews / "more.csv").write_text("label,text\n2,good\n")
     elsewhere = reviews.with_name("elsewhere")
     elsewhere.mkdir()
-    (elsewhere / "reviews.csv").write_text("label,text\n1,bad\n")
+    (elsewhere / "reviews.csv").write_text("label,text\n1,worse\n")
     assert len({first, second, key(), key(f"input_base={elsewhere}")}) == 4
     run = kubeflow.server.find_requests("POST", "/runs")[-1]
     assert run.body["pipeline_spec"]["platform_spec"] == PLATFORM

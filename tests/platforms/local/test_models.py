@@ -1,12 +1,15 @@
-"""The commands `models` and `rollback` on a folder that cannot be read or written."""
+"""The commands `models` and `rollback`: damaged versions, copies, a folder that cannot be read."""
 
 import os
+import shutil
 
 import pytest
 import tensorflow as tf
 from typer.testing import CliRunner
 
 from cli.app import app
+from serving.rest.metrics import Metrics
+from serving.rest.versions import ServedVersions
 from tests.serving.models import push
 
 pytestmark = pytest.mark.slow
@@ -22,6 +25,43 @@ def call(tmp_path):
         return line.removeprefix("paths.serving: cannot be read or written: ")
 
     return call
+
+
+def test_the_number_that_a_server_names_is_listed_and_accepted(tmp_path):
+    serving = tmp_path / "serving"
+    for number in (1, 2, 3):
+        push(serving / str(number), 0.6 + number / 10)
+
+    def call(*words):
+        paths = f"paths.root={tmp_path},paths.serving={serving}"
+        done = CliRunner().invoke(app, [*words, "--set", paths])
+        return done.exit_code, done.output.splitlines()
+
+    shutil.rmtree(serving / "2" / "variables")
+    code, [passed_over, done] = call("rollback")
+    assert (code, done) == (0, f"{serving} serves version 1 again")
+    assert passed_over == ("version 2 cannot be loaded: variables/ is missing; it is passed over")
+    # A server names this number.
+    copy = ServedVersions(str(serving), Metrics()).current.version
+    assert copy > 3
+    _, [heading, *rows] = call("models")
+    assert "also served as" in heading
+    assert [line.split()[0] for line in rows] == ["3", "2", "1"]
+    assert [line.split()[-1] for line in rows] == ["back", "damaged", "served"]
+    assert rows[2].split()[1] == str(copy)
+    assert call("rollback", "3")[0] == 0
+    assert call("rollback", str(copy)) == (0, [f"{serving} serves version 1 again"])
+    code, [line] = call("rollback", "2")
+    assert code == 2
+    assert "version 2 cannot be loaded: variables/ is missing; nothing was changed" in line
+
+
+def test_versions_without_all_files_are_not_an_empty_folder(call, tmp_path):
+    push(tmp_path / "serving" / "7")
+    (tmp_path / "serving" / "7" / "variables" / "variables.index").write_bytes(b"")
+    line = call("predict", "good")
+    assert "no version in" in line
+    assert "in the newest one variables/variables.index is empty" in line
 
 
 @pytest.mark.parametrize("command", ["models", "rollback"])

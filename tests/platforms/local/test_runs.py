@@ -141,14 +141,18 @@ def test_the_report_of_a_failed_run(metadata, call, tmp_path):
 @pytest.mark.slow
 def test_a_model_is_pushed_again_if_this_machine_pushed_it_and_another_one_is_served(tmp_path):
     from platforms.local.run import mark_replaced
+    from tests.serving.models import push
 
     store, serving = Metadata(tmp_path).store, tmp_path / "serving"
-    (serving / "2").mkdir(parents=True)
-    (serving / "2" / "saved_model.pb").touch()
+    push(serving / "2")
+    # Damaged, so no server loads it.
+    push(serving / "3")
+    next((serving / "3").glob("variables/*.data-*")).write_bytes(b"")
     kind = store.put_artifact_type(mlmd.ArtifactType(name="PushedModel"))
     for folder, uri in (
         (serving / "1", tmp_path),
         (serving / "2", tmp_path),
+        (serving / "3", tmp_path),
         (tmp_path / "other" / "1", tmp_path),
         (serving / "1", tmp_path / "on another machine"),
     ):
@@ -158,4 +162,4 @@ def test_a_model_is_pushed_again_if_this_machine_pushed_it_and_another_one_is_se
         store.put_artifacts([artifact])
     mark_replaced(Mock(store=store), f"{serving}/")
     states = [artifact.state == mlmd.Artifact.LIVE for artifact in store.get_artifacts()]
-    assert states == [False, True, True, True]
+    assert states == [False, True, False, True, True]

@@ -18,6 +18,7 @@ from platforms.google_cloud import api as vertex_api
 from platforms.vertex import pusher
 from tests.components.test_pusher import push_model
 from tests.platforms.vertex.vertex_server import as_json, serving
+from tests.serving.models import push as save
 from tests.waiting import in_background, wait
 
 pytestmark = pytest.mark.slow
@@ -40,6 +41,8 @@ def push(folder):
     saved.mkdir(parents=True, exist_ok=True)
     if not (saved / "saved_model.pb").exists():
         (saved / "saved_model.pb").write_text(folder.name)
+        (saved / "variables").mkdir()
+        (saved / "variables" / "variables.index").write_text("index")
     return push_model(folder / "model", folder / "pushed", DESTINATION)
 
 
@@ -178,6 +181,42 @@ def test_a_rollback_serves_the_previous_model_and_the_bad_one_is_not_pushed_agai
         endpoint.roll_back("no-such-model")
 
 
+@pytest.mark.parametrize("method", ["UpdateModel", "DeployModel", "UpdateEndpoint"])
+def test_a_rollback_that_ends_between_two_requests_is_completed_by_a_rerun(
+    vertex, tmp_path, monkeypatch, method
+):
+    for name in ("first", "good", "bad"):
+        push(tmp_path / name)
+        time.sleep(0.01)  # The models differ in their time of creation.
+    endpoint = make_destination(DESTINATION)
+    good = endpoint.pushed_models()[1].name
+    request = method[0].lower() + method[1:].replace("Model", "_model").replace("End", "_end")
+    client = endpoint._endpoints if method != "UpdateModel" else endpoint._models
+    send = getattr(client, request)
+
+    def killed(*arguments, **options):
+        send(*arguments, **options)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as kill, pytest.raises(KeyboardInterrupt):
+        kill.setattr(client, request, killed)
+        endpoint.roll_back()
+    if endpoint.served().name != good:
+        assert endpoint.roll_back().name == good
+    assert [model.state for model in endpoint.pushed_models()] == ["rolled back", "served", ""]
+
+
+def test_a_rollback_that_vertex_refuses_changes_no_label(vertex, tmp_path):
+    push(tmp_path / "good")
+    push(tmp_path / "bad")
+    vertex.fail("DeployModel", grpc.StatusCode.INVALID_ARGUMENT, "no machine")
+    with pytest.raises(InputError, match="400 no machine"):
+        make_destination(DESTINATION).roll_back()
+    assert states() == ["served", ""]
+    push(tmp_path / "third")
+    assert states() == ["served", "", ""]
+
+
 def test_the_baseline_is_the_model_that_the_endpoint_serves(vertex, tmp_path):
     def baseline(candidate):
         model, own = standard_artifacts.Model(), standard_artifacts.Model()
@@ -187,12 +226,11 @@ def test_the_baseline_is_the_model_that_the_endpoint_serves(vertex, tmp_path):
         if not existing_model({"baseline_model": [model]}, "baseline_model"):
             return None
         copied = tf.saved_model.load(model.uri + "/Format-Serving")
-        return copied.value.numpy()
+        probability = copied.signatures["predict_text"](tf.constant(["good"]))["probability"]
+        return round(float(probability) * 10 - 6)
 
     for value, name in enumerate(("first", "second", "third")):
-        saved = tf.Module()
-        saved.value = tf.Variable(value)
-        tf.saved_model.save(saved, str(tmp_path / name / "model" / "Format-Serving"))
+        save(tmp_path / name / "model" / "Format-Serving", 0.6 + value / 10)
     assert baseline("first") is None
     push(tmp_path / "first")
     push(tmp_path / "second")

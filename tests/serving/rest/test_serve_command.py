@@ -88,6 +88,21 @@ serve(sys.argv[1], open_socket(Server(port=0)), lambda *_: os.kill(os.getpid(), 
 """
 
 
+def test_every_line_of_the_log_has_its_time_and_level(server):
+    process, address, _ = server
+    for _ in range(5):
+        with address.connect() as connection:
+            connection.sendall(b"MUX / HTTP/1.1\r\n\r\n")
+            connection.recv(9999)
+    wrong = json.dumps({"instances": [{"b64": "/w=="}]})
+    assert address.post(PREDICT, wrong.encode()).status == 400
+    process.send_signal(signal.SIGTERM)
+    lines = process.communicate(timeout=60)[1].splitlines()
+    assert len([line for line in lines if " answered with HTTP 400: " in line]) == 1
+    form = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (INFO|WARNING) \S")
+    assert [line for line in lines if not form.match(line)] == []
+
+
 @pytest.mark.exhaustive
 def test_a_sigterm_at_the_first_moment_is_not_lost(root):
     command = [sys.executable, "-c", SIGTERM_WHEN_READY, f"{root}/serving"]

@@ -1,0 +1,130 @@
+"""SavedModels as files: a verified copy, and whether a server can load one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+from tfx.dsl.io import fileio
+
+from core.errors import InputError, cause
+from serving.predict_text import PREDICT_TEXT, predict_text_of
+from serving.versions import MODEL_FILE, missing_part
+
+_SAMPLE = b"A good phone: it works."
+_CHUNK = 1 << 20
+_UNREADABLE = (
+    OSError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.PermissionDeniedError,
+    tf.errors.ResourceExhaustedError,
+    tf.errors.UnauthenticatedError,
+    tf.errors.UnavailableError,
+)
+"""Errors of a file system. They are not the fault of a model."""
+
+
+def copy_model(source: str, target: str) -> None:
+    """Copy a SavedModel to the folder `target`, and verify the copy.
+
+    Servers take the model file as the sign of a complete model. So this file is written under
+    another name, and gets its name when all files are complete.
+
+    Raises:
+      InputError: the model is missing.
+      OSError: a file of the copy differs from the original.
+    """
+    source, target = source.rstrip("/"), target.rstrip("/")
+    names = list(_files(source))
+    if MODEL_FILE not in names:
+        raise InputError(f"{source} is no complete model: {MODEL_FILE} is missing")
+    for name in names:
+        if name != MODEL_FILE:
+            _copy_file(os.path.join(source, name), os.path.join(target, name))
+    partial = f"{target}/{MODEL_FILE}.partial"
+    _copy_file(f"{source}/{MODEL_FILE}", partial)
+    fileio.rename(partial, f"{target}/{MODEL_FILE}", overwrite=True)
+
+
+def copy_folder(source: str, target: str) -> None:
+    """Copy all files of a folder, and verify the copy.
+
+    TFX's own `copy_dir` copies nothing, without an error, if the source is missing.
+
+    Raises:
+      InputError: there is no file in the folder `source`.
+      OSError: a file of the copy differs from the original.
+    """
+    names = list(_files(source.rstrip("/")))
+    if not names:
+        raise InputError(f"{source} is missing, or has no files")
+    for name in names:
+        _copy_file(os.path.join(source, name), os.path.join(target, name))
+
+
+def check_files(model: str) -> None:
+    """Read the graph and the weights of a SavedModel without an operation of TensorFlow.
+
+    A training in this process must configure TensorFlow before the first operation.
+
+    Raises:
+      InputError: a server cannot load the model. The message is the reason.
+      OSError, tensorflow.errors.OpError: the files cannot be read now.
+    """
+    try:
+        if missing := missing_part(model):
+            raise InputError(missing)
+        with fileio.open(os.path.join(model, MODEL_FILE), "rb") as file:
+            graphs = saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs
+        if not any(PREDICT_TEXT in graph.signature_def for graph in graphs):
+            raise InputError(f"{MODEL_FILE} contains no graph with the signature {PREDICT_TEXT}")
+        weights = tf.train.load_checkpoint(os.path.join(model, "variables", "variables"))
+        for name in weights.get_variable_to_shape_map():
+            weights.get_tensor(name)
+    except _UNREADABLE:
+        raise
+    except Exception as error:  # TensorFlow raises any error for a damaged file.
+        raise InputError(cause(error)) from None
+
+
+def check_loads(model: str) -> None:
+    """Load a SavedModel, and call it once.
+
+    Raises:
+      InputError: the model cannot be loaded or answers no request. The message is the reason.
+      OSError, tensorflow.errors.OpError: the files cannot be read now.
+    """
+    check_files(model)
+    try:
+        answers = predict_text_of(tf.saved_model.load(model), model)([_SAMPLE])
+        [probability] = answers["probability"]
+    except Exception as error:  # A damaged file can raise anything.
+        raise InputError(cause(error)) from None
+    # Also false for NaN.
+    if not 0 <= probability <= 1:
+        raise InputError(f"{PREDICT_TEXT} returns the probability {probability}")
+
+
+def _files(folder: str) -> Iterator[str]:
+    """Yield the paths of all files in a folder, relative to it; nothing if it is missing."""
+    for place, _, names in fileio.walk(folder):
+        for name in names:
+            yield os.path.relpath(os.path.join(place, name), folder)
+
+
+def _copy_file(source: str, target: str) -> None:
+    fileio.makedirs(os.path.dirname(target))
+    fileio.copy(source, target, overwrite=True)
+    if _digest(source) != _digest(target):
+        raise OSError(f"{target} differs from {source} after the copy")
+
+
+def _digest(path: str) -> bytes:
+    digest = hashlib.sha256()
+    with fileio.open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.digest()
