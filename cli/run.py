@@ -90,6 +90,8 @@ def show(
             direction = "below" if change < 0 else "above"
             compared = f": accuracy {abs(change):.4f} {direction} {outcome['baseline']}"
         _line(console, ("blessed", "green"), compared)
+    if outcome["not_checked"]:
+        _line(console, f"serving check: {outcome['not_checked']}")
     if outcome["refused"]:
         _line(console, ("not pushed", "red"), f": serving check: {outcome['refused']}")
     if outcome["refused"] or not outcome["blessed"]:

@@ -23,6 +23,7 @@ OUTCOME = {
     "baseline": "",
     "accuracy_change": 0.0,
     "refused": "",
+    "not_checked": "",
     "report": "/runs/[1]/report.html",
     "pushed_to": "/serving/7",
 }
@@ -105,8 +106,10 @@ def test_the_last_line_and_the_exit_code(outcome, destination, code, last):
     assert ("pushed to /serving/7" in lines) == last.startswith("next")
 
 
-def test_the_result_names_the_baseline():
+def test_the_result_names_the_baseline_and_what_was_not_checked():
     outcome = OUTCOME | {"baseline": "version 7", "accuracy_change": -0.003}
     assert "blessed: accuracy 0.0030 below version 7" in end(Watched(outcome=outcome))[1]
+    note = "golden sentences not applied"
+    assert f"serving check: {note}" in end(Watched(outcome=OUTCOME | {"not_checked": note}))[1]
     line = "blessed (not compared: no other model is served from /s)"
     assert line in end(Watched(outcome=OUTCOME), paths={"serving": "/s"})[1]
