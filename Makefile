@@ -15,6 +15,8 @@ TESTS ?= tests/preprocessing
 CLUSTER_ARGS ?=
 MUTANTS := $(CURDIR)/.cache/mutants
 DOCS_VENV := .cache/docs/venv
+# Create the environment of a tool, in a folder, from a file of pins; instant if it is current.
+ENVIRONMENT = $(BIN)/python -m tools.environment $(1) $(2)
 
 UV := .cache/uv/bin/uv
 # make lock LOCK_UPGRADE= keeps the pins that still satisfy pyproject.toml.
@@ -57,7 +59,9 @@ help: ## list the targets (this is the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: ## install the TFX stack that this machine supports into .venv; instant if it is installed
-	@$(PYTHON) -m tools.install
+	@command -v $(firstword $(PYTHON)) >/dev/null || { echo "$(PYTHON): not installed; install Python 3," \
+		"or name an interpreter: make PYTHON=/path/to/python3" >&2; exit 2; }
+	@$(PYTHON) -m tools.install $(if $(filter file,$(origin PYTHON)),,--with-this-python)
 
 run: install ## run the sample pipeline, from raw reviews to a pushed model, and print the result
 	@$(BIN)/amazon-reviews run
@@ -76,9 +80,7 @@ test-cluster: install ## test on the cluster of the current kube context, see CO
 
 # Cosmic Ray changes the file in place, so it works in a clone of the last commit.
 mutants: install ## insert faults into a file, and list those that its tests do not find (hours)
-	@[ -e $(MUTANTS)/venv/bin/cosmic-ray ] || $(BIN)/python -m venv $(MUTANTS)/venv
-	@$(MUTANTS)/venv/bin/pip install --quiet --disable-pip-version-check \
-		--require-hashes -r requirements/mutants.txt
+	@$(call ENVIRONMENT,.cache/mutants/venv,requirements/mutants.txt)
 	@rm -rf $(MUTANTS)/tree && git clone --quiet --shared . $(MUTANTS)/tree
 	@cd $(MUTANTS)/tree && export PATH="$(MUTANTS)/venv/bin:$$PATH" PYTHONPATH="$$PWD" && \
 		printf '%s\n' '[cosmic-ray]' 'module-path = "$(MUTATED)"' 'timeout = 300.0' 'excluded-modules = []' \
@@ -93,37 +95,34 @@ flink-cluster: flink ## run a Flink cluster with two TaskManagers on this machin
 	@$(BIN)/python -m tools.flink_cluster $(CLUSTER_ARGS)
 
 # Maven fetches the tested release of the job server; without Maven it is that of the installed Beam.
-# An interrupted download leaves no folder with a part of the jars.
+# An interrupted download leaves no folder with a part of the jars, and the earlier jars as they are.
 .cache/flink/installed: kubeflow/flink/pom.xml | install
 	@command -v java >/dev/null || { echo "java: not installed; Flink needs Java 11, 17 or 21" \
 		"(Debian: apt-get install openjdk-17-jre-headless)" >&2; exit 2; }
-	@rm -rf .cache/flink .cache/flink.part && mkdir -p .cache/flink.part
+	@rm -rf .cache/flink.part && mkdir -p .cache/flink.part
 	@if command -v mvn >/dev/null; then mvn --batch-mode --quiet --file $< \
 		dependency:copy-dependencies package -DoutputDirectory=$(CURDIR)/.cache/flink.part/lib; \
 	else $(BIN)/python -c $(DOWNLOAD_JOB_SERVER) .cache/flink.part/lib >/dev/null || { echo \
 		"Beam's job server for Flink: not downloaded; install Maven (Debian: apt-get install maven)" >&2; \
 		exit 2; }; fi
-	@mv .cache/flink.part .cache/flink && touch $@
+	@touch .cache/flink.part/installed && rm -rf .cache/flink.old
+	@[ ! -e .cache/flink ] || mv .cache/flink .cache/flink.old
+	@mv .cache/flink.part .cache/flink && rm -rf .cache/flink.old
 
-mlflow-server: .cache/mlflow/installed ## install MLflow's server into .cache/mlflow, for the tests
+mlflow-server: install ## install MLflow's server into .cache/mlflow, for the tests
+	@$(call ENVIRONMENT,.cache/mlflow,requirements/mlflow-server.txt)
 
-.cache/mlflow/installed: requirements/mlflow-server.txt | install
-	@$(BIN)/python -m venv .cache/mlflow
-	@$(UV) pip install --quiet --python .cache/mlflow/bin/python --require-hashes -r $<
-	@touch $@
-
-docs: reference $(DOCS_VENV)/installed ## build the documentation into site/, and fail on a dead link
+docs: reference docs-venv ## build the documentation into site/, and fail on a dead link
 	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
+# Of the interpreter of $(BIN), whose packages it does not need.
+.PHONY: docs-venv
+docs-venv:
+	@$(call ENVIRONMENT,$(DOCS_VENV),requirements/docs.txt)
+
 reference: install ## write the generated pages of docs/reference/ from the code
 	@$(BIN)/python -m tools.reference
-
-$(DOCS_VENV)/installed: requirements/docs.txt
-	@$(BIN)/python -m venv $(DOCS_VENV)
-	@$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check \
-		--require-hashes -r requirements/docs.txt
-	@touch $@
 
 lint: install ## check style, format, types and the direction of imports
 	@$(BIN)/ruff check --quiet
@@ -187,7 +186,7 @@ weight: ## print the lines of Python (product without sample_data), and the numb
 
 clean: ## remove what builds and tools leave; keep .venv and runs
 	@rm -rf build dist site *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	@find . -path ./.venv -prune -o -path ./.cache -prune -o -name __pycache__ -type d -prune \
+	@find . -path './.venv*' -prune -o -path ./.cache -prune -o -name __pycache__ -type d -prune \
 		-exec rm -rf {} +
 
 clean-runs: ## remove runs/, which contains the pushed models; print what is removed
@@ -200,4 +199,5 @@ clean-runs: ## remove runs/, which contains the pushed models; print what is rem
 	else echo "nothing to remove: there is no runs/ here"; fi
 
 distclean: clean ## remove .venv and .cache too
-	@rm -rf .venv .cache
+	@rm -f .venv/installed.json
+	@rm -rf .venv .venv.new .venv.old .cache

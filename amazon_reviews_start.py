@@ -2,8 +2,8 @@
 
 The packages have common names, such as `core`, so the modules of another project may have the same
 names. This module has a name that no other project uses. The installed commands are functions of
-it. As a script it runs a module like `python -m`, in a process that ends with the process PARENT;
-0 is no process:
+it, and `python -m amazon_reviews_start` is the command too. With a number, it runs a module like
+`python -m`, in a process that ends with the process PARENT; 0 is no process:
 
     python amazon_reviews_start.py PARENT MODULE ARGUMENTS...
 """
@@ -23,13 +23,19 @@ def command() -> None:
     main()
 
 
-if __name__ == "__main__":
+def _run_module(parent: int, module: str) -> None:
     import runpy
 
     from core.processes import end_with
 
-    parent, module = int(sys.argv[1]), sys.argv[2]
     if parent:
         end_with(parent)
     del sys.argv[:2]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2 and sys.argv[1].isdecimal():
+        _run_module(int(sys.argv[1]), sys.argv[2])
+    else:
+        command()

@@ -7,10 +7,11 @@ from importlib import metadata
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from cli import compile, data, image, models, predict, run, runs, serve
 from core import exit_codes, processes
+from core.empty import check_values
 from core.errors import UserError
 
 
@@ -27,6 +28,17 @@ class _Commands(TyperGroup):
             sys.exit(exit_codes.INTERRUPTED)
 
 
+class _Command(TyperCommand):
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse the arguments; raise a ConfigError if the value of an option is empty."""
+        # Typer would convert an empty path to the current folder.
+        words, _, _ = self.make_parser(ctx).parse_args(list(args))
+        for parameter in self.get_params(ctx):
+            if parameter.param_type_name == "option":
+                check_values(words.get(parameter.name), max(parameter.opts, key=len))
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -39,6 +51,20 @@ app = typer.Typer(
 )
 for module in (run, predict, runs, models, serve, compile, image, data):
     app.add_typer(module.app)
+    for command in module.app.registered_commands:
+        command.cls = _Command
+
+
+def _value_in_help(parameter: TyperOption | TyperArgument, ctx: Any) -> str:
+    """Return how the help shows the value of an option; nothing for an option without a value."""
+    if isinstance(parameter, TyperArgument) or parameter.is_flag:
+        return ""
+    return parameter.metavar or parameter.display_type(ctx).strip("<>")
+
+
+# Typer shows types of Python, such as `<bool>` for --help and `<list[str]>` for texts.
+TyperOption.display_type_rich = _value_in_help  # type: ignore[assignment, method-assign]
+TyperArgument.display_type_rich = _value_in_help  # type: ignore[assignment, method-assign]
 
 
 def _show_version(is_wanted: bool) -> None:

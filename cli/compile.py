@@ -24,7 +24,10 @@ def compile(
     target: TargetOption,
     output: Annotated[
         Path | None,
-        typer.Option(help="Output file \\[default: NAME.json for vertex, NAME.yaml for kubeflow]."),
+        typer.Option(
+            metavar="FILE",
+            help="Output file \\[default: NAME.json for vertex, NAME.yaml for kubeflow].",
+        ),
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,

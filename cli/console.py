@@ -14,6 +14,11 @@ if not out.is_terminal:
     out.width = 1000  # The cells of a table are wrapped only to the width of a terminal.
 
 
+def error_console() -> Console:
+    """Return the console of standard error, for errors and progress."""
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
 def print_line(line: str) -> None:
     """Print one line without wrapping, so that a user can copy it from the terminal."""
     out.print(line, soft_wrap=True)

@@ -56,8 +56,9 @@ def rollback(
     version: Annotated[
         str | None,
         typer.Argument(
+            metavar="VERSION",
             help="Version of `amazon-reviews models`, in any of its two columns "
-            "\\[default: the one before the served one that can be loaded]."
+            "\\[default: the one before the served one that can be loaded].",
         ),
     ] = None,
     config: ConfigOption = None,

@@ -34,7 +34,8 @@ _SECONDS_BETWEEN_LINES = 10.0
 @app.command(epilog='Example: amazon-reviews predict "Great phone" "It broke after a day"')
 def predict(
     texts: Annotated[
-        list[str] | None, typer.Argument(help="Reviews \\[default: the lines of standard input].")
+        list[str] | None,
+        typer.Argument(metavar="TEXT", help="Reviews \\[default: the lines of standard input]."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON object for each review.")
@@ -154,7 +155,7 @@ def _score(
     with silent_stderr():
         from pipeline.inputs import read_options
         from platforms.beam import beam_args
-        from serving.batch.run import score_files
+        from serving.batch.run import Interrupted, score_files
 
         model = last_pushed_model(config)
     options = replace(read_options(config), id=id)
@@ -162,8 +163,8 @@ def _score(
     try:
         with ShownProgress(Console(stderr=True).status("inspecting the input")):
             summary = score_files(inputs, target, model, options, beam_args(config))
-    except KeyboardInterrupt:
-        print("interrupted; repeat the command to continue, the work is kept", file=sys.stderr)
+    except Interrupted as error:
+        print(f"interrupted; repeat the command: {error}", file=sys.stderr)
         raise
     noun = "review" if summary.reviews == 1 else "reviews"
     print(f"{summary.reviews:,} {noun} scored in {time.monotonic() - start:.1f} s: {target}")
@@ -179,8 +180,8 @@ def _score(
 
 def _check(inputs: Sequence[str], output: str | None, id: str | None) -> str:
     """Check the arguments; return the output as an absolute path or URL."""
-    if "" in (*inputs, output, id):
-        raise InputError("--input, --output and --id: a value is empty; give each one a name")
+    if "" in inputs:
+        raise InputError("--input: a value is empty; give each file a name")
     if not inputs:
         raise InputError("--output and --id require --input: files, folders or globs")
     if output is None:

@@ -82,7 +82,7 @@ def _show_result(
     console: Console, config: PipelineConfig, watched: Watched, log: Path | None, options: str
 ) -> int:
     if watched.failure:
-        return _show_failure(console, watched.failure, log)
+        return _show_failure(watched.failure, log)
     assert watched.outcome is not None
     outcome = watched.outcome
     _line(console, f"reviews   {_account(outcome['lines'])}")
@@ -101,6 +101,8 @@ def _show_result(
             direction = "below" if change < 0 else "above"
             compared = f": accuracy {abs(change):.4f} {direction} {outcome['baseline']}"
         _line(console, ("blessed", "green"), compared)
+    if outcome["not_checked"]:
+        _line(console, f"serving check: {outcome['not_checked']}")
     if outcome["refused"]:
         _line(console, ("not pushed", "red"), f": serving check: {outcome['refused']}")
     if outcome["refused"] or not outcome["blessed"]:
@@ -126,7 +128,11 @@ def _unsent(config: PipelineConfig) -> int:
     return len(list(Path(folder).glob("*.json")))
 
 
-def _show_failure(console: Console, failure: dict[str, Any], log: Path | None) -> int:
+def _show_failure(failure: dict[str, Any], log: Path | None) -> int:
+    """Print the error of a run to standard error; return the exit code of the command."""
+    from cli.console import error_console
+
+    console = error_console()
     where = f": {failure['component']}" if failure["component"] else ""
     if failure.get("interrupted"):
         _line(console, ("interrupted", "red"), f"{where}; run again to continue")

@@ -100,8 +100,10 @@ def runs(
 
 @_runs.command(epilog="Example: amazon-reviews runs compare 2026-11-25T10:00 2026-11-25T11:00")
 def compare(
-    first: Annotated[str, typer.Argument(help="Id of a run, or its beginning.")],
-    second: Annotated[str, typer.Argument(help="Id of another run, or its beginning.")],
+    first: Annotated[str, typer.Argument(metavar="FIRST", help="Id of a run, or its beginning.")],
+    second: Annotated[
+        str, typer.Argument(metavar="SECOND", help="Id of another run, or its beginning.")
+    ],
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:

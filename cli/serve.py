@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
@@ -18,7 +19,9 @@ app = typer.Typer()
 def serve(
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="TCP port \\[default: the setting server.port]."),
+        typer.Option(
+            metavar="PORT", min=0, max=65535, help="TCP port \\[default: the setting server.port]."
+        ),
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
@@ -32,6 +35,7 @@ def serve(
     from cli.console import print_line, silent_stderr
     from cli.models import last_pushed_model
     from pipeline.config import load_config
+    from serving.rest.announced import announced
     from serving.rest.settings import open_socket
 
     settings = load_config(config, overrides or ())
@@ -48,21 +52,23 @@ def serve(
     _log_to_stderr()
 
     def ready(url: str, version: int) -> None:
+        running.enter_context(announced(url, folder))
         print_line(f"version {version} of {folder}")
         print_line(f"try it at {url}/ (Ctrl-C ends the server)")
         sys.stdout.flush()
 
-    serve_models(folder, listener, ready)
+    with contextlib.ExitStack() as running:
+        serve_models(folder, listener, ready)
 
 
 def _log_to_stderr() -> None:
-    """Log changes of the version and problems of the server, but not every request."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger = logging.getLogger("serving.rest")
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    # The root logger has a handler of TensorFlow, which would log each line again. TensorFlow also
-    # warns that sessions are old.
-    logger.propagate = False
+    """Log changes of the version and problems of the server and its libraries, with the time.
+
+    A request is not logged.
+    """
+    # The root logger has a handler of TensorFlow, whose lines have another form.
+    form = "%(asctime)s %(levelname)s %(message)s"
+    logging.basicConfig(format=form, level=logging.WARNING, force=True)
+    logging.getLogger("serving.rest").setLevel(logging.INFO)
+    # TensorFlow warns that sessions are old.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)

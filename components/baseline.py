@@ -31,8 +31,9 @@ from components.pusher import (
     ServingFolder,
     make_destination,
 )
-from components.saved_models import check_files, copy_model, identity
+from components.saved_models import check_files, copy_model
 from core.errors import InputError, cause
+from serving.identity import identity
 
 MODEL_KEY = "model"
 CANDIDATE_KEY = "candidate"

@@ -22,8 +22,9 @@ from tfx.types import standard_artifacts
 from tfx.utils import import_utils, io_utils, path_utils
 
 from components.properties import BLESSED_PROPERTY, PUSHED, PUSHED_DESTINATION
-from components.saved_models import check_files, check_loads, copy_folder, copy_model, identity
+from components.saved_models import check_files, check_loads, copy_folder, copy_model
 from core.errors import InputError
+from serving.identity import identity
 from serving.versions import is_complete, next_version, versions
 
 SERVED, ROLLED_BACK, DAMAGED = "served", "rolled back", "damaged"

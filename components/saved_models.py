@@ -1,4 +1,4 @@
-"""SavedModels as files: what identifies one, a verified copy, and whether a server can load one."""
+"""SavedModels as files: a verified copy, and whether a server can load one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfx.dsl.io import fileio
 
 from core.errors import InputError, cause
 from serving.predict_text import PREDICT_TEXT, predict_text_of
-from serving.versions import MODEL_FILE, VARIABLES_INDEX, missing_part
+from serving.versions import MODEL_FILE, missing_part
 
 _SAMPLE = b"A good phone: it works."
 _CHUNK = 1 << 20
@@ -25,23 +25,6 @@ _UNREADABLE = (
     tf.errors.UnavailableError,
 )
 """Errors of a file system. They are not the fault of a model."""
-
-
-def identity(model: str) -> str:
-    """Return 16 hex digits, the same for each copy of a SavedModel, others for another model.
-
-    Raises:
-      InputError: the model is missing or incomplete.
-    """
-    digest = hashlib.sha256()
-    # The index contains the checksums of all weights.
-    for name in (MODEL_FILE, VARIABLES_INDEX):
-        path = os.path.join(model, name)
-        if not fileio.exists(path):
-            raise InputError(f"{model} is no complete model: {name} is missing")
-        with fileio.open(path, "rb") as file:
-            digest.update(file.read())
-    return digest.hexdigest()[:16]
 
 
 def copy_model(source: str, target: str) -> None:

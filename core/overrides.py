@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from core.empty import check_values
 from core.errors import ConfigError
 
 OPTION = "--set"
@@ -23,11 +24,13 @@ _NEXT_KEY = re.compile(r"""(?=,\s*[^\s,=\[\]{}'":]+\s*=)""")
 def parse_overrides(text: str, origin: str = OPTION) -> list[tuple[str, Any]]:
     """Return the keys and values in `text`: `'a.b=1,c={x: 2}'` -> [('a.b', 1), ('c', {'x': 2})].
 
-    The values are YAML; `origin` is the option or variable that holds `text`, for error messages.
+    The values are YAML, see `load_yaml`. `origin` is the option or variable that holds `text`, for
+    error messages.
 
     Raises:
-      ConfigError: a part is not KEY=VALUE, or its value is not YAML.
+      ConfigError: `text` is empty, a part of it is not KEY=VALUE, or a value is not YAML.
     """
+    check_values(text, origin)
     pairs: list[tuple[str, Any]] = []
     begun = problem = ""
     for part in _NEXT_KEY.split(text):
@@ -36,7 +39,7 @@ def parse_overrides(text: str, origin: str = OPTION) -> list[tuple[str, Any]]:
             continue
         key, value = split_pair(begun, origin, "training.epochs=3,data.max_examples=100000")
         try:
-            pairs.append((key, load_yaml(value)))
+            pairs.append((key, load_yaml(value, nothing="")))
         except yaml.YAMLError as error:
             # The comma after this part may be inside of brackets or quotes.
             problem = (
@@ -79,17 +82,27 @@ def apply_overrides(values: dict[str, Any], texts: Iterable[str], origin: str = 
         section[last] = value
 
 
-def load_yaml(text: str) -> Any:
+def load_yaml(text: str, nothing: Any = None) -> Any:
     """Load the values of one YAML document; PyYAML itself keeps the last of two equal keys.
+
+    A key without a value has the value "", which `core.empty` refuses. PyYAML itself does not
+    distinguish it from `null` in words, which is None. A document without content is `nothing`.
 
     Raises:
       yaml.YAMLError: `text` is not YAML, or a mapping at any level has the same key twice.
     """
-    return yaml.load(text, _StrictLoader)
+    loader = _StrictLoader(text)
+    try:
+        node = loader.get_single_node()
+        return nothing if node is None else loader.construct_document(node)
+    finally:
+        loader.dispose()
 
 
 class _StrictLoader(yaml.SafeLoader):
     """SafeLoader that refuses a repeated key, and reads 1e-3 as a number, as YAML 1.2 and JSON do.
+
+    `load_yaml` describes how it reads a key without a value.
 
     It checks the nodes before PyYAML merges the mappings of `<<`. So a key may override a key that
     is merged.
@@ -105,7 +118,12 @@ class _StrictLoader(yaml.SafeLoader):
             names.add((key.tag, str(key.value)))
         return node
 
+    def construct_null_in_words(self, node: yaml.ScalarNode) -> str | None:
+        """Return None for `null` or `~`, and an empty text for a key without a value."""
+        return None if node.value else ""
 
+
+_StrictLoader.add_constructor("tag:yaml.org,2002:null", _StrictLoader.construct_null_in_words)
 _StrictLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )

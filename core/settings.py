@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from core.empty import check_values
 from core.errors import InputError
 
 PositiveInt = Annotated[int, Field(ge=1)]
@@ -37,8 +38,10 @@ def with_parameters(section: AnySection, values: Mapping[str, Any]) -> AnySectio
     a fraction, as all numbers of Kubeflow are.
 
     Raises:
-      InputError: a value is not allowed, or contradicts the other settings.
+      ConfigError, InputError: a value is empty or not allowed, or contradicts the other settings.
     """
+    for name, value in values.items():
+        check_values(value, f"parameter {name}")
     kind = type(section)
     try:
         return kind.model_validate({**section.model_dump(), **values}, strict=False)

@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from components.evaluator.settings import Evaluation
 from components.serving_check.settings import Thresholds
+from core.empty import check_values
 from core.errors import ConfigError
 from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
@@ -95,8 +96,8 @@ class Data(Section):
     """Label in the files -> 0 (negative), 1 (positive) or null (left out); empty: the scale of the
     labels is detected, once for all files."""
     splits: dict[Split, str] = {}
-    """Split -> glob below `input_base`; empty: all files, also those in subfolders, split by a hash
-    of the text."""
+    """Split -> folder or glob below `input_base`; empty: all files, also those in subfolders, split
+    by a hash of the text."""
     max_examples: dict[Split, PositiveInt] = {}
     """Split -> how many Examples are kept at most; a single number limits every split."""
     max_rejected_fraction: Fraction = 0.01
@@ -300,15 +301,23 @@ def load_config(
       path: YAML file or name of a preset; None: `$PIPELINE_CONFIG`, or the preset `sample`.
       overrides: values of `--set`, which win over those of `$PIPELINE_SET`.
       environ: environment variables; None: those of this process.
+
+    Raises:
+      ConfigError: a file is missing or not readable, or a setting is unknown, wrong or empty. The
+        sample is trained only if `data.input_base` is absent, or `null` in words.
     """
     environ = os.environ if environ is None else environ
-    file = _locate(environ.get(CONFIG_VARIABLE) or "sample" if path is None else path)
+    for variable in (CONFIG_VARIABLE, OVERRIDES_VARIABLE):
+        if not environ.get(variable, variable).strip():
+            raise ConfigError(f"{variable}: the variable is empty; set a value, or unset it")
+    file = _locate(environ.get(CONFIG_VARIABLE, "sample") if path is None else path)
     values = _read_yaml(file)
-    from_environ = environ.get(OVERRIDES_VARIABLE, "")
-    apply_overrides(values, [from_environ], OVERRIDES_VARIABLE)
+    from_environ = [environ[OVERRIDES_VARIABLE]] if OVERRIDES_VARIABLE in environ else []
+    apply_overrides(values, from_environ, OVERRIDES_VARIABLE)
     apply_overrides(values, overrides)
     given = [OVERRIDES_VARIABLE] * bool(from_environ) + [OPTION] * bool(overrides)
     origin = " with ".join([str(file), " and ".join(given)] if given else [str(file)])
+    check_values(values, where=origin)
     try:
         return PipelineConfig.model_validate(values)
     except ValidationError as error:

@@ -23,13 +23,9 @@ def input_files(config: PipelineConfig, base: str | None = None) -> list[SourceF
 
 
 def input_fingerprint(config: PipelineConfig, base: str | None = None) -> str:
-    """Return a digest of the groups, paths, sizes and modification times of `input_files`."""
+    """Return the `fingerprint` of `input_files`; raise an InputError if a file cannot be read."""
     base = base or input_base(config)
-    files = input_files(config, base)
-    if base == SAMPLE:
-        # Copies of the sample differ in their modification time, not in their content.
-        files = [file._replace(modified=0.0) for file in files]
-    return fingerprint(input_folder(base), files)
+    return fingerprint(input_folder(base), input_files(config, base))
 
 
 def example_gen_options(config: PipelineConfig, input_fingerprint: str) -> Options:

@@ -35,9 +35,9 @@ def set_cache(
     try:
         found = input_fingerprint(config, values.get("input_base"))
     except InputError as error:
-        # Possibly only the steps can access the input.
+        # Possibly only the steps can access the input, and a step reports what else is wrong.
         logging.getLogger(__name__).warning(
-            "The input cannot be listed from this machine, so the run reads it again: %s", error
+            "The input cannot be read from this machine, so the run reads it again: %s", error
         )
         return
     task = tasks["ReviewExampleGen"]

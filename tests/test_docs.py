@@ -10,7 +10,7 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[1]
 DOCS = CHECKOUT / "docs"
-INSTALLED = ".cache/docs/venv/installed"
+MKDOCS = CHECKOUT / ".cache" / "docs" / "venv" / "bin" / "mkdocs"
 # The addresses that a browser loads; it does not load that of `a`.
 _LOADED = re.compile(
     r'<(?:link(?![^>]*rel="(?:canonical|next|prev)")|script|img|iframe|source)\b'
@@ -28,15 +28,14 @@ OTHER_PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
 def test_the_site_has_every_page_and_no_page_loads_anything_from_another_host(tmp_path):
     options = {"cwd": CHECKOUT, "capture_output": True, "text": True, "timeout": 600}
     made = subprocess.run(
-        ["make", f"BIN={Path(sys.executable).parent}", INSTALLED],
+        ["make", f"BIN={Path(sys.executable).parent}", "docs-venv"],
         env={**os.environ, "PIP_RETRIES": "1", "PIP_DEFAULT_TIMEOUT": "10"},
         **options,
     )
     if made.returncode:
         pytest.skip(f"no environment for MkDocs: {made.stderr.strip()[-300:]}")
-    mkdocs = CHECKOUT / Path(INSTALLED).with_name("bin") / "mkdocs"
     built = subprocess.run(
-        [mkdocs, "build", "--strict", "--quiet", "--site-dir", tmp_path],
+        [MKDOCS, "build", "--strict", "--quiet", "--site-dir", tmp_path],
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         **options,
     )

@@ -2,16 +2,17 @@
 
 `make install` runs `python3 -m tools.install`. The module uses only the standard library of Python
 3.8, because it runs before any installation. It chooses the newest of two stacks whose wheels the
-glibc of this machine can load, with an interpreter that is installed already if there is one.
+glibc of this machine can load, with an interpreter that is installed already if there is one. An
+installed .venv keeps its interpreter, whichever `python3` calls. With `--with-this-python` the
+calling interpreter is chosen instead, if it suits a stack.
 
-Exit codes: 0 ready, 1 the installation failed, 2 this machine lacks something (see stderr).
+Exit codes: 0 ready, 1 the installation failed, 2 this machine lacks something (see stderr), 130
+interrupted. After a failure or an interruption, the earlier .venv is unchanged.
 """
 
 from __future__ import annotations
 
-import contextlib
 import glob
-import hashlib
 import json
 import os
 import platform
@@ -19,21 +20,28 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.environment import (
+    ROOT,
+    UV_REQUIREMENTS,
+    InstallFailed,
+    digest_of,
+    ensure_uv,
+    exit_code,
+    locked,
+    pip_settings,
+    read_stamp,
+    recover,
+    replacement,
+    run,
+    uv,
+    uv_environment,
+)
+
 VENV = ROOT / ".venv"
-STAMP = VENV / "installed.json"
-# uv and the log are outside .venv, so that they survive a new .venv.
-CACHE = ROOT / ".cache"
-LOG = CACHE / "install.log"
-UV = CACHE / "uv" / "bin" / "uv"
-# Not the script `pip`, whose first line has the path of a checkout that was moved.
-PIP = [str(UV.with_name("python")), "-m", "pip"]
-UV_REQUIREMENTS = "requirements/uv.txt"
-_LOG_LINES_SHOWN = 25
+WITH_THIS_PYTHON = "--with-this-python"
 
 
 class Stack(NamedTuple):
@@ -53,12 +61,18 @@ class Interpreter(NamedTuple):
     headers: bool  # Python.h is installed
     venv: bool  # venv and ensurepip are installed; Debian packages them separately
     standard: bool  # 64-bit CPython with the GIL, for which there are wheels
+    conda: bool = False  # in an environment of conda
 
 
 class Choice(NamedTuple):
     stack: Stack
     interpreter: Interpreter | None  # None: uv downloads one
     reason: str
+
+    @property
+    def python(self) -> str:
+        """The path of the interpreter, or the version that uv downloads."""
+        return self.interpreter.path if self.interpreter else f"3.{self.stack.minors[0]}"
 
     def __str__(self) -> str:
         if self.interpreter is None:
@@ -72,52 +86,51 @@ class UnsuitableMachine(Exception):
     """A machine that cannot run any stack now; the message contains the remedy."""
 
 
-class InstallFailed(Exception):
-    """A failed step of the installation; the log has its output."""
-
-
 def main() -> int:
     try:
-        install_if_necessary()
+        return exit_code(lambda: install_if_necessary(WITH_THIS_PYTHON in sys.argv[1:]))
     except UnsuitableMachine as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except InstallFailed as error:
-        lines = LOG.read_text(encoding="utf-8", errors="replace").splitlines()
-        for line in lines[-_LOG_LINES_SHOWN:]:
-            print(f"  {line}", file=sys.stderr)
-        print(f"error: {error}; see the complete output in {LOG}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted; repeat the command to continue", file=sys.stderr)
-        return 130
-    return 0
 
 
-def install_if_necessary() -> None:
-    if read_stamp().get("digest") == digest():
+def install_if_necessary(with_this_python: bool = False) -> None:
+    """Install unless .venv is current.
+
+    Args:
+      with_this_python: the calling interpreter is preferred to that of .venv.
+
+    Raises:
+      InstallFailed: a step failed.
+      UnsuitableMachine: the machine cannot run any stack now.
+    """
+    if not with_this_python and is_current():
         return
-    interpreters = find_interpreters()
+    interpreters = find_interpreters(with_this_python)
     choice = choose(platform.system(), platform.machine(), _glibc_version(), interpreters)
+    if is_current(choice):
+        return
     _report(str(choice))
     installer = next((i for i in interpreters if i.venv), None)
     compilers = [*(os.environ.get("CXX") or "").split()[:1], "g++", "c++"]
     lacks = missing(choice, any(map(shutil.which, compilers)), installer)
     if lacks or installer is None:
         raise UnsuitableMachine(lacks)
-    import fcntl  # Not at the top, so that `choose` can report that Windows is not supported.
-
     started = time.monotonic()
-    CACHE.mkdir(exist_ok=True)
-    with (CACHE / "install.lock").open("w", encoding="utf-8") as lock:
-        # Only one installation at a time. A command that outlives a killed one keeps the lock.
-        os.set_inheritable(lock.fileno(), True)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if read_stamp().get("digest") == digest():  # another process has installed it
-            return
-        LOG.write_text("", encoding="utf-8")
+    with locked():
+        recover(VENV)
+        if is_current(choice if with_this_python else None):
+            return  # Another process has installed it.
         install(choice, installer.path)
     _report(f"installed in {time.monotonic() - started:.0f} s")
+
+
+def is_current(choice: Choice | None = None) -> bool:
+    """Return whether .venv is finished and current; with `choice`, also if it has that Python."""
+    stamp = read_stamp(VENV)
+    if choice is not None and stamp.get("interpreter") != choice.python:
+        return False
+    return stamp.get("digest") == digest()
 
 
 # Choosing ---------------------------------------------------------------------------------
@@ -190,25 +203,37 @@ def missing(choice: Choice, compiler: bool, installer: Interpreter | None) -> st
     return "\n".join(lines)
 
 
-def find_interpreters() -> list[Interpreter]:
-    """Return the running interpreter, then those of pyenv and on PATH, the newer ones first."""
-    # Resolved, because an activated .venv is a link to the interpreter that it was created from.
-    paths = [os.path.realpath(sys.executable)]
+def find_interpreters(with_this_python: bool = True) -> list[Interpreter]:
+    """Return the running interpreter, then those of pyenv and on PATH, the newer ones first.
+
+    The interpreter of .venv is before them, unless `with_this_python` is set. In a virtual
+    environment, each is the interpreter that the environment was created from. Those of conda are
+    last, because users update and remove them, but not one that runs `with_this_python`.
+    """
+    paths = [] if with_this_python else [read_stamp(VENV).get("interpreter", "")]
+    paths.append(sys.executable)
     pyenvs = dict.fromkeys([os.environ.get("PYENV_ROOT"), os.path.expanduser("~/.pyenv")])
     for minor in (*NEW.minors, *OLD.minors):
         for pyenv in filter(None, pyenvs):
             paths += sorted(glob.glob(f"{pyenv}/versions/3.{minor}.*/bin/python"), reverse=True)
         on_path = shutil.which(f"python3.{minor}")
         paths += [on_path] if on_path else []
-    found = (probe(path) for path in dict.fromkeys(paths))
-    return list({i.path: i for i in found if i is not None}.values())
+    found = (probe(path) for path in dict.fromkeys(filter(None, paths)))
+    interpreters = list({i.path: i for i in found if i is not None}.values())
+    first = interpreters[:1] if with_this_python else []
+    return sorted(interpreters, key=lambda i: i.conda and i not in first)
 
 
 # This runs in each interpreter, because a pyenv shim exists but may fail when it is executed.
 _PROBE = """
 import importlib.util as u, json, os, sys, sysconfig
+# In a virtual environment, the interpreter that it was created from.
+base = os.path.join(sys.base_prefix, "bin", "python%d.%d" % sys.version_info[:2])
+in_venv = sys.prefix != sys.base_prefix and os.path.exists(base)
 print(json.dumps(dict(
-    path=os.path.realpath(sys.executable), version=sys.version_info[:3],
+    path=os.path.realpath(base if in_venv else sys.executable),
+    conda=os.path.isdir(os.path.join(sys.base_prefix, "conda-meta")),
+    version=sys.version_info[:3],
     headers=os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")),
     venv=u.find_spec("venv") is not None and u.find_spec("ensurepip") is not None,
     standard=sys.implementation.name == "cpython" and sys.maxsize > 2**32
@@ -245,123 +270,42 @@ def _dotted(version: Sequence[int]) -> str:
 
 
 def install(choice: Choice, installer: str) -> None:
-    """Create .venv if necessary, and install the stack and this project into it.
+    """Install the stack and this project into a new environment, and replace .venv with it.
 
     Raises:
       InstallFailed: a step failed.
     """
     ensure_uv(installer)
-    listing = subprocess.run([*PIP, "config", "list"], stdout=subprocess.PIPE).stdout.decode()
-    env = uv_environment(os.environ, listing)
-    python = choice.interpreter.path if choice.interpreter else f"3.{choice.stack.minors[0]}"
-    if read_stamp().get("interpreter") == python:
-        # Removed until the end of the installation. After an interruption the next call creates a
-        # new .venv, because a package may be incomplete without any sign of it.
-        STAMP.unlink()
-    else:
-        _report("creating .venv")
+    env = uv_environment(os.environ, pip_settings())
+    with replacement(VENV, digest=digest(), interpreter=choice.python) as new:
+        _report(f"creating {VENV.name}")
         try:
-            run([UV, "venv", "--clear", "--seed", "--python", python, VENV], env)
+            run([uv(), "venv", "--seed", "--python", choice.python, new], env)
         except InstallFailed as error:
             if choice.interpreter is None:
-                hint = f"uv could not download Python {python}; install it, for example with pyenv"
+                hint = f"uv could not download Python {choice.python}"
+                hint += "; install it, for example with pyenv"
                 raise InstallFailed(f"{error}: {hint}") from error
             raise
-    requirements = ROOT / choice.stack.requirements
-    count = requirements.read_text(encoding="utf-8").count("==")
-    _report(f"installing {count} packages (about 3 GB, some minutes if uv has not cached them)")
-    # --no-deps: the file of requirements is complete, so uv does not have to resolve it again.
-    into = [UV, "pip", "install", "--no-deps", "--python", VENV / "bin" / "python"]
-    # The hash of what builds a package from source, setuptools, is verified too.
-    into += ["--build-constraints", requirements]
-    # Compiled here on all cores. Otherwise each process compiles its imports, and with
-    # PYTHONDONTWRITEBYTECODE every process compiles them again: 10 s for TensorFlow alone.
-    run([*into, "--compile-bytecode", "--require-hashes", "-r", requirements], env)
-    # compat: a plain path entry, which also finds package folders that are added later.
-    run([*into, "--config-setting", "editable_mode=compat", "-e", ROOT], env)
-    STAMP.write_text(json.dumps({"digest": digest(), "interpreter": python}), encoding="utf-8")
-
-
-def ensure_uv(python: str) -> None:
-    """Install the pinned uv with an interpreter if it is missing."""
-    with contextlib.suppress(OSError):
-        version = subprocess.run([str(UV), "--version"], stdout=subprocess.PIPE).stdout.decode()
-        if version.split()[1:2] == [uv_version()] and shutil.which(PIP[0]):
-            return
-    _report(f"installing uv {uv_version()}, which installs the packages")
-    run([python, "-m", "venv", "--clear", UV.parent.parent])
-    run([*PIP, "install", "--require-hashes", "-r", ROOT / UV_REQUIREMENTS])
-
-
-def uv_version() -> str:
-    """Return the pinned version of uv."""
-    pin = (ROOT / UV_REQUIREMENTS).read_text(encoding="utf-8").split()[0]
-    return pin.partition("==")[2]
-
-
-def uv_environment(environ: Mapping[str, str], listing: str) -> dict[str, str]:
-    """Return an environment in which uv uses pip's settings, unless it has settings of its own.
-
-    Args:
-      environ: the present environment.
-      listing: what `pip config list` printed. The environment overrides the section `install`,
-        which overrides `global`.
-    """
-    pip: dict[str, str] = {}
-    for section in ("global.", "install.", ":env:."):
-        for line in listing.splitlines():
-            key, _, value = line.partition("=")
-            if key.startswith(section):
-                pip[key[len(section) :]] = value.strip("'\"")
-    env = {key: value for key, value in environ.items() if key not in ("VIRTUAL_ENV", "PYTHONHOME")}
-    if "index-url" in pip and "UV_INDEX_URL" not in env:
-        env.setdefault("UV_DEFAULT_INDEX", pip["index-url"])
-    if "extra-index-url" in pip and "UV_INDEX" not in env:
-        env.setdefault("UV_EXTRA_INDEX_URL", " ".join(pip["extra-index-url"].split("\\n")))
-    if "cert" in pip:
-        env.setdefault("SSL_CERT_FILE", pip["cert"])
-    # Without it uv uses only its built-in certificates.
-    env.setdefault("UV_SYSTEM_CERTS", "true")
-    env.setdefault("UV_HTTP_TIMEOUT", pip.get("default-timeout", pip.get("timeout", "300")))
-    return env
-
-
-def run(command: Sequence[object], env: Mapping[str, str] | None = None) -> None:
-    """Run a command with its output in the log.
-
-    Raises:
-      InstallFailed: the command failed.
-    """
-    words = [str(word) for word in command]
-    with LOG.open("a", encoding="utf-8") as log:
-        log.write("$ " + " ".join(words) + "\n")
-        log.flush()
-        # close_fds: a command that outlives a killed installation keeps the lock.
-        done = subprocess.run(
-            words, stdout=log, stderr=subprocess.STDOUT, env=env, cwd=ROOT, close_fds=False
-        )
-    if done.returncode:
-        raise InstallFailed(f"{Path(words[0]).name} failed with exit code {done.returncode}")
+        requirements = ROOT / choice.stack.requirements
+        count = requirements.read_text(encoding="utf-8").count("==")
+        _report(f"installing {count} packages (about 3 GB, some minutes if uv has not cached them)")
+        # --no-deps: the file of requirements is complete, so uv does not have to resolve it again.
+        into = [uv(), "pip", "install", "--no-deps", "--python", new / "bin" / "python"]
+        # The hash of what builds a package from source, setuptools, is verified too.
+        into += ["--build-constraints", requirements]
+        # Compiled here on all cores. Otherwise each process compiles its imports, and with
+        # PYTHONDONTWRITEBYTECODE every process compiles them again: 10 s for TensorFlow alone.
+        run([*into, "--compile-bytecode", "--require-hashes", "-r", requirements], env)
+        # compat: a plain path entry, which also finds package folders that are added later.
+        run([*into, "--config-setting", "editable_mode=compat", "-e", ROOT], env)
 
 
 def digest() -> str:
-    """Return a hash of everything that determines the content of .venv."""
-    hashed = hashlib.sha256()
-    for fact in (os.path.realpath(sys.executable), sys.version, _glibc_version()):
-        hashed.update(repr(fact).encode())
-    names = ["pyproject.toml", "setup.py", "tools/install.py"]
-    for name in (*names, NEW.requirements, OLD.requirements, UV_REQUIREMENTS):
-        hashed.update((ROOT / name).read_bytes())
-    return hashed.hexdigest()
-
-
-def read_stamp() -> dict[str, str]:
-    """Return the stamp of the last installation; empty if .venv is missing or incomplete."""
-    with contextlib.suppress(OSError, ValueError):
-        if (VENV / "bin" / "python").exists():  # False if its interpreter was removed
-            stamp: dict[str, str] = json.loads(STAMP.read_text(encoding="utf-8"))
-            return stamp
-    return {}
+    """Return a hash of everything but the interpreter that determines the content of .venv."""
+    names = ["pyproject.toml", "setup.py", "tools/install.py", "tools/environment.py"]
+    names += [NEW.requirements, OLD.requirements, UV_REQUIREMENTS]
+    return digest_of(VENV, _glibc_version(), *(ROOT / name for name in names))
 
 
 def _report(text: str) -> None:

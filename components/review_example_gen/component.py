@@ -29,7 +29,13 @@ from components.review_example_gen.read_unit import DUPLICATE, LOST_BYTES, UnitR
 from components.review_example_gen.splits import SPLITS, find_held_out, find_limits
 from components.review_example_gen.units import Source, in_units, lines_before
 from core.errors import InputError
-from preprocessing.reading.files import SourceFile, find_sources
+from preprocessing.reading.files import (
+    SourceFile,
+    find_sources,
+    fingerprint,
+    is_remote,
+    of_the_same_paths,
+)
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import (
@@ -71,6 +77,10 @@ class Executor(LocalBeamExecutor):
         options = Options.model_validate_json(exec_properties[OPTIONS_KEY])
         base = input_folder(exec_properties[INPUT_BASE_KEY])
         files = find_sources(base, options.patterns)
+        # In a bucket no later content has the key of the pipeline again, so there it is enough to
+        # compare the keys before and after the reading.
+        is_known = options.input_fingerprint and not is_remote(base)
+        key = options.input_fingerprint if is_known else fingerprint(base, files)
         [examples] = output_dict[EXAMPLES_KEY]
         [rejected] = output_dict[REJECTED_KEY]
         scratch = os.path.join(examples.uri, "unpublished")
@@ -81,6 +91,12 @@ class Executor(LocalBeamExecutor):
         layouts = {source.piece.path: source.piece.layout for source in sources}
         rejected.set_string_custom_property(READING_PROPERTY, "\n".join(describe(layouts.values())))
         self._read_and_write(sources, options, scratch)
+        again = of_the_same_paths(files, find_sources(base, options.patterns))
+        if fingerprint(base, again) != key:
+            # The cache would answer the earlier content with these Examples.
+            raise InputError(
+                f"data.input_base: a file in {base} changed after the start of the run; run again"
+            )
         done = [UnitResult(*unit) for unit in read_results(scratch)]
         shards: dict[str, list[tuple[str, int]]] = {split: [] for split in SPLITS}
         for unit in done:

@@ -23,8 +23,8 @@ class Options(Section):
       read: the options of the reader.
       max_examples: split -> the largest number of its reviews.
       max_rejected_fraction: the component fails if a larger fraction of the lines is unusable.
-      input_fingerprint: fingerprint of the files. The executor does not read it: it is only a part
-        of the cache key.
+      input_fingerprint: fingerprint of the files, a part of the cache key; empty: unknown. The
+        executor fails if the files are others.
     """
 
     patterns: dict[str, str]

@@ -22,9 +22,10 @@ from components.evaluator.metrics import KEY_FIGURES
 from components.run_report import mlflow_format
 from components.run_report.history import Run
 from components.run_report.page import Content, render
-from components.saved_models import check_loads, copy_folder, identity
+from components.saved_models import check_loads, copy_folder
 from core.errors import InputError
 from core.settings import flat_settings
+from serving.identity import identity
 from trainer_module.inputs import stored
 
 if TYPE_CHECKING:

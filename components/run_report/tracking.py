@@ -31,8 +31,8 @@ from components.run_report.mlflow_run import (
     send,
 )
 from components.run_report.page import Content, collect, result
-from components.saved_models import identity
 from core.errors import ConfigError, InputError, ServerError, UserError, cause
+from serving.identity import identity
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -66,9 +66,10 @@ def _run(config: PipelineConfig, sender: events.Sender) -> None:
         from platforms.local.platform import Local
         from platforms.local.run import Runner
 
-    runner = Runner(config)
+    platform = Local(config)
+    runner = Runner(config, platform.input_fingerprint)
     try:
-        runner.run(create_pipeline(config, Local(config)))
+        runner.run(create_pipeline(config, platform))
     except Exception as error:
         where = f"{sender.component}: " if sender.component else ""
         runner.record_failure(where + cause(error))

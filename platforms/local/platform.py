@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import Any
 
 from tfx.dsl.components.base.base_node import BaseNode
@@ -22,7 +23,7 @@ class Local(Platform):
     def metadata(self) -> str:
         return self._config.paths.metadata
 
-    @property
+    @cached_property
     def input_fingerprint(self) -> str:
         return input_fingerprint(self._config)
 

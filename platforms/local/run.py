@@ -16,7 +16,12 @@ from tfx.proto.orchestration import pipeline_pb2
 
 from components.evaluator.files import read
 from components.evaluator.metrics import ACCURACY, AUC, KEY_FIGURES, constant_answer
-from components.properties import CAUSE_PROPERTY, READING_PROPERTY, TRACKING
+from components.properties import (
+    CAUSE_PROPERTY,
+    NOT_CHECKED_PROPERTY,
+    READING_PROPERTY,
+    TRACKING,
+)
 from components.pusher import ServingFolder
 from components.run_report import history
 from components.run_report.component import REPORT_FILE
@@ -33,17 +38,21 @@ from trainer_module.settings import SUMMARY_FILE
 class Runner(LocalDagRunner):
     """TFX's local runner. It records the settings and the outcome of its run in ML Metadata.
 
+    Args:
+      config: the settings of the run.
+      input_fingerprint: the key of the files that the pipeline contains; None: it is computed.
+
     Attributes:
       run_id: id of the run after its end; None before. It stays None in `tfx pipeline create`,
         which replaces `run` to read the pipeline.
     """
 
-    def __init__(self, config: PipelineConfig):
+    def __init__(self, config: PipelineConfig, input_fingerprint: str | None = None):
         super().__init__()
         self._config = config
         self._paths = config.paths
         self.run_id: str | None = None
-        self._fingerprint = unchanged.fingerprint(config)
+        self._fingerprint = unchanged.fingerprint(config, input_fingerprint)
         if tracking := tracking_of(config, "local"):
             os.environ[TRACKING] = json.dumps(tracking)
 
@@ -128,6 +137,7 @@ def outcome_of(run: history.Run) -> dict[str, Any]:
     blessed: True if the Evaluator blessed the model.
     reasons: the thresholds that the model did not reach; empty if it is blessed.
     refused: the reason for which the serving check refused the model; empty if it passed.
+    not_checked: what the serving check left out, and why; empty if it checked everything.
     pushed_to: folder of the pushed model; empty if no model was pushed.
     report: file of the run's report.
     strategy: class of the strategy that trained; empty if it is unknown.
@@ -153,6 +163,7 @@ def outcome_of(run: history.Run) -> dict[str, Any]:
         "blessed": bool(run.blessed),
         "reasons": [] if run.blessed else missed,
         "refused": check[CAUSE_PROPERTY].string_value,
+        "not_checked": check[NOT_CHECKED_PROPERTY].string_value,
         "pushed_to": run.pushed_to,
         "report": os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
         "strategy": _strategy(run.uris),

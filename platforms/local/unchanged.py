@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from components.run_report import history
+from core.errors import InputError
 from core.metadata import open_store
 from pipeline.code_version import all_code
 from pipeline.config import PipelineConfig, recorded_settings
-from serving.versions import versions
+from pipeline.inputs import input_fingerprint
+from serving.identity import identity
+from serving.versions import is_complete, versions
 
 
-def fingerprint(config: PipelineConfig) -> str | None:
+def fingerprint(config: PipelineConfig, of_input: str | None = None) -> str | None:
     """Return a digest of everything that a run reads, before the run: code, settings and input.
 
     None if a run with these settings must never be skipped, if an input file cannot be read, or if
     a folder is in a bucket, which this module cannot list.
+
+    Args:
+      of_input: the `input_fingerprint`, which is the cache key of the files too; None: it is
+        computed here.
     """
     paths = config.paths
     folders = (paths.root, paths.serving, config.data.input_base or "")
@@ -31,9 +37,13 @@ def fingerprint(config: PipelineConfig) -> str | None:
     if not config.cache or config.training.warm_start or any("://" in each for each in folders):
         return None
     try:
-        return _digest(all_code(), recorded_settings(config), *_input(config))
-    except OSError:  # The run reports what is wrong with the file.
+        golden = config.serving_check.golden
+        sentences = Path(golden).read_bytes() if golden else b""
+        files = of_input or input_fingerprint(config)
+    except (OSError, InputError):  # The run reports what is wrong with the file.
         return None
+    of_golden = hashlib.sha256(sentences).hexdigest()
+    return _digest(all_code(), recorded_settings(config), of_golden, files)
 
 
 def record(store: Any, run_id: str, config: PipelineConfig, before: str | None) -> None:
@@ -65,39 +75,19 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
     return run if os.path.exists(run.outcome["report"]) else None
 
 
-def _input(config: PipelineConfig) -> Iterator[str]:
-    """Yield a line for each file that the settings name or that is in the input folder.
-
-    A file or folder that cannot be read, and a link to a folder, raise an OSError.
-    """
-    if config.serving_check.golden:
-        yield hashlib.sha256(Path(config.serving_check.golden).read_bytes()).hexdigest()
-    # The sample is a part of the code.
-    waiting = [config.data.input_base] if config.data.input_base else []
-    while waiting:
-        for entry in sorted(os.scandir(waiting.pop()), key=lambda entry: entry.name):
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append(entry.path)
-            elif entry.is_dir():
-                raise NotADirectoryError(f"{entry.path} is a link")
-            else:
-                status = entry.stat()
-                # `cp --preserve` sets the time of modification to an earlier one. The time of the
-                # last change cannot be set.
-                yield f"{entry.path}\0{status.st_size}\0{status.st_ino}\0{status.st_ctime_ns}"
-
-
 def _state(config: PipelineConfig, before: str) -> str:
-    # Somebody may have replaced a model without a change of its version, or damaged it.
-    files = (
-        os.path.join(folder, name)
-        for version in versions(config.paths.serving)
-        for folder, _, names in sorted(os.walk(version))
-        for name in sorted(names)
-    )
-    statuses = ((file, os.stat(file)) for file in files)
-    models = (f"{file}\0{found.st_size}\0{found.st_mtime_ns}" for file, found in statuses)
+    models = map(_content, versions(config.paths.serving))
     return _digest(before, *models)
+
+
+def _content(version: str) -> str:
+    """Return a text that changes if a model is replaced under its version, or loses bytes."""
+    files = sorted(
+        (os.path.relpath(os.path.join(folder, name), version), os.stat(f"{folder}/{name}").st_size)
+        for folder, _, names in os.walk(version)
+        for name in names
+    )
+    return f"{version}\0{identity(version) if is_complete(version) else ''}\0{files}"
 
 
 def _digest(*parts: str) -> str:

@@ -23,10 +23,11 @@ from google.cloud.aiplatform_v1.services.model_service import ModelServiceClient
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from components.pusher import ROLLED_BACK, SERVED, Destination, PushedModel
-from components.saved_models import copy_folder, identity
+from components.saved_models import copy_folder
 from pipeline.cluster_settings import Vertex
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import ApiError, errors_in_one_line, retrying
+from serving.identity import identity
 
 POLL_SECONDS = 10.0
 """Seconds between two requests for the state of an operation."""

@@ -7,10 +7,11 @@ from fnmatch import fnmatchcase
 
 EVERYTHING = "**"
 """The glob of all files of a folder and its subfolders."""
+_ANY_NAME = ("*", EVERYTHING)
 # Files and folders beside the data in a folder that was downloaded, or that Spark or Beam wrote.
 _NOT_DATA = re.compile(
     r"[._].*|lost\+found|(readme|license|licence|changelog|citation)([._-].*)?"
-    r"|.*\.(md|rst|crc|md5|sha256)",
+    r"|thumbs\.db|desktop\.ini|.*_\$folder\$|.*\.(md|rst|crc|md5|sha1|sha256|sha512)",
     re.IGNORECASE,
 )
 
@@ -25,25 +26,61 @@ def literal_prefix(glob: str) -> str:
     return re.split(r"[*?\[]", glob, maxsplit=1)[0]
 
 
+def is_literal(glob: str) -> bool:
+    """Return whether a glob has no special character, so that it is the path of one file."""
+    return literal_prefix(glob) == glob
+
+
 def matches(relative: str, glob: str) -> bool:
     """Return whether a relative path with `/` in it matches a glob.
 
     The names of the path are matched one by one, see `fnmatch`. A name `**` in the glob matches any
-    number of folders, including none, and at the end of the glob every file below them.
+    number of folders, including none, and at the end of the glob every file below them. As in a
+    shell, a name that begins with `.` or `_` matches only a name in the glob that begins with the
+    same character. The names `*` and `**` match no file or folder that `is_data` excludes.
     """
     return _match(relative.split("/"), glob.split("/"))
 
 
 def may_contain(folder: str, glob: str) -> bool:
     """Return whether a folder, a relative path, may contain files that match a glob."""
-    parts = glob.partition("**")[0].split("/")[:-1]
-    names = folder.split("/")
-    return ("**" in glob or len(names) <= len(parts)) and all(map(fnmatchcase, names, parts))
+    return _is_beginning(folder.split("/"), glob.split("/"))
+
+
+def normal(glob: str) -> str:
+    """Return a glob without the names that stand for the folder itself, as in `./folder/`."""
+    names = [name for name in glob.split("/") if name not in ("", ".")]
+    return "/" * glob.startswith("/") + "/".join(names) or EVERYTHING
+
+
+def inside(glob: str) -> str:
+    """Return the glob of all files in the folders that a glob matches."""
+    return f"{glob}/{EVERYTHING}"
 
 
 def _match(names: list[str], parts: list[str]) -> bool:
     if not (names and parts):
         return not (names or parts)
-    if parts[0] == "**":
-        return parts == ["**"] or _match(names, parts[1:]) or _match(names[1:], parts)
-    return fnmatchcase(names[0], parts[0]) and _match(names[1:], parts[1:])
+    if parts[0] != EVERYTHING:
+        return _matches_name(names[0], parts[0]) and _match(names[1:], parts[1:])
+    if parts == [EVERYTHING]:
+        return all(map(is_data, names))
+    return _match(names, parts[1:]) or (is_data(names[0]) and _match(names[1:], parts))
+
+
+def _is_beginning(names: list[str], parts: list[str]) -> bool:
+    """Return whether the names of a folder are the beginning of a path that may match."""
+    if not (names and parts):
+        return bool(parts)
+    if parts[0] != EVERYTHING:
+        return _matches_name(names[0], parts[0]) and _is_beginning(names[1:], parts[1:])
+    if is_data(names[0]) and _is_beginning(names[1:], parts):
+        return True
+    return len(parts) > 1 and _is_beginning(names, parts[1:])
+
+
+def _matches_name(name: str, part: str) -> bool:
+    if part in _ANY_NAME:
+        return is_data(name)
+    hidden = name.startswith((".", "_")) and name[0] != part[0]
+    return not hidden and fnmatchcase(name, part)

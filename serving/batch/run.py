@@ -19,19 +19,24 @@ from importlib import metadata
 from typing import NamedTuple
 
 import apache_beam as beam
-import tensorflow as tf
 from apache_beam.io.filesystems import FileSystems
 
 from core import progress
 from core.errors import InputError, UserError, cause
 from core.local_beam import make_pipeline
 from preprocessing.reading import globs
-from preprocessing.reading.files import SourceFile, fingerprint, match_files
+from preprocessing.reading.files import (
+    SourceFile,
+    fingerprint,
+    match_files,
+    of_the_same_paths,
+)
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import ReadOptions
 from serving.batch import output, work
 from serving.batch.work import Unit, in_units
+from serving.identity import identity
 
 
 class Summary(NamedTuple):
@@ -45,6 +50,10 @@ class Summary(NamedTuple):
     """The number of units that an earlier run scored."""
     reading: list[str]
     """The formats and columns of the files, in a few lines."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while units were scored; the message has the number of units that are kept."""
 
 
 def score_files(
@@ -67,8 +76,9 @@ def score_files(
 
     Raises:
       InputError: see `find_inputs` and `decide_layouts`; the output would replace an input file or
-        cannot be written.
+        cannot be written; a file of the input changed while it was scored.
       UserError: the Beam pipeline failed. Finished units stay in the work folder.
+      Interrupted: Ctrl-C, after the input was inspected.
     """
     options = replace(options, labels="optional")
     files = find_inputs(inputs)
@@ -83,20 +93,34 @@ def score_files(
             os.makedirs(folder, exist_ok=True)
         except OSError as error:
             raise InputError(f"--output: {folder} cannot be created: {error.strerror}") from None
-    digest = _digest(fingerprint("", files), units, options, model)
+    key = fingerprint("", files)
+    digest = _digest(key, units, options, model)
     stored = {f"{folder}/{digest}-{number:06d}.arrow": unit for number, unit in enumerate(units)}
     finished = set(filter(FileSystems.exists, stored))
-    _score(stored, finished, model, beam_args)
-    reviews, rejected = output.publish(stored, folder, target, options.id is not None)
+    try:
+        _score(stored, finished, model, beam_args)
+        if fingerprint("", of_the_same_paths(files, find_inputs(inputs))) != key:
+            work.remove(folder)
+            raise InputError("--input: a file changed while it was scored; repeat the command")
+        reviews, rejected = output.publish(stored, folder, target, options.id is not None)
+    except KeyboardInterrupt:
+        raise Interrupted(_kept(stored)) from None
     work.remove(folder)
     return Summary(reviews, rejected, len(finished), describe(layouts))
 
 
+def _kept(stored: Mapping[str, Unit]) -> str:
+    """Return how much of the work the next run continues."""
+    finished = sum(map(FileSystems.exists, stored))
+    if not finished:
+        return "nothing is kept yet, the command starts again"
+    return f"{finished} of {len(stored)} units are kept"
+
+
 def _digest(files: str, units: Sequence[Unit], options: ReadOptions, model: str) -> str:
     """Return a digest of everything on which the lines of the units depend."""
-    graph = tf.io.gfile.stat(f"{model}/saved_model.pb")
     version = metadata.version("amazon-reviews")
-    depends_on = (files, units, options, model, graph.length, graph.mtime_nsec, version)
+    depends_on = (files, units, options, model, identity(model), version)
     return hashlib.sha256(repr(depends_on).encode()).hexdigest()[:16]
 
 
@@ -106,6 +130,7 @@ def find_inputs(words: Iterable[str]) -> list[SourceFile]:
     Args:
       words: paths or URLs of files and folders, and globs in the syntax of
         `preprocessing.reading.globs`. The files of a folder are those that a training would read.
+        A file that is named in full is read even if it is hidden or belongs to a table.
 
     Raises:
       InputError: a word matches no file, or a file cannot be listed.
@@ -120,13 +145,15 @@ def find_inputs(words: Iterable[str]) -> list[SourceFile]:
 def _files(word: str) -> Sequence[SourceFile]:
     # The name of an existing file may contain the special characters of a glob.
     if work.is_local(word) and os.path.isfile(word):
-        status = os.stat(word)
-        return [SourceFile(word, status.st_size, status.st_mtime)]
+        return [SourceFile(word, os.stat(word).st_size)]
     base, _, pattern = globs.literal_prefix(word).rpartition("/")
     pattern += word.removeprefix(globs.literal_prefix(word))
     files = match_files(word, globs.EVERYTHING) or match_files(base, pattern)
     if not files:
-        raise InputError(f"--input: {word} matches no file; give files, folders or globs")
+        raise InputError(
+            f"--input: {word} matches no file; give files, folders or globs (* and ** match no "
+            "hidden files, READMEs and checksums)"
+        )
     return files
 
 
@@ -164,6 +191,6 @@ def _score(
             # The runner in this process turns Ctrl-C into an error with this text.
             raise KeyboardInterrupt from None
         raise UserError(
-            f"scoring failed: {cause(error)}. Remove the cause and repeat the command; finished "
-            "units are kept"
+            f"scoring failed: {cause(error)}. Remove the cause and repeat the command; "
+            f"{_kept(stored)}"
         ) from error

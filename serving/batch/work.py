@@ -60,11 +60,17 @@ def size_of(unit: Unit) -> int:
 
 
 def in_units(pieces: Iterable[Piece]) -> list[Unit]:
-    """Return units of whole pieces; a file that cannot be cut is a single piece."""
+    """Return units of whole pieces; a file that cannot be cut is a single piece.
+
+    A unit of at least a quarter of its size ends with its file, so that a file that was scored is
+    kept. Many small files share a unit.
+    """
     units: list[list[Piece]] = []
     size = 0
     for piece in pieces:
-        if not units or size + piece.unpacked > _BYTES_PER_UNIT:
+        is_full = size + piece.unpacked > _BYTES_PER_UNIT
+        is_next_file = bool(units) and units[-1][-1].path != piece.path
+        if not units or is_full or (is_next_file and size >= _BYTES_PER_UNIT // 4):
             units.append([])
             size = 0
         units[-1].append(piece)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 from base64 import b64decode
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from pydantic import (
     FailFast,
     Field,
     ValidationError,
+    ValidationInfo,
     model_validator,
 )
 from starlette.exceptions import HTTPException
@@ -28,15 +30,21 @@ MAX_CHARACTERS = 5_000
 """Most characters of a review that `/explain` accepts."""
 
 
-def _unnamed(value: Any) -> Any:
+def _unnamed(value: Any, request: ValidationInfo) -> Any:
     """Return VALUE of {INPUT: VALUE}, and any other value unchanged."""
-    if isinstance(value, dict) and len(value) == 1 and "b64" not in value:
-        [value] = value.values()
-    return value
+    if not isinstance(value, dict) or len(value) != 1 or "b64" in value:
+        return value
+    [(name, content)] = value.items()
+    signature = request.data.get("signature_name") or DEFAULT_SIGNATURE
+    # The handler refuses a signature that the model does not have.
+    wanted = (request.context or {}).get(signature, name)
+    if name != wanted:
+        raise ValueError(f"the input of {signature} is named {wanted}, not {name[:100]}")
+    return content
 
 
-def _text(value: Any) -> bytes:
-    value = _unnamed(value)
+def _text(value: Any, request: ValidationInfo) -> bytes:
+    value = _unnamed(value, request)
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, dict) and set(value) == {"b64"} and isinstance(value["b64"], str):
@@ -52,7 +60,8 @@ _Texts = Annotated[list[Annotated[bytes, BeforeValidator(_text)]], FailFast()]
 class PredictRequest(BaseModel):
     """The body of a predict request, in the row format (`instances`) or in the column format.
 
-    A row is a value or {INPUT: VALUE}, the column is a list or {INPUT: LIST}.
+    A row is a value or {INPUT: VALUE}, the column is a list or {INPUT: LIST}. The context of the
+    validation is the name of the input of each signature.
     """
 
     signature_name: str = ""
@@ -86,14 +95,19 @@ class ExplainRequest(BaseModel):
 _Request = TypeVar("_Request", bound=BaseModel)
 
 
-def parse(kind: type[_Request], body: bytes) -> _Request:
+def parse(kind: type[_Request], body: bytes, inputs: Mapping[str, str] | None = None) -> _Request:
     """Return the request in a body.
+
+    Args:
+      kind: the kind of the request.
+      body: JSON in UTF-8.
+      inputs: signature -> the name of its input, for a PredictRequest.
 
     Raises:
       HTTPException: the body is not JSON, or not a request of this kind (400).
     """
     try:
-        return kind.model_validate_json(body.removeprefix(codecs.BOM_UTF8))
+        return kind.model_validate_json(body.removeprefix(codecs.BOM_UTF8), context=inputs)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         message = problem["msg"].removeprefix("Value error, ")

@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import logging
 import mimetypes
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.resources import files
 from typing import Any
 
 import orjson
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -22,6 +24,7 @@ from preprocessing.features import UNDECIDED
 from serving.explain import MAX_WORDS, parts, variants
 from serving.predict_text import PREDICT_TEXT
 from serving.rest import metrics as prometheus
+from serving.rest.announced import folder_id
 from serving.rest.api import (
     DEFAULT_SIGNATURE,
     ExplainRequest,
@@ -30,7 +33,6 @@ from serving.rest.api import (
     parse,
 )
 from serving.rest.batching import Batcher
-from serving.rest.client import folder_id
 from serving.rest.limits import Bodies, Limits
 from serving.rest.metrics import Metrics
 from serving.rest.model import LoadedModel
@@ -39,6 +41,11 @@ from serving.rest.versions import ServedVersions
 
 VERSION_HEADER = "x-model-version"
 """The header with the version that answered, which TensorFlow Serving does not have."""
+_PREDICT = f"/v1/models/{MODEL_NAME}:predict"
+_MODEL = "/v1/models/{name:name}"
+_QUOTED = 100
+"""Most characters of a request that an error quotes."""
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _PAGE = ("index.html", "page.css", "page.js", "icon.svg")
 _PAGE_HEADERS = {
     "cache-control": "no-cache",
@@ -51,6 +58,15 @@ _PAGE_HEADERS = {
     "x-content-type-options": "nosniff",
 }
 _log = logging.getLogger(__name__)
+
+
+class _Name(StringConvertor):
+    """A part of a path that is no `NAME:VERB`, so that ``GET NAME:predict`` is no status."""
+
+    regex = "[^/:]+"
+
+
+register_url_convertor("name", _Name())
 
 
 def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Router:
@@ -66,7 +82,7 @@ def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Ro
         routes=[
             *(
                 Route(f"{path}{suffix}", do, methods=[method])
-                for path in ("/v1/models/{name}", "/v1/models/{name}/versions/{version}")
+                for path in (_MODEL, f"{_MODEL}/versions/{{version:name}}")
                 for suffix, method, do in of_model
             ),
             Route("/explain", handlers.explain, methods=["POST"]),
@@ -77,6 +93,7 @@ def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Ro
             *(Route(f"/{name}".removesuffix("index.html"), _file(name)) for name in _PAGE),
         ],
         redirect_slashes=False,
+        default=_no_such_address,
         lifespan=handlers.lifespan,
     )
 
@@ -105,6 +122,9 @@ class _Application(Router):
         try:
             await super().__call__(scope, receive, send_counted)
         except HTTPException as error:
+            if error.status_code == 405 and error.headers:
+                allowed = error.headers["Allow"]
+                error.detail = f"{scope['method']} is not allowed here; use {allowed}"
             await _error(error)(scope, receive, send_counted)
         except ClientDisconnect:
             return
@@ -113,7 +133,8 @@ class _Application(Router):
             if "handler is closed" in str(error):
                 await asyncio.sleep(0)
                 return
-            _log.exception("%s %s failed", scope["method"], scope["path"])
+            # %r: a path may contain line breaks.
+            _log.exception("%s %r failed", scope["method"], scope["path"])
             internal = HTTPException(500, f"internal error: {type(error).__name__}")
             await _error(internal)(scope, receive, send_counted)
         kind = getattr(scope.get("endpoint"), "__name__", "unknown")
@@ -145,10 +166,10 @@ class _Handlers:
         async with self._bodies.read(request) as body:
             self._batcher.check_room()
             model = self._model(request)
-            parsed = parse(PredictRequest, body)
+            parsed = parse(PredictRequest, body, model.inputs)
             signature = parsed.signature_name or DEFAULT_SIGNATURE
             if signature not in model.inputs:
-                found = f"the model has {', '.join(model.inputs)}, not {signature[:100]}"
+                found = f"the model has {', '.join(model.inputs)}, not {signature[:_QUOTED]}"
                 raise HTTPException(400, f"signature_name: {found}")
             count, limit = len(parsed.texts), self._limits.reviews
             if count > limit:
@@ -175,10 +196,11 @@ class _Handlers:
 
     async def status(self, request: Request) -> Response:
         """Return the states of all versions or of one."""
-        name, version = request.path_params["name"], request.path_params.get("version")
-        found = self._versions.status(version) if name == MODEL_NAME else []
-        if not found:
-            raise HTTPException(404, f"No such model is served: {request.scope['path']}")
+        _check_name(request)
+        version = request.path_params.get("version")
+        found = self._versions.status(version)
+        if version and not found:
+            raise self._no_such_version(version)
         return _json({"model_version_status": found})
 
     async def health(self, _: Request) -> Response:
@@ -191,10 +213,34 @@ class _Handlers:
 
     def _model(self, request: Request) -> LoadedModel:
         """Return the model that a URL names, or raise an HTTPException (404)."""
-        model, asked = self._versions.current, request.path_params
-        if asked["name"] != MODEL_NAME or asked.get("version") not in (None, str(model.version)):
-            raise HTTPException(404, f"No such model is served: {request.scope['path']}")
+        _check_name(request)
+        model, version = self._versions.current, request.path_params.get("version")
+        if version and version != str(model.version):
+            raise self._no_such_version(version)
         return model
+
+    def _no_such_version(self, version: str) -> HTTPException:
+        answering = f"version {self._versions.current.version} answers"
+        return HTTPException(404, f"No such version is served: {version[:_QUOTED]}; {answering}")
+
+
+def _check_name(request: Request) -> None:
+    """Raise an HTTPException (404) if a URL names another model."""
+    name = request.path_params["name"]
+    if name != MODEL_NAME:
+        served = f"this server has {MODEL_NAME}"
+        raise HTTPException(404, f"No such model is served: {name[:_QUOTED]}; {served}")
+
+
+async def _no_such_address(scope: Scope, receive: Receive, send: Send) -> None:
+    path = scope["path"]
+    verb = path.rpartition(":")[2]
+    if verb in ("classify", "regress"):
+        raise HTTPException(404, f"{verb} is not supported; use POST {_PREDICT}")
+    if "/labels/" in path:
+        message = "version labels are not supported; use /versions/N, or neither"
+        raise HTTPException(404, message)
+    raise HTTPException(404, f"No such address: {path[:_QUOTED]}; predictions: POST {_PREDICT}")
 
 
 def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
@@ -202,10 +248,21 @@ def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
     content = text.replace("{{ UNDECIDED }}", str(UNDECIDED))
     kind, _ = mimetypes.guess_type(name)
 
-    async def page(_: Request) -> Response:
-        return Response(content, media_type=kind, headers=_PAGE_HEADERS)
+    async def page(request: Request) -> Response:
+        found = content.replace("{{ PREFIX }}", _prefix(request))
+        return Response(found, media_type=kind, headers=_PAGE_HEADERS)
 
     return page
+
+
+def _prefix(request: Request) -> str:
+    """Return what a proxy has removed from the path, with a slash; empty if the proxy is silent.
+
+    Links without it are relative, so they are right behind any proxy if the address of the page
+    ends with a slash.
+    """
+    prefix = request.headers.get("x-forwarded-prefix", "").removesuffix("/")
+    return f"{prefix}/" if _PREFIX.fullmatch(prefix) else ""
 
 
 def _error(error: HTTPException) -> Response:

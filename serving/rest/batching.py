@@ -17,13 +17,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import tensorflow as tf
 from starlette.exceptions import HTTPException
 
 from serving.predict_text import Outputs
 from serving.rest.limits import Limits
 from serving.rest.metrics import Metrics
-from serving.rest.model import LoadedModel
+from serving.rest.model import LoadedModel, UnreadableInputError
 
 INLINE_BYTES = 16 * 2**10
 """Most bytes of reviews in a short call: about 2 ms with the default model."""
@@ -154,11 +153,7 @@ def _deliver(batch: list[_Waiting], answers: list[Outputs | Exception]) -> None:
 
 
 def _http_error(error: Exception) -> HTTPException:
-    if isinstance(error, tf.errors.InvalidArgumentError):
-        # The lines that follow the reason in TensorFlow's message name operations.
-        lines = error.message.partition("[[{{")[0].strip().splitlines()
-        reason = lines[-1] if lines else "the model cannot read the input"
-        hint = "; set signature_name to predict_text for texts" if "parse example" in reason else ""
-        return HTTPException(400, f"{reason}{hint}")
+    if isinstance(error, UnreadableInputError):
+        return HTTPException(400, str(error))
     _log.error("the model failed: %s", error, exc_info=error)
     return HTTPException(500, f"the model failed: {type(error).__name__}")

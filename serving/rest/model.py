@@ -14,8 +14,16 @@ from preprocessing import features
 from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, Outputs, PredictText
 
 _SAMPLE = b"A good phone: it works."
+_MAX_CHARACTERS = 300
+"""Most characters of TensorFlow's reason why an input cannot be read."""
+_NO_EXAMPLE = "Could not parse example input; set signature_name to predict_text for texts"
+_UNREADABLE = "the model cannot read the input"
 _IN_THE_CALLER = -1
 """The number of threads with which a session runs all operations in the thread of its caller."""
+
+
+class UnreadableInputError(ValueError):
+    """Input that a model cannot read, such as bytes that are no Example. The message says why."""
 
 
 class LoadedModel:
@@ -68,8 +76,21 @@ class LoadedModel:
         self._functions[PREDICT_TEXT] = PredictText(by_text, by_ngrams, folder)
 
     def call(self, signature: str, texts: Sequence[bytes]) -> Outputs:
-        """Return the outputs of a signature of `inputs`, each of shape [reviews, ...]."""
-        return self._functions[signature](texts)
+        """Return the outputs of a signature of `inputs`, each of shape [reviews, ...].
+
+        Raises:
+          UnreadableInputError: a text is not what the signature reads.
+        """
+        try:
+            return self._functions[signature](texts)
+        # TensorFlow's message quotes the input. It cannot be decoded if the input is not UTF-8, it
+        # ends at a zero byte, and it is as long as the input.
+        except UnicodeDecodeError as error:
+            is_example = self.inputs[signature] != "texts"
+            raise UnreadableInputError(_NO_EXAMPLE if is_example else _UNREADABLE) from error
+        except tf.errors.InvalidArgumentError as error:
+            is_example = "parse example" in error.message
+            raise UnreadableInputError(_NO_EXAMPLE if is_example else _reason(error)) from error
 
     def _function(self, signature: str, key: str) -> Callable[[Sequence[bytes]], Outputs]:
         call = self._callable(signature, key)
@@ -88,12 +109,20 @@ class LoadedModel:
         text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[_SAMPLE]))
         example = tf.train.Example(features=tf.train.Features(feature={features.TEXT: text}))
         for name, key in self.inputs.items():
-            self.call(name, [_SAMPLE if key == "texts" else example.SerializeToString()])
-        outputs = self.call(PREDICT_TEXT, [_SAMPLE])
+            sample = _SAMPLE if key == "texts" else example.SerializeToString()
+            # Not `call`: an error here is one of the model, not of its input.
+            self._functions[name]([sample])
+        outputs = self._functions[PREDICT_TEXT]([_SAMPLE])
         [probability], [_] = outputs["probability"], outputs["label"]
         # Also false for NaN.
         if not 0 <= probability <= 1:
             raise ValueError(f"{PREDICT_TEXT} returns the probability {probability}")
+
+
+def _reason(error: tf.errors.InvalidArgumentError) -> str:
+    # The lines that follow the reason in TensorFlow's message name operations.
+    lines = error.message.partition("[[{{")[0].strip().splitlines()
+    return lines[-1][:_MAX_CHARACTERS] if lines else _UNREADABLE
 
 
 def _load(folder: str) -> tuple[Any, dict[str, Any]]:

@@ -20,8 +20,9 @@ import uvicorn
 
 from core.errors import UserError
 from serving.rest.app import create_app
-from serving.rest.limits import LimitedProtocol, Limits
+from serving.rest.limits import Limits
 from serving.rest.metrics import Metrics
+from serving.rest.protocol import LimitedProtocol, RefusalLog
 from serving.rest.settings import Server, open_socket, url
 from serving.rest.versions import ServedVersions
 
@@ -75,7 +76,7 @@ def serve(
 def uvicorn_config(versions: ServedVersions, metrics: Metrics, limits: Limits) -> uvicorn.Config:
     return uvicorn.Config(
         create_app(versions, metrics, limits),
-        http=partial(LimitedProtocol, limits.read_seconds),  # type: ignore[arg-type]
+        http=partial(LimitedProtocol, limits.read_seconds, RefusalLog()),  # type: ignore[arg-type]
         loop="uvloop",
         ws="none",
         log_config=None,

@@ -1,5 +1,6 @@
 """The common behaviour of all commands: their settings, errors and imports."""
 
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from cli.app import app
 from cli.monitor import local_runner
+from tests.checkout import CHECKOUT
 from tests.loaded import run_command
 
 SUBCOMMANDS = {"image": ("build", "push"), "data": ("fetch",)}
@@ -33,6 +35,25 @@ def test_every_command_takes_settings(command, monkeypatch):
     )
     result = CliRunner().invoke(app, [*words[:-2], "--config", "no-such-file"])
     assert (result.exit_code, "no-such-file" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("run", "--config", ""), "--config"),
+        (("run", "--set", ""), "--set"),
+        (("predict", "--input", "a.csv", "--output", " "), "--output"),
+        (("compile", "--target", "vertex", "--output", ""), "--output"),
+        (("submit", "--target", "vertex", "--parameter", "epochs=3", "--parameter="), "--param"),
+        (("report", "--run", ""), "--run"),
+        (("image", "build", "--base="), "--base"),
+    ],
+)
+def test_an_empty_value_of_an_option_is_refused(words, option):
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(option) and ": the value is empty" in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 HELP = f"""
@@ -94,11 +115,24 @@ def test_help_flows_at_any_width_and_has_an_example(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     shown = CliRunner().invoke(app, [*command, "-h"]).stdout
     assert "Example: amazon-reviews" in shown
+    # No types of Python, such as `<bool>`, and no names of Python in place of TEXT and VERSION.
+    assert "<" not in shown.replace("<=x<=", "")
+    usage = next(line for line in shown.splitlines() if "Usage: " in line)
+    assert not re.search(r"[\[{][a-z]+[\]}]", usage)
     assert not command or "[default: $PIPELINE_CONFIG or" in " ".join(shown.split())
     prose = shown.split("╭")[0].splitlines()[4:]
     # A paragraph is one line, unless it is longer than the width.
     broken = [one for one, other in pairwise(prose) if one.strip() and other.strip()]
     assert all(len(line.rstrip()) >= 250 for line in broken)
+
+
+@pytest.mark.parametrize("words", [["-m", "amazon_reviews_start"], ["amazon_reviews_start.py"]])
+def test_the_module_is_the_command_too(words):
+    done = subprocess.run(
+        [sys.executable, *words, "--version"], cwd=CHECKOUT, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("amazon-reviews ")
 
 
 def test_a_full_disk_is_one_line():

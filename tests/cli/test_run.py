@@ -23,6 +23,7 @@ OUTCOME = {
     "baseline": "",
     "accuracy_change": 0.0,
     "refused": "",
+    "not_checked": "",
     "report": "/runs/[1]/report.html",
     "pushed_to": "/serving/7",
 }
@@ -84,9 +85,10 @@ def test_the_next_command_has_the_settings_of_the_run():
         ({"input": False}, 1, "failed: Trainer: [boom]"),
     ],
 )
-def test_a_failure_names_component_error_and_log(failure, code, line):
+def test_a_failure_names_component_error_and_log_on_standard_error(failure, code, line, capfd):
     failure = {"component": "Trainer", "error": "[boom]", **failure}
-    assert end(Watched(failure=failure)) == (code, [line, "log: /log"])
+    assert end(Watched(failure=failure)) == (code, [])
+    assert capfd.readouterr().err.splitlines() == [line, "log: /log"]
 
 
 @pytest.mark.parametrize(
@@ -135,8 +137,10 @@ def test_the_result_names_the_runs_that_mlflow_did_not_receive(watched, code, tm
     assert shown(paths=settings["paths"]) == []
 
 
-def test_the_result_names_the_baseline():
+def test_the_result_names_the_baseline_and_what_was_not_checked():
     outcome = OUTCOME | {"baseline": "version 7", "accuracy_change": -0.003}
     assert "blessed: accuracy 0.0030 below version 7" in end(Watched(outcome=outcome))[1]
+    note = "golden sentences not applied"
+    assert f"serving check: {note}" in end(Watched(outcome=OUTCOME | {"not_checked": note}))[1]
     line = "blessed (not compared: no other model is served from /s)"
     assert line in end(Watched(outcome=OUTCOME), paths={"serving": "/s"})[1]

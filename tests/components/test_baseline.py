@@ -16,10 +16,10 @@ from tfx.utils import path_utils
 
 from components.baseline import PushedBaseline, ServedBaseline, existing_model
 from components.pusher import ServingFolder
-from components.saved_models import identity
 from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.destinations import destination_of
+from serving.identity import identity
 from tests.serving.models import push
 
 pytestmark = pytest.mark.slow

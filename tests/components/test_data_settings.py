@@ -49,7 +49,7 @@ def test_every_setting_of_the_data_reaches_its_reader(tmp_path):
                 out.writerow([LABELS[n % 4], f"Head {n}", said, 5, "another title", "another text"])
     overrides = [f"paths.root={tmp_path / 'runs'}", f"data.input_base={inputs}"]
     overrides += [f"data.{name}={value}" for name, value in SETTINGS.items()]
-    config = load_config(environ={"PIPELINE_SET": ",".join(overrides)})
+    config = load_config(overrides=overrides, environ={})
     components = {item.id: item for item in create_pipeline(config, Local(config)).components}
     assert components["StatisticsGen"].exec_properties["max_examples"] == 7
     read = Read(tmp_path, components["ReviewExampleGen"].exec_properties)

@@ -11,10 +11,10 @@ from tfx.types import standard_artifacts
 from tfx.utils import io_utils
 
 from components.pusher import ROLLED_BACK, ServingFolder, VersionPusher
-from components.saved_models import identity
 from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.destinations import destination_of
+from serving.identity import identity
 from serving.versions import versions
 from tests.serving.models import push as save
 

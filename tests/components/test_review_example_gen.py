@@ -8,8 +8,10 @@ from collections import Counter, defaultdict
 import pytest
 
 from components.review_example_gen import splits, units
+from components.review_example_gen.component import Executor
 from core.errors import InputError
 from preprocessing.reading import pieces
+from preprocessing.reading.files import find_sources, fingerprint
 from tests.components.example_gen import SPLITS, THREADS, label_of, line, read_files, text_of, write
 
 pytestmark = pytest.mark.slow
@@ -88,6 +90,34 @@ def test_every_line_is_an_example_a_neutral_or_rejected(tmp_path, inputs):
     assert reasons == {"bad_label": 40, "broken_json": 1, "no_text": 1}
     assert {f"rejected/{reason}": n for reason, n in reasons.items()}.items() <= read.counts.items()
     assert {"file", "position", "reason", "detail"} == set(read.rejected[0])
+
+
+def test_a_file_that_changes_between_its_key_and_the_end_of_the_reading_is_an_error(
+    tmp_path, inputs, monkeypatch
+):
+    write(inputs, "a.txt", map(line, range(100)))
+    key = fingerprint(str(inputs), find_sources(str(inputs), {"all": "*"}))
+    write(inputs, "a.txt", map(line, range(1, 101)))
+    with pytest.raises(InputError, match="changed after the start of the run; run again"):
+        read_files(tmp_path / "before", inputs, input_fingerprint=key)
+    write(inputs, "a.txt", map(line, range(100)))
+    assert read_files(tmp_path / "same", inputs, input_fingerprint=key).counts
+    read = Executor._read_and_write
+
+    def read_and_add(*args):
+        read(*args)
+        write(inputs, "new.txt", [line(1)])
+
+    def read_and_change(*args):
+        read(*args)
+        write(inputs, "a.txt", map(line, range(1, 101)))
+
+    # A file that is new did not take part.
+    monkeypatch.setattr(Executor, "_read_and_write", read_and_add)
+    read_files(tmp_path / "new", inputs)
+    monkeypatch.setattr(Executor, "_read_and_write", read_and_change)
+    with pytest.raises(InputError, match="changed after the start of the run; run again"):
+        read_files(tmp_path / "during", inputs)
 
 
 def test_too_many_rejected_lines_are_an_input_error_that_shows_the_first(tmp_path, inputs):

@@ -50,11 +50,12 @@ class Workspace:
         return self.root / "serving"
 
     def env(self, overrides=""):
+        environ = {name: value for name, value in os.environ.items() if name != "PIPELINE_SET"}
         return {
-            **os.environ,
+            **environ,
             **self.environ,
             "PIPELINE_CONFIG": str(self.config),
-            "PIPELINE_SET": overrides,
+            **({"PIPELINE_SET": overrides} if overrides else {}),
             "COLUMNS": "200",
             "LOCAL_HOME": str(self.folder / "tfx_home"),
         }

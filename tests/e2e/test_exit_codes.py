@@ -16,8 +16,8 @@ def test_data_of_one_class_stop_at_the_gate_and_the_report_has_the_reason(tmp_pa
     failed = Workspace(tmp_path, {"data": {"input_base": str(inputs)}})
     done = failed.run()
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "failed: DataGate: the data does not fit the schema: train: label: " in done.stdout
-    assert "unique values" in done.stdout and "train: every review is positive" in done.stdout
+    assert "failed: DataGate: the data does not fit the schema: train: label: " in done.stderr
+    assert "unique values" in done.stderr and "train: every review is positive" in done.stderr
     assert "Transform" not in done.stdout
 
     file = tmp_path / "report.html"

@@ -1,6 +1,7 @@
 """Settings: the accepted values, and the one line of each error."""
 
 import os
+import re
 
 import pytest
 import yaml
@@ -16,7 +17,7 @@ from trainer_module.models import hyperparameters
 def load(tmp_path, text="", overrides=""):
     file = tmp_path / "config.yaml"
     file.write_text(text)
-    return load_config(environ={"PIPELINE_CONFIG": str(file), "PIPELINE_SET": overrides})
+    return load_config(str(file), [overrides] if overrides else [], environ={})
 
 
 @pytest.mark.parametrize("preset", sorted(p.stem for p in PRESETS.glob("*.yaml")))
@@ -45,7 +46,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("trainig: {}", "", "trainig: unknown key, did you mean training?"),
         ("", "training.epochs=three", "training.epochs: Input should be a valid integer, not 't"),
         ("", "training.strategy=mirorred", "unknown value 'mirorred', did you mean mirrored?"),
-        ("training:", "", "training: Input should be a mapping of keys, not None"),
+        ("training:", "", "training: the value is empty"),
         ("", "epochs=3", "epochs: unknown key, did you mean training.epochs?"),
         ("", "beam.name=x", "beam.name: unknown key, known here: runner, args, flink"),
         ("", "training.workers=2", "2 workers need training.strategy: multi_worker_mirrored"),
@@ -75,9 +76,9 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("", "tracking.mlflow=mlruns", "store of a server, and not a server"),
         ("", "tracking.mlflow=databricks", "databricks has no host"),
         ("", "tracking.mlflow=databricks://profile", "databricks://profile has no host"),
-        ("", "tracking.mlflow=http://", "http:// has no host; set the address of a tracking"),
-        ("", "tracking.mlflow=http:///mlflow", "http:///mlflow has no host"),
-        ("", "tracking.mlflow=http://:5000", "http://:5000 has no host"),
+        ("", "tracking.mlflow=http://", "http:// has no bucket or host behind ://"),
+        ("", "tracking.mlflow=http:///mlflow", "http:///mlflow has no bucket or host"),
+        ("", "tracking.mlflow=http://:5000", "http://:5000 has no bucket or host"),
         ("", "tracking.mlflow=http://mlflow:port", "tracking: mlflow: the URI is not valid"),
         ("", "tracking.mlflow=http://mlflow:99999", "tracking: mlflow: the URI is not valid"),
         ("", "tracking.mlflow=ftp://mlflow", "ftp://mlflow has the scheme ftp; set the address"),
@@ -120,13 +121,75 @@ def test_no_message_contains_a_part_of_a_password(tmp_path, uri):
         ("a=part[0-9].csv,b=1", ["part[0-9].csv", 1]),
         ("a=it's,b=1]", ["it's", "1]"]),
         ("a=gs://x/1,2,,b=1,", ["gs://x/1,2", 1]),
-        ("a='x,b=1',b={c: 1,d=2}", ["x,b=1", {"c": 1, "d=2": None}]),
+        ("a='x,b=1',b={c: 1,d=2}", ["x,b=1", {"c": 1, "d=2": ""}]),
         ("a=1e-3,b=-1.5E2", [0.001, -150]),
         ("a=2E4,b=1e", [20000, "1e"]),
     ],
 )
 def test_quotes_and_brackets_keep_their_commas_and_powers_of_ten_are_numbers(overrides, values):
     assert parse_overrides(overrides) == list(zip("ab", values, strict=True))
+
+
+EMPTY = {
+    "": "the value is empty",
+    " ": "the value is empty",
+    "''": "the value is empty",
+    "' '": "the value is empty",
+    "#comment": "the value is empty",
+    "gs://": "gs:// has no bucket or host",
+    "gs:///reviews": "gs:///reviews has no bucket or host",
+    "http://:5000": "http://:5000 has no bucket or host",
+}
+
+
+@pytest.mark.parametrize("value", EMPTY)
+@pytest.mark.parametrize(
+    "key", ["data.input_base", "paths.root", "name", "tracking.mlflow", "cluster.image", "data"]
+)
+def test_an_empty_value_is_an_error_in_a_file_an_option_and_a_variable(tmp_path, key, value):
+    message = f"{key}: {EMPTY[value]}"
+    *sections, last = key.split(".")
+    file = tmp_path / "config.yaml"
+    file.write_text("".join(f"{name}:\n  " for name in sections) + f"{last}: {value}\n")
+    for call in (
+        lambda: load_config(str(file), environ={}),
+        lambda: load_config("sample", [f"training.seed=1,{key}={value}"], environ={}),
+        lambda: load_config(environ={"PIPELINE_SET": f"{key}={value}"}),
+    ):
+        with pytest.raises(ConfigError) as error:
+            call()
+        assert message in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("data: {columns: {text: , title: null}}", "data.columns.text"),
+        ("data: {columns: {text}}", "data.columns.text"),
+        ("data: {splits: {train: ''}}", "data.splits.train"),
+        ("data:\n  labels:\n    3:\n", "data.labels.3"),
+        ("beam:\n  args:\n  -\n  - x\n", "beam.args.0"),
+        ("beam: {args: ['--temp_location=']}", "beam.args.0"),
+        ("kubeflow: {training_pod: {priorityClassName: }}", "kubeflow.training_pod.priorityCl"),
+    ],
+)
+def test_an_empty_value_inside_of_a_value_is_an_error(tmp_path, text, key):
+    with pytest.raises(ConfigError, match=rf"config.yaml: {re.escape(key)}\S*: .*unset variable"):
+        load(tmp_path, text)
+
+
+@pytest.mark.parametrize("variable", ["PIPELINE_CONFIG", "PIPELINE_SET"])
+def test_an_empty_variable_or_option_is_an_error(variable):
+    with pytest.raises(ConfigError, match=f"{variable}: the variable is empty"):
+        load_config(environ={variable: ""})
+    with pytest.raises(ConfigError, match="--set: the value is empty"):
+        load_config(overrides=[""], environ={})
+
+
+@pytest.mark.parametrize("word", ["null", "~", "Null"])
+def test_null_in_words_is_a_value(tmp_path, word):
+    assert load(tmp_path, f"data: {{input_base: {word}}}").data.input_base is None
+    assert load(tmp_path, "", f"data.input_base={word}").data.input_base is None
 
 
 def test_numbers_with_a_comma_are_one_value(tmp_path):
@@ -159,7 +222,7 @@ values = st.one_of(
 )
 
 
-@given(st.lists(st.tuples(keys, values), max_size=5))
+@given(st.lists(st.tuples(keys, values), min_size=1, max_size=5))
 def test_overrides_round_trip(pairs):
     def flow(value):
         text = yaml.safe_dump(value, default_flow_style=True, width=10**9)

@@ -23,7 +23,7 @@ REQUIRED = {
 def settings(target, preset="sample", more=""):
     """Return a preset with the settings that a target requires in addition."""
     overrides = ",".join(part for part in (REQUIRED.get(target), more) if part)
-    return load_config(preset, environ={"PIPELINE_SET": overrides})
+    return load_config(preset, [overrides] if overrides else [], environ={})
 
 
 class Compiled:

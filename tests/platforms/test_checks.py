@@ -79,4 +79,4 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
 )
 def test_wrong_values_are_refused_when_loading(more, line):
     with pytest.raises(ConfigError, match=line):
-        load_config("sample", environ={"PIPELINE_SET": more})
+        load_config("sample", [more] if more else [], environ={})

@@ -18,6 +18,9 @@ TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
     [
         ({}, "epoch=3", "parameter epoch: the pipeline has no such parameter"),
         ({}, "strategy=mirored", "parameter strategy: .*'mirored', did you mean mir"),
+        ({}, "input_base=", "parameter input_base: the value is empty"),
+        ({}, "strategy= ", "parameter strategy: the value is empty"),
+        ({}, "input_base=gs:///data", "parameter input_base: gs:///data has no bucket"),
         ({}, "input_base=/data", "data.input_base: /data is not accessible"),
         (TWO_WORKERS, "strategy=mirrored", "parameter strategy=mirrored contradicts .*2 workers"),
     ],

@@ -1,14 +1,14 @@
 """The stack that tools/install.py chooses, its errors, and that every installation is verified."""
 
 import importlib.util
-import json
 import os
 import sys
+import venv
 from pathlib import Path
 
 import pytest
 
-from tools import install
+from tools import environment, install
 from tools.install import NEW, OLD, Choice, Interpreter, UnsuitableMachine, choose, missing
 
 ACCEPTED = install.ROOT / "requirements" / "accepted-vulnerabilities.txt"
@@ -86,7 +86,7 @@ def test_the_running_interpreter_is_found_and_a_failing_one_is_not(tmp_path: Pat
     assert install.probe(str(shim)) is None
     assert install.probe(str(tmp_path / "absent")) is None
     found = install.find_interpreters()[0]
-    assert found.path == os.path.realpath(sys.executable)
+    assert found.path == os.path.realpath(sys.executable)  # .venv has a link to it
     assert found.version == sys.version_info[:3]
 
 
@@ -95,7 +95,7 @@ def test_uv_reaches_packages_as_pip_does_unless_it_is_set_up_itself():
         ":env:.cert='/own.pem'\nglobal.cert='/all.pem'\ninstall.index-url='mirror'\n"
         "global.default-timeout='180'\n"
     )
-    env = install.uv_environment({"PATH": "/bin", "VIRTUAL_ENV": "/other"}, listing)
+    env = environment.uv_environment({"PATH": "/bin", "VIRTUAL_ENV": "/other"}, listing)
     assert env == {
         "PATH": "/bin",
         "UV_DEFAULT_INDEX": "mirror",
@@ -104,22 +104,22 @@ def test_uv_reaches_packages_as_pip_does_unless_it_is_set_up_itself():
         "UV_HTTP_TIMEOUT": "180",
     }
     own = {"UV_INDEX_URL": "own", "SSL_CERT_FILE": "/mine.pem", "UV_HTTP_TIMEOUT": "9"}
-    assert install.uv_environment(own, listing) == {**own, "UV_SYSTEM_CERTS": "true"}
+    assert environment.uv_environment(own, listing) == {**own, "UV_SYSTEM_CERTS": "true"}
 
 
-def test_a_venv_without_its_interpreter_or_its_stamp_counts_as_absent(tmp_path, monkeypatch):
-    monkeypatch.setattr(install, "VENV", tmp_path)
-    monkeypatch.setattr(install, "STAMP", tmp_path / "installed.json")
-    python = tmp_path / "bin" / "python"
-    python.parent.mkdir()
-    python.touch()
-    assert install.read_stamp() == {}  # killed before the end
-    for text, found in (("{", {}), (json.dumps({"digest": "d"}), {"digest": "d"})):
-        install.STAMP.write_text(text)
-        assert install.read_stamp() == found
-    python.unlink()
-    python.symlink_to(tmp_path / "removed")
-    assert install.read_stamp() == {}
+def test_the_python_of_an_activated_environment_is_the_one_that_it_was_created_from(tmp_path):
+    venv.create(tmp_path / "venv", symlinks=False, with_pip=False)
+    found = install.probe(str(tmp_path / "venv" / "bin" / "python"))
+    assert found.path == install.probe(sys.executable).path
+    assert not found.path.startswith(str(tmp_path))
+
+
+def test_an_environment_of_conda_is_used_last_unless_the_user_names_it(monkeypatch):
+    conda = interpreter("3.10.1", path=sys.executable, conda=True)
+    other = interpreter("3.10.9", path="/opt/other")
+    monkeypatch.setattr(install, "probe", lambda path: conda if path == conda.path else other)
+    assert install.find_interpreters(with_this_python=False)[-1] == conda
+    assert install.find_interpreters(with_this_python=True)[0] == conda
 
 
 REQUIREMENTS = sorted({*(install.ROOT / "requirements").glob("*.txt")} - {ACCEPTED})
@@ -142,11 +142,17 @@ def test_each_accepted_vulnerability_is_of_a_pin_and_has_a_reason():
 @pytest.mark.parametrize("stack", [NEW, OLD])
 def test_every_installation_verifies_hashes(tmp_path, monkeypatch, stack):
     commands = []
-    monkeypatch.setattr(install, "run", lambda words, env=None: commands.append([*map(str, words)]))
-    monkeypatch.setattr(install, "UV", tmp_path / "uv" / "bin" / "uv")
-    monkeypatch.setattr(install, "PIP", ["true"])  # `pip config list`
-    monkeypatch.setattr(install, "VENV", tmp_path)
-    monkeypatch.setattr(install, "STAMP", tmp_path / "installed.json")
+
+    def run(words, env=None):
+        commands.append([*map(str, words)])
+        if "venv" in commands[-1]:
+            (Path(commands[-1][-1]) / "bin").mkdir(parents=True)
+
+    for module in (environment, install):
+        monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(environment, "UV_VENV", tmp_path / "uv")
+    monkeypatch.setattr(install, "pip_settings", lambda: "")
+    monkeypatch.setattr(install, "VENV", tmp_path / ".venv")
     python = interpreter(f"3.{stack.minors[0]}.0", path=sys.executable)
     install.install(Choice(stack, python, ""), python.path)
     of_uv, of_packages, of_ours = (words for words in commands if "install" in words)

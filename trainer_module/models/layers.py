@@ -100,7 +100,27 @@ def adam(learning_rate: Any) -> tf_keras.optimizers.Optimizer:
     function of this module. Adam updates every row of an embedding table at each step, which takes
     a few percent of a step of these models.
     """
-    return tf_keras.optimizers.legacy.Adam(learning_rate, gradient_transformers=[_clip])
+    return FusedAdam(learning_rate, gradient_transformers=[_clip])
+
+
+class FusedAdam(tf_keras.optimizers.legacy.Adam):
+    """Adam whose update of a variable is a single operation, also for a sparse gradient.
+
+    Under parameter servers the workers update the same variables without waiting for each other.
+    Keras updates a table by several operations, each of which overwrites what another worker has
+    written in the meantime (keras issue 18668): a worker divides its momentum by a variance that is
+    zero again, and a weight moves by 100 instead of 0.001.
+
+    Here the device of the variable makes the gradient dense, and TensorFlow's operation for dense
+    gradients locks the variable and both moments. The numbers are the same, since Adam changes all
+    rows at each step.
+    """
+
+    def _resource_apply_sparse_duplicate_indices(
+        self, grad: tf.Tensor, handle: tf.Variable, indices: tf.Tensor, **options: Any
+    ) -> tf.Operation:
+        dense = tf.math.unsorted_segment_sum(grad, indices, handle.shape[0])
+        return self._resource_apply_dense(dense, handle, **options)
 
 
 def _clip(gradients: list[tuple[Any, tf.Variable]]) -> list[tuple[Any, tf.Variable]]:

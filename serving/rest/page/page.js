@@ -1,7 +1,9 @@
 // The page to try the model. Reviews enter the page as text only, never as markup.
 "use strict";
 
-const MODEL = "/v1/models/amazon_reviews:predict";
+const HOME = new URL(".", document.currentScript.src); // the server's address, below a proxy's prefix too
+const MODEL = new URL("v1/models/amazon_reviews:predict", HOME);
+const EXPLAIN = new URL("explain", HOME);
 const PAUSE = 150; // milliseconds between the last key press and a request
 const EXPLAINED = 20; // reviews whose words are shown
 const LONGEST = 5000; // characters of a review that /explain accepts
@@ -81,7 +83,7 @@ async function update() {
 async function explain(review, version, signal) {
   const key = `${version} ${review}`;
   if (!explanations.has(key)) {
-    const [answer] = await post("/explain", { text: review }, signal);
+    const [answer] = await post(EXPLAIN, { text: review }, signal);
     if (explanations.size > 200) explanations.clear();
     explanations.set(key, answer);
   }
@@ -172,4 +174,5 @@ $("clear").addEventListener("click", () => {
   update();
   $("reviews").focus();
 });
+$("loading").remove();
 if ($("reviews").value) update(); // the browser keeps the text when the page is reloaded

@@ -84,6 +84,22 @@ def test_the_page_on_a_phone(browser, whole):
     assert len(browser.find_elements("css selector", "svg[role=img][aria-label]")) == 7
 
 
+def test_areas_that_scroll_are_reached_by_keyboard(browser, whole):
+    """WCAG 2.1.1, with a name for a screen reader."""
+    resize(browser, 320)
+    browser.get(whole.as_uri())
+    scroll = (
+        "return [...document.querySelectorAll('*')].filter("
+        "  (one) => ['auto', 'scroll'].includes(getComputedStyle(one).overflowX))"
+    )
+    areas = browser.execute_script(scroll)
+    assert len(areas) == 12
+    assert any(one.get_property("scrollWidth") > one.get_property("clientWidth") for one in areas)
+    assert {(one.get_property("tabIndex"), one.aria_role) for one in areas} == {(0, "region")}
+    names = [one.accessible_name for one in areas]
+    assert all(names) and len(set(names)) == len(names)
+
+
 def content_fits(browser):
     widths = "return [document.documentElement.scrollWidth, window.innerWidth]"
     content, window = browser.execute_script(widths)

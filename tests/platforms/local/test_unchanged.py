@@ -42,13 +42,16 @@ class Finished:
         self.reviews = self.inputs / "deep" / "reviews.txt"
         self.reviews.parent.mkdir(parents=True)
         self.reviews.write_text("__label__1 bad\n__label__2 good\n")
+        self.linked = folder / "elsewhere.txt"
+        self.linked.write_text("__label__1 worse\n")
+        (self.inputs / "link.txt").symlink_to(self.linked)
         self.golden = folder / "golden.txt"
         self.golden.write_text("positive\tgood\n")
         self.model = folder / "runs" / "serving" / "7"
         self.model.mkdir(parents=True)
-        (self.model / "variables").mkdir()
-        for file in ("saved_model.pb", "variables/variables.index", WEIGHTS):
-            (self.model / file).write_text("content")
+        for name in (MODEL_FILE, INDEX, WORDS, WEIGHTS):
+            (self.model / name).parent.mkdir(exist_ok=True)
+            (self.model / name).write_text("content")
         self.artifact = folder / "Trainer"
         self.artifact.mkdir()
         self.report = folder / "runs" / "report.html"
@@ -94,10 +97,14 @@ def test_other_settings_are_a_change(finished, override):
     assert unchanged.find_unchanged(finished.config(override)) is None
 
 
-def rewrite_with_the_same_size_and_time(finished):
-    times = finished.reviews.stat()
-    finished.reviews.write_text("__label__2 bad\n__label__1 good\n")
-    os.utime(finished.reviews, ns=(times.st_atime_ns, times.st_mtime_ns))
+MODEL_FILE, INDEX, WORDS = "saved_model.pb", "variables/variables.index", "assets/words"
+
+
+def replace_with_the_same_time(path):
+    """Reverse the characters of a file; its size and its time of modification stay."""
+    times = path.stat()
+    path.write_text(path.read_text()[::-1])
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def mark_the_artifact(finished):
@@ -107,7 +114,9 @@ def mark_the_artifact(finished):
 
 
 CHANGES = {
-    "input rewritten": rewrite_with_the_same_size_and_time,
+    "input rewritten": lambda finished: replace_with_the_same_time(finished.reviews),
+    "input behind a link": lambda finished: replace_with_the_same_time(finished.linked),
+    "input renamed": lambda finished: finished.reviews.rename(finished.reviews.parent / "b.txt"),
     "input added": lambda finished: (finished.inputs / "more.txt").touch(),
     "input removed": lambda finished: finished.reviews.unlink(),
     "input folder removed": lambda finished: shutil.rmtree(finished.inputs),
@@ -115,7 +124,9 @@ CHANGES = {
     "golden sentences": lambda finished: finished.golden.write_text("negative\tbad\n"),
     "golden sentences removed": lambda finished: finished.golden.unlink(),
     "model pushed": lambda finished: shutil.copytree(finished.model, f"{finished.model}8"),
-    "model replaced": lambda finished: os.utime(finished.model / "saved_model.pb", (1, 1)),
+    "model replaced": lambda finished: replace_with_the_same_time(finished.model / MODEL_FILE),
+    "index replaced": lambda finished: replace_with_the_same_time(finished.model / INDEX),
+    "vocabulary replaced": lambda finished: replace_with_the_same_time(finished.model / WORDS),
     "model damaged": lambda finished: (finished.model / WEIGHTS).write_text("half"),
     "weights lost": lambda finished: shutil.rmtree(finished.model / "variables"),
     "model incomplete": lambda finished: (finished.model / "saved_model.pb").unlink(),
@@ -131,6 +142,15 @@ CHANGES = {
 def test_every_other_change_is_found(finished, change):
     change(finished)
     assert unchanged.find_unchanged(finished.config()) is None
+
+
+def test_a_copy_of_the_input_and_of_the_model_is_no_change(finished):
+    for path in (finished.reviews, finished.linked, finished.model / MODEL_FILE):
+        content = path.read_bytes()
+        path.unlink()
+        path.write_bytes(content)
+    (finished.inputs / "README.md").write_text("no review")
+    assert unchanged.find_unchanged(finished.config()).id == RUN
 
 
 @pytest.mark.parametrize("file", ["cli/app.py", "preprocessing/schema/schema.pbtxt"])
@@ -152,7 +172,7 @@ def test_an_upgraded_library_is_a_change(finished, monkeypatch):
 
 def test_an_unchanged_run_shows_the_last_result_and_loads_neither_tensorflow_nor_tfx(finished):
     words = ("run", "--set", ",".join(finished.settings))
-    done, printed, loaded = run_command(*words, PIPELINE_CONFIG="", PIPELINE_SET="")
+    done, printed, loaded = run_command(*words, PIPELINE_CONFIG="sample")
     lines = printed.splitlines()
     assert done.returncode == 0, done.stderr
     assert lines[0] == f"amazon_reviews  unchanged since the run {RUN}"

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import sample_data
 from core.errors import InputError
-from preprocessing.reading import archives, files
+from preprocessing.reading import archives, files, globs
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.files import open_bytes
 from tests.preprocessing.reading.review_files import COMPRESS, one_line, write
@@ -49,27 +49,63 @@ def find_files(base, pattern):
 
 
 NAMES = ["a", "b.csv", "]", "-", "d/a", "d/b.csv", "d/e/a", "d[1]/a", "d/e/f/b.csv"]
-TOKENS = ["*", "?", "[ab]", "[!a]", "[a-c]", "[]d]", "[!]x]", "[", "a", "b", "d", "e", ".csv", "1]"]
+NAMES += ["_a", ".a", "d/_b.csv", "d/.e/a", "_d/a", "_d/_e/b.csv", "d/e/_/a", "d/e/.d/.b.csv"]
+TOKENS = [
+    "*",
+    "?",
+    "[ab]",
+    "[!a]",
+    "[a-c]",
+    "[]d]",
+    "[!]x]",
+    "[",
+    "a",
+    "b",
+    "d",
+    "e",
+    ".csv",
+    "1]",
+    "_",
+    ".",
+]
 PART = st.just("**") | st.lists(st.sampled_from(TOKENS), min_size=1, max_size=3).map("".join)
+
+
+def dotted(path):
+    """Return the path or glob with a dot before the names that begin with . or _."""
+    return "/".join(f".{name}" if name[0] in "._" else name for name in path.split("/"))
 
 
 @pytest.fixture(scope="module")
 def tree(folder):
+    """A folder, and beside it one in which only the names with a dot are hidden."""
     for name in NAMES:
         write(folder, f"globs/{name}")
+        write(folder, f"dotted/{dotted(name)}")
     return folder / "globs"
 
 
-@settings(max_examples=200)
+@settings(max_examples=300)
 @given(glob=st.lists(PART, min_size=1, max_size=4).map("/".join))
+@example(glob="**/*")
+@example(glob="d/**")
+@example(glob="_*/**/_*")
 def test_globs_match_like_the_standard_library(tree, glob):
-    # In the standard library a set may contain a slash, `a**` means `a*`, and `a/**` matches `a/`.
+    # In the standard library a set may contain a slash, and `a**` means `a*`.
     assume(not re.search(r"\[[^\]]*/", glob))
     assume(all(part == "**" or "**" not in part for part in glob.split("/")))
-    assume(glob == "**" or not glob.endswith("/**") or glob.endswith("**/**"))
-    matched = stdlib_glob.glob(str(tree / glob), recursive=True)
-    expected = sorted({path for path in matched if os.path.isfile(path)})
-    assert [file.path for file in files.match_files(str(tree), glob)] == expected
+    assume(not {".", ".."} & {*glob.split("/")})
+    other = tree.with_name("dotted")
+
+    def expected(glob):
+        # There `a/**` also matches `a/`, which is no file below `a`.
+        pattern = dotted(f"{glob}/*" if glob.endswith("**") else glob)
+        matched = stdlib_glob.glob(pattern, root_dir=other, recursive=True)
+        return sorted(name for name in NAMES if dotted(name) in matched)
+
+    found = [os.path.relpath(file.path, tree) for file in files.match_files(str(tree), glob)]
+    assert found == (expected(glob) or expected(f"{glob}/**"))
+    assert [name for name in sorted(NAMES) if globs.matches(name, glob)] == expected(glob)
 
 
 def test_the_default_leaves_out_files_and_folders_that_are_not_data(tmp_path):
@@ -120,6 +156,76 @@ def test_errors_of_find_files_are_one_line(tmp_path, base, pattern, parts):
     with pytest.raises(InputError) as error:
         find_files(base.format(tmp_path), pattern)
     one_line(error, *(part.format(tmp_path) for part in parts))
+
+
+SPARK = ("_SUCCESS", "._SUCCESS.crc", ".part-0.parquet.crc", "_committed_1", "_started_1")
+SPARK += ("_metadata", "_common_metadata", "_temporary/0/task/part-9.parquet")
+COPIES = (
+    ".ipynb_checkpoints/part-checkpoint.parquet",
+    "._part-0.parquet",
+    ".~lock.part-0.parquet#",
+)
+COPIES += (".DS_Store", "Thumbs.db", "README.md", "checksums.md5")
+
+
+@pytest.mark.parametrize("scheme", ["", "remote:/"])
+@pytest.mark.parametrize("above", ["", "deep/er/"])
+def test_the_folders_of_spark_are_read_by_every_glob(tmp_path, scheme, above):
+    for name in ("part-0.parquet", "year=2018/part-1.parquet", *SPARK, *COPIES):
+        write(tmp_path, f"{above}train.parquet/{name}")
+    if scheme:
+        write(tmp_path, f"{above}train.parquet_$folder$")
+    base = f"{scheme}{tmp_path}"
+    folder = f"{base}/{above}train.parquet"
+    both = [f"{folder}/part-0.parquet", f"{folder}/year=2018/part-1.parquet"]
+    for glob in ("", "/", "/**", "/**/*", "/**/*.parquet", "/**/part*"):
+        assert find_files(base, f"{above}train.parquet{glob}") == both
+    for glob in ("**", "**/*.parquet", "**/train.parquet/**", f"./{above}train.parquet"):
+        assert find_files(base, glob) == both
+    assert find_files(base, f"{above}train.parquet/*") == both[:1]
+    assert find_files(base, f"{above}train.parquet/*/*") == both[1:]
+    assert find_files(base, f"{above}train.parquet/_SUCCESS") == [f"{folder}/_SUCCESS"]
+    assert [file.path for file in files.find_sources(base, {"train": f"{above}t*"})] == both
+
+
+TABLES = {
+    "_delta_log/00000000000000000000.json": ("Delta Lake", "DeltaTable('{}')"),
+    "metadata/v9.metadata.json": ("Iceberg", "from_metadata('{}/metadata/v10.metadata.json')"),
+    ".hoodie/hoodie.properties": ("Hudi", "spark.read.format('hudi').load('{}')"),
+    "schema/schema-0": ("Paimon", "spark.read.format('paimon').load('{}')"),
+    "_versions/1.manifest": ("Lance", "lance.dataset('{}')"),
+}
+
+
+@pytest.mark.parametrize("scheme", ["", "remote:/"])
+@pytest.mark.parametrize("marker", TABLES)
+def test_the_folder_of_a_table_is_refused_wherever_it_is(tmp_path, scheme, marker):
+    write(tmp_path, "in/good.parquet")
+    for name in (marker, "data/year=2018/part-0.parquet", "part-0.parquet"):
+        write(tmp_path, f"in/deep/table/{name}")
+    if marker.startswith("metadata"):
+        write(tmp_path, "in/deep/table/metadata/v10.metadata.json")
+    base, table = f"{scheme}{tmp_path}/in", f"{scheme}{tmp_path}/in/deep/table"
+    name, command = TABLES[marker]
+    for inside, glob in (
+        ("", "**"),
+        ("", "deep/table"),
+        ("", "deep/table/data/*/*"),
+        ("", "deep/table/p*"),
+        ("/deep", "table/**/*.parquet"),
+        ("/deep/table", "**"),
+        ("/deep/table", "data/year=2018/*.parquet"),
+    ):
+        with pytest.raises(InputError) as error:
+            find_files(f"{base}{inside}", glob)
+        one_line(error, f"{table} is a table of {name}", "removed rows", command.format(table))
+    if not scheme:
+        with pytest.raises(InputError, match=f"{table} is a table of {name}"):
+            find_files(f"{table}/data/year=2018", "*")
+    # Files outside of the table are read, and so is a file that is named in full.
+    assert find_files(base, "*") == [f"{base}/good.parquet"]
+    named = "deep/table/part-0.parquet"
+    assert find_files(base, named) == [f"{base}/{named}"]
 
 
 class RemoteFileSystem(LocalFileSystem):
@@ -209,6 +315,10 @@ def test_the_fingerprint_changes_with_every_file_that_is_read(tmp_path):
     write(base, "deep/er/c.csv", b"123456")
     seen.add(now())
     (base / "a.csv").rename(base / "d.csv")
+    seen.add(now())
+    assert len(seen) == 3  # The time alone changes nothing.
+    write(base, "d.csv", b"54321")
+    os.utime(base / "d.csv", (0, 1))
     seen.add(now())
     assert len(seen) == 4
     base.rename(tmp_path / "moved")

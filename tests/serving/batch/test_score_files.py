@@ -1,16 +1,17 @@
 """Files of reviews become a file of predictions: formats, units, resumption."""
 
 import json
-import os
 import shutil
 from unittest.mock import Mock
 
 import pytest
 
 from core.errors import InputError, UserError
+from preprocessing.reading.columns import Layout
+from preprocessing.reading.pieces import Piece
 from preprocessing.reading.records import ReadOptions
-from serving.batch import run
-from serving.batch.run import find_inputs
+from serving.batch import output, run, work
+from serving.batch.run import Interrupted, find_inputs
 from serving.predict_text import PredictText
 from tests.preprocessing.reading.review_files import COMPRESS, csv_text, parquet_bytes, write
 from tests.serving.batch.outputs import FILES, SUFFIXES, TEXTS, rows, wanted
@@ -91,9 +92,36 @@ def test_several_files_globs_and_folders(score, tmp_path):
 def test_a_failure_is_one_line_and_leaves_no_output(score, tmp_path, monkeypatch):
     failing = Mock(side_effect=OSError("no space left"))
     monkeypatch.setattr(PredictText, "__call__", failing)
-    with pytest.raises(UserError, match=r"no space left.*repeat the command"):
+    message = r"no space left.*repeat the command; nothing is kept yet, the command starts again"
+    with pytest.raises(UserError, match=message):
         score(write(tmp_path, "in.txt", "good"))
     assert not (tmp_path / "scores.csv").exists()
+
+
+def test_an_interruption_reports_what_the_next_run_continues(score, tmp_path, monkeypatch):
+    monkeypatch.setattr(work, "_BYTES_PER_UNIT", 40)
+    paths = [write(tmp_path, name, "good phone, good case\n") for name in ("a.txt", "b.txt")]
+    loads = work.load_predict_text
+    monkeypatch.setattr(work, "load_predict_text", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(Interrupted, match=r"^nothing is kept yet, the command starts again$"):
+        score(*paths)
+    monkeypatch.setattr(work, "load_predict_text", loads)
+    monkeypatch.setattr(output, "publish", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(Interrupted, match=r"^2 of 2 units are kept$"):
+        score(*paths)
+
+
+def test_a_large_unit_ends_with_its_file_and_small_files_share_one(monkeypatch):
+    monkeypatch.setattr(work, "_BYTES_PER_UNIT", 64)
+
+    def units(*sizes):
+        layout = Layout("fasttext")
+        pieces = (Piece(f"/{n}", layout, 0, 0, size, False, size) for n, size in enumerate(sizes))
+        return [len(unit) for unit in work.in_units(pieces)]
+
+    assert units(18, 18, 18, 18) == [1, 1, 1, 1]
+    assert units(*[1] * 40) == [16, 16, 8]
+    assert units(60, 60) == [1, 1]
 
 
 def test_another_input_model_option_or_version_is_other_work(score, tmp_path, model, monkeypatch):
@@ -103,14 +131,29 @@ def test_another_input_model_option_or_version_is_other_work(score, tmp_path, mo
     for _ in range(2):
         score(path)
     score(path, options=ReadOptions(format="fasttext"))
-    score(path, model=shutil.copytree(model, tmp_path / "2"))
-    os.utime(f"{model}/saved_model.pb", (1, 1))
-    score(path)
+    other = shutil.copytree(model, tmp_path / "2")
+    score(path, model=other)
+    # Another model under the same version, with the same time of modification.
+    write(tmp_path, "2/assets/vocabulary.txt", "one more")
+    score(path, model=other)
     monkeypatch.setattr(run.metadata, "version", lambda _: "99.0")
     score(path)
     score(write(tmp_path, "in.txt", "nice"))
     assert digests[0] == digests[1]
     assert len(set(digests)) == 6
+
+
+def test_a_file_that_changes_while_it_is_scored_is_an_error(score, tmp_path, monkeypatch):
+    path, plain = write(tmp_path, "in/a.txt", "good"), run._score
+
+    def score_and_change(*args):
+        plain(*args)
+        write(tmp_path, "in/a.txt", "best")
+
+    monkeypatch.setattr(run, "_score", score_and_change)
+    with pytest.raises(InputError, match="a file changed while it was scored"):
+        score(path)
+    assert [each.name for each in tmp_path.iterdir()] == ["in"]
 
 
 @pytest.mark.parametrize(

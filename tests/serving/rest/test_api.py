@@ -2,6 +2,7 @@
 
 import base64
 import codecs
+import gzip
 import json
 import re
 import shlex
@@ -87,8 +88,16 @@ def test_predictions(server, request_, answer):
         ({**TEXT, "instances": [{"texts": "a", "b": "c"}]}, "instances.0: must be a string, or "),
         ({**TEXT, "inputs": {"texts": ["a"], "b": []}}, "inputs: Input should be a valid array"),
         (
-            {"instances": ["no Example"]},
-            "Could not parse example input, value: 'no Example'; set signature_name to ",
+            {**TEXT, "instances": ["a", {"txet": "a"}]},
+            "instances.1: the input of predict_text is named texts, not txet",
+        ),
+        (
+            {**TEXT, "inputs": {"wrong": ["a"]}},
+            "inputs: the input of predict_text is named texts, not wrong",
+        ),
+        (
+            {"instances": [{"texts": "a"}]},
+            "instances.0: the input of serving_default is named examples, not texts",
         ),
         ({"instances": [{"b64": ""}]}, "Name: <unknown>, Feature: text "),
     ],
@@ -100,21 +109,112 @@ def test_wrong_requests(server, body, message):
     assert got.json["error"].startswith(message)
 
 
+@pytest.mark.parametrize("signature", [None, "serving_default", "transform_features"])
 @pytest.mark.parametrize(
-    "method, path, status",
+    "value",
+    ["no Example", {"b64": "/w=="}, {"b64": "CgL/"}, {"b64": "AAAA"}, "a long text " * 500],
+)
+def test_what_is_no_example_is_400_without_a_quote(server, signature, value, caplog):
+    named = {"signature_name": signature} if signature else {}
+    got = server.post(PREDICT, {**named, "instances": [b64("good"), value]})
+    assert got.status == 400
+    assert got.json == {
+        "error": "Could not parse example input; set signature_name to predict_text for texts"
+    }
+    assert caplog.text == ""
+
+
+def test_texts_that_are_not_utf8_are_answered(server):
+    got = server.post(PREDICT, {**TEXT, "instances": [{"b64": "/w=="}]})
+    assert (got.status, rounded(got.json)) == (200, {"predictions": [BAD]})
+
+
+@pytest.mark.parametrize("path", ["half:predict", "half", "half/metadata"])
+def test_another_model_is_404(server, path):
+    check_error(
+        server.request("POST" if ":" in path else "GET", f"/v1/models/{path}", b"{}"),
+        404,
+        "No such model is served: half; this server has amazon_reviews",
+    )
+
+
+@pytest.mark.parametrize("version", ["9", "999", "stable"])
+@pytest.mark.parametrize("path", [":predict", "", "/metadata"])
+def test_another_version_is_404(server, version, path):
+    method = "POST" if path == ":predict" else "GET"
+    got = server.request(method, f"{MODEL}/versions/{version}{path}", b"{}")
+    check_error(got, 404, f"No such version is served: {version}; version 3 answers")
+
+
+@pytest.mark.parametrize(
+    "method, path, message",
     [
-        ("POST", "/v1/models/half:predict", 404),
-        ("POST", f"{MODEL}:classify", 405),
-        ("GET", f"{MODEL}/versions/9", 404),
-        ("GET", "/v1/models/%ff%00", 404),
-        ("PUT", "/healthz", 405),
+        ("POST", f"{MODEL}:classify", "classify is not supported; use POST " + PREDICT),
+        ("GET", f"{MODEL}/versions/3:regress", "regress is not supported; use POST " + PREDICT),
+        ("POST", f"{MODEL}/labels/stable:predict", "version labels are not supported; use "),
+        ("GET", f"{MODEL}/labels/stable/metadata", "version labels are not supported; use "),
+        ("POST", f"{MODEL}:explain", f"No such address: {MODEL}:explain; predictions: POST "),
+        ("POST", f"{PREDICT}/", f"No such address: {PREDICT}/; predictions: POST {PREDICT}"),
+        ("GET", "/v1/models", f"No such address: /v1/models; predictions: POST {PREDICT}"),
+        ("GET", "/v1/models/%ff%00", "No such model is served: "),
+        ("GET", "/" + "long" * 1000, f"No such address: /{'long' * 25}"[:117]),
     ],
 )
-def test_wrong_addresses(server, method, path, status):
-    body = json.dumps({**TEXT, "instances": ["a"]})
-    got = server.request(method, path, body if method == "POST" else None)
+def test_other_addresses_are_404_with_the_remedy(server, method, path, message):
+    got = server.request(method, path, b"{}" if method == "POST" else None)
+    check_error(got, 404, message)
+    assert len(got.content) < 300
+
+
+@pytest.mark.parametrize(
+    "method, path, allowed",
+    [
+        *((method, PREDICT, "POST") for method in ("GET", "PUT", "DELETE", "OPTIONS", "PATCH")),
+        ("GET", f"{MODEL}/versions/3:predict", "POST"),
+        ("GET", "/explain", "POST"),
+        ("POST", MODEL, "GET, HEAD"),
+        ("PUT", "/healthz", "GET, HEAD"),
+    ],
+)
+def test_another_method_is_405_with_the_right_one(server, method, path, allowed):
+    got = server.request(method, path)
+    check_error(got, 405, f"{method} is not allowed here; use ")
+    assert sorted(got.headers["allow"].split(", ")) == allowed.split(", ")
+    assert server.request("HEAD", PREDICT).status == 405
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "x-unknown", "gzip, identity"])
+@pytest.mark.parametrize("path", [PREDICT, "/explain"])
+def test_a_compressed_request_is_415(server, encoding, path):
+    body = gzip.compress(b'{"text": "good"}')
+    got = server.request("POST", path, body, {"Content-Encoding": encoding})
+    check_error(got, 415, "compressed requests are not supported; send the body without Content-")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/json; charset=iso-8859-1"},
+        {"Content-Encoding": "identity"},
+        {"Expect": "100-continue"},
+        {"Accept": "text/html", "Accept-Encoding": "gzip"},
+    ],
+)
+def test_headers_that_change_nothing(server, headers):
+    """TensorFlow Serving ignores them too, so clients send them."""
+    body = json.dumps({**TEXT, "instances": ["good \xfc"]}, ensure_ascii=False).encode()
+    for content in (body, iter([body[:9], body[9:]])):  # with its length, and in chunks
+        got = server.request("POST", PREDICT, content, headers)
+        assert (got.status, rounded(got.json)) == (200, {"predictions": [GOOD]})
+
+
+def check_error(got, status, message):
+    """Check that an answer is an error in the documented form."""
     assert got.status == status
     assert list(got.json) == ["error"]
+    assert got.json["error"].startswith(message)
+    assert got.headers["content-type"] == "application/json"
 
 
 @pytest.mark.parametrize("path", [MODEL, f"{MODEL}/versions/3"])

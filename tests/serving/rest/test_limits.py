@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from serving.rest import limits
+from serving.rest import limits, protocol
 from serving.rest.batching import INLINE_BYTES
 from serving.rest.model import LoadedModel
 from tests.serving.rest.running import PREDICT, running
@@ -50,33 +50,6 @@ def test_slow_headers_end_the_connection(server, start):
     with server.connect() as connection:
         connection.sendall(start)
         assert answer_of(connection) == b""
-    assert server.is_well()
-
-
-def test_endless_headers_end_the_connection(server):
-    with server.connect() as connection, pytest.raises(OSError):
-        for number in range(10_000):
-            connection.sendall(
-                b"GET / HTTP/1.1\r\n" if not number else b"x: " + b"y" * 1000 + b"\r\n"
-            )
-        assert answer_of(connection) == b""
-        raise OSError
-    assert server.is_well()
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-        f"{HEAD}content-length: -1\r\n\r\n".encode(),
-        b"CONNECT host:1 HTTP/1.1\r\n\r\n",
-        b"GET http://[ HTTP/1.1\r\nhost: x\r\n\r\n",
-    ],
-)
-def test_what_is_not_http_gets_400(server, sent):
-    with server.connect() as connection:
-        connection.sendall(sent)
-        assert connection.recv(12) == b"HTTP/1.1 400"
     assert server.is_well()
 
 
@@ -195,7 +168,7 @@ def test_large_bodies_count_until_they_are_answered(serving, monkeypatch, blocke
 
 
 def test_a_request_that_arrives_after_sigterm_is_answered(serving, monkeypatch):
-    monkeypatch.setattr(limits, "_LAST_REQUEST_SECONDS", 10.0)
+    monkeypatch.setattr(protocol, "_LAST_REQUEST_SECONDS", 10.0)
     with running(serving) as server, server.connect() as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")

@@ -1,9 +1,12 @@
 """The page to try the model, in a real browser: Chromium without a window."""
 
+import contextlib
 import json
 
 import pytest
 
+from serving.rest import server as rest_server
+from serving.rest.app import create_app
 from tests.browser import open_browser
 from tests.serving.rest.models import push
 from tests.serving.rest.running import running
@@ -26,17 +29,48 @@ def browser():
         yield browser
 
 
+PREFIX = "/reviews"
+
+
+@contextlib.contextmanager
+def behind_a_prefix(folder, header):
+    """A server whose addresses begin with PREFIX, which it does not see, as behind a proxy.
+
+    As with `location /reviews` of nginx, the address of the page may lack its last slash. The
+    proxy sends X-Forwarded-Prefix if `header` is true.
+    """
+
+    def create(*arguments):
+        app = create_app(*arguments)
+
+        async def proxy(scope, receive, send):
+            if scope["type"] == "http":
+                path = scope["path"]
+                inner = path.removeprefix(PREFIX) if path.startswith(PREFIX) else "/other"
+                scope = {**scope, "path": inner or "/"}
+                if header:
+                    scope["headers"] = [*scope["headers"], (b"x-forwarded-prefix", PREFIX.encode())]
+            await app(scope, receive, send)
+
+        return proxy
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rest_server, "create_app", create)
+        with running(folder) as found:
+            yield found
+
+
 class Page:
     """The page in the browser, used by keyboard."""
 
-    def __init__(self, browser, server):
+    def __init__(self, browser, server, path="/"):
         from selenium.webdriver.common.keys import Keys
 
         self.browser, self.keys = browser, Keys
         self.address = f"http://127.0.0.1:{server.port}"
         browser.get_log("browser")
         browser.get_log("performance")
-        browser.get(f"{self.address}/")
+        browser.get(f"{self.address}{path}")
 
     def press(self, *keys):
         from selenium.webdriver import ActionChains
@@ -154,6 +188,43 @@ def test_what_the_model_cannot_judge_and_a_server_that_has_ended(browser, tmp_pa
     page.press(" again")
     wait(lambda: page.text("problem") == "No answer: the server does not answer")
     assert (page.text("summary"), page.all("#answers > li")) == ("", [])
+
+
+@pytest.mark.parametrize(
+    "path, header", [(f"{PREFIX}/", False), (f"{PREFIX}/", True), (PREFIX, True)]
+)
+def test_the_page_works_behind_a_proxy_with_a_path_prefix(browser, serving, path, header):
+    with behind_a_prefix(serving, header) as server:
+        page = Page(browser, server, path)
+        assert not page.all("#loading")
+        assert page.all("main")[0].value_of_css_property("max-width") == "768px"  # it has its style
+        page.press("a good phone")
+        wait(lambda: page.all("#answers table"))
+        assert page.text("summary") == "Positive: probability 90.0 %"
+        page.close()
+
+
+def test_a_page_without_its_script_names_the_remedy(browser, serving):
+    with behind_a_prefix(serving, header=False) as server:
+        page = Page(browser, server, PREFIX)
+        assert "Open the address with a slash at its end" in page.text("loading")
+    browser.get_log("browser")
+
+
+@pytest.mark.parametrize(
+    "sent, first",
+    [
+        ("/a/b_c", "/a/b_c/page.js"),
+        ("/a/", "/a/page.js"),
+        ("", "page.js"),
+        ("//host", "page.js"),
+        ("https://host/a", "page.js"),
+        ('/"><script>', "page.js"),
+    ],
+)
+def test_a_prefix_is_a_path_or_ignored(server, sent, first):
+    page = server.request("GET", "/", headers={"X-Forwarded-Prefix": sent}).content.decode()
+    assert f'<script src="{first}"' in page
 
 
 def test_the_page_forbids_other_hosts(server):

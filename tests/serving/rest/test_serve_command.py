@@ -88,6 +88,21 @@ serve(sys.argv[1], open_socket(Server(port=0)), lambda *_: os.kill(os.getpid(), 
 """
 
 
+def test_every_line_of_the_log_has_its_time_and_level(server):
+    process, address, _ = server
+    for _ in range(5):
+        with address.connect() as connection:
+            connection.sendall(b"MUX / HTTP/1.1\r\n\r\n")
+            connection.recv(9999)
+    wrong = json.dumps({"instances": [{"b64": "/w=="}]})
+    assert address.post(PREDICT, wrong.encode()).status == 400
+    process.send_signal(signal.SIGTERM)
+    lines = process.communicate(timeout=60)[1].splitlines()
+    assert len([line for line in lines if " answered with HTTP 400: " in line]) == 1
+    form = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (INFO|WARNING) \S")
+    assert [line for line in lines if not form.match(line)] == []
+
+
 @pytest.mark.exhaustive
 def test_a_sigterm_at_the_first_moment_is_not_lost(root):
     command = [sys.executable, "-c", SIGTERM_WHEN_READY, f"{root}/serving"]
@@ -99,7 +114,8 @@ def test_predict_uses_a_running_server_until_ctrl_c_which_is_130(server, root):
     process, address, _ = server
     push(root / "serving", 2, 0.8)
     wait(lambda: address.get("/healthz").json["version"] == "2")
-    settings = f"paths.root={root},server.port={address.port}"
+    # The server has another port than the settings.
+    settings = f"paths.root={root}"
     done, out, loaded = run_command("predict", "good", "bad thing", PIPELINE_SET=settings)
     assert (out, done.stderr) == ("positive\t0.800\tgood\nnegative\t0.200\tbad thing\n", "")
     # The import of TensorFlow alone takes longer than a second.

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow
 
 PARTS, CLIENTS, ON_A_CONNECTION = 4, 16, 20
 MOST_GROWTH = 48 << 20  # bytes between the first quarter of the requests and the last one
+RESETS, MOST_GROWTH_OF_RESETS = 20_000, 24 << 20
 
 
 def request(line, body=b"", *headers):
@@ -44,7 +45,7 @@ ANSWERED = [
     (predict({"b64": "!"}), 400),
     (request(f"POST {PREDICT}", b"{" * 500), 400),
     (request(f"POST {PREDICT}", b'{"instances": ["not an Example"]}'), 400),
-    (request(f"POST {PREDICT}", b"x", "content-encoding: gzip"), 400),
+    (request(f"POST {PREDICT}", b"x", "content-encoding: gzip"), 415),
     (request("GET /nothing"), 404),
     (request("DELETE /healthz"), 405),
 ]
@@ -88,11 +89,15 @@ async def client(port, chance, count):
                 break
         writer.write(chance.choice(ENDS))
         await asyncio.sleep(0.001)
-        # Without this option, the many connections would use up the ports of this machine.
-        connection = writer.get_extra_info("socket")
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        writer.transport.abort()
+        reset(writer)
         count -= ON_A_CONNECTION + 1
+
+
+def reset(writer):
+    """Close a connection with RST; otherwise many of them would use up the ports of a machine."""
+    connection = writer.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
 
 
 async def load(port, seed, requests):
@@ -117,6 +122,31 @@ def process(serving, tmp_path):
     ):
         yield started
         started.kill()
+
+
+async def reset_after_answer(port, count):
+    for _ in range(count):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(GOOD)
+        assert await answer(reader) == (200, None)
+        reset(writer)
+
+
+async def resets(port, count):
+    each = count // CLIENTS
+    await asyncio.gather(*(reset_after_answer(port, each) for _ in range(CLIENTS)))
+
+
+@pytest.mark.exhaustive
+def test_memory_does_not_grow_with_connections_that_are_reset(process):
+    """uvicorn keeps an idle connection that ends with RST for 620 s, with its request."""
+    server = Running(None, urlsplit(json.loads(process.stdout.readline())["url"]).port)
+    watched = psutil.Process(process.pid)
+    asyncio.run(resets(server.port, 2_000))
+    first = watched.memory_info().rss
+    asyncio.run(resets(server.port, RESETS))
+    assert server.is_well()
+    assert watched.memory_info().rss - first < MOST_GROWTH_OF_RESETS
 
 
 @pytest.mark.parametrize("requests", [1_300, exhaustive(50_000)])

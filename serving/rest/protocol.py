@@ -1,0 +1,207 @@
+"""A connection of a client: what uvicorn leaves open or unlimited is closed and limited.
+
+uvicorn itself waits for ever for the headers of a request, of any size, and answers neither a
+client that has closed its sending side nor, in JSON, one that does not send HTTP.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from asyncio import Transport
+from asyncio.events import TimerHandle
+from collections import deque
+from http import HTTPStatus
+from typing import Any
+
+import httptools
+import orjson
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+MAX_HEADER_BYTES = 64 * 2**10
+_LAST_REQUEST_SECONDS = 0.5
+"""After SIGTERM, how long an idle connection accepts a request that is already on its way."""
+_LOG_SECONDS = 60.0
+"""Least time between two lines about requests that are not HTTP, which a port scan sends."""
+_UPGRADE = re.compile(rb"\r\n(?:upgrade|http2-settings):[^\r\n]*", re.IGNORECASE)
+_log = logging.getLogger(__name__)
+
+
+class RefusalLog:
+    """The log of the requests that are not HTTP, with a limit on its lines."""
+
+    def __init__(self) -> None:
+        self._silent_until = 0.0
+        self._left_out = 0
+
+    def add(self, client: str, status: int, reason: str) -> None:
+        """Log a request that was answered with `status`, or count it for the next line."""
+        now = time.monotonic()
+        if now < self._silent_until:
+            self._left_out += 1
+            return
+        others = f"; {self._left_out:,} others since the last such line" if self._left_out else ""
+        _log.warning("request from %s answered with HTTP %d: %s%s", client, status, reason, others)
+        self._silent_until = now + _LOG_SECONDS
+        self._left_out = 0
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """A connection that ends if headers are too slow or too large.
+
+    It ignores the header `Upgrade`, which Java's HttpClient and `curl --http2` send. The parser
+    would skip the body of such a request.
+    """
+
+    _in_body = _ending = False
+    _head = b""
+    _timer: TimerHandle | None = None
+    _farewell: bytes | None = None
+    """What is sent after the last answer, before the connection is closed; None: it stays open."""
+
+    def __init__(self, read_seconds: float, refusals: RefusalLog, **arguments: Any):
+        super().__init__(**arguments)
+        self._read_seconds = read_seconds
+        self._refusals = refusals
+        # The requests whose headers are complete, the oldest first.
+        self._unanswered: deque[RequestResponseCycle] = deque()
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Release everything that belongs to the connection, however it ended.
+
+        A timer would keep it, with its request, for 620 s: uvicorn cancels the timer only after a
+        clean end, not after a reset. Of several requests it informs only the last one.
+        """
+        super().connection_lost(exc)
+        self._stop_timer()
+        self._stop_keep_alive()
+        for cycle in self._unanswered:
+            _disconnect(cycle)
+        self._unanswered.clear()
+        self.pipeline.clear()
+        self._head = b""
+
+    def data_received(self, data: bytes) -> None:
+        """Pass the data on; the headers of a request when they are complete."""
+        if self._farewell is not None:
+            return
+        self._stop_keep_alive()
+        if not self._in_body:
+            self._start_timer()
+            start = max(0, len(self._head) - 3)
+            data, self._head = self._head + data, b""
+            end = data.find(b"\r\n\r\n", start)
+            size = len(data) if end < 0 else end
+            if size > MAX_HEADER_BYTES:
+                self._refuse(431, f"the headers are larger than {MAX_HEADER_BYTES:,} bytes")
+                return
+            # The parser answers at once what is not HTTP, such as the beginning of TLS.
+            if end < 0 and data[:1].isalpha():
+                self._head = data
+                return
+            data = _UPGRADE.sub(b"", data[:size]) + data[size:]
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:  # the parser cannot continue after CONNECT
+            self._end()
+        except httptools.HttpParserCallbackError:
+            self._refuse(400, "the URL of the request is not valid")
+        except httptools.HttpParserError as error:
+            self._refuse(400, f"the request is not valid HTTP/1.1: {error}")
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Answer the complete requests of a client that closes its sending side (RFC 9112, 9.6).
+
+        Returns:
+          Whether the connection stays open until these answers are sent.
+        """
+        if self._farewell is None:
+            self._end()
+        return bool(self._unanswered)
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self._in_body = True
+        self._stop_timer()
+        self._unanswered.append(self.cycle)
+        if self._ending:
+            self.cycle.keep_alive = False
+
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        super().on_message_complete()
+        if self.cycle.response_complete:
+            # The answer did not wait for the body. Without this, an idle connection never ends.
+            self._stop_timer()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
+    def on_response_complete(self) -> None:
+        self._unanswered.popleft()
+        super().on_response_complete()
+        if self._unanswered or self.transport.is_closing():
+            return
+        if self._farewell is not None:
+            self._close(self._farewell)
+        elif self._in_body:
+            self._start_timer()
+
+    def shutdown(self) -> None:
+        """Close the connection after its request, or after a moment if it is idle."""
+        self._ending = True
+        self.loop.call_later(_LAST_REQUEST_SECONDS, super().shutdown)
+
+    def _refuse(self, status: int, reason: str) -> None:
+        """Answer what is no request, after the requests before it, and close the connection."""
+        content = orjson.dumps({"error": f"{reason[0].upper()}{reason[1:]}"})
+        head = (
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+            "content-type: application/json\r\n"
+            f"content-length: {len(content)}\r\n"
+            "connection: close\r\n\r\n"
+        )
+        client = f"{self.client[0]}:{self.client[1]}" if self.client else "an unknown address"
+        self._refusals.add(client, status, reason)
+        self._end(head.encode() + content)
+
+    def _end(self, farewell: bytes = b"") -> None:
+        """Close the connection after the answers to the complete requests, and `farewell`."""
+        self._stop_timer()
+        if self._in_body and self._unanswered:
+            # The rest of the newest request will never arrive.
+            _disconnect(self._unanswered.pop())
+            if self.pipeline:
+                self.pipeline.popleft()
+        self._farewell = farewell
+        if not self._unanswered:
+            self._close(farewell)
+
+    def _close(self, farewell: bytes) -> None:
+        self.transport.write(farewell)
+        self.transport.close()
+
+    def _start_timer(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(self._read_seconds, self.transport.close)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _stop_keep_alive(self) -> None:
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
+
+
+def _disconnect(cycle: RequestResponseCycle) -> None:
+    """Let the application find out that the client of a request has left."""
+    cycle.disconnected = True
+    cycle.message_event.set()
