@@ -45,6 +45,7 @@ from preprocessing.reading.records import (
     INVALID_UTF8,
     NO_TEXT,
     OTHER_SCALE,
+    UNKNOWN_COLUMNS,
     ReadOptions,
 )
 
@@ -56,6 +57,7 @@ LINES_FILE = "lines-00000-of-00001.jsonl"
 _REMEDIES = {
     BAD_LABEL: "data.labels can set the meaning of labels",
     BROKEN_CSV: "CSV has a quotation mark inside of quotation marks twice, not behind a backslash",
+    UNKNOWN_COLUMNS: "rename columns that contain reviews to those of the other records",
     INVALID_UTF8: "for files in another encoding: `iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW_FILE`",
 }
 """Reason of a rejected line -> what to do about it."""
@@ -203,8 +205,8 @@ def _publish_summary(
 def _check(
     counts: Counter[str], size: int, max_rejected_fraction: float, rejected_uri: str
 ) -> None:
-    """Raise InputError if too much of the input is unusable; lines without text and duplicates do
-    not count.
+    """Raise InputError if too much of the input is unusable; empty lines, reviews without a text
+    and duplicates do not count.
 
     A single label that contradicts a guessed scale is too much, because it makes every other label
     doubtful.
