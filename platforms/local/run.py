@@ -16,7 +16,7 @@ from tfx.proto.orchestration import pipeline_pb2
 
 from components.evaluator.files import read
 from components.evaluator.metrics import ACCURACY, AUC, KEY_FIGURES, constant_answer
-from components.properties import CAUSE_PROPERTY, READING_PROPERTY, TRACKING
+from components.properties import CAUSE_PROPERTY, READING_PROPERTY, TRACKING, UNUSED_PROPERTY
 from components.pusher import ServingFolder
 from components.run_report import history
 from components.run_report.component import REPORT_FILE
@@ -125,6 +125,7 @@ def outcome_of(run: history.Run) -> dict[str, Any]:
 
     lines: name of a count (`examples_train`, `neutral`, `rejected_bad_label`, …) -> lines.
     reading: the format, the columns and the scale of the files, in a few lines.
+    unused: a line for each of the first files without a usable line.
     accuracy, auc: metrics of the candidate on the whole test split.
     constant_answer: the accuracy of a constant answer there, as a clause.
     baseline: the name of the model that the candidate was compared with; empty if there was none.
@@ -149,6 +150,7 @@ def outcome_of(run: history.Run) -> dict[str, Any]:
             if value.HasField("int_value")
         },
         "reading": read_lines[READING_PROPERTY].string_value.splitlines(),
+        "unused": read_lines[UNUSED_PROPERTY].string_value.splitlines(),
         "accuracy": ACCURACY.value(own),
         "auc": AUC.value(own),
         "constant_answer": constant_answer(own),

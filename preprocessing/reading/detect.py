@@ -16,7 +16,7 @@ from itertools import chain, islice
 from typing import Any, BinaryIO, NamedTuple
 
 from core.errors import InputError
-from preprocessing.reading import header
+from preprocessing.reading import encoding, header
 from preprocessing.reading.archives import (
     MAGIC_BYTES,
     CorruptArchive,
@@ -84,6 +84,12 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
         *(_labels(lines, layout) for lines in (() if is_all else _samples(path))),
     )
     return Inspection(path, layout, frozenset(labels_among(found)))
+
+
+def encoding_remedy(path: str) -> str:
+    """Return what to do about the lines of a file that are not UTF-8, by the head of the file."""
+    head, _ = _read_head(path)
+    return encoding.remedy(head)
 
 
 def _labels(lines: bytes, layout: Layout, is_head: bool = False) -> Iterable[object]:
