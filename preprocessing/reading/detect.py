@@ -17,7 +17,7 @@ from itertools import chain, islice
 from typing import Any, BinaryIO, NamedTuple
 
 from core.errors import InputError
-from preprocessing.reading import header
+from preprocessing.reading import encoding, header
 from preprocessing.reading.archives import (
     MAGIC_BYTES,
     CorruptArchive,
@@ -125,6 +125,12 @@ def _labels_in_columns(
         for lines in _samples(path):
             inspect_labels(_records(lines, layout))
     return {name: frozenset(labels_among(values)) for name, values in found.items()}
+
+
+def encoding_remedy(path: str) -> str:
+    """Return what to do about the lines of a file that are not UTF-8, by the head of the file."""
+    head, _ = _read_head(path)
+    return encoding.remedy(head)
 
 
 def _records(lines: bytes, layout: Layout, is_head: bool = False) -> Iterable[Mapping[str, Any]]:

@@ -206,5 +206,26 @@ def test_only_a_damaged_block_is_lost_and_its_position_is_reported(tmp_path, inp
 def test_lines_in_another_encoding_are_an_input_error_with_the_remedy(tmp_path, inputs):
     inputs.mkdir()
     (inputs / "a.txt").write_bytes("\n".join(line(n) + " café" for n in range(9)).encode("cp1252"))
-    with pytest.raises(InputError, match=r"9 of 9 lines .*`iconv -f WINDOWS-1252 -t UTF-8"):
+    with pytest.raises(InputError, match=r"9 of 9 lines .*a\.txt is .*`iconv -f WINDOWS-1252 -t"):
         read_files(tmp_path, inputs)
+
+
+def test_most_of_a_file_in_one_line_is_an_input_error(tmp_path, inputs):
+    inputs.mkdir()
+    reviews = "".join(f"{line(n)}\n" for n in range(400)).encode()
+    (inputs / "a.txt").write_bytes(reviews + bytes(3_000_000))
+    with pytest.raises(InputError, match=r"3,000,000 of 3,\d+,\d+ bytes \(99.*a\.txt:401 line_too"):
+        read_files(tmp_path, inputs, max_rejected_fraction=0.01)
+
+
+def test_a_file_without_a_usable_line_is_named_beside_good_ones(tmp_path, inputs):
+    write(inputs, "a.txt", [line(n) for n in range(400)])
+    write(inputs, "b.txt", ["", "__label__x three", "no label"])
+    write(inputs, "c.txt", ["", " "])
+    write(inputs, "d.csv", ["rating,text", "5,fine", *["rating,text"] * 50])
+    read = read_files(tmp_path, inputs, max_rejected_fraction=0.01, read={"format": "auto"})
+    assert read.counts["rejected/repeated_header"] == 50
+    assert read.unused == (
+        f"no line of {inputs}/b.txt can be used: bad_label 2, no_text 1; the first: __label__x "
+        "three"
+    )
