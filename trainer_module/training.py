@@ -44,7 +44,7 @@ def train(job: TrainingJob) -> None:
 
     Raises:
       ValueError: TF_CONFIG, the strategy or the settings contradict each other; or there is no
-        Example to train on; or the loss became NaN or infinite.
+        Example to train on; or a loss or a weight became NaN or infinite.
       CheckpointError: a checkpoint could not be written or read.
       SystemExit: this process received SIGTERM, and has written a checkpoint.
     """
@@ -97,7 +97,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
         _set_first_weights(job, model, inputs)
     prepared_seconds = time.perf_counter() - started
 
-    measurements = Measurements(inputs.global_batch, first_step, state.usage)
+    measurements = Measurements(inputs.train.examples, first_step, state.usage)
     total_steps, patience = inputs.steps * training.epochs, training.early_stopping
     sync = PreemptionSync(collective)
     files = [*inputs.train.files, *inputs.evaluation.files]
@@ -105,7 +105,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
         callbacks = [
             StopOnNonFiniteLoss(first_step),
             measurements,
-            TrainingCurve(first_step, total_steps, state.curve),
+            TrainingCurve(first_step, total_steps, state.curve, inputs.examples_of_step),
             StepProgress(inputs.steps, training.epochs, first_step),
             *([EarlyStopping(patience, checkpoints)] if patience else []),
             SaveRegularly(checkpoints, training.checkpoint_steps, inputs.steps, first_step, sync),
@@ -122,7 +122,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
         measured = measurements.summary()
         figures = {
             "strategy_reason": reason,
-            **_configuration(job, inputs, model, cluster),
+            **_configuration(job, inputs, model, cluster, epochs=len(state.history)),
             "prepare_seconds": round(prepared_seconds, 3),
             **measured,
             "seconds": round(prepared_seconds + sum(measured["seconds_per_epoch"]), 3),
@@ -134,14 +134,17 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
         }
         tf.io.gfile.makedirs(job.model_run_dir)
         with tf.io.gfile.GFile(os.path.join(job.model_run_dir, SUMMARY_FILE), "w") as stream:
-            stream.write(json.dumps(figures, indent=1))
+            stream.write(json.dumps(figures, indent=1, allow_nan=False))
     return TrainingResult(model, metrics, checkpoints, collective)
 
 
 def _configuration(
-    job: TrainingJob, inputs: Inputs, model: Trainable, cluster: Cluster | None
+    job: TrainingJob, inputs: Inputs, model: Trainable, cluster: Cluster | None, *, epochs: int
 ) -> dict[str, Any]:
-    """Return what training.json contains about the model, the data and the devices."""
+    """Return what training.json contains about the model, the data and the devices.
+
+    `epochs` are those that were trained, which early stopping may have ended.
+    """
     strategy = model.distribute_strategy
     devices = map(tf.DeviceSpec.from_string, strategy.extended.worker_devices)
     return {
@@ -152,7 +155,7 @@ def _configuration(
         "replicas": strategy.num_replicas_in_sync,
         "batch_size_per_replica": job.training.batch_size_per_replica,
         "examples": inputs.train.examples,
-        "epochs": job.training.epochs,
+        "epochs": epochs,
         "steps_per_epoch": inputs.steps,
         "parameter_server_bytes": _bytes_on_servers(model),
     }

@@ -5,6 +5,7 @@ The bytes are those behind bz2, gzip and zstd, so `reviews.tar.gz` is a tar arch
 
 from __future__ import annotations
 
+import codecs
 import re
 import tarfile
 
@@ -20,19 +21,96 @@ _LINES = (
     "write one JSON object for each review on a line, as pandas' "
     "`to_json(NEW_FILE, orient='records', lines=True)` does, and read only the new file"
 )
+_AGAIN = "download the file again, with the credentials that its server requires"
+_FINISH = "finish the download, and read only the finished file"
+ENCRYPTED = (
+    "an encrypted Parquet file: write its reviews without encryption with a program that has the "
+    "key, and read only the new file"
+)
+_PICKLE = "read_pickle('FILE')"
 
+
+def _pandas(read: str) -> str:
+    return (
+        f"convert it with `python -c \"import pandas; pandas.{read}.to_parquet('NEW_FILE')\"`, and "
+        "read only the new file"
+    )
+
+
+# In the order in which they are tried.
 _KINDS = [
     (re.compile(pattern, re.DOTALL), kind, remedy)
     for pattern, kind, remedy in (
-        # The first member of an Office document has one of these names.
-        (rb"PK\x03\x04.{26}(\[Content_Types\]|_rels/|docProps/|xl/)", "an Excel workbook", _EXPORT),
-        (rb"PK(\x03\x04|\x05\x06|\x07\x08)", "a zip archive", _UNPACK),
-        # A supported archive is decompressed once, so the last three are in another archive.
         (
-            rb"\xfd7zXZ\x00|BZh[1-9](1AY&SY|\x17rE8P\x90)|\x1f\x8b|\x28\xb5\x2f\xfd",
+            rb"version https://git-lfs\.github\.com/spec/",
+            "a pointer of Git LFS, not the file itself",
+            "fetch the file with `git lfs pull` in its repository",
+        ),
+        # Pages and errors that a server sends in place of the file.
+        (
+            rb"(?i)\s*(<!--.{,400}?-->\s*)?<(!doctype html|html|head|body|script|meta)\b",
+            "a web page",
+            _AGAIN,
+        ),
+        (
+            rb"\s*(<\?xml[^>]*>\s*)?<(Error|ErrorResponse|\w+:Fault)\b",
+            "an error message of a server",
+            _AGAIN,
+        ),
+        (
+            rb'(?i)\s*\{\s*("errors?"\s*:\s*[{\["]|"(message|detail|code)"\s*:\s*"'
+            rb"(not found|forbidden|unauthorized|bad credentials|access ?denied"
+            rb"|internal server error"
+            rb'|missing authentication token)\.?")',
+            "an error message of a server",
+            _AGAIN,
+        ),
+        (rb"\s*<\?xml\b|\s*<svg\b", "an XML document", _EXPORT),
+        (
+            rb"d(8:announce|13:announce-list|7:comment|10:created by|4:info)\d*",
+            "a torrent",
+            _FINISH,
+        ),
+        # The first member of an Office document has one of these names.
+        (
+            rb"PK\x03\x04.{26}(\[Content_Types\]|_rels/|docProps/|xl/)",
+            "an Excel workbook",
+            _EXPORT,
+        ),
+        (rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel workbook", _EXPORT),
+        (rb"PK\x03\x04.{26}mimetypeapplication/vnd\.oasis", "a LibreOffice document", _EXPORT),
+        (rb"PK(\x03\x04|\x05\x06|\x07\x08)", "a zip archive", _UNPACK),
+        # A supported archive is decompressed once, so others are in another archive.
+        (
+            rb"\xfd7zXZ\x00|BZh[1-9](1AY&SY|\x17rE8P\x90)|\x1f\x8b|\x28\xb5\x2f\xfd"
+            rb"|7z\xbc\xaf\x27\x1c|Rar!\x1a\x07|\x04\x22\x4d\x18|\x1f\x9d|\xff\x06\0\0sNaPpY"
+            rb"|\x5d\0\0[\0-\xff]{2}|LZIP\x01",
             "an archive",
             _UNPACK,
         ),
+        (rb"PARE", ENCRYPTED.partition(":")[0], ENCRYPTED.partition(": ")[2]),
+        (
+            rb"SQLite format 3\0",
+            "an SQLite database",
+            "export it with `sqlite3 -header -csv FILE 'SELECT * FROM TABLE' > NEW_FILE`, and read "
+            "only the new file",
+        ),
+        (rb"ARROW1\0\0|FEA1", "an Arrow file", _pandas("read_feather('FILE')")),
+        (
+            rb"\xff\xff\xff\xff.{3}\0\x10\0\0\0",
+            "a stream of Arrow, as `datasets` of Hugging Face writes it",
+            'convert it with `python -c "import pyarrow as pa, pyarrow.parquet as pq; '
+            "pq.write_table(pa.ipc.open_stream('FILE').read_all(), 'NEW_FILE')\"`, and read only "
+            "the new file",
+        ),
+        (rb"ORC[^ -~]", "an ORC file", _pandas("read_orc('FILE')")),
+        (rb"Obj\x01", "an Avro file", "export its reviews as Parquet, and read only that file"),
+        (
+            rb"\x80[\x02-\x05][\x95(\]}cX]",
+            "a pickle of Python",
+            f"only if you trust its author, {_pandas(_PICKLE)}",
+        ),
+        (rb"%PDF-|\{\\rtf", "a document", _EXPORT),
         # Without a mark: eight ASCII characters, each beside one NUL or three.
         (
             rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|([\t\n\r -~]\0){8}|(\0[\t\n\r -~]){8}"
@@ -40,22 +118,40 @@ _KINDS = [
             "text in UTF-16 or UTF-32",
             _ENCODING,
         ),
+        (
+            rb"\0{64}",
+            "a file that begins with NUL bytes, as an unfinished download or copy does",
+            "download or copy it again",
+        ),
         # Amazon's reviews until 2014 are published as such lines.
         (rb"\s*\{u?'", "a file of Python dictionaries", _LINES),
-        # A list of objects or lists, and the documents that pandas writes.
+        # A list of objects or lists, the documents that pandas writes, and an object on many lines.
         (
-            rb'\s*\[\s*[\[{]|\s*\{"(schema":\s*\{"fields"|columns":\s*\[|0":\s*\{'
-            rb'|[^"]{1,60}":\s*\{"0":)',
+            rb'\s*\[\s*[\[{]|\s*\[\s*\]\s*$|\s*\{"(schema":\s*\{"fields"|columns":\s*\[|0":\s*\{'
+            rb'|[^"]{1,60}":\s*\{"0":)|\s*\{"(reviews|data|rows|records|items|results)":\s*\[\s*\{'
+            rb'|\s*\{[ \t]*\r?\n\s*"',
             "one JSON document",
             _LINES,
         ),
     )
 ]
+_UNFINISHED = re.compile(
+    r".*(\.(crdownload|opdownload|filepart|aria2|!ut|download)|\.\w+\.(part|partial))",
+    re.IGNORECASE,
+)
+"""The names that browsers and other programs give to a file until its download is finished."""
 _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
-    """Raise InputError if the first 512 bytes of decompressed content are not those of reviews."""
+    """Check that the first 512 bytes of decompressed content may be those of reviews.
+
+    Raises:
+        InputError: they are other content, or the file has the name of an unfinished download.
+    """
+    if _UNFINISHED.fullmatch(path):
+        raise InputError(f"{path} has the name of an unfinished download: {_FINISH}, or rename it")
+    head = head.removeprefix(codecs.BOM_UTF8)
     found = [(kind, remedy) for pattern, kind, remedy in _KINDS if pattern.match(head)]
     if _is_tar(head):
         found.append(("a tar archive", _UNPACK))

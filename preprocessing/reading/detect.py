@@ -9,23 +9,25 @@ from __future__ import annotations
 import codecs
 import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from core.errors import InputError
+from preprocessing.reading import header
 from preprocessing.reading.archives import (
     MAGIC_BYTES,
     CorruptArchive,
     DecompressedStream,
     compression,
 )
+from preprocessing.reading.choice import Chooser, survey
 from preprocessing.reading.columns import (
     HEADERLESS,
     SEPARATORS,
-    STAR_COLUMNS,
     Columns,
     Dialect,
     Layout,
@@ -35,13 +37,16 @@ from preprocessing.reading.contents import refuse_other_content
 from preprocessing.reading.files import file_size, open_bytes, open_raw
 from preprocessing.reading.formats import csv, fasttext, parquet
 from preprocessing.reading.formats.jsonl import parse_object
-from preprocessing.reading.labels import STARS, is_headerless, labels_among
-from preprocessing.reading.pieces import Lines, Piece, decompress, split_lines
+from preprocessing.reading.labels import STARS, has_stars, is_headerless, labels_among
+from preprocessing.reading.pieces import TOO_LONG, Lines, Piece, decompress, split_lines
 from preprocessing.reading.records import ReadOptions, printable
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
 _HEAD = 1 << 20
-_LINES_INSPECTED = 20
+_LINES_INSPECTED, _MOST = 20, 0.5
+"""Lines that decide whether a file is fastText or JSON lines, and the fraction that is enough."""
+_MAX_FIRST_LINE = 64 << 20
+"""Bytes of a first line that is too long, behind which other lines are inspected."""
 _PLACES = 8
 """Places of a file behind its head at which it is sampled."""
 _SAMPLE = 1 << 16
@@ -56,41 +61,71 @@ _CSV_NAME = re.compile(r".*\.(csv|tsv)(\.\w+)?", re.IGNORECASE)
 class Inspection(NamedTuple):
     """How to read one file; `layouts` decides its scale by the inspected labels of all files.
 
-    `labels` are those of `labels.canonical`; None if the column determines the scale, or labels are
-    not read.
+    Attributes:
+      labels: the labels of `labels.canonical` in columns without the name of a rating; None if no
+        inspected record has such a column, or labels are not read.
+      stars: the labels in each column with the name of a rating.
     """
 
     path: str
     layout: Layout
     labels: frozenset[str] | None
+    stars: Mapping[str, frozenset[str]] = {}
 
 
 def inspect(path: str, options: ReadOptions) -> Inspection:
     """Inspect a file: detect what `options` does not set from its content."""
     head, is_all = _read_head(path)
-    layout = replace(_detect(path, head, options), labels=options.labels)
-    column = (layout.columns and layout.columns.label) or ""
-    has_stars = column.lower() in STAR_COLUMNS and not options.label_map
-    if has_stars or options.labels == "optional":
+    layout = _detect(path, head, options)
+    layout = replace(layout, labels=options.labels, chosen=dict(options.columns))
+    layout = survey(_records(head, layout, is_head=True), layout)
+    if options.labels == "optional":
         return Inspection(path, replace(layout, label_scale=STARS), None)
+    if layout.columns is None:
+        found = chain(
+            fasttext.labels(head), *map(fasttext.labels, () if is_all else _samples(path))
+        )
+        return Inspection(path, layout, frozenset(labels_among(found)))
+    by_column = _labels(path, head, is_all, layout)
+    has_star_names = has_stars(layout.columns.label) and not options.label_map
+    if has_star_names:
+        by_column.setdefault(layout.columns.label or "", frozenset())
+        layout = replace(layout, label_scale=STARS)
+    stars = {name: labels for name, labels in by_column.items() if has_stars(name)}
+    others = [labels for name, labels in by_column.items() if name not in stars]
+    has_labels = others or not has_star_names
+    return Inspection(path, layout, frozenset().union(*others) if has_labels else None, stars)
+
+
+def _labels(path: str, head: bytes, is_all: bool, layout: Layout) -> dict[str, frozenset[str]]:
+    """Return the labels in each column of a file with columns, of the records that have it.
+
+    If all records in the head of the file have stars, the rest of the file is not inspected.
+    """
+    found: defaultdict[str, set[Any]] = defaultdict(set)
     if layout.format == "parquet":
-        return Inspection(path, layout, frozenset(labels_among(parquet.labels(path, column))))
-    found = chain(
-        _labels(head, layout, is_head=True),
-        *(_labels(lines, layout) for lines in (() if is_all else _samples(path))),
-    )
-    return Inspection(path, layout, frozenset(labels_among(found)))
+        found.update(parquet.labels(path, layout))
+    chooser = Chooser(layout)
+
+    def inspect_labels(records: Iterable[Mapping[str, Any]]) -> None:
+        for record in records:
+            name = chooser.columns(record).label
+            if name:
+                found[name].update(labels_among([record[name]]))
+
+    inspect_labels(_records(head, layout, is_head=True))
+    only_stars = has_stars(layout.columns and layout.columns.label) and all(map(has_stars, found))
+    if layout.format != "parquet" and not is_all and not only_stars:
+        for lines in _samples(path):
+            inspect_labels(_records(lines, layout))
+    return {name: frozenset(labels_among(values)) for name, values in found.items()}
 
 
-def _labels(lines: bytes, layout: Layout, is_head: bool = False) -> Iterable[object]:
-    """Return the labels in the beginning of a file, or in lines from its middle."""
-    if layout.format == "fasttext":
-        return fasttext.labels(lines)
+def _records(lines: bytes, layout: Layout, is_head: bool = False) -> Iterable[Mapping[str, Any]]:
+    """Return the records in the beginning of a file, or in lines from its middle."""
     if layout.format == "csv":
-        return csv.labels(lines, layout, is_head=is_head)
-    if layout.format == "jsonl" and layout.columns:
-        return [fields.get(layout.columns.label or "") for fields in _objects(lines)]
-    return []
+        return csv.sample(lines, layout, is_head=is_head)
+    return _objects(lines) if layout.format == "jsonl" else []
 
 
 def _samples(path: str) -> Iterator[bytes]:
@@ -130,51 +165,83 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
         )
     found = options.format if options.format != "auto" else _find_format(path, head, options)
     if found == "csv":
-        columns, header, dialect = _csv_columns(path, head, options)
-        return Layout("csv", columns, header=header, dialect=dialect)
+        columns, names, dialect = _csv_columns(path, head, options)
+        return Layout("csv", columns, header=names, dialect=dialect)
     if found == "jsonl":
         present = list(dict.fromkeys(name for fields in _objects(head) for name in fields))
         return Layout("jsonl", find_columns(path, present, options))
     if found == "parquet":
         with open_bytes(path) as stream:
-            names = parquet.open_parquet(path, stream).schema_arrow.names
-        return Layout("parquet", find_columns(path, names, options))
+            file = parquet.open_parquet(path, stream)
+            columns = find_columns(path, file.schema_arrow.names, options)
+            parquet.refuse_encrypted(path, file, [name for name in columns[:3] if name])
+        return Layout("parquet", columns)
     return Layout("fasttext")
 
 
 def _read_head(path: str) -> tuple[bytes, bool]:
     """Return the first lines of a file, without one that is cut, and whether they are all of it."""
-    head, packed, damaged = bytearray(), False, False
-    try:
-        with open_bytes(path) as stream:
-            packed = isinstance(stream, DecompressedStream)
-            while len(head) < _HEAD and (data := stream.read(_HEAD - len(head))):
-                head += data
-    except CorruptArchive:
-        damaged = True
-    refuse_other_content(path, bytes(head[:512]), packed)
-    is_all = len(head) < _HEAD and not damaged
+    head, damaged = bytearray(), False
+    with open_bytes(path) as stream:
+        try:
+            _fill(head, stream)
+        except CorruptArchive:
+            damaged = True
+        refuse_other_content(path, bytes(head[:512]), isinstance(stream, DecompressedStream))
+        is_all = len(head) < _HEAD and not damaged
+        is_line = is_all or damaged or b"\n" in head or head.startswith(_PARQUET)
+        try:
+            if not is_line and not _skip_line(head, stream):
+                raise InputError(
+                    f"{path} begins with a line of {TOO_LONG}, and no other lines follow within "
+                    f"{_MAX_FIRST_LINE:,} bytes: write each review on a line of its own, such as a "
+                    "JSON object or a record of CSV, and read only the new file"
+                )
+        except CorruptArchive:
+            damaged = True
     if damaged or (not is_all and b"\n" in head):
         del head[head.rfind(b"\n") + 1 :]
     return bytes(head).removeprefix(codecs.BOM_UTF8), is_all
 
 
+def _fill(head: bytearray, stream: BinaryIO) -> None:
+    while len(head) < _HEAD and (data := stream.read(_HEAD - len(head))):
+        head += data
+
+
+def _skip_line(head: bytearray, stream: BinaryIO) -> bool:
+    """Replace a head that is inside of the first line by what follows this line.
+
+    The readers reject a line that is too long. Return whether the line has an end.
+    """
+    size = len(head)
+    while b"\n" not in head and size < _MAX_FIRST_LINE and (data := stream.read(_HEAD)):
+        size += len(data)
+        head[:] = data
+    if b"\n" not in head:
+        return False
+    del head[: head.find(b"\n") + 1]
+    _fill(head, stream)
+    return bool(head.strip())
+
+
 def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
     if head.startswith(_PARQUET):
         return "parquet"
-    lines = [line for line in head.splitlines() if line.strip()][:_LINES_INSPECTED]
-    if any(fasttext.LINE.fullmatch(line) for line in lines):
-        return "fasttext"
-    if any(isinstance(parse_object(1, line), dict) for line in lines):
-        return "jsonl"
+    # A field of a CSV file may contain a line of another format.
+    of_lines, fraction = _format_of_lines(head)
+    if fraction >= _MOST:
+        return of_lines
     is_text = options.labels == "optional" and _TEXT_NAME.fullmatch(path)
     with contextlib.suppress(InputError):
-        _, header, _ = _csv_columns(path, head, options)
+        _, names, _ = _csv_columns(path, head, options)
         # `Positive, but slow` may be the first line of a text, and is no record there.
-        if header or not is_text:
+        if names or not is_text:
             return "csv"
     if is_text:
         return "fasttext"  # plain text, a review on each line
+    if fraction:
+        return of_lines
     dialect, first = _widest(head)
     has_columns = len(first) > 1 and (options.columns or _regular(head, dialect) > 2)
     if has_columns or _CSV_NAME.fullmatch(path):
@@ -184,6 +251,16 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
         f"data.format to one of {', '.join(FORMATS)} (JSON: one object a line; CSV: see "
         "data.columns)"
     )
+
+
+def _format_of_lines(head: bytes) -> tuple[str, float]:
+    """Return fastText or JSON lines, whichever fits more of the first lines, and the fraction."""
+    lines = [line.rstrip(b"\r") for line in head.split(b"\n") if line.strip()][:_LINES_INSPECTED]
+    labelled = sum(fasttext.LINE.fullmatch(line) is not None for line in lines)
+    objects = sum(isinstance(parse_object(1, line), dict) for line in lines)
+    if labelled >= objects:
+        return "fasttext", labelled / len(lines)
+    return "jsonl", objects / len(lines)
 
 
 def _objects(lines: bytes) -> Iterator[dict[str, Any]]:
@@ -209,6 +286,10 @@ def _csv_columns(
             title = HEADERLESS.title if len(first) == 3 else None
             return HEADERLESS._replace(title=title), None, dialect
     dialect, first = _widest(head)
+    records = list(islice(csv.head_records(head, dialect), _LINES_INSPECTED))
+    problem = header.problem(records, dialect.separator, head, options) if records else None
+    if problem:
+        raise InputError(f"{path} {problem}")
     names = [name.strip() for name in first]
     return find_columns(path, names, options), tuple(first), dialect
 
@@ -221,7 +302,21 @@ def _dialects(head: bytes) -> Iterator[Dialect]:
             # Spreadsheets write quoted fields, and Amazon's own open data has lone quotes.
             plain = dialect._replace(quoted=False)
             dialect = max(dialect, plain, key=lambda one: _regular(head, one))
-        yield dialect
+        yield dialect._replace(skips_blanks=dialect.quoted and _has_blanks(head, dialect))
+
+
+def _has_blanks(head: bytes, dialect: Dialect) -> bool:
+    """Return whether blanks stand before the quotes of the header, or of half of the records.
+
+    Two quotes in place of one are a quote inside of a field.
+    """
+    before_quotes = re.compile(re.escape(dialect.separator.encode()) + rb' +"(?!")')
+    found = before_quotes.findall(head)
+    if not found:
+        return False
+    records = _regular(head, dialect._replace(skips_blanks=True))
+    first = head.lstrip().partition(b"\n")[0]
+    return before_quotes.search(first) is not None or len(found) >= max(1, records / 2)
 
 
 def _regular(head: bytes, dialect: Dialect) -> int:

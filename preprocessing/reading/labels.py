@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from typing import cast
 
-from preprocessing.reading.columns import Layout
+from preprocessing.reading.columns import STAR_COLUMNS, Layout
 from preprocessing.reading.records import BAD_LABEL, OTHER_SCALE, ReadOptions
 
 NEUTRAL = -1
@@ -26,31 +26,68 @@ NUMBERS = [str(number) for number in range(-1, 6)]
 KNOWN_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUTRAL}
 """The words with a meaning on every scale."""
 
+_SPELLINGS = 1_000
+"""Spellings of labels whose meaning is kept."""
 _PREFIX = "__label__"
+_LIMIT = 10**18
+"""Numbers from here on are no labels. Python cannot convert each of them to a float or to text."""
 _NUMBER = re.compile(r"(-?[0-9]+)(?:[.,]0*)?(?: out of 5 stars)?", re.ASCII)
 
 
 class LabelReader:
     """A reader of the labels of files with this layout; without labels, all values are valid."""
 
-    def __init__(self, layout: Layout) -> None:
-        meanings = layout.label_map or {**SCALES[layout.label_scale], **KNOWN_WORDS}
-        self._meanings = {
+    def __init__(self, layout: Layout, column: str | None = None) -> None:
+        """Construct a reader for a column, by default the one in `layout.columns`."""
+        scale, guessed = _scale(layout, column)
+        meanings = layout.label_map or {**SCALES[scale], **KNOWN_WORDS}
+        self._meanings: dict[str, int] = {
             label: NEUTRAL if meaning is None else meaning for label, meaning in meanings.items()
         }
-        self._guessed = layout.scale_is_guessed
+        # Equal numbers have equal hashes, so that 4 is found as 4.0 too.
+        self._numbers = {
+            int(label): meaning for label, meaning in self._meanings.items() if _is_integer(label)
+        }
+        self._guessed = guessed and not layout.label_map
         self._optional = layout.labels == "optional"
 
     def read(self, value: object) -> int | None:
         """Return 0 (negative), 1 (positive), `NEUTRAL` (leave out) or None (not a label)."""
         if self._optional:
             return 0
-        found = self._meanings.get(value) if isinstance(value, str) else None
-        return self._meanings.get(canonical(value) or "") if found is None else found
+        if isinstance(value, str):
+            found = self._meanings.get(value)
+        elif type(value) in (int, float):  # no bool, which equals a number
+            found = self._numbers.get(cast(int, value))
+        else:
+            found = None
+        if found is not None:
+            return found
+        found = self._meanings.get(canonical(value) or "")
+        # A file has few spellings of its labels, and `canonical` takes a microsecond.
+        if found is not None and isinstance(value, str) and len(self._meanings) < _SPELLINGS:
+            self._meanings[value] = found
+        return found
 
     def reason(self, value: object) -> str:
         """Return why a value for which `read` returns None is rejected."""
         return OTHER_SCALE if self._guessed and canonical(value) in NUMBERS else BAD_LABEL
+
+
+def has_stars(column: str | None) -> bool:
+    """Return whether a column has the name of a rating; then its labels are 1 to 5 stars."""
+    return (column or "").lower() in STAR_COLUMNS
+
+
+def _scale(layout: Layout, column: str | None) -> tuple[str, bool]:
+    """Return the scale of the labels in a column, and whether it was inferred from some of them."""
+    if column is None or (layout.columns and column == layout.columns.label):
+        return layout.label_scale, layout.scale_is_guessed
+    return (STARS, False) if has_stars(column) else (layout.other_scale, True)
+
+
+def _is_integer(label: str) -> bool:
+    return label.isascii() and label.removeprefix("-").isdecimal()
 
 
 def canonical(value: object) -> str | None:
@@ -67,7 +104,10 @@ def canonical(value: object) -> str | None:
         return number[1] if number else word
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, (int, float, Decimal)) and math.isfinite(value):
+    # NaN and infinity are not less than the limit, nor is a number that no label can be.
+    if isinstance(value, (int, float)) and abs(value) < _LIMIT:
+        return f"{int(value):d}" if value == int(value) else f"{value:g}"
+    if isinstance(value, Decimal) and value.is_finite() and abs(value) < _LIMIT:
         return f"{int(value):d}" if value == int(value) else f"{value:g}"
     return None
 
@@ -86,5 +126,10 @@ def is_headerless(fields: list[str], options: ReadOptions) -> bool:
     """Return whether a record of a CSV file is a review: a label, an optional title, a text."""
     if len(fields) not in (2, 3):
         return False
+    return is_label(fields[0], options)
+
+
+def is_label(field: str, options: ReadOptions) -> bool:
+    """Return whether a field is a label on one of the scales, or one that is set."""
     known = (*NUMBERS, "true", "false", *KNOWN_WORDS, *options.label_map)
-    return canonical(fields[0]) in known
+    return canonical(field) in known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,13 +14,25 @@ from preprocessing import features
 BAD_LABEL = "bad_label"
 OTHER_SCALE = "label_of_another_scale"
 NO_TEXT = "no_text"
+UNKNOWN_COLUMNS = "unknown_columns"
 INVALID_UTF8 = "invalid_utf8"
 BROKEN_JSON = "broken_json"
 BROKEN_CSV = "broken_csv"
 CORRUPT_ARCHIVE = "corrupt_archive"
 LINE_TOO_LONG = "line_too_long"
+REPEATED_HEADER = "repeated_header"
+HARMLESS = frozenset({NO_TEXT, REPEATED_HEADER})
+"""The reasons of lines that contain no review, so that none is lost."""
 
 _DETAIL_CHARACTERS = 200
+_NAMES, _MOST_NAMES, _NAME_CHARACTERS = 20, 60, 60
+"""Names of columns in a message, those if more of them are likely, and characters of each."""
+_LIKELY = re.compile(
+    "label|rating|score|star|sentiment|polarity|class|target|text|review|comment|body|content"
+    "|title|summary|headline|bewertung|note|avis|puntu|rese",
+    re.IGNORECASE,
+)
+"""The names of columns that may have the labels or the texts of reviews."""
 _ID = features.Column("id", b"")
 _BOOLEANS = {"false": "0", "true": "1"}
 
@@ -86,17 +99,21 @@ class Batch:
           further: what the file has in the columns of `Batch.further`, None for a missing value.
         """
         text = f"{title}: {body}" if title.strip() else body
-        problem = _text_problem(text)
-        if problem:
-            self.reject(position, INVALID_UTF8, problem)
-        elif not text.strip():
+        try:
+            data = text.encode()
+        except UnicodeEncodeError as error:
+            self.reject(position, INVALID_UTF8, text[error.start :])
+            return
+        if b"\0" in data:
+            self.reject(position, INVALID_UTF8, text[text.index("\0") :])
+        elif not text or text.isspace():
             self.reject(position, NO_TEXT, "the title and the body are blank")
         elif label < 0:
             self.neutrals.append(position)
         else:
             self.positions.append(position)
             self.labels.append(label)
-            self.texts.append(text.encode())
+            self.texts.append(data)
             if further:
                 columns = (*features.further_columns(), _ID)
                 pairs = zip(further, columns, strict=False)
@@ -130,17 +147,61 @@ def printable(value: object) -> str:
     """Return a value as printable text of at most 200 characters, for `Rejected.detail`."""
     if isinstance(value, bytes):
         value = value[:_DETAIL_CHARACTERS].decode("utf-8", "backslashreplace")
-    text = value if isinstance(value, str) else reprlib.repr(value)
-    shown = (
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in text[:_DETAIL_CHARACTERS]
-    )
+    text = value if isinstance(value, str) else _repr(value)
+    shown = (char if char.isprintable() else _escaped(char) for char in text[:_DETAIL_CHARACTERS])
     return "".join(shown)[:_DETAIL_CHARACTERS]
+
+
+def _repr(value: object) -> str:
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # Python refuses to convert a number of thousands of digits to text
+        return f"a value of the type {type(value).__name__}"
+
+
+def _escaped(char: str) -> str:
+    # The error handler "surrogateescape" decodes the byte 0xE4 as U+DCE4.
+    if "\udc80" <= char <= "\udcff":
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    return char.encode("unicode_escape").decode("ascii")
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """Return a list of names of columns for a message: all likely ones, and the number left out."""
+    likely = [index for index, name in enumerate(names) if _LIKELY.search(name)]
+    others = [index for index in range(len(names)) if index not in likely]
+    shown = sorted([*likely, *others][: max(_NAMES, len(likely))][:_MOST_NAMES])
+    listed = ", ".join(_short(names[index]) for index in shown)
+    left = len(names) - len(shown)
+    return f"{listed} ... and {left} more" if left else listed or "none"
+
+
+def _short(name: str) -> str:
+    return printable(name if len(name) <= _NAME_CHARACTERS else f"{name[:_NAME_CHARACTERS]}...")
 
 
 def rejected(position: int, reason: str, value: object) -> Rejected:
     """Return a `Rejected` whose detail is `printable(value)`."""
     return Rejected(position, reason, printable(value))
+
+
+def bytes_as_text(value: bytes) -> str:
+    """Return bytes of UTF-8 as text, and others, such as the bytes of a UUID, as hexadecimal."""
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.hex()
+
+
+def unused_file(path: str, rejected_lines: Mapping[str, int], first: str) -> str:
+    """Return the line that names a file of which no line can be used.
+
+    Args:
+      rejected_lines: reason -> its number of lines.
+      first: the detail of the first of these lines.
+    """
+    reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(rejected_lines.items()))
+    return f"no line of {path} can be used: {reasons}; the first: {first}"
 
 
 def as_text(value: Any) -> str | None:
@@ -152,6 +213,17 @@ def as_text(value: Any) -> str | None:
     if isinstance(value, bool):
         return json.dumps(value)
     return None if isinstance(value, (dict, list)) else str(value)
+
+
+def is_filled(value: Any) -> bool:
+    """Return whether a field has a value: not None, NaN, a blank string, or an empty collection."""
+    if value is None:
+        return False
+    if isinstance(value, (str, bytes)):
+        return bool(value) and not value.isspace()
+    if isinstance(value, (dict, list)):
+        return bool(value)
+    return bool(value == value)
 
 
 def _text_problem(text: str) -> str | None:
@@ -166,6 +238,8 @@ def _text_problem(text: str) -> str | None:
 
 
 def _converted(value: Any, missing: bytes | int) -> bytes | int:
+    if isinstance(value, bytes):
+        value = bytes_as_text(value)
     text = as_text(value)
     if not text or _text_problem(text):
         return missing

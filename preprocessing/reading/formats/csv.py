@@ -3,7 +3,8 @@
 If a record breaks the rules of quoting, or is still open after 1 MB or at the end of the file, only
 its first line is rejected, and reading continues at the next line. Every line then belongs to
 exactly one record, which is read or rejected. A record that is cut by damage to an archive is
-rejected as a whole: its lines alone would be misread as records.
+rejected as a whole: its lines alone would be misread as records. A carriage return inside of a line
+is a character of its field, because pandas writes it without quotes.
 
 The lines behind an open quote are read again. Crafted quotes could repeat this at every line, so
 from some point on these lines are rejected.
@@ -22,14 +23,14 @@ from typing import BinaryIO
 
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, Dialect, Layout
-from preprocessing.reading.formats import add_row
-from preprocessing.reading.labels import LabelReader
+from preprocessing.reading.formats import RowReader
 from preprocessing.reading.pieces import MAX_LINE_BYTES, TOO_LONG, Chunk, Lost, split_lines
 from preprocessing.reading.records import (
     BROKEN_CSV,
     CORRUPT_ARCHIVE,
     LINE_TOO_LONG,
     NO_TEXT,
+    REPEATED_HEADER,
     Batch,
     Rejected,
     rejected,
@@ -38,6 +39,8 @@ from preprocessing.reading.records import (
 # Replaces NUL, which the csv module of Python 3.10 refuses. Like bytes that are not UTF-8, which
 # become U+DC80 and up, a text may not contain it, see `records._text_problem`.
 _NUL = "\udc00"
+# Replaces a carriage return inside of a line, which the csv module refuses without quotes.
+_CR = "\udc01"
 _READ = 1 << 20
 _RECORDS = 1_000
 """Records of a batch."""
@@ -46,6 +49,8 @@ _MAX_READ_AGAIN = 1 << 25
 
 # The csv module's message for a quoted field that is still open at the end.
 _OPEN = "unexpected end of data"
+_OPEN_QUOTE = "a quotation mark that is not closed"
+_QUOTE = '"'
 
 
 class _TooLong(Exception):
@@ -62,6 +67,7 @@ class _Lines:
         self._size = 0
         self._last = 0
         self._read_again = 0
+        self._has_cr = False
         self.position = 0  # the first line of the current record
 
     def __iter__(self) -> Iterator[str]:
@@ -79,12 +85,26 @@ class _Lines:
         self._size += len(line or b"")
         if line is None or self._size > MAX_LINE_BYTES + len("\r"):
             raise _TooLong(BROKEN_CSV, "a quoted field of more than 1 MB")
-        return line.decode("utf-8", "surrogateescape").replace("\0", _NUL) + "\n"
+        text = line.decode("utf-8", "surrogateescape").replace("\0", _NUL)
+        if "\r" in text:
+            inside = text.rstrip("\r")
+            self._has_cr = self._has_cr or "\r" in inside
+            text = inside.replace("\r", _CR) + text[len(inside) :]
+        return text + "\n"
+
+    def fields(self, record: list[str]) -> list[str]:
+        """Return the fields of the record that was read with their carriage returns."""
+        return [field.replace(_CR, "\r") for field in record] if self._has_cr else record
 
     def next_record(self) -> None:
         """Forget the lines of the record that was read."""
         self._taken.clear()
         self._size = 0
+        self._has_cr = False
+
+    def first_line(self) -> str:
+        """Return the first line of the current record."""
+        return (self._taken[0][1] or b"").decode("utf-8", "surrogateescape").rstrip("\r")
 
     def keep_first_only(self) -> Iterator[Rejected]:
         """Return to the second line of the current record, or reject its other lines."""
@@ -126,6 +146,7 @@ def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[
         lines,
         delimiter=dialect.separator,
         quoting=csv.QUOTE_MINIMAL if dialect.quoted else csv.QUOTE_NONE,
+        skipinitialspace=dialect.skips_blanks,
         strict=True,
     )
     reader = new_reader()
@@ -140,13 +161,32 @@ def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[
         except _TooLong as too_long:
             yield rejected(lines.position, *too_long.args)
         except csv.Error as error:
-            yield rejected(lines.position, BROKEN_CSV, str(error))
+            cause = _cause(str(error), lines.first_line(), dialect)
+            yield rejected(lines.position, BROKEN_CSV, cause)
         else:
-            yield lines.position, fields
+            yield lines.position, lines.fields(fields)
             lines.next_record()
             continue
         yield from lines.keep_first_only()
         reader = new_reader()  # the old one is still inside the field
+
+
+def _cause(error: str, line: str, dialect: Dialect) -> str:
+    """Return why a record breaks the rules of quoting, and its first line.
+
+    `error` is the message of the csv module, which for most of these faults is the same.
+    """
+    if error == _OPEN:
+        cause = _OPEN_QUOTE
+    elif r"\"" in line:
+        cause = "a quotation mark behind a backslash"
+    elif f'" {dialect.separator}' in line:
+        cause = "a blank between a quotation mark and a separator"
+    elif error.endswith(f"expected after '{_QUOTE}'"):
+        cause = "a single quotation mark inside of a quoted field"
+    else:
+        cause = error
+    return f"{cause}: {line}"
 
 
 def head_records(data: bytes, dialect: Dialect, *, is_head: bool = True) -> Iterator[list[str]]:
@@ -161,12 +201,12 @@ def head_records(data: bytes, dialect: Dialect, *, is_head: bool = True) -> Iter
             if record[1]:
                 count += 1
                 yield record[1]
-        elif record.detail == _OPEN and (count > 1 or not is_head):
+        elif record.detail.startswith(_OPEN_QUOTE) and (count > 1 or not is_head):
             return
 
 
-def labels(lines: bytes, layout: Layout, *, is_head: bool) -> list[str]:
-    """Return the labels in the beginning of a file, or in lines from its middle.
+def sample(lines: bytes, layout: Layout, *, is_head: bool) -> list[dict[str, str]]:
+    """Return the records in the beginning of a file, or in lines from its middle, by their names.
 
     In the middle it is unknown whether the first line is inside a quoted field. So the lines are
     parsed under both assumptions, and the last records, as far as both results agree, are used.
@@ -181,8 +221,12 @@ def labels(lines: bytes, layout: Layout, *, is_head: bool) -> list[str]:
     if dialect.quoted and not is_head and b'"' in lines:
         both = zip(reversed(found), reversed(records(b'"' + lines)), strict=False)
         found = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], both)]
-    at = names.index((layout.columns and layout.columns.label) or "")
-    return [fields[at] for fields in found]
+    return [_by_name(names, fields) for fields in found]
+
+
+def _by_name(names: list[str], fields: list[str]) -> dict[str, str]:
+    """Return the fields of a record by their names; of equal names, the first has its field."""
+    return dict(zip(reversed(names), reversed(fields), strict=True))
 
 
 def _names(layout: Layout) -> list[str]:
@@ -191,19 +235,27 @@ def _names(layout: Layout) -> list[str]:
     return [name.strip() for name in layout.header or columns[:3] if name is not None]
 
 
+def _spellings(header: tuple[str, ...]) -> list[list[str]]:
+    """Return the header as the first record of a file, and as that of a file joined behind one.
+
+    A file that Excel writes begins with a byte order mark, which there is part of the first field.
+    """
+    first, *others = header
+    return [[name, *others] for name in (first, f"\ufeff{first}", f'\ufeff"{first}"')]
+
+
 def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
     """Yield the records of a CSV file; the position of a record is that of its first line.
 
-    The header is not a record. `path` is unused: all readers of streams have the same arguments.
+    The header is not a record, and is rejected where it is repeated, as in concatenated files.
+    `path` is unused: all readers of streams have the same arguments.
     """
-    columns = layout.columns or HEADERLESS
-    reader = LabelReader(layout)
     names = _names(layout)
+    reader = RowReader(layout)
     # A column that the file lacks is the empty field behind its last one.
-    pick = itemgetter(
-        *(names.index(name) if name else len(names) for name in (*columns[:3], *columns.further))
-    )
-    header = list(layout.header) if layout.header else None
+    pick = itemgetter(*(names.index(name) if name else len(names) for name in reader.names))
+    headers = _spellings(layout.header) if layout.header else []
+    is_repeated = False
     # The files of the polarity set have a backslash and an `n` in place of a line break.
     escaped = layout.header is None and layout.dialect.separator == ","
     records = csv_records(stream, layout.dialect)
@@ -214,8 +266,10 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
                 batch.rejected.append(record)
                 continue
             position, fields = record
-            if header is not None and fields == header:
-                header = None  # a second line like this is a review with a bad label
+            if fields in headers:
+                if is_repeated:
+                    batch.reject(position, REPEATED_HEADER, "the header of the file again")
+                is_repeated = True
             elif not any(fields):
                 blank = "a blank line" if not fields else "an empty record"
                 batch.reject(position, NO_TEXT, blank)
@@ -224,8 +278,8 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
                 detail = f"{len(fields)} fields instead of {len(names)}: {shown}"
                 batch.reject(position, BROKEN_CSV, detail)
             else:
-                values = pick([*fields, ""])
                 if escaped:
-                    values = [value.replace(r"\n", "\n") for value in values]
-                add_row(batch, position, values, reader)
+                    fields = [field.replace(r"\n", "\n") for field in fields]
+                if not reader.add_usual(batch, position, pick([*fields, ""]), names):
+                    reader.add(batch, position, _by_name(names, fields))
         yield batch

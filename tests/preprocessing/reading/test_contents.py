@@ -1,5 +1,6 @@
 """Files that are not reviews are named and refused, whatever their name and their compression."""
 
+import base64
 import gzip
 import io
 import lzma
@@ -7,11 +8,22 @@ import pickle
 import tarfile
 import zipfile
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
+from pyarrow.parquet import encryption
 
 from core.errors import InputError
+from preprocessing.reading.contents import refuse_other_content
 from preprocessing.reading.records import ReadOptions
-from tests.preprocessing.reading.review_files import COMPRESS, detect_format, one_line, write
+from tests.preprocessing.reading.review_files import (
+    COMPRESS,
+    detect_format,
+    one_line,
+    read,
+    write,
+)
 
 REVIEWS = b"__label__1 Bad: It broke.\n__label__2 Good: It works.\n" * 20
 
@@ -33,17 +45,53 @@ def zipped(*members):
     return out.getvalue()
 
 
+def arrow(new_writer):
+    out = io.BytesIO()
+    table = pa.table({"label": [1], "text": ["x"]})
+    with new_writer(out, table.schema) as writer:
+        writer.write_table(table)
+    return out.getvalue()
+
+
+def orc_bytes():
+    out = pa.BufferOutputStream()
+    orc.write_table(pa.table({"label": [1], "text": ["x"]}), out)
+    return out.getvalue().to_pybytes()
+
+
 ENDS = ("", "-le", "-be")
 CONTENTS = {
     "a tar archive": [tar()],
     "a zip archive": [zipped("train.ft.txt"), zipped()],
-    "an Excel workbook": [zipped("[Content_Types].xml")],
-    "an archive": [lzma.compress(REVIEWS)],
-    "a binary file": [
-        pickle.dumps([REVIEWS, 1]),
-        b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR",
-        b"\x93NUMPY\x01\0",
+    "an Excel workbook": [zipped("[Content_Types].xml"), b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"],
+    "an archive": [lzma.compress(REVIEWS), b"7z\xbc\xaf\x27\x1c\0\4", b"Rar!\x1a\x07\1\0"],
+    "a binary file": [b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR", b"\x93NUMPY\x01\0"],
+    "a pickle of Python": [pickle.dumps([REVIEWS, 1], number) for number in (2, 3, 4, 5)],
+    "a pointer of Git LFS, not the file itself": [
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 12345\n"
     ],
+    "a web page": [
+        b"<!DOCTYPE html>\n<html><body>Log in</body></html>",
+        b"\xef\xbb\xbf\n<!-- saved, with a comma -->\n<HTML lang=en>",
+        b"<!doctype HTML>",
+    ],
+    "an error message of a server": [
+        b'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>AccessDenied</Code></Error>',
+        b"<Error><Code>NoSuchKey</Code>",
+        b'{"error": {"code": 404, "message": "No such object"}}',
+        b'{"error":"Unauthorized","text":"x"}',
+        b'{\n  "message": "Not Found",\n  "documentation_url": "x"}',
+    ],
+    "an XML document": [b'<?xml version="1.0"?>\n<reviews><review stars="5">Good</review>'],
+    "a torrent": [b"d8:announce34:http://tracker.example/announce13:creation date"],
+    "an SQLite database": [b"SQLite format 3\0\x10\0\x01\x01"],
+    "an Arrow file": [arrow(pa.ipc.new_file), b"FEA1\0\0\0\0"],
+    "a stream of Arrow, as `datasets` of Hugging Face writes it": [arrow(pa.ipc.new_stream)],
+    "an ORC file": [orc_bytes()],
+    "an Avro file": [b"Obj\x01\x04\x16avro.schema"],
+    "an encrypted Parquet file": [b"PARE\x15\x04\x15"],
+    "a document": [b"%PDF-1.7\n", b"{\\rtf1\\ansi"],
+    "a file that begins with NUL bytes": [bytes(600), bytes(4096) + REVIEWS],
     "text in UTF-16 or UTF-32": [
         "label,text\n1,good\n".encode(f"utf-{bits}{end}") for bits in (16, 32) for end in ENDS
     ],
@@ -54,6 +102,8 @@ CONTENTS = {
         b'{"rating":{"0":5,"1":1},"text":{"0":"a","1":"b"}}',
         b'{"columns":["rating","text"],"index":[0],"data":[[5,"a"]]}',
         b'{"schema":{"fields":[]},"data":[]}',
+        b'{\n  "rating": 5,\n  "text": "x"\n}\n',
+        b'{"reviews": [{"rating": 5, "text": "x"}]}',
     ],
 }
 
@@ -65,7 +115,61 @@ def test_content_that_is_not_reviews_is_refused(folder, kind, suffix, format):
         path = write(folder, "reviews.ft.txt", COMPRESS[suffix](content))
         with pytest.raises(InputError) as error:
             detect_format(path, ReadOptions(format=format))
-        one_line(error, f"{path} {'contains' if suffix else 'is'} {kind}: ")
+        one_line(error, f"{path} {'contains' if suffix else 'is'} {kind}")
+
+
+@pytest.mark.parametrize("name", ["a.csv.crdownload", "a.csv.part", "a.parquet.filepart"])
+def test_an_unfinished_download_is_refused_by_its_name(folder, name):
+    path = write(folder, name, b"rating,text\n5,good\n1,bad\n")
+    with pytest.raises(InputError) as error:
+        detect_format(path, ReadOptions())
+    one_line(error, f"{path} has the name of an unfinished download: ", "or rename it")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"message": "Missing a part", "label": 1}',
+        b'{"images": [{"url": "x"}], "rating": 5, "text": "x"}',
+        b"rating,text\n5,<html> is easy",
+        b"__label__1 <!DOCTYPE html> was all I got",
+        b"rating,ORChid\n",
+    ],
+)
+def test_reviews_are_no_other_content(line):
+    refuse_other_content("reviews", line, False)
+
+
+class Kms(encryption.KmsClient):
+    """A client of key management that does not protect the keys."""
+
+    def wrap_key(self, key_bytes, _):
+        return base64.b64encode(key_bytes)
+
+
+def test_an_encrypted_column_of_a_parquet_file_is_named(folder):
+    path = str(folder / "secret.parquet")
+    keys = encryption.CryptoFactory(lambda _: Kms())
+    table = pa.table({"rating": [1, 5], "text": ["a", "b"], "other": [1, 2]})
+
+    def written(**columns):
+        configuration = encryption.EncryptionConfiguration(
+            footer_key="key", plaintext_footer=True, column_keys=columns
+        )
+        properties = keys.file_encryption_properties(
+            encryption.KmsConnectionConfig(), configuration
+        )
+        with pq.ParquetWriter(path, table.schema, encryption_properties=properties) as writer:
+            writer.write_table(table)
+
+    written(key=["text"])
+    for labels in ("required", "optional"):
+        with pytest.raises(InputError) as error:
+            detect_format(path, ReadOptions(labels=labels))
+        one_line(error, f"{path} is an encrypted Parquet file: ")
+    written(key=["other"])
+    assert detect_format(path, ReadOptions()).format == "parquet"
+    assert [review.text for review in read(path)] == ["a", "b"]
 
 
 def test_a_review_may_begin_like_other_content(folder):

@@ -94,6 +94,42 @@ def test_csv_without_a_header(folder, content, expect):
     assert got(read(write(folder, "headerless", content))) == expect
 
 
+BLANKS = [
+    # The header and the records, the header alone, and the records alone have blanks.
+    'rating, "title", "text"\n5, "Good, really", "It ""works"", so\nfar"\n1, "Bad", "Broke"\n',
+    'rating, "title", "text"\n5,"Good, really","It ""works"", so\nfar"\n1,"Bad","Broke"\n',
+    'rating,title,text\n5, "Good, really", "It ""works"", so\nfar"\n1, "Bad", "Broke"\n',
+]
+
+
+@pytest.mark.parametrize("separator", ",;|\t")
+@pytest.mark.parametrize("content", BLANKS)
+def test_blanks_before_quotes_are_skipped(folder, content, separator):
+    content = content.replace(",", separator)
+    path = write(folder, "blanks.csv", content)
+    assert got(read(path)) == [
+        (1, f'Good{separator} really: It "works"{separator} so\nfar'),
+        (0, "Bad: Broke"),
+    ]
+
+
+def test_blanks_before_a_quote_inside_of_a_field_stay(folder):
+    rows = [("rating", "text"), *[(5, f' "Great", {n}') for n in range(9)], (1, "  x")]
+    found = read(write(folder, "inside.csv", csv_text(rows)))
+    assert got(found) == [*[(1, f' "Great", {n}') for n in range(9)], (0, "  x")]
+    # One review that quotes with blanks decides nothing for the others.
+    lines = "rating,text\n5,  indented\n" + "1,  b\n" * 9 + '5, "x"\n'
+    assert got(read(write(folder, "one.csv", lines)))[0] == (1, "  indented")
+
+
+@pytest.mark.parametrize("line", ["{}", '{"rating": 1}', "__label__2 from a file"])
+def test_a_line_of_a_field_decides_no_format(folder, line):
+    rows = [(5 - 4 * (n % 2), f"book {n}") for n in range(30)]
+    rows[3] = (5, f"It shows\n{line}\nas an example")
+    path = write(folder, "book.csv", csv_text([("rating", "text"), *rows]))
+    assert got(read(path)) == [(int(stars > 3), text) for stars, text in rows]
+
+
 @pytest.mark.parametrize("separator", ",;")
 def test_the_line_of_excel(folder, separator):
     rows = [("id", "rating", "title", "text"), (7, 5, "A, b; c|d\te", 'two\nlines of "x"')]

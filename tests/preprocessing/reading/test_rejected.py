@@ -1,6 +1,7 @@
 """Rejected lines: every problem of a line, its reason and its detail."""
 
 import contextlib
+import csv
 import gzip
 import io
 import json
@@ -17,7 +18,7 @@ from core.errors import InputError
 from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.formats import parquet as parquet_format
 from preprocessing.reading.pieces import MAX_LINE_BYTES
-from preprocessing.reading.records import ReadOptions
+from preprocessing.reading.records import ReadOptions, Rejected
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
     Review,
@@ -110,7 +111,7 @@ def test_rejected_csv_records(folder):
         (b"5,t", ["broken_csv"]),
         (b"5,t,b,more", ["broken_csv"]),
         (b'5,"t"t,b', ["broken_csv"]),
-        (b"5,a\rb,c", ["broken_csv"]),
+        (b"5,a\rb,c", ["Review"]),
         (b'5,"a\n\xff\n",c', ["invalid_utf8"]),
         (b'5,"a\n\0",c', ["invalid_utf8"]),
         (b'5,"a ""quoted"" word",c', ["Review"]),
@@ -119,13 +120,47 @@ def test_rejected_csv_records(folder):
         (b"5,t," + b"x" * (MAX_LINE_BYTES - 4), ["Review"]),
         (b'5,"open,b', ["broken_csv"]),
         (b"5,t," + b"x" * (MAX_LINE_BYTES + 1), ["line_too_long"]),
-        (b"Score,Summary,Text", ["bad_label"]),
+        (b"Score,Summary,Text", ["repeated_header"]),
         (b"1,a,b", ["Review"]),
     ]
     path = write(folder, "wrong.csv", b"\r\n".join(line for line, _ in records))
     found = read(path)
     assert reasons(found) == [reason for _, expect in records for reason in expect]
     assert isinstance(found[0], Review) and found[0].text == "t: two\nlines"
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (r'5,"a \"good\" word",b', "a quotation mark behind a backslash"),
+        ('5,"a" ,b', "a blank between a quotation mark and a separator"),
+        ('5,"a "good" word",b', "a single quotation mark inside of a quoted field"),
+        ('5,"a,b', "a quotation mark that is not closed"),
+        ('5,a, "b, c", d, "e"', "5 fields instead of 3"),
+    ],
+)
+def test_the_detail_of_broken_csv_is_its_cause(folder, line, cause):
+    path = write(folder, "cause.csv", f"rating,title,text\n5,t,b\n{line}\n1,t,b\n1,t,b\n")
+    [wrong] = [record for record in read(path) if isinstance(record, Rejected)]
+    assert wrong.reason == "broken_csv" and wrong.detail.startswith(f"{cause}: ")
+
+
+# Each is followed by a field of text.
+CR_FIELDS = ["a\rb", "\ra", "a\r", "\r", 'a "quoted"\rword', "a,\rb", "a\r\nb\r\rc", "a\r\n"]
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r\r\n"])
+def test_a_carriage_return_inside_of_a_line_is_a_character(folder, quoting, ending):
+    """Python's own writer leaves it without quotes if another character ends the lines."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n", quoting=quoting)
+    writer.writerows([("rating", "text", "title"), *[(5, field, "t") for field in CR_FIELDS]])
+    # The line breaks that end a record, and not those inside of a field.
+    data = out.getvalue().replace(",t\n", f",t{ending}").replace(',"t"\n', f',"t"{ending}')
+    data = data.replace("title\n", f"title{ending}").replace('title"\n', f'title"{ending}')
+    found = read(write(folder, "returns.csv", data))
+    assert [record.text for record in found] == [f"t: {field}" for field in CR_FIELDS]
 
 
 @pytest.mark.parametrize("lines_after", [3, 20_000])
@@ -150,7 +185,7 @@ def test_a_healthy_csv_file_loses_no_record_however_long_it_is(folder):
     found = read(write(folder, "healed.csv", 'label,title,text\n1,"open,b\n' + plain + table))
     assert reasons(found[:1]) == ["broken_csv"]
     assert got(found[1:601]) == [(0, f"t: {n}{words}") for n in range(600)]
-    assert got(found[601:]) == ["bad_label", *expected(rows)]
+    assert got(found[601:]) == ["repeated_header", *expected(rows)]
 
 
 def test_crafted_quotes_are_not_read_again_for_ever(folder, monkeypatch):
@@ -158,6 +193,35 @@ def test_crafted_quotes_are_not_read_again_for_ever(folder, monkeypatch):
     # A field is open at the end of every line, wherever reading begins.
     path = write(folder, "crafted.csv", "rating,title,text\n" + 'a",b,"c\n' * 1_000)
     assert reasons(read(path)) == ["broken_csv"] * 1_000
+
+
+@pytest.mark.parametrize("labels", ["required", "optional"])
+@pytest.mark.parametrize(
+    "again", ["rating,title,text", '\ufeff"rating",title,text', "\ufeffrating,title,text"]
+)
+def test_a_repeated_header_is_no_review(folder, labels, again):
+    path = write(folder, "joined.csv", f"\ufeffrating,title,text\n5,t,b\n{again}\r\n1,t,b\n{again}")
+    found = read(path, ReadOptions(labels=labels))
+    assert reasons(found) == ["Review", "repeated_header", "Review", "repeated_header"]
+    assert [record.position for record in found] == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_numbers_that_python_cannot_convert_are_rejected(folder, kind):
+    huge = {
+        "jsonl": [10**400, -(10**400), 10**18, math.inf, math.nan, [1], {"a": 1}],
+        "parquet": [Decimal("9" * 70), Decimal(10**18), None],
+    }[kind]
+    rows = [(value, "label") for value in [*huge, 5, 1]] + [(5, value) for value in huge]
+    if kind == "jsonl":
+        data = "".join(json.dumps({"rating": label, "text": text}) + "\n" for label, text in rows)
+    else:
+        label = pa.array([Decimal(label) if label is not None else None for label, _ in rows])
+        data = parquet_bytes({"rating": label, "text": [str(text or "") for _, text in rows]})
+    found = read(write(folder, "huge", data))
+    assert len(found) == len(rows)
+    assert set(reasons(found[: len(huge)])) <= {"bad_label", "no_text"}
+    assert reasons(found[len(huge) : len(huge) + 2]) == ["Review", "Review"]
 
 
 def test_rejected_parquet_rows(folder):

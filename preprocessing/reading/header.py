@@ -1,0 +1,73 @@
+"""Explain why the columns of a CSV file are not found, by its first records.
+
+Such a file has a header with unknown names, and `columns` lists them, or one of the problems here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from preprocessing.reading import encoding
+from preprocessing.reading.labels import is_label
+from preprocessing.reading.records import ReadOptions, shown_names
+
+_LONGEST_NAME = 60
+_NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ -]*")
+_UNDECODED = re.compile("[\udc80-\udcff]")
+"""A byte that is not UTF-8, as the error handler "surrogateescape" decodes it."""
+
+
+def problem(
+    records: Sequence[Sequence[str]], separator: str, head: bytes, options: ReadOptions
+) -> str | None:
+    """Return what is wrong with the header, and the remedy; None if only its names are unknown.
+
+    Args:
+      records: the first records of the file, at least one.
+      separator: the character between the fields.
+      head: the first lines of the file.
+    """
+    first = records[0]
+    if any(map(_UNDECODED.search, first)):
+        return encoding.remedy(head)
+    if not _is_data(first):
+        return None
+    same_width = [fields for fields in records if len(fields) == len(first)]
+    if len(first) in (2, 3) and all(is_label(fields[-1], options) for fields in same_width):
+        names = ["title", "text", "label"][-len(first) :]
+        what = f"has no header, and its label is the last of {len(first)} columns, not the first"
+    else:
+        names = _names(same_width, options)
+        what = f"has no header with the names of its columns ({len(first)})"
+    line = separator.join(names).replace("\t", r"\t")
+    return (
+        f"{what}: its first record is {shown_names(first)}. Add the names, such as with "
+        rf"`printf '{line}\n' | cat - FILE > NEW_FILE`, and read only the new file"
+    )
+
+
+def _is_data(fields: Sequence[str]) -> bool:
+    """Return whether the first record is a review: names are no numbers, and no sentences."""
+    if list(fields) == [str(number) for number in range(len(fields))]:
+        return False  # pandas numbers columns without names
+    return any(
+        _NUMBER.fullmatch(field) or "\n" in field or len(field) > _LONGEST_NAME for field in fields
+    )
+
+
+def _names(records: Sequence[Sequence[str]], options: ReadOptions) -> list[str]:
+    """Return names for the columns: `label` for the first of labels, `text` for the longest."""
+    columns = list(zip(*records, strict=True))
+    names = [f"column{number}" for number in range(1, len(columns) + 1)]
+    labels = (
+        index
+        for index, column in enumerate(columns)
+        if all(is_label(field, options) for field in column)
+    )
+    lengths = [sum(map(len, column)) for column in columns]
+    names[lengths.index(max(lengths))] = "text"
+    at = next(labels, None)
+    if at is not None:
+        names[at] = "label"
+    return names
