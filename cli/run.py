@@ -88,6 +88,8 @@ def _show_result(
     _line(console, f"reviews   {_account(outcome['lines'])}")
     for way in outcome["reading"]:
         _line(console, f"read as   {way}")
+    for line in outcome.get("unused", ()):  # an earlier version has not recorded them
+        _line(console, ("unused", "yellow"), f"    {line}")
     figures = f"{outcome['accuracy']:.4f}   AUC {outcome['auc']:.4f}"
     _line(console, f"accuracy  {figures} (test split; {outcome['constant_answer']})")
     _line(console, f"report    {outcome['report']}")
@@ -175,5 +177,5 @@ def _account(lines: dict[str, int]) -> str:
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.items())
     parts.append(f"{sum(rejected.values()):,} rejected" + (f" ({reasons})" if reasons else ""))
     if lost_bytes:
-        parts.append(f"{lost_bytes:,} bytes of damaged files lost")
+        parts.append(f"{lost_bytes:,} bytes of the files cannot be read")
     return f"{sum(lines.values()):,} read: " + ", ".join(parts)

@@ -118,12 +118,12 @@ class _StrictLoader(yaml.SafeLoader):
             names.add((key.tag, str(key.value)))
         return node
 
-    def construct_null_in_words(self, node: yaml.ScalarNode) -> str | None:
-        """Return None for `null` or `~`, and an empty text for a key without a value."""
+    def construct_null(self, node: yaml.ScalarNode) -> str | None:
+        """Return None for `null` in words, and "" for nothing."""
         return None if node.value else ""
 
 
-_StrictLoader.add_constructor("tag:yaml.org,2002:null", _StrictLoader.construct_null_in_words)
+_StrictLoader.add_constructor("tag:yaml.org,2002:null", _StrictLoader.construct_null)
 _StrictLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.checkout import CHECKOUT, copy_of_the_checkout
+from tests.pages import is_alike
 
 PAGES = CHECKOUT / "docs" / "how-to"
 GUIDES = sorted(page.stem for page in PAGES.glob("add-*.md"))
@@ -87,15 +88,6 @@ def use(folder: Path, page: str) -> None:
     for line in shown:
         line = line.replace("/home/you/amazon-reviews", str(folder))
         assert any(is_alike(line, other) for other in lines), f"{line}\n--- printed:\n{printed}"
-
-
-def is_alike(line: str, other: str) -> bool:
-    """Return whether two lines differ at most in their decimals, by less than 0.03."""
-    decimal = re.compile(r"\b0\.\d+")
-    if decimal.sub("", line) != decimal.sub("", other):
-        return False
-    pairs = zip(decimal.findall(line), decimal.findall(other), strict=True)
-    return all(abs(float(one) - float(two)) < 0.03 for one, two in pairs)
 
 
 def test_the_guides_can_be_applied_one_after_the_other_in_any_order(tmp_path):

@@ -42,6 +42,7 @@ def ask_server(server: Server, model: str, texts: Sequence[bytes]) -> list[Predi
 def _ask(
     address: str, folder: str, version: str, texts: Sequence[bytes]
 ) -> list[Prediction] | None:
+    """Return the predictions of one server; None if it cannot answer."""
     wanted = {"status": "ok", "model": MODEL_NAME, "version": version, "folder": folder_id(folder)}
     request = {"signature_name": "predict_text", "instances": [text.decode() for text in texts]}
     try:

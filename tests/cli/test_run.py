@@ -15,6 +15,7 @@ from pipeline.config import PipelineConfig
 OUTCOME = {
     "lines": {},
     "reading": ["CSV: label `stars`"],
+    "unused": ["no line of b.csv can be used: bad_label 3; the first: label: x"],
     "accuracy": 0.91234,
     "auc": 0.95,
     "constant_answer": "always answering positive would give 0.5000",
@@ -32,6 +33,7 @@ OUTCOME = {
 SHOWN = [
     "reviews   0 read: 0 train, 0 eval, 0 test, 0 rejected",
     "read as   CSV: label `stars`",
+    "unused    no line of b.csv can be used: bad_label 3; the first: label: x",
     "accuracy  0.9123   AUC 0.9500 (test split; always answering positive would give 0.5000)",
     "report    /runs/[1]/report.html",
 ]
@@ -52,7 +54,7 @@ SHOWN = [
             # Lost bytes do not count as lines.
             {"examples_train": 5, "rejected_corrupt_archive": 1, "lost_bytes": 900_000},
             "6 read: 5 train, 0 eval, 0 test, 1 rejected (corrupt_archive 1), "
-            "900,000 bytes of damaged files lost",
+            "900,000 bytes of the files cannot be read",
         ),
     ],
 )
