@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
-from urllib.parse import urlsplit
 
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -25,6 +24,7 @@ from core.errors import ConfigError
 from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
+from pipeline.tracking_server import problem_of_server
 from preprocessing import features
 from preprocessing.reading.labels import canonical
 from preprocessing.settings import Transform
@@ -184,44 +184,9 @@ class Tracking(Section):
     # Not a validator of the field, whose message would contain the password.
     @model_validator(mode="after")
     def _is_a_server_without_a_password(self) -> Tracking:
-        if self.mlflow and (problem := _problem_of_server(self.mlflow)):
+        if self.mlflow and (problem := problem_of_server(self.mlflow)):
             raise ValueError(f"mlflow: {problem}")
         return self
-
-
-def _problem_of_server(uri: str) -> str:
-    """Return why no request can reach a tracking server at `uri`, and the remedy; else empty."""
-    example = "set the address of a tracking server, such as http://mlflow:5000"
-    try:
-        parts = urlsplit(uri)
-        host, password, _ = parts.hostname, parts.password, parts.port
-    except ValueError as error:
-        # The message may contain a part of a password.
-        reason = "" if "@" in uri else f" ({error})"
-        return f"the URI is not valid{reason}; {example}"
-    # The settings are part of reports, of ML Metadata and of the compiled pipeline.
-    if password is not None or ("@" in uri and not host):
-        return (
-            "the URI contains a password; set MLFLOW_TRACKING_USERNAME and "
-            "MLFLOW_TRACKING_PASSWORD instead"
-        )
-    if parts.scheme in ("http", "https"):
-        if not host or any(character.isspace() for character in uri):
-            return f"{uri} has no host; {example}"
-        if parts.query or "#" in uri:
-            return f"{uri} is the address of a page; set only the part before ? and #"
-        return ""
-    if re.match(r"(sqlite|mysql|postgresql|mssql|file)\b.*:|\.?\.?/|mlruns$", uri):
-        return (
-            f"{uri} is the store of a server, and not a server; start one with "
-            f"`mlflow server --backend-store-uri {uri}`, and set its address, such as "
-            "http://127.0.0.1:5000"
-        )
-    if re.match(r"databricks|uc:", uri):
-        return f"{uri} has no host, and runs are sent to MLflow's own server only; {example}"
-    if "://" not in uri and re.fullmatch(r"[\w.-]+(:\d+)?(/\S*)?|\[[\da-f:]+\](:\d+)?", uri):
-        return f"{uri} has no scheme; write http://{uri}"
-    return f"{uri} has the scheme {parts.scheme or 'of no server'}; {example}"
 
 
 class PipelineConfig(Section):

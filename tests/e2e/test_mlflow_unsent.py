@@ -68,7 +68,11 @@ class Place:
         return run
 
     def send(self, uri=""):
-        """Call `runs --send`; return the exit code, the lines and the error."""
+        """Call `runs --send`; return the exit code and the lines."""
+        return self.call("runs", "--send", uri=uri)
+
+    def call(self, *words, uri=""):
+        """Call a command; return the exit code and the lines."""
         from cli.app import app
 
         config = self.folder / "settings.yaml"
@@ -78,10 +82,15 @@ class Place:
             "tracking": {"mlflow": uri or self.server.uri},
         }
         config.write_text(yaml.safe_dump(settings))
-        done = CliRunner().invoke(app, ["runs", "--send", "--config", str(config)])
+        done = CliRunner().invoke(app, [*words, "--config", str(config)])
         # Not the lines of MLflow's client on standard error, which the command discards.
-        own = re.compile(r"(not )?sent|tracking\.mlflow|\d runs? w")
+        own = re.compile(r"(not )?sent|tracking\.mlflow|\d runs? w|MLflow:|/")
         return done.exit_code, list(filter(own.match, done.output.splitlines()))
+
+    def champion(self):
+        """Return the number of the version of the registered model that has the alias."""
+        found = self.server.call(f"registered-models/alias?name={self.name}&alias=champion")
+        return int(found["model_version"]["version"])
 
     def kept(self):
         return sorted(file.stem for file in self.unsent.glob("*.json"))
@@ -351,3 +360,24 @@ def test_a_run_that_was_kept_by_an_earlier_version_is_sent(place):
     file.write_text(json.dumps({key: kept[key] for key in ("run", "tags")}))
     assert place.send()[0] == 0
     assert (place.ids(), place.versions()) == (["A"], {1: "100"})
+
+
+@pytest.mark.exhaustive
+def test_a_rerun_of_a_rollback_that_was_killed_moves_the_alias(place):
+    from components.pusher import ServingFolder
+
+    place.add("A")
+    place.add("B")
+    assert place.send()[0] == 0
+    assert (place.champion(), place.versions()) == (2, {1: "100", 2: "101"})
+    # A rollback that is killed before it has moved the alias.
+    ServingFolder(str(place.serving)).roll_back("100")
+    code, [moved, error] = place.call("rollback", "100")
+    assert (code, moved) == (2, f"MLflow: champion is version 1 of {place.name}")
+    assert "version 100 is served already" in error
+    assert place.champion() == 1
+    # A version that cannot be loaded moves nothing.
+    shutil.rmtree(place.serving / "101" / "variables")
+    code, [error] = place.call("rollback", "101")
+    assert (code, place.champion()) == (2, 1)
+    assert "version 101 cannot be loaded: variables/ is missing" in error
