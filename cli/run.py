@@ -70,6 +70,17 @@ def show(
 
     `log` is None if no process was started. The next command, which is printed too, gets `options`.
     """
+    code = _show_result(console, config, watched, log, options)
+    if unsent := _unsent(config):
+        runs = "1 run was" if unsent == 1 else f"{unsent} runs were"
+        sends = f"amazon-reviews runs --send{options} sends {'it' if unsent == 1 else 'them'}"
+        _line(console, ("MLflow", "red"), f": {runs} not sent to {config.tracking.mlflow}; {sends}")
+    return code
+
+
+def _show_result(
+    console: Console, config: PipelineConfig, watched: Watched, log: Path | None, options: str
+) -> int:
     if watched.failure:
         return _show_failure(watched.failure, log)
     assert watched.outcome is not None
@@ -92,6 +103,8 @@ def show(
             direction = "below" if change < 0 else "above"
             compared = f": accuracy {abs(change):.4f} {direction} {outcome['baseline']}"
         _line(console, ("blessed", "green"), compared)
+    if outcome["not_checked"]:
+        _line(console, f"serving check: {outcome['not_checked']}")
     if outcome["refused"]:
         _line(console, ("not pushed", "red"), f": serving check: {outcome['refused']}")
     if outcome["refused"] or not outcome["blessed"]:
@@ -102,6 +115,19 @@ def show(
     _line(console, f"pushed to {outcome['pushed_to']}")
     _line(console, f'next: amazon-reviews predict{options} "Battery died in a week"')
     return exit_codes.PUSHED
+
+
+def _unsent(config: PipelineConfig) -> int:
+    """Return the number of runs that MLflow did not receive; 0 if no run is sent there."""
+    from core.files import list_files
+    from pipeline.config import unsent_folder
+
+    if not config.tracking.mlflow:
+        return 0
+    folder = unsent_folder(config)
+    if "://" in folder:  # Listed by TensorFlow, whose import takes seconds.
+        return len(list_files(folder, "*.json"))
+    return len(list(Path(folder).glob("*.json")))
 
 
 def _show_failure(failure: dict[str, Any], log: Path | None) -> int:

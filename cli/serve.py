@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
@@ -34,6 +35,7 @@ def serve(
     from cli.console import print_line, silent_stderr
     from cli.models import last_pushed_model
     from pipeline.config import load_config
+    from serving.rest.announced import announced
     from serving.rest.settings import open_socket
 
     settings = load_config(config, overrides or ())
@@ -50,11 +52,13 @@ def serve(
     _log_to_stderr()
 
     def ready(url: str, version: int) -> None:
+        running.enter_context(announced(url, folder))
         print_line(f"version {version} of {folder}")
         print_line(f"try it at {url}/ (Ctrl-C ends the server)")
         sys.stdout.flush()
 
-    serve_models(folder, listener, ready)
+    with contextlib.ExitStack() as running:
+        serve_models(folder, listener, ready)
 
 
 def _log_to_stderr() -> None:

@@ -118,11 +118,12 @@ class _StrictLoader(yaml.SafeLoader):
             names.add((key.tag, str(key.value)))
         return node
 
-    def construct_yaml_null(self, node: yaml.ScalarNode) -> str | None:
+    def construct_null(self, node: yaml.ScalarNode) -> str | None:
+        """Return None for `null` in words, and "" for nothing."""
         return None if node.value else ""
 
 
-_StrictLoader.add_constructor("tag:yaml.org,2002:null", _StrictLoader.construct_yaml_null)
+_StrictLoader.add_constructor("tag:yaml.org,2002:null", _StrictLoader.construct_null)
 _StrictLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )

@@ -1,8 +1,10 @@
-"""The guides that extend the project: their code is applied to a copy of it and tested there."""
+"""The guides that extend the project: their code is applied to a copy of it and used there."""
 
+import itertools
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.checkout import CHECKOUT, copy_of_the_checkout
-
-pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
+from tests.pages import is_alike
 
 PAGES = CHECKOUT / "docs" / "how-to"
 GUIDES = sorted(page.stem for page in PAGES.glob("add-*.md"))
@@ -42,26 +43,97 @@ def apply(page: str, folder: Path) -> list[str]:
     return [title for _, title, _ in blocks]
 
 
-def run(folder: Path, *arguments: str) -> None:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+def page_of(guide: str) -> str:
+    return (PAGES / f"{guide}.md").read_text(encoding="utf-8")
+
+
+def run(folder: Path, *command: str, timeout: int = 800) -> str:
+    """Run a command in a copy of the checkout; return its output."""
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "PIPELINE_"))
+    }
     done = subprocess.run(
-        [sys.executable, *arguments],
+        command,
         cwd=folder,
         env={**environ, "PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
-        timeout=800,
+        timeout=timeout,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def last_step(page: str) -> tuple[str, list[str]]:
+    """Return the commands of the section "Use it", and the lines that it shows of their output."""
+    section = re.split(r"^## \d+\. Use it$", page, flags=re.MULTILINE)[1]
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    commands, shown = ("".join(text for kind, text in blocks if kind == of) for of in ("sh", ""))
+    return commands, shown.splitlines()
+
+
+def use(folder: Path, page: str) -> None:
+    """Run the last step of a guide, and compare its output with the page."""
+    commands, shown = last_step(page)
+    assert commands and shown
+    programs = Path(sys.executable).parent
+    # The environment is that of the tests. Its package is not the copy, which PYTHONPATH has.
+    commands = commands.replace(".venv/bin/amazon-reviews", "python amazon_reviews_start.py")
+    commands = commands.replace(".venv/bin/", "")
+    commands = commands.replace("make ", f"make --silent PYTHON=true BIN={programs} ")
+    printed = run(folder, "bash", "-c", f"set -eu; PATH={programs}:$PATH\n{commands}")
+    lines = printed.splitlines()
+    for line in shown:
+        line = line.replace("/home/you/amazon-reviews", str(folder))
+        assert any(is_alike(line, other) for other in lines), f"{line}\n--- printed:\n{printed}"
+
+
+def test_the_guides_can_be_applied_one_after_the_other_in_any_order(tmp_path):
+    changed = {
+        title
+        for guide in GUIDES
+        for kind, title, _ in _BLOCK.findall(page_of(guide))
+        if kind == "diff"
+    }
+    orders = [tuple(GUIDES), *itertools.permutations(GUIDES, 2)]
+    for number, order in enumerate(orders):
+        folder = tmp_path / str(number)
+        for title in changed:
+            (folder / title).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(CHECKOUT / title, folder / title)
+        for guide in order:
+            apply(page_of(guide), folder)
 
 
 @pytest.mark.parametrize("guide", GUIDES)
+def test_every_guide_shows_the_output_of_its_last_step(guide):
+    commands, shown = last_step(page_of(guide))
+    assert "amazon-reviews run" in commands and shown
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_code_of_a_guide_works(tmp_path, guide):
-    page = (PAGES / f"{guide}.md").read_text(encoding="utf-8")
+    page = page_of(guide)
     folder = copy_of_the_checkout(tmp_path)
     titles = apply(page, folder)
-    run(folder, "-m", "ruff", "check", "--quiet", *titles)
-    run(folder, "-m", "ruff", "format", "--check", "--quiet", *titles)
+    run(folder, sys.executable, "-m", "ruff", "check", "--quiet", *titles)
+    run(folder, sys.executable, "-m", "ruff", "format", "--check", "--quiet", *titles)
     [command] = _TEST_COMMAND.findall(page)
     assert shlex.split(command)[-1] in titles
-    run(folder, *shlex.split(command), "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+    options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+    run(folder, sys.executable, *shlex.split(command), *options)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+def test_the_last_step_of_each_guide_prints_what_is_on_its_page(tmp_path):
+    """All guides are applied, in their order."""
+    folder = copy_of_the_checkout(tmp_path)
+    for guide in GUIDES:
+        apply(page_of(guide), folder)
+    for guide in GUIDES:
+        use(folder, page_of(guide))

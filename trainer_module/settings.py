@@ -34,9 +34,13 @@ class Training(Section):
     }
     """See `Section`."""
 
-    model: Literal["ngram_linear", "cnn_lstm", "text_cnn", "transformer", "wide_and_deep"] = (
-        "ngram_linear"
-    )
+    model: Literal[
+        "ngram_linear",
+        "cnn_lstm",
+        "text_cnn",
+        "transformer",
+        "wide_and_deep",
+    ] = "ngram_linear"
     """Architecture; one file in `trainer_module/models/` each."""
     hyperparameters: dict[str, bool | int | float | str] = {}
     """Hyperparameters of the model: the fields of `Hyperparameters` in its file, including the

@@ -9,7 +9,7 @@ import tensorflow as tf
 from absl import logging
 
 from core.errors import cause
-from trainer_module.cluster.resources import NO_TPU, tpu_address
+from trainer_module.cluster.resources import no_tpu, tpu_address
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import ONE_PROCESS, Training
 
@@ -142,7 +142,7 @@ _MAKERS: dict[str, Callable[[Training, Cluster | None], tf.distribute.Strategy]]
 def _connect_to_tpu(address: str | None) -> tf.distribute.cluster_resolver.TPUClusterResolver:
     """Connect to the TPU and initialise it, unless an earlier call has done so."""
     if address is None:
-        raise ValueError(NO_TPU)
+        raise ValueError(no_tpu())
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=address)
         if not tf.config.list_logical_devices("TPU"):
@@ -151,7 +151,7 @@ def _connect_to_tpu(address: str | None) -> tf.distribute.cluster_resolver.TPUCl
             tf.tpu.experimental.initialize_tpu_system(resolver)
     except (tf.errors.OpError, ValueError, RuntimeError, OSError) as error:
         raise ValueError(
-            f"no TPU is reachable at {address!r} (training.tpu): {cause(error)}"
+            no_tpu(f"no TPU is reachable at {address!r} (training.tpu): {cause(error)}")
         ) from error
     return resolver
 

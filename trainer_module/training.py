@@ -36,6 +36,9 @@ from trainer_module.loop.loops import LOOPS, Plan
 from trainer_module.loop.steps import Loss, Trainable, WarmUp, make_schedule
 from trainer_module.settings import SUMMARY_FILE, Training, TrainingJob
 
+_SHORTENED_TO_0 = 2**31 - 1
+"""TensorFlow takes the remainder of a division by this number as its global seed."""
+
 
 def train(job: TrainingJob) -> None:
     """Train and export the model of `job`, as this process's task of the cluster if there is one.
@@ -44,7 +47,7 @@ def train(job: TrainingJob) -> None:
 
     Raises:
       ValueError: TF_CONFIG, the strategy or the settings contradict each other; or there is no
-        Example to train on; or the loss became NaN or infinite.
+        Example to train on; or a loss or a weight became NaN or infinite.
       CheckpointError: a checkpoint could not be written or read.
       SystemExit: this process received SIGTERM, and has written a checkpoint.
     """
@@ -78,7 +81,8 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
     training = job.training
     # A strategy must be created before any other TensorFlow op.
     strategy, reason = strategies.make_strategy(training, cluster)
-    tf_keras.utils.set_random_seed(training.seed)
+    # With a global seed of 0 no data set can have a tensor as its seed.
+    tf_keras.utils.set_random_seed(training.seed if training.seed % _SHORTENED_TO_0 else 1)
     started = time.perf_counter()
     module = models.load(training.model)
     collective = Collective(strategy, cluster)
@@ -97,7 +101,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
         _set_first_weights(job, model, inputs)
     prepared_seconds = time.perf_counter() - started
 
-    measurements = Measurements(inputs.global_batch, first_step, state.usage)
+    measurements = Measurements(inputs.train.examples, first_step, state.usage)
     total_steps, patience = inputs.steps * training.epochs, training.early_stopping
     sync = PreemptionSync(collective)
     files = [*inputs.train.files, *inputs.evaluation.files]
@@ -105,7 +109,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
         callbacks = [
             StopOnNonFiniteLoss(first_step),
             measurements,
-            TrainingCurve(first_step, total_steps, state.curve),
+            TrainingCurve(first_step, total_steps, state.curve, inputs.examples_of_step),
             StepProgress(inputs.steps, training.epochs, first_step),
             *([EarlyStopping(patience, checkpoints)] if patience else []),
             SaveRegularly(checkpoints, training.checkpoint_steps, inputs.steps, first_step, sync),
@@ -122,7 +126,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
         measured = measurements.summary()
         figures = {
             "strategy_reason": reason,
-            **_configuration(job, inputs, model, cluster),
+            **_configuration(job, inputs, model, cluster, epochs=len(state.history)),
             "prepare_seconds": round(prepared_seconds, 3),
             **measured,
             "seconds": round(prepared_seconds + sum(measured["seconds_per_epoch"]), 3),
@@ -134,14 +138,17 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
         }
         tf.io.gfile.makedirs(job.model_run_dir)
         with tf.io.gfile.GFile(os.path.join(job.model_run_dir, SUMMARY_FILE), "w") as stream:
-            stream.write(json.dumps(figures, indent=1))
+            stream.write(json.dumps(figures, indent=1, allow_nan=False))
     return TrainingResult(model, metrics, checkpoints, collective)
 
 
 def _configuration(
-    job: TrainingJob, inputs: Inputs, model: Trainable, cluster: Cluster | None
+    job: TrainingJob, inputs: Inputs, model: Trainable, cluster: Cluster | None, *, epochs: int
 ) -> dict[str, Any]:
-    """Return what training.json contains about the model, the data and the devices."""
+    """Return what training.json contains about the model, the data and the devices.
+
+    `epochs` are those that were trained, which early stopping may have ended.
+    """
     strategy = model.distribute_strategy
     devices = map(tf.DeviceSpec.from_string, strategy.extended.worker_devices)
     return {
@@ -152,7 +159,7 @@ def _configuration(
         "replicas": strategy.num_replicas_in_sync,
         "batch_size_per_replica": job.training.batch_size_per_replica,
         "examples": inputs.train.examples,
-        "epochs": job.training.epochs,
+        "epochs": epochs,
         "steps_per_epoch": inputs.steps,
         "parameter_server_bytes": _bytes_on_servers(model),
     }

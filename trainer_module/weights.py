@@ -17,6 +17,7 @@ import tf_keras
 from absl import logging
 
 from preprocessing import features
+from trainer_module.loop.finite import not_finite
 from trainer_module.settings import TrainingJob
 
 ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
@@ -72,7 +73,7 @@ def warm_start(
     """Set the weights of `plain` and `model`, see `spread`, to those of `job.base_model`.
 
     Returns:
-      Whether the weights fit. If not, a line is logged and the weights are unchanged.
+      Whether the weights fit and are finite. If not, a line is logged and no weight is changed.
     """
     assert job.base_model is not None
     try:
@@ -90,6 +91,14 @@ def warm_start(
         )
         return False
     base = tf.saved_model.load(job.base_model)
+    name = not_finite(base.model_variables)
+    if name is not None:
+        logging.warning(
+            "Warm start skipped: the weights %s of %s are not finite; using new weights",
+            name,
+            job.base_model,
+        )
+        return False
     for variable, value in zip(plain.variables, base.model_variables, strict=True):
         variable.assign(value)
     spread(plain, model)

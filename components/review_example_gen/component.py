@@ -48,6 +48,7 @@ from preprocessing.reading.records import (
     INVALID_UTF8,
     LINE_TOO_LONG,
     OTHER_SCALE,
+    UNKNOWN_COLUMNS,
     ReadOptions,
     unused_file,
 )
@@ -62,6 +63,7 @@ _REMEDIES = {
     BROKEN_CSV: "CSV has a field with a separator, a quotation mark or a line break in quotation "
     "marks, and a quotation mark inside of them twice, as pandas' `to_csv` writes them",
     BROKEN_JSON: "each line of JSON lines is one object",
+    UNKNOWN_COLUMNS: "rename columns that contain reviews to those of the other records",
     LINE_TOO_LONG: "a line has at most 1,048,576 bytes",
     CORRUPT_ARCHIVE: "download or copy the damaged files again",
 }

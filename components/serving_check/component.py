@@ -20,8 +20,14 @@ from tfx.utils import path_utils
 
 from components.evaluator.files import stored_predictions
 from components.examples import SAMPLE_SIZE, read_sample
-from components.properties import BLESSED_PROPERTY, CAUSE_PROPERTY, CHECK_FILE
-from components.serving_check.candidate import EXAMPLE, TEXT, Answers, try_candidate
+from components.properties import (
+    BLESSED_PROPERTY,
+    CAUSE_PROPERTY,
+    CHECK_FILE,
+    NOT_CHECKED_PROPERTY,
+)
+from components.serving_check.candidate import EXAMPLE, TEXT, Answers, text_of, try_candidate
+from components.serving_check.known_words import why_not_applied
 from components.serving_check.settings import Thresholds
 from preprocessing.features import CLASSES, THRESHOLD
 
@@ -55,17 +61,26 @@ def ServingCheck(
 
     Args:
       model: the candidate.
-      examples: raw Examples, of which the split `test` was evaluated.
+      examples: raw Examples, of which the split `test` was evaluated. The split `train` decides
+        whether the golden sentences of the package apply.
       evaluation: the Evaluator's evaluation of the model.
       blessing: whether the model passed, and the file with all results.
       settings, golden: the `Thresholds.parameters` of these names.
     """
-    sentences = json.loads(golden)
+    chosen = json.loads(golden)
+    sentences, not_checked = chosen["sentences"], ""
+    if chosen["packaged"]:
+        reviews = read_sample(artifact_utils.get_split_uri([examples], "train"), SAMPLE_SIZE)
+        not_checked = why_not_applied([text for _, text in sentences], map(text_of, reviews))
+    if not_checked:
+        logging.warning("Serving check: %s", not_checked)
+        sentences = []
     sample = read_sample(artifact_utils.get_split_uri([examples], "test"), SAMPLE_SIZE)
     candidate = path_utils.serving_model_path(model.uri)
     answers = try_candidate(candidate, sample, [text for _, text in sentences])
     predictions = stored_predictions(evaluation.uri, sample)
     found = check(answers, Thresholds.model_validate_json(settings), predictions, sentences)
+    found["not_checked"] = not_checked
     for result in found["results"]:
         logging.info("Serving check: %s", result)
     fileio.makedirs(blessing.uri)
@@ -75,6 +90,7 @@ def ServingCheck(
     blessing.set_int_custom_property(constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY, model.id)
     blessing.set_int_custom_property(BLESSED_PROPERTY, int(found["passed"]))
     blessing.set_string_custom_property(CAUSE_PROPERTY, found["cause"])
+    blessing.set_string_custom_property(NOT_CHECKED_PROPERTY, not_checked)
 
 
 def check(
@@ -83,13 +99,13 @@ def check(
     predictions: Mapping[int, float],
     golden: Sequence[Sequence[str]],
 ) -> dict[str, Any]:
-    """Return the content of `check.json`.
+    """Return the content of `check.json`, without `not_checked`.
 
     Args:
       answers: the answers of the candidate.
       thresholds: the thresholds.
       predictions: index of an Example -> its probability in the evaluation.
-      golden: the label and the text of each golden sentence.
+      golden: the label and the text of each golden sentence that applies.
     """
     mistakes = [
         {"text": text, "label": label, "probability": round(probability, 4)}

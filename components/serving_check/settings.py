@@ -35,7 +35,7 @@ class Thresholds(Section):
     """Greatest p99 latency in milliseconds of requests with a single review."""
     golden: Annotated[str, Field(min_length=1)] | None = None
     """File with a golden sentence in each line, `positive` or `negative`, a tab, and the text;
-    None: the list that the package contains."""
+    None: the English list that the package contains, if its words occur in the train reviews."""
     min_golden: Fraction = 0.5
     """Least fraction of the golden sentences of each class whose predicted label is right; 0:
     none."""
@@ -52,8 +52,11 @@ class Thresholds(Section):
 
         So it is a part of the cache key and of a compiled pipeline.
         """
-        sentences = json.dumps(read_golden(self.golden), ensure_ascii=False)
-        return {"settings": self.model_dump_json(exclude={"golden"}), "golden": sentences}
+        golden = {"packaged": not self.golden, "sentences": read_golden(self.golden)}
+        return {
+            "settings": self.model_dump_json(exclude={"golden"}),
+            "golden": json.dumps(golden, ensure_ascii=False),
+        }
 
 
 def read_golden(path: str | None) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -18,10 +19,12 @@ from typing import Any
 import requests
 import urllib3
 import yaml
+from absl import logging
 from kubernetes.client import CoreV1Api
 from kubernetes.client.exceptions import ApiException
 
 from core.errors import ConfigError, InputError, ServerError
+from core.retry_after import retry_after
 from pipeline.config import PipelineConfig
 from platforms.checks import cluster_name
 from platforms.follow import NoResponse, Run, Status, Task, possibly_submitted
@@ -38,6 +41,10 @@ TOKEN_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
 _TOKEN_OF_POD = "/var/run/secrets/kubeflow/pipelines/token"
 _API = "apis/v2beta1"
 _EQUALS = 1
+RATE_LIMIT_SECONDS = 60.0
+"""Seconds after which a request that the server limits fails, all its attempts included."""
+FIRST_PAUSE = 1.0
+"""Seconds before the second attempt; each further pause is twice as long."""
 _KUBERNETES_SECONDS = (3.0, 10.0)
 _LINES = 100
 _FAILED = "status.phase=Failed"
@@ -47,12 +54,24 @@ _ERROR = re.compile(r"^(?!Error: exit status)[\w.]+: .+", re.MULTILINE)
 """A line of our entry point or the last line of a traceback, in contrast to one of the launcher."""
 
 
+class TooManyRequests(NoResponse):
+    """A request that the server did not process in several attempts, because of its rate limit."""
+
+
 class Refused(ServerError):
     """A request that the server refused; `status` is the HTTP status."""
 
     def __init__(self, message: str, status: int):
         super().__init__(message)
         self.status = status
+
+
+class _RateLimit(Exception):
+    """A response with HTTP 429; `seconds` is the pause that the server requests, or 0."""
+
+    def __init__(self, message: str, seconds: float):
+        super().__init__(message)
+        self.seconds = seconds
 
 
 class Api:
@@ -69,7 +88,28 @@ class Api:
         body: Any = None,
         query: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Return the response to a request, or raise NoResponse or Refused."""
+        """Return the response to a request, which is repeated while the server limits the rate.
+
+        Raises:
+          TooManyRequests: the limit lasts longer than `RATE_LIMIT_SECONDS`.
+          NoResponse: there is no response, or a temporary failure.
+          Refused: the server refuses the request.
+        """
+        deadline, pause = time.monotonic() + RATE_LIMIT_SECONDS, FIRST_PAUSE
+        while True:
+            try:
+                return self._request(method, path, body, query)
+            except _RateLimit as limit:
+                wait = max(pause, limit.seconds)
+                if time.monotonic() + wait > deadline:
+                    raise TooManyRequests(str(limit)) from None
+                logging.warning("Kubeflow Pipelines: %s; retrying in %.1f s", limit, wait)
+                time.sleep(wait)
+                pause *= 2
+
+    def _request(
+        self, method: str, path: str, body: Any, query: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
         token = _token()
         try:
             response = self._session.request(
@@ -94,7 +134,9 @@ class Api:
         elif response.ok:
             raise Refused("404 a web page, perhaps a login page", 404)
         message = f"{status} {answer or response.reason}"
-        if status >= 500 or status == 429:
+        if status == 429:
+            raise _RateLimit(message, retry_after(response.headers))
+        if status >= 500:
             raise NoResponse(message)
         raise Refused(message, status)
 
@@ -128,6 +170,8 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
     with _readable_errors(config):
         try:
             run_id = api("POST", "runs", run)["run_id"]
+        except TooManyRequests:
+            raise
         except NoResponse as error:
             raise possibly_submitted(error, name, runs) from None
     namespace = config.kubeflow.namespace
@@ -191,6 +235,10 @@ def _readable_errors(config: PipelineConfig) -> Iterator[None]:
     at = f"kubeflow.endpoint: {config.kubeflow.endpoint}"
     try:
         yield
+    except TooManyRequests as error:
+        raise ServerError(
+            f"{at} limits the rate of requests ({error}); nothing was submitted, retry later"
+        ) from None
     except NoResponse as error:
         raise ConfigError(
             f"{at} is unreachable ({error}); from outside the cluster run `{PORT_FORWARD}`"

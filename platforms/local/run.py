@@ -16,7 +16,13 @@ from tfx.proto.orchestration import pipeline_pb2
 
 from components.evaluator.files import read
 from components.evaluator.metrics import ACCURACY, AUC, KEY_FIGURES, constant_answer
-from components.properties import CAUSE_PROPERTY, READING_PROPERTY, TRACKING, UNUSED_PROPERTY
+from components.properties import (
+    CAUSE_PROPERTY,
+    NOT_CHECKED_PROPERTY,
+    READING_PROPERTY,
+    TRACKING,
+    UNUSED_PROPERTY,
+)
 from components.pusher import ServingFolder
 from components.run_report import history
 from components.run_report.component import REPORT_FILE
@@ -133,6 +139,7 @@ def outcome_of(run: history.Run) -> dict[str, Any]:
     blessed: True if the Evaluator blessed the model.
     reasons: the thresholds that the model did not reach; empty if it is blessed.
     refused: the reason for which the serving check refused the model; empty if it passed.
+    not_checked: what the serving check left out, and why; empty if it checked everything.
     pushed_to: folder of the pushed model; empty if no model was pushed.
     report: file of the run's report.
     strategy: class of the strategy that trained; empty if it is unknown.
@@ -159,6 +166,7 @@ def outcome_of(run: history.Run) -> dict[str, Any]:
         "blessed": bool(run.blessed),
         "reasons": [] if run.blessed else missed,
         "refused": check[CAUSE_PROPERTY].string_value,
+        "not_checked": check[NOT_CHECKED_PROPERTY].string_value,
         "pushed_to": run.pushed_to,
         "report": os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
         "strategy": _strategy(run.uris),

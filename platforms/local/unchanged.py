@@ -17,7 +17,8 @@ from core.metadata import open_store
 from pipeline.code_version import all_code
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.inputs import input_fingerprint
-from serving.versions import versions
+from serving.identity import identity
+from serving.versions import is_complete, versions
 
 
 def fingerprint(config: PipelineConfig, of_input: str | None = None) -> str | None:
@@ -75,19 +76,18 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
 
 
 def _state(config: PipelineConfig, before: str) -> str:
-    # Somebody may have replaced a model without a change of its version, or damaged it. The time of
-    # the last change of a file cannot be set, the time of modification can.
-    files = (
-        os.path.join(folder, name)
-        for version in versions(config.paths.serving)
-        for folder, _, names in sorted(os.walk(version))
-        for name in sorted(names)
-    )
-    statuses = ((file, os.stat(file)) for file in files)
-    models = (
-        f"{file}\0{found.st_size}\0{found.st_ino}\0{found.st_ctime_ns}" for file, found in statuses
-    )
+    models = map(_content, versions(config.paths.serving))
     return _digest(before, *models)
+
+
+def _content(version: str) -> str:
+    """Return a text that changes if a model is replaced under its version, or loses bytes."""
+    files = sorted(
+        (os.path.relpath(os.path.join(folder, name), version), os.stat(f"{folder}/{name}").st_size)
+        for folder, _, names in os.walk(version)
+        for name in names
+    )
+    return f"{version}\0{identity(version) if is_complete(version) else ''}\0{files}"
 
 
 def _digest(*parts: str) -> str:

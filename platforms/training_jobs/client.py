@@ -16,6 +16,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
 from core.errors import InputError, ServerError, cause
+from core.retry_after import retry_after
 from platforms.training_jobs.job import KubernetesJobSettings
 from platforms.training_jobs.kinds import JOBSET, KINDS, TFJOB, JobKind
 from platforms.training_jobs.manifests import Object
@@ -148,6 +149,7 @@ class JobClient:
         # A pair, because the package ignores a single timeout that is not an integer.
         options = {"query_params": query or {}, "_request_timeout": (10.0, 30.0)}
         while True:
+            requested = 0.0
             try:
                 return json.loads(self._request(path, method, body=body, **options).data)
             except ApiException as error:
@@ -156,12 +158,14 @@ class JobClient:
                 problem = f"{method} {path}: {error.status} {message_of(error)}"
                 if error.status not in _TRANSIENT:
                     raise self._refusal(error, problem) from None
+                requested = retry_after(error.headers)
             except (urllib3.exceptions.HTTPError, json.JSONDecodeError) as error:
                 problem = f"{method} {path}: {cause(error)}"
-            if time.monotonic() + pause > deadline:
+            wait = max(pause, requested)
+            if time.monotonic() + wait > deadline:
                 raise Unreachable(f"Kubernetes API failed for {seconds:.0f} s: {problem}")
-            logging.warning("Kubernetes API: %s; retrying in %.1f s", problem, pause)
-            time.sleep(pause)
+            logging.warning("Kubernetes API: %s; retrying in %.1f s", problem, wait)
+            time.sleep(wait)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _refusal(self, error: ApiException, problem: str) -> InputError:

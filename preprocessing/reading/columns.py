@@ -46,10 +46,20 @@ COMMAS = Dialect()
 class Layout:
     """The complete instructions for reading one file, without the `auto` values of `ReadOptions`.
 
-    `label_scale` is one of `labels.SCALES`, unless `label_map` has the meaning of the labels.
-    `header` is the header of a CSV file; None for a CSV file without a header and other formats.
-    `scale_is_guessed` is True if the scale was inferred from some of the labels. `labels` is
-    required or optional, see `ReadOptions`.
+    A record is read by `columns` if it has a label and a text there, and otherwise by the columns
+    that it has, see `choice`.
+
+    Attributes:
+      label_scale: the scale of the labels in `columns`, one of `labels.SCALES`, unless `label_map`
+        has the meaning of the labels.
+      header: the header of a CSV file; None for a CSV file without a header and other formats.
+      scale_is_guessed: True if the scale was inferred from some of the labels.
+      labels: required or optional, see `ReadOptions`.
+      other_scale: the scale of the labels in other columns than `columns.label`. Columns with the
+        name of a rating contain stars, whatever it is.
+      chosen: `ReadOptions.columns`; no other column is read in their place.
+      alternatives: the columns of other records in the head of the file.
+      beside: the columns that are filled beside a text in the head of the file, by name.
     """
 
     format: str
@@ -60,12 +70,15 @@ class Layout:
     dialect: Dialect = COMMAS
     scale_is_guessed: bool = False
     labels: str = "required"
+    other_scale: str = "words"
+    chosen: Mapping[str, str | None] = field(default_factory=dict)
+    alternatives: tuple[Columns, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
-_LABEL, _TITLE, _TEXT = "label", "title", "text"
-HEADERLESS = Columns(_LABEL, _TITLE, _TEXT)  # names for the columns of a file without a header
-# In lower case, special names before general ones.
-_CONVENTIONS = (
+LABEL, TITLE, TEXT = ROLES = "label", "title", "text"
+HEADERLESS = Columns(LABEL, TITLE, TEXT)  # names for the columns of a file without a header
+CONVENTIONS = (
     ("overall", "summary", "reviewtext"),  # Amazon reviews until 2018
     ("reviews.rating", "reviews.title", "reviews.text"),  # Datafiniti
     ("star_rating", "review_headline", "review_body"),  # Amazon's own open data
@@ -73,12 +86,15 @@ _CONVENTIONS = (
     ("score", "summary", "text"),  # Amazon fine food reviews
     ("rating", "title", "text"),  # Amazon reviews 2023
     ("rating", "title", "review"),
-    (_LABEL, _TITLE, "content"),  # amazon_polarity
-    (_LABEL, _TITLE, _TEXT),
+    ("stars", "title", "text"),  # Yelp
+    (LABEL, TITLE, "content"),  # amazon_polarity
+    (LABEL, TITLE, TEXT),
 )
+"""The names of the label, the title and the text in known datasets, in lower case. Special names
+are before general ones: of two conventions that fit equally well, the first is read."""
 # A label column with one of these names holds stars. The scale of other columns is inferred from
 # their labels.
-STAR_COLUMNS = {label for label, _, _ in _CONVENTIONS} - {_LABEL}
+STAR_COLUMNS = {label for label, _, _ in CONVENTIONS} - {LABEL}
 
 
 def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Columns:
@@ -90,46 +106,70 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
     optional = options.labels == "optional"
     chosen = {part: name for part, name in options.columns.items() if name}
     columns_are = f"its columns are {shown_names(present)}"
-    if optional and chosen.get(_LABEL) not in present:
-        chosen.pop(_LABEL, None)
+    if optional and chosen.get(LABEL) not in present:
+        chosen.pop(LABEL, None)
     wanted = {f"data.columns.{part}": name for part, name in chosen.items()}
     for setting, name in (wanted | ({"--id": options.id} if options.id else {})).items():
         if name not in present:
             raise InputError(f"{path} has no column '{name}' ({setting}): {columns_are}")
-    by_name = {name.lower(): name for name in reversed(present)}
-    found = _by_convention(by_name, chosen, optional)
+    by_name = names_in_lower_case(present)
+    # Several conventions share the name of the text, and differ in the other names.
+    complete = [
+        columns
+        for columns in candidates(by_name, chosen)
+        if columns.text and (columns.label or optional)
+    ]
+    found = max(complete, key=lambda one: (bool(one.label), bool(one.title)), default=None)
     if found is None:
-        needed = (_TEXT,) if optional else (_LABEL, _TEXT)
+        needed = (TEXT,) if optional else (LABEL, TEXT)
         settings = " and ".join(f"data.columns.{name}" for name in needed if name not in chosen)
         raise InputError(f"{path} has no columns with known names: {columns_are}; set {settings}")
-    if options.columns.get(_TITLE, _TITLE) is None:
+    if options.columns.get(TITLE, TITLE) is None:
         found = found._replace(title=None)
-    further = [
-        chosen.get(name) or next((by_name[known] for known in names if known in by_name), None)
-        for name, _, names in features.further_columns()
-    ]
-    return found._replace(further=(*further, options.id) if options.id else tuple(further))
+    further = further_names(by_name, chosen)
+    return found._replace(further=(*further, options.id) if options.id else further)
 
 
-def _by_convention(
-    by_name: Mapping[str, str], chosen: Mapping[str, str], optional: bool
-) -> Columns | None:
-    """Return the columns of the first convention that has most of them; None without a text.
+def names_in_lower_case(present: Sequence[str]) -> dict[str, str]:
+    """Return the name in the file by the name in lower case.
 
-    `by_name` has the name in the file of each name in lower case. The columns that are set, in
-    `chosen`, replace those of a convention. With `optional` a text needs no label.
+    Of several spellings the one in lower case is used, as in the most frequent datasets, or else
+    the first one.
+    """
+    by_name = {name.lower(): name for name in reversed(present)}
+    return by_name | {name: name for name in present if name in by_name}
+
+
+def candidates(by_name: Mapping[str, str], chosen: Mapping[str, str | None]) -> list[Columns]:
+    """Return the columns of each convention, in order; the text is empty if there is none.
+
+    Args:
+      by_name: the names in the file by the names in lower case. A convention has no other columns.
+      chosen: role -> the column that replaces that of each convention; None: it has no value.
     """
     found = []
-    parts = (_LABEL, _TITLE, _TEXT)
-    for convention in _CONVENTIONS:
-        known = dict(zip(parts, map(by_name.get, convention), strict=True))
-        label, title, text = ({**known, **chosen}.get(part) for part in parts)
+    for convention in CONVENTIONS:
+        known = dict(zip(ROLES, map(by_name.get, convention), strict=True))
+        label, title, text = ({**known, **chosen}.get(role) for role in ROLES)
         # If the label and the text are set, the convention provides only the title. Then it must
         # have the name of at least one of the two.
-        if text and (known[_TEXT] == text or (label and known[_LABEL] == label)):
-            found.append(Columns(label, None if title in (label, text) else title, text))
-    if _TEXT in chosen:
-        found.append(Columns(chosen.get(_LABEL), chosen.get(_TITLE), chosen[_TEXT]))
-    # Several conventions share the name of the text, and differ in the other names.
-    complete = [columns for columns in found if columns.label or optional]
-    return max(complete, key=lambda found: (bool(found.label), bool(found.title)), default=None)
+        has_text = TEXT not in chosen or (text and known[TEXT] == text)
+        if has_text or (label and known[LABEL] == label):
+            found.append(Columns(label, None if title in (label, text) else title, text or ""))
+    if TEXT in chosen:
+        own_text = chosen[TEXT] or ""
+        found.append(Columns(chosen.get(LABEL), chosen.get(TITLE), own_text))
+    return found
+
+
+def further_names(
+    by_name: Mapping[str, str], chosen: Mapping[str, str | None]
+) -> tuple[str | None, ...]:
+    """Return the name of each of `features.further_columns`; None for a missing one.
+
+    The arguments are those of `candidates`.
+    """
+    return tuple(
+        chosen.get(name) or next((by_name[known] for known in names if known in by_name), None)
+        for name, _, names in features.further_columns()
+    )

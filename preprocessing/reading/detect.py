@@ -9,7 +9,8 @@ from __future__ import annotations
 import codecs
 import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain, islice
@@ -23,10 +24,10 @@ from preprocessing.reading.archives import (
     DecompressedStream,
     compression,
 )
+from preprocessing.reading.choice import Chooser, survey
 from preprocessing.reading.columns import (
     HEADERLESS,
     SEPARATORS,
-    STAR_COLUMNS,
     Columns,
     Dialect,
     Layout,
@@ -36,7 +37,7 @@ from preprocessing.reading.contents import refuse_other_content
 from preprocessing.reading.files import file_size, open_bytes, open_raw
 from preprocessing.reading.formats import csv, fasttext, parquet
 from preprocessing.reading.formats.jsonl import parse_object
-from preprocessing.reading.labels import STARS, is_headerless, labels_among
+from preprocessing.reading.labels import STARS, has_stars, is_headerless, labels_among
 from preprocessing.reading.pieces import TOO_LONG, Lines, Piece, decompress, split_lines
 from preprocessing.reading.records import ReadOptions, printable
 
@@ -60,30 +61,70 @@ _CSV_NAME = re.compile(r".*\.(csv|tsv)(\.\w+)?", re.IGNORECASE)
 class Inspection(NamedTuple):
     """How to read one file; `layouts` decides its scale by the inspected labels of all files.
 
-    `labels` are those of `labels.canonical`; None if the column determines the scale, or labels are
-    not read.
+    Attributes:
+      labels: the labels of `labels.canonical` in columns without the name of a rating; None if no
+        inspected record has such a column, or labels are not read.
+      stars: the labels in each column with the name of a rating.
     """
 
     path: str
     layout: Layout
     labels: frozenset[str] | None
+    stars: Mapping[str, frozenset[str]] = {}
 
 
 def inspect(path: str, options: ReadOptions) -> Inspection:
     """Inspect a file: detect what `options` does not set from its content."""
     head, is_all = _read_head(path)
-    layout = replace(_detect(path, head, options), labels=options.labels)
-    column = (layout.columns and layout.columns.label) or ""
-    has_stars = column.lower() in STAR_COLUMNS and not options.label_map
-    if has_stars or options.labels == "optional":
+    layout = _detect(path, head, options)
+    layout = replace(layout, labels=options.labels, chosen=dict(options.columns))
+    layout = survey(_records(head, layout, is_head=True), layout)
+    if options.labels == "optional":
         return Inspection(path, replace(layout, label_scale=STARS), None)
+    if layout.columns is None:
+        parts = chain([head], () if is_all else _samples(path))
+        found = chain.from_iterable(_labels(lines, layout) for lines in parts)
+        return Inspection(path, layout, frozenset(labels_among(found)))
+    by_column = _labels_in_columns(path, head, is_all, layout)
+    has_star_names = has_stars(layout.columns.label) and not options.label_map
+    if has_star_names:
+        by_column.setdefault(layout.columns.label or "", frozenset())
+        layout = replace(layout, label_scale=STARS)
+    stars = {name: labels for name, labels in by_column.items() if has_stars(name)}
+    others = [labels for name, labels in by_column.items() if name not in stars]
+    has_labels = others or not has_star_names
+    return Inspection(path, layout, frozenset().union(*others) if has_labels else None, stars)
+
+
+def _labels(lines: bytes, layout: Layout) -> Iterable[object]:
+    """Return the labels in lines of a format without columns."""
+    return fasttext.labels(lines) if layout.format == "fasttext" else []
+
+
+def _labels_in_columns(
+    path: str, head: bytes, is_all: bool, layout: Layout
+) -> dict[str, frozenset[str]]:
+    """Return the labels in each column of a file with columns, of the records that have it.
+
+    If all records in the head of the file have stars, the rest of the file is not inspected.
+    """
+    found: defaultdict[str, set[Any]] = defaultdict(set)
     if layout.format == "parquet":
-        return Inspection(path, layout, frozenset(labels_among(parquet.labels(path, column))))
-    found = chain(
-        _labels(head, layout, is_head=True),
-        *(_labels(lines, layout) for lines in (() if is_all else _samples(path))),
-    )
-    return Inspection(path, layout, frozenset(labels_among(found)))
+        found.update(parquet.labels(path, layout))
+    chooser = Chooser(layout)
+
+    def inspect_labels(records: Iterable[Mapping[str, Any]]) -> None:
+        for record in records:
+            name = chooser.columns(record).label
+            if name:
+                found[name].update(labels_among([record[name]]))
+
+    inspect_labels(_records(head, layout, is_head=True))
+    only_stars = has_stars(layout.columns and layout.columns.label) and all(map(has_stars, found))
+    if layout.format != "parquet" and not is_all and not only_stars:
+        for lines in _samples(path):
+            inspect_labels(_records(lines, layout))
+    return {name: frozenset(labels_among(values)) for name, values in found.items()}
 
 
 def encoding_remedy(path: str) -> str:
@@ -92,15 +133,11 @@ def encoding_remedy(path: str) -> str:
     return encoding.remedy(head)
 
 
-def _labels(lines: bytes, layout: Layout, is_head: bool = False) -> Iterable[object]:
-    """Return the labels in the beginning of a file, or in lines from its middle."""
-    if layout.format == "fasttext":
-        return fasttext.labels(lines)
+def _records(lines: bytes, layout: Layout, is_head: bool = False) -> Iterable[Mapping[str, Any]]:
+    """Return the records in the beginning of a file, or in lines from its middle."""
     if layout.format == "csv":
-        return csv.labels(lines, layout, is_head=is_head)
-    if layout.format == "jsonl" and layout.columns:
-        return [fields.get(layout.columns.label or "") for fields in _objects(lines)]
-    return []
+        return csv.sample(lines, layout, is_head=is_head)
+    return _objects(lines) if layout.format == "jsonl" else []
 
 
 def _samples(path: str) -> Iterator[bytes]:

@@ -69,8 +69,8 @@ def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
 
     The content of a local file is its SHA-256. Size and times do not identify it: `cp -p`, `rsync
     -t` and `tar` set the time of modification, the time of change differs between copies, and file
-    systems of networks emulate it. SHA-256 takes 0.6 s for each GiB on one core, several hundred
-    times less than the reading of the reviews. In a bucket the server sets the time of an object
+    systems of networks emulate it. The SHA-256 of 512 MiB takes 0.45 s on one core; a run reads the
+    492 MB of the Kaggle set in 81 s on two. In a bucket the server sets the time of an object
     anew whenever it is written, so there the time identifies the content.
 
     Raises:

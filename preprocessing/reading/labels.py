@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from typing import cast
 
-from preprocessing.reading.columns import Layout
+from preprocessing.reading.columns import STAR_COLUMNS, Layout
 from preprocessing.reading.records import BAD_LABEL, OTHER_SCALE, ReadOptions
 
 NEUTRAL = -1
@@ -25,6 +26,8 @@ NUMBERS = [str(number) for number in range(-1, 6)]
 KNOWN_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUTRAL}
 """The words with a meaning on every scale."""
 
+_SPELLINGS = 1_000
+"""Spellings of labels whose meaning is kept."""
 _PREFIX = "__label__"
 _LIMIT = 10**18
 """Numbers from here on are no labels. Python cannot convert each of them to a float or to text."""
@@ -34,24 +37,57 @@ _NUMBER = re.compile(r"(-?[0-9]+)(?:[.,]0*)?(?: out of 5 stars)?", re.ASCII)
 class LabelReader:
     """A reader of the labels of files with this layout; without labels, all values are valid."""
 
-    def __init__(self, layout: Layout) -> None:
-        meanings = layout.label_map or {**SCALES[layout.label_scale], **KNOWN_WORDS}
-        self._meanings = {
+    def __init__(self, layout: Layout, column: str | None = None) -> None:
+        """Construct a reader for a column, by default the one in `layout.columns`."""
+        scale, guessed = scale_of(layout, column)
+        meanings = layout.label_map or {**SCALES[scale], **KNOWN_WORDS}
+        self._meanings: dict[str, int] = {
             label: NEUTRAL if meaning is None else meaning for label, meaning in meanings.items()
         }
-        self._guessed = layout.scale_is_guessed
+        # Equal numbers have equal hashes, so that 4 is found as 4.0 too.
+        self._numbers = {
+            int(label): meaning for label, meaning in self._meanings.items() if _is_integer(label)
+        }
+        self._guessed = guessed and not layout.label_map
         self._optional = layout.labels == "optional"
 
     def read(self, value: object) -> int | None:
         """Return 0 (negative), 1 (positive), `NEUTRAL` (leave out) or None (not a label)."""
         if self._optional:
             return 0
-        found = self._meanings.get(value) if isinstance(value, str) else None
-        return self._meanings.get(canonical(value) or "") if found is None else found
+        if isinstance(value, str):
+            found = self._meanings.get(value)
+        elif type(value) in (int, float):  # no bool, which equals a number
+            found = self._numbers.get(cast(int, value))
+        else:
+            found = None
+        if found is not None:
+            return found
+        found = self._meanings.get(canonical(value) or "")
+        # A file has few spellings of its labels, and `canonical` takes a microsecond.
+        if found is not None and isinstance(value, str) and len(self._meanings) < _SPELLINGS:
+            self._meanings[value] = found
+        return found
 
     def reason(self, value: object) -> str:
         """Return why a value for which `read` returns None is rejected."""
         return OTHER_SCALE if self._guessed and canonical(value) in NUMBERS else BAD_LABEL
+
+
+def has_stars(column: str | None) -> bool:
+    """Return whether a column has the name of a rating; then its labels are 1 to 5 stars."""
+    return (column or "").lower() in STAR_COLUMNS
+
+
+def scale_of(layout: Layout, column: str | None) -> tuple[str, bool]:
+    """Return the scale of the labels in a column, and whether it was inferred from some of them."""
+    if column is None or layout.columns is None or column == layout.columns.label:
+        return layout.label_scale, layout.scale_is_guessed
+    return (STARS, False) if has_stars(column) else (layout.other_scale, True)
+
+
+def _is_integer(label: str) -> bool:
+    return label.isascii() and label.removeprefix("-").isdecimal()
 
 
 def canonical(value: object) -> str | None:

@@ -15,17 +15,23 @@ from functools import partial
 from itertools import islice
 
 from core.errors import InputError
-from preprocessing.reading.columns import SEPARATORS, Layout
+from preprocessing.reading.columns import SEPARATORS, Columns, Layout
 from preprocessing.reading.detect import Inspection, inspect
 from preprocessing.reading.files import SourceFile
-from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, STARS, WORDS
+from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, SCALES, STARS, WORDS, scale_of
 from preprocessing.reading.pieces import Piece
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import ReadOptions, printable
 
 _FILES_AT_ONCE = 16
 """Files that are inspected at the same time. Opening a remote file takes tens of milliseconds."""
-_FORMATS = {"fasttext": "fastText", "csv": "CSV", "jsonl": "JSON lines", "parquet": "Parquet"}
+_FORMATS = {
+    "fasttext": "fastText",
+    "csv": "CSV",
+    "jsonl": "JSON lines",
+    "parquet": "Parquet",
+}
+"""Names of the formats in the line `read as`."""
 _MAX_LABELS = 5
 _MAX_CHARACTERS = 30
 
@@ -75,6 +81,8 @@ def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
 def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layout]:
     if options.label_map:
         return [replace(item.layout, label_map=options.label_map) for item in found]
+    for item in found:
+        _refuse_other_labels_of_stars(item)
     # fastText has no column of labels, so its labels may have a scale of their own.
     scales = {
         is_fasttext: _find_scale([item for item in found if _is_fasttext(item) == is_fasttext])
@@ -85,8 +93,25 @@ def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layou
         scale = scales[_is_fasttext(item)]
         # Words mean the same on every scale, so no number can contradict them.
         on_scale = replace(item.layout, label_scale=scale, scale_is_guessed=scale != WORDS)
-        layouts.append(item.layout if item.labels is None else on_scale)
+        has_own_scale = item.labels is None or item.stars
+        layouts.append(replace(item.layout if has_own_scale else on_scale, other_scale=scale))
     return layouts
+
+
+def _refuse_other_labels_of_stars(item: Inspection) -> None:
+    """Raise InputError if a column has the name of a rating, and labels of another scale.
+
+    A single 0 among stars is an unknown rating, which is rejected when it is read.
+    """
+    for column, labels in item.stars.items():
+        numbers = sorted(int(label) for label in labels if label in NUMBERS)
+        if numbers and numbers[0] <= 0 and numbers[-1] < max(map(int, SCALES[STARS])):
+            shown = ", ".join(map(str, numbers))
+            raise InputError(
+                f"{item.path}: the column `{column}` has the name of a rating of 1 to 5 stars, and "
+                f"the labels {shown}: rename it to `label`, whose scale is detected, or set "
+                "data.labels to the meaning of all labels of the input"
+            )
 
 
 def _is_fasttext(item: Inspection) -> bool:
@@ -115,7 +140,7 @@ def _find_scale(found: Sequence[Inspection]) -> str:
         return "0 to 4"
     if least >= 1 and most > 2 and not (most == 3 and 2 in numbers):
         return STARS
-    stars = next((item.path for item in found if item.labels is None), None)
+    stars = next((item.path for item in found if item.stars), None)
     counts_from_one = most == 2 or all(_counts_from_one(item.layout) for item in with_labels)
     if least >= 1 and most <= 2 and counts_from_one and not stars:
         return "1 and 2"
@@ -199,7 +224,15 @@ def _way(layout: Layout) -> str:
     if layout.format == "csv" and layout.header is None:
         title = ", title" if layout.columns.title else ""
         return f"{format} without a header: label {scale}{title}, text"
-    label, title, text = (f"`{name}`" if name else "-" for name in layout.columns[:3])
-    labels = f"label {label} {scale}, " if layout.labels == "required" else ""
-    further = "".join(f", `{name}`" for name in layout.columns.further if name)
-    return f"{format}: {labels}title {title}, text {text}{further}"
+    first = _columns(layout, layout.columns)
+    others = [f"other records: {_columns(layout, columns)}" for columns in layout.alternatives]
+    return f"{format}: " + "; ".join([first, *others])
+
+
+def _columns(layout: Layout, columns: Columns) -> str:
+    """Return the columns with the scale of the label, such as ``label `stars` (1 to 5), …``."""
+    label, title, text = (f"`{name}`" if name else "-" for name in columns[:3])
+    scale = "data.labels" if layout.label_map else scale_of(layout, columns.label)[0]
+    labels = f"label {label} ({scale}), " if layout.labels == "required" else ""
+    further = "".join(f", `{name}`" for name in columns.further if name)
+    return f"{labels}title {title}, text {text}{further}"

@@ -14,6 +14,7 @@ from preprocessing import features
 BAD_LABEL = "bad_label"
 OTHER_SCALE = "label_of_another_scale"
 NO_TEXT = "no_text"
+UNKNOWN_COLUMNS = "unknown_columns"
 INVALID_UTF8 = "invalid_utf8"
 BROKEN_JSON = "broken_json"
 BROKEN_CSV = "broken_csv"
@@ -99,17 +100,21 @@ class Batch:
           further: what the file has in the columns of `Batch.further`, None for a missing value.
         """
         text = f"{title}: {body}" if title.strip() else body
-        problem = _text_problem(text)
-        if problem:
-            self.reject(position, INVALID_UTF8, problem)
-        elif not text.strip():
+        try:
+            data = text.encode()
+        except UnicodeEncodeError as error:
+            self.reject(position, INVALID_UTF8, text[error.start :])
+            return
+        if b"\0" in data:
+            self.reject(position, INVALID_UTF8, text[text.index("\0") :])
+        elif not text or text.isspace():
             self.reject(position, NO_TEXT, "the title and the body are blank")
         elif label < 0:
             self.neutrals.append(position)
         else:
             self.positions.append(position)
             self.labels.append(label)
-            self.texts.append(text.encode())
+            self.texts.append(data)
             if further:
                 columns = (*features.further_columns(), _ID)
                 pairs = zip(further, columns, strict=False)
@@ -209,6 +214,17 @@ def as_text(value: Any) -> str | None:
     if isinstance(value, bool):
         return json.dumps(value)
     return None if isinstance(value, (dict, list)) else str(value)
+
+
+def is_filled(value: Any) -> bool:
+    """Return whether a field has a value: not None, NaN, a blank string, or an empty collection."""
+    if value is None:
+        return False
+    if isinstance(value, (str, bytes)):
+        return bool(value) and not value.isspace()
+    if isinstance(value, (dict, list)):
+        return bool(value)
+    return bool(value == value)
 
 
 def _text_problem(text: str) -> str | None:

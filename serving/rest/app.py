@@ -24,6 +24,7 @@ from preprocessing.features import UNDECIDED
 from serving.explain import MAX_WORDS, parts, variants
 from serving.predict_text import PREDICT_TEXT
 from serving.rest import metrics as prometheus
+from serving.rest.announced import folder_id
 from serving.rest.api import (
     DEFAULT_SIGNATURE,
     ExplainRequest,
@@ -32,7 +33,6 @@ from serving.rest.api import (
     parse,
 )
 from serving.rest.batching import Batcher
-from serving.rest.client import folder_id
 from serving.rest.limits import Bodies, Limits
 from serving.rest.metrics import Metrics
 from serving.rest.model import LoadedModel

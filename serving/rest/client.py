@@ -5,15 +5,14 @@ It imports the standard library only, because the import of TensorFlow takes sec
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import json
-import os
 import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
 from serving.answers import Prediction
+from serving.rest.announced import addresses, folder_id
 from serving.rest.settings import MODEL_NAME, Server, url
 
 _CONNECT_SECONDS = 1.0
@@ -21,17 +20,29 @@ _ANSWER_SECONDS = 30.0
 
 
 def ask_server(server: Server, model: str, texts: Sequence[bytes]) -> list[Prediction] | None:
-    """Return the predictions of a running server on this machine; None if it cannot answer.
+    """Return the predictions of a running server on this machine; None if none can answer.
 
     Args:
-      server: the address of the server.
+      server: the address to try first, that of the settings. Then follow the servers that this user
+        has started with `amazon-reviews serve`, at any port.
       model: folder of the version that must answer, in the serving folder. A server of another
         folder or version is not used.
       texts: reviews in UTF-8.
     """
-    # On Linux, the address of all interfaces reaches this machine too.
-    address = url(server.host, server.port)
     folder, version = model.rstrip("/").rsplit("/", 1)
+    # On Linux, the address of all interfaces reaches this machine too.
+    configured = url(server.host, server.port)
+    for address in dict.fromkeys([configured, *addresses(folder)]):
+        found = _ask(address, folder, version, texts)
+        if found is not None:
+            return found
+    return None
+
+
+def _ask(
+    address: str, folder: str, version: str, texts: Sequence[bytes]
+) -> list[Prediction] | None:
+    """Return the predictions of one server; None if it cannot answer."""
     wanted = {"status": "ok", "model": MODEL_NAME, "version": version, "folder": folder_id(folder)}
     request = {"signature_name": "predict_text", "instances": [text.decode() for text in texts]}
     try:
@@ -43,12 +54,6 @@ def ask_server(server: Server, model: str, texts: Sequence[bytes]) -> list[Predi
     # There is no server, it does not use HTTP, or it answers with an error or something else.
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return None
-
-
-def folder_id(folder: str) -> str:
-    """Return a digest of the path of a serving folder, which does not reveal the path."""
-    path = folder.rstrip("/") if "://" in folder else os.path.realpath(folder)
-    return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def _open(address: str, seconds: float, body: bytes | None = None) -> Any:

@@ -109,8 +109,10 @@ class LoadedModel:
         text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[_SAMPLE]))
         example = tf.train.Example(features=tf.train.Features(feature={features.TEXT: text}))
         for name, key in self.inputs.items():
-            self.call(name, [_SAMPLE if key == "texts" else example.SerializeToString()])
-        outputs = self.call(PREDICT_TEXT, [_SAMPLE])
+            sample = _SAMPLE if key == "texts" else example.SerializeToString()
+            # Not `call`: an error here is one of the model, not of its input.
+            self._functions[name]([sample])
+        outputs = self._functions[PREDICT_TEXT]([_SAMPLE])
         [probability], [_] = outputs["probability"], outputs["label"]
         # Also false for NaN.
         if not 0 <= probability <= 1:

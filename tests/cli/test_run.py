@@ -24,6 +24,7 @@ OUTCOME = {
     "baseline": "",
     "accuracy_change": 0.0,
     "refused": "",
+    "not_checked": "",
     "report": "/runs/[1]/report.html",
     "pushed_to": "/serving/7",
 }
@@ -107,8 +108,41 @@ def test_the_last_line_and_the_exit_code(outcome, destination, code, last):
     assert ("pushed to /serving/7" in lines) == last.startswith("next")
 
 
-def test_the_result_names_the_baseline():
+@pytest.mark.parametrize(
+    ("watched", "code"),
+    [
+        (Watched(outcome=OUTCOME), 0),
+        (Watched(outcome=OUTCOME | {"blessed": False}), 3),
+        (Watched(failure={"component": "Trainer", "error": "boom", "input": False}), 1),
+    ],
+    ids=["pushed", "not blessed", "failed"],
+)
+def test_the_result_names_the_runs_that_mlflow_did_not_receive(watched, code, tmp_path):
+    settings = {"paths": {"root": str(tmp_path)}, "tracking": {"mlflow": "http://mlflow:5000"}}
+    unsent = tmp_path / "unsent"
+
+    def shown(**settings):
+        found, lines = end(watched, " --config a.yaml", **settings)
+        assert found == code
+        return [line for line in lines if line.startswith("MLflow")]
+
+    assert shown(**settings) == []
+    unsent.mkdir()
+    (unsent / ".lock").touch()
+    (unsent / "2026-11-27T10:00:00.json").touch()
+    assert shown(**settings) == [
+        "MLflow: 1 run was not sent to http://mlflow:5000; "
+        "amazon-reviews runs --send --config a.yaml sends it"
+    ]
+    (unsent / "2026-11-27T11:00:00.json").touch()
+    assert "2 runs were not sent" in shown(**settings)[0]
+    assert shown(paths=settings["paths"]) == []
+
+
+def test_the_result_names_the_baseline_and_what_was_not_checked():
     outcome = OUTCOME | {"baseline": "version 7", "accuracy_change": -0.003}
     assert "blessed: accuracy 0.0030 below version 7" in end(Watched(outcome=outcome))[1]
+    note = "golden sentences not applied"
+    assert f"serving check: {note}" in end(Watched(outcome=OUTCOME | {"not_checked": note}))[1]
     line = "blessed (not compared: no other model is served from /s)"
     assert line in end(Watched(outcome=OUTCOME), paths={"serving": "/s"})[1]

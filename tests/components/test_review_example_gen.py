@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import json
 import re
 from collections import Counter, defaultdict
 
@@ -118,6 +119,33 @@ def test_a_file_that_changes_between_its_key_and_the_end_of_the_reading_is_an_er
     monkeypatch.setattr(Executor, "_read_and_write", read_and_change)
     with pytest.raises(InputError, match="changed after the start of the run; run again"):
         read_files(tmp_path / "during", inputs)
+
+
+def test_each_record_is_read_by_its_own_columns_and_one_without_known_columns_counts(
+    tmp_path, inputs
+):
+    schemas = [("rating", "text"), ("overall", "reviewText"), ("stars", "comment")]
+    rows = [
+        {star: 1 + 4 * (n % 2), text: f"{text} {n} long"}
+        for star, text in schemas
+        for n in range(30)
+    ]
+    write(inputs, "a.jsonl", map(json.dumps, rows))
+    read = read_files(tmp_path / "all", inputs)
+    assert read.counts["rejected/unknown_columns"] == 30
+    labels = {text_of(e): label_of(e) for split in SPLITS for e in read.splits[split]}
+    assert labels == {
+        f"{text} {n} long".encode(): n % 2 for _, text in schemas[:2] for n in range(30)
+    }
+    with pytest.raises(InputError) as error:
+        read_files(tmp_path / "few", inputs, max_rejected_fraction=0.3)
+    assert "30 of 90 lines (33.3%) cannot be used" in str(error.value)
+    assert "a.jsonl:61 unknown_columns (no text in `reviewText`, but a value in `comment`)" in str(
+        error.value
+    )
+    assert str(error.value).endswith(
+        "rename columns that contain reviews to those of the other records"
+    )
 
 
 def test_too_many_rejected_lines_are_an_input_error_that_shows_the_first(tmp_path, inputs):

@@ -1,5 +1,6 @@
 """ServingCheck: a model behind the product's server, the checks that block its push, and causes."""
 
+import base64
 import json
 import math
 import re
@@ -11,11 +12,13 @@ from tfx.types import artifact_utils, standard_artifacts
 
 from components.evaluator import files
 from components.examples import read_sample
-from components.serving_check import candidate
+from components.serving_check import candidate, component
 from components.serving_check.candidate import Answers, try_candidate
 from components.serving_check.component import ServingCheck, check
-from components.serving_check.settings import Thresholds
+from components.serving_check.settings import Thresholds, read_golden
 from core.errors import InputError
+from sample_data.generate import OUTPUT as SAMPLE
+from serving.rest.limits import Limits
 from tests.examples import example, write
 
 GOOD, BAD = ("great", "good", "love"), ("awful", "bad", "hate")
@@ -104,11 +107,12 @@ class Workspace:
         ServingCheck.EXECUTOR_SPEC.executor_class().Do(
             {"model": [model], "examples": [examples], "evaluation": [evaluation]},
             {"blessing": [blessing]},
-            Thresholds(**settings, golden=str(golden)).parameters(),
+            Thresholds(**{"golden": str(golden), **settings}).parameters(),
         )
         found = json.loads((self.folder / "blessing" / "check.json").read_text())
         assert blessing.get_int_custom_property("blessed") == int(found["passed"])
         assert blessing.get_string_custom_property("cause") == found["cause"]
+        assert blessing.get_string_custom_property("not_checked") == found["not_checked"]
         assert bool(found["cause"]) != found["passed"]
         assert "\n" not in found["cause"]
         return found
@@ -158,7 +162,7 @@ def test_a_model_that_fails_is_refused_with_its_error(workspace):
     found = workspace.check()
     assert failed(found) == ["process"]
     assert found["cause"].startswith("the model cannot be served: ")
-    assert "InvalidArgumentError" in found["cause"]
+    assert "the table is empty" in found["cause"]
     assert len(found["cause"]) < 400
 
 
@@ -234,6 +238,89 @@ def test_each_cause_is_one_line_with_value_and_setting(changes, name, cause):
     found = check(answers, thresholds, {0: 0.9, 2: 0.7005}, GOLDEN_PAIRS)
     assert (found["passed"], found["cause"]) == (name is None, cause)
     assert failed(found) == ([name] if name else [])
+
+
+@pytest.mark.parametrize("size", [10, 60_000, 3_000_000])
+def test_a_request_with_long_reviews_fits_into_the_limit_of_the_server(size):
+    reviews = [b"%03d" % number + b"x" * size for number in range(100 if size < 10**6 else 3)]
+    batches = list(candidate._batches(reviews))
+    assert [review for batch in batches for review in batch] == reviews
+    assert all(len(batch) <= 64 for batch in batches)
+    for batch in batches:
+        body = json.dumps([{"b64": base64.b64encode(review).decode()} for review in batch])
+        # A single review of more than 3 MB cannot be served at all.
+        assert len(body) < Limits().body_bytes or len(batch) == 1
+
+
+ENGLISH = [line.split(" ", 1)[1] for line in SAMPLE.read_text("utf-8").splitlines()[:300]]
+GERMAN = [
+    f"{opinion}, {number} {thing}. {end} Made in China, super Sound"
+    for opinion in ("Tolles Produkt", "Sehr schlecht verarbeitet")
+    for thing in ("Kopfhörer", "Kameras", "Bücher")
+    for end in ("Gerne wieder!", "Leider nach zwei Tagen kaputt.")
+    for number in range(20)
+]
+QUESTIONS = [
+    f"{question} {noun}, and how do I do it this week {number}?"
+    for question in ("When will I get my new", "Why was I charged for the", "Is it safe to use a")
+    for noun in ("card", "transfer", "account", "top up", "pin code")
+    for number in range(20)
+]
+
+
+class SwappedLabels(Workspace):
+    """A model that has learned swapped labels: its evaluation is good, its golden answers wrong."""
+
+    def __init__(self, folder, monkeypatch, reviews):
+        super().__init__(folder)
+        split = folder / "examples" / "Split-train"
+        split.mkdir()
+        write(split / "part.gz", [example(text=text, label=1) for text in reviews])
+        monkeypatch.setattr(component, "try_candidate", self._answer)
+
+    def _answer(self, model, sample, golden):
+        stored = files.stored_predictions(str(self.folder / "evaluation"), sample)
+        answers = [stored[number] for number in range(len(sample))]
+        labels = [label for label, text in read_golden(None) if text in golden]
+        # Sentences that a user chose are all answered with 0.9.
+        wrong = [0.1 if label == "positive" else 0.9 for label in labels] or [0.9] * len(golden)
+        return Answers("", {}, answers, answers, answers[:1], wrong)
+
+
+def test_swapped_labels_of_english_reviews_are_refused(tmp_path, monkeypatch):
+    found = SwappedLabels(tmp_path, monkeypatch, ENGLISH).check(golden=None)
+    assert failed(found) == ["golden_negative", "golden_positive"]
+    assert "0 of 20 negative golden sentences are right" in found["cause"]
+    assert len(found["golden_mistakes"]) == 40
+    assert found["not_checked"] == ""
+
+
+@pytest.mark.parametrize(
+    ("reviews", "percent"),
+    [(GERMAN, 2), (QUESTIONS, 12), (["好的手机"] * 50, 0), (["\x00"], 0)],
+    ids=["german", "bank", "chinese", "no words"],
+)
+def test_the_packaged_sentences_apply_only_to_reviews_with_their_words(
+    tmp_path, monkeypatch, reviews, percent
+):
+    found = SwappedLabels(tmp_path, monkeypatch, reviews).check(golden=None)
+    assert found["passed"], found
+    # All other results are there.
+    assert found["results"][-1]["name"] == "evaluation_difference"
+    assert found["golden_mistakes"] == []
+    assert found["not_checked"].startswith(
+        "the package's English golden sentences were not applied: "
+        f"{percent}% of their words occur in the train reviews, 65% are required; "
+    )
+    assert found["not_checked"].endswith(
+        "swapped labels were not; set serving_check.golden to sentences of your data"
+    )
+
+
+def test_the_sentences_of_a_user_always_apply(tmp_path, monkeypatch):
+    found = SwappedLabels(tmp_path, monkeypatch, GERMAN).check()
+    assert failed(found) == ["golden_negative"]
+    assert found["not_checked"] == ""
 
 
 def test_a_sample_is_the_same_every_time_and_not_the_beginning(tmp_path):

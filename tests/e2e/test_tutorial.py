@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.checkout import CHECKOUT
+from tests.pages import is_alike
 
 _COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _OUTPUT = re.compile(r"^```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -42,9 +43,12 @@ def test_the_commands_print_what_is_on_the_page(tmp_path):
     outputs = printed.split("--- block ---\n")
 
     first_run, second_run = (text for text in outputs if "reviews   " in text)
-    [counts] = re.findall(r"^reviews   .*$", page, re.MULTILINE)
-    assert counts in first_run.splitlines() and counts in second_run.splitlines()
-    assert "\nblessed (not compared: " in first_run
+    [result] = [text for text in _OUTPUT.findall(page) if text.startswith("reviews   ")]
+    for line in result.replace("/home/you", str(tmp_path)).splitlines():
+        printed = first_run.splitlines()
+        assert any(is_alike(line, other) for other in printed), f"{line}\n{first_run}"
+    counts = result.splitlines()[0]
+    assert counts in second_run.splitlines()
     assert re.search(r"^Transform +cached", second_run, re.MULTILINE)
     assert re.search(r"^Trainer +done", second_run, re.MULTILINE)
     [rejected] = [text for text in outputs if '{"file"' in text]
@@ -52,9 +56,5 @@ def test_the_commands_print_what_is_on_the_page(tmp_path):
 
     [shown] = [text for text in _OUTPUT.findall(page) if "\t" in text]
     [answered] = [text for text in outputs if "Best phone" in text]
-    expected, answers = (
-        [line.split("\t") for line in text.splitlines()] for text in (shown, answered)
-    )
-    assert [(line[0], line[2]) for line in answers] == [(line[0], line[2]) for line in expected]
-    for answer, other in zip(answers, expected, strict=True):
-        assert float(answer[1]) == pytest.approx(float(other[1]), abs=0.15)
+    pairs = zip(shown.splitlines(), answered.splitlines(), strict=True)
+    assert [pair for pair in pairs if not is_alike(*pair)] == []

@@ -250,7 +250,10 @@ def result(code, log):
 
 
 def summary(folder):
-    return json.loads((folder / "run" / "training.json").read_text())
+    def refuse(name):
+        raise ValueError(f"training.json contains {name}, which is not JSON")
+
+    return json.loads((folder / "run" / "training.json").read_text(), parse_constant=refuse)
 
 
 def predict(folder, texts):

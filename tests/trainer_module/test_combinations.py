@@ -73,6 +73,25 @@ def test_missing_devices_are_found_before_a_process_starts(gpus, settings, envir
     assert len(str(error.value).splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("version", "remedy"),
+    [
+        ("2.16.2", None),
+        ("2.20.0", None),
+        ("2.21.0", "TensorFlow 2.21 cannot use a TPU, because tensorflow-tpu ends at 2.20; use "),
+        ("3.0.1", "TensorFlow 3.0 cannot use a TPU"),
+    ],
+)
+def test_a_tensorflow_without_a_build_for_tpus_is_named(gpus, monkeypatch, version, remedy):
+    monkeypatch.setattr(resources.metadata, "version", {"tensorflow": version}.__getitem__)
+    unreachable = resources.no_tpu("no TPU is reachable at 'x'")
+    with pytest.raises(ValueError) as error:
+        resources.check(Training(strategy="tpu"), {"CUDA_VISIBLE_DEVICES": ""})
+    for message in (str(error.value), unreachable):
+        assert ("TensorFlow" in message) == (remedy is not None)
+        assert (remedy or "") in message
+
+
 def test_possible_settings_pass(gpus):
     for settings, environ in [
         ({}, {"TPU_NAME": "t"}),

@@ -14,7 +14,9 @@ from tests.trainer_module.conftest import (
     probabilities,
     summary,
 )
-from trainer_module.training import train
+from trainer_module.loop.finite import NotFiniteError
+from trainer_module.loop.steps import WarmUp
+from trainer_module.training import fit, train
 
 pytestmark = pytest.mark.slow
 
@@ -29,6 +31,9 @@ def test_a_training_writes_a_model_logs_and_figures_and_removes_its_checkpoints(
     assert figures["peak_rss_bytes"] > 2**20
     assert 0 < figures["cpu_utilisation"] <= 1.1
     assert figures["seconds"] > sum(figures["seconds_per_epoch"]) > 0
+    # The last of the 16 steps of an epoch has 10 Examples.
+    seconds = figures["step_seconds"] * figures["steps"]
+    assert figures["examples_per_second"] * seconds == pytest.approx(3 * 250)
     assert [point["step"] for point in figures["curve"]] == list(range(1, 49))
     last = figures["epoch_metrics"][2]
     assert last.keys() == {"loss", "accuracy", "val_loss", "val_accuracy"}
@@ -96,18 +101,40 @@ def test_a_training_outside_the_main_thread_works(prepared, tmp_path):
     assert (tmp_path / "model" / "saved_model.pb").exists()
 
 
-def test_a_loss_that_is_not_finite_stops_at_its_step_and_exports_nothing(
-    prepared, tmp_path, monkeypatch
+@pytest.mark.parametrize(
+    ("step", "settings", "line"),
+    [
+        # The loss of a step is that of the weights before their update.
+        (20, {}, r"the loss is nan at step 21"),
+        (20, {"checkpoint_steps": 4}, r"the weights bag/table:0 are not finite after step 20"),
+        exhaustive(20, {"steps_per_execution": 8, "loop": "custom"}, r"the loss is nan at step 24"),
+        (48, {"loop": "fit"}, r"the eval loss is nan after step 48"),
+        exhaustive(48, {"loop": "custom"}, r"the eval loss is nan after step 48"),
+        exhaustive(48, {"early_stopping": 1}, r"the eval loss is nan after step 48"),
+    ],
+)
+def test_weights_that_an_update_destroys_are_neither_exported_nor_continued(
+    records, tmp_path, monkeypatch, log, step, settings, line
 ):
-    from trainer_module.loop.steps import WarmUp
-
-    def explodes_at_step_20(self, step):
-        return tf.where(step < 19, 0.01, float("nan"))
-
-    monkeypatch.setattr(WarmUp, "__call__", explodes_at_step_20)
-    with pytest.raises(ValueError, match=r"the loss is nan at step 21, nothing was exported"):
-        train(make_job(prepared, tmp_path))
+    job = make_job(records, tmp_path, batch_size_per_replica=4, **settings)
+    with monkeypatch.context() as patch:
+        # The optimizer counts steps from 0.
+        patch.setattr(
+            WarmUp, "__call__", lambda self, done: tf.where(done < step - 1, 0.01, float("nan"))
+        )
+        with pytest.raises(NotFiniteError, match=rf"^{line}, nothing was exported; a smaller "):
+            train(job)
     assert not (tmp_path / "model").exists()
+    assert not (tmp_path / "run" / "training.json").exists()
+    fit(job, None)
+    assert "Resuming after step 16" in log.text or "Resuming after step 32" in log.text
+    assert summary(tmp_path)["val_loss"] > 0
+
+
+@pytest.mark.parametrize("seed", [0, exhaustive(2**31 - 1), exhaustive(2**32 - 1)])
+def test_every_seed_trains(records, tmp_path, seed):
+    fit(make_job(records, tmp_path, seed=seed, epochs=1), None)
+    assert summary(tmp_path)["val_loss"] > 0
 
 
 def test_no_example_is_an_error_that_names_the_files(prepared, tmp_path):

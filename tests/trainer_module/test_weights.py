@@ -40,6 +40,20 @@ def test_a_table_that_is_cut_has_each_row_once(cuts):
     assert values(gathered) == values(plain)
 
 
+def test_weights_that_are_not_finite_are_not_used(records, tmp_path, monkeypatch, log):
+    job = make_job(records, tmp_path, base_model=str(tmp_path / "model"))
+    weights.write_origin(job, NGRAMS)
+    base = SimpleNamespace(model_variables=model([1.0, np.nan]).variables)
+    monkeypatch.setattr(tf.saved_model, "load", lambda folder: base)
+    plain, spread = model([3.0, 4.0]), model([3.0], [4.0])
+    assert not weights.warm_start(job, NGRAMS, plain, spread)
+    assert f"skipped: the weights v0:0 of {job.base_model} are not finite; using new" in log.text
+    assert values(plain) + values(spread) == [[3.0, 4.0], [3.0], [4.0]]
+    base.model_variables[0].assign([5.0, 6.0])
+    assert weights.warm_start(job, NGRAMS, plain, spread)
+    assert values(spread) == [[5.0], [6.0]]
+
+
 def test_weights_of_another_model_are_not_used_and_the_difference_is_logged(
     records, tmp_path, caplog
 ):

@@ -13,6 +13,7 @@ import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,10 +31,8 @@ _REUSE_PORT = "TF_GRPC_REUSE_PORT"
 """The variable that lets TensorFlow listen on a port that this process has reserved."""
 _SECONDS_TO_LIST_GPUS = 30
 
-NO_TPU = (
-    "training.strategy: tpu, but there is no TPU: training.tpu and TPU_NAME are not set, and this "
-    "machine has none"
-)
+_LAST_TPU_RELEASE = (2, 20)
+"""The last release of tensorflow-tpu, the build of TensorFlow that contains the driver of TPUs."""
 
 Item = TypeVar("Item")
 
@@ -105,7 +104,7 @@ def check(training: Training, environ: Mapping[str, str]) -> None:
     """Check that this machine has the devices for a training, before any process is started."""
     address = tpu_address(training, environ)
     if training.strategy == "tpu" and address is None:
-        raise ValueError(NO_TPU)
+        raise ValueError(no_tpu())
     gpus = len(_gpus(environ))
     if training.strategy == "auto":
         if address is not None:
@@ -115,6 +114,35 @@ def check(training: Training, environ: Mapping[str, str]) -> None:
         training.check_gpus(gpus)
     elif training.strategy != "tpu" and 0 < gpus < training.workers:
         raise ValueError(_too_few_gpus(training.workers, gpus))
+
+
+def no_tpu(failure: str | None = None) -> str:
+    """Return the message that there is no TPU, with the remedy for the installed TensorFlow.
+
+    Args:
+      failure: why a TPU with an address cannot be reached; None: there is no address.
+    """
+    problem = failure or (
+        "training.strategy: tpu, but there is no TPU: training.tpu and TPU_NAME are not set, and "
+        "this machine has none"
+    )
+    installed = _tensorflow_release()
+    if installed is None or installed <= _LAST_TPU_RELEASE:
+        return problem
+    return (
+        f"{problem}. TensorFlow {installed[0]}.{installed[1]} cannot use a TPU, because "
+        f"tensorflow-tpu ends at {_LAST_TPU_RELEASE[0]}.{_LAST_TPU_RELEASE[1]}; use TFX 1.16 on "
+        "Python 3.10 with tensorflow-tpu 2.16, or another training.strategy"
+    )
+
+
+def _tensorflow_release() -> tuple[int, int] | None:
+    """Return major and minor version of the package tensorflow; None if it is not installed."""
+    try:
+        major, minor, *_ = metadata.version("tensorflow").split(".")
+    except metadata.PackageNotFoundError:
+        return None
+    return int(major), int(minor)
 
 
 def peak_rss(pid: int | None = None) -> int:

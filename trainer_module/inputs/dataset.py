@@ -205,6 +205,8 @@ class Inputs:
                 raise ValueError(f"no Example in {', '.join(patterns)}: the split is empty")
         self.global_batch = training.batch_size_per_replica * strategy.num_replicas_in_sync
         """Examples a step, over all replicas."""
+        shards = self.train.shards(collective.processes)
+        self._own_examples = shards[collective.process].examples
         self.steps = self._steps(self.train)
         self.eval_steps = self._steps(self.evaluation)
 
@@ -215,6 +217,16 @@ class Inputs:
     def eval_dataset(self) -> Any:
         """Return the eval split, endless and in order."""
         return self._distributed(self.evaluation, 0, 0)
+
+    def examples_of_step(self, step: int) -> int:
+        """Return the number of Examples that this process's first replica trains on in a step.
+
+        Steps are counted from 0 over all epochs. In an epoch only the last batch of a shard is
+        short, and the batches after it are empty.
+        """
+        batch_size = self._batching.batch_size
+        before = (step % self.steps) * self._replicas_here * batch_size
+        return min(max(self._own_examples - before, 0), batch_size)
 
     def parse_on_worker(self, batch: Any) -> Any:
         """Parse a batch that the coordinator has sent, on a worker."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import tf_keras
 
 from core.progress import report
 from trainer_module.cluster.resources import peak_rss
+from trainer_module.loop.finite import check_loss
 
 MAX_POINTS = 256
 """The maximum number of points of a curve, besides one at the end of each epoch."""
@@ -55,41 +56,35 @@ class TensorBoard(tf_keras.callbacks.TensorBoard):
 
 
 class StopOnNonFiniteLoss(StepCallback):
-    """A callback that raises ValueError when the loss is NaN or infinite, before a checkpoint.
+    """A callback that raises NotFiniteError when a loss is NaN or infinite, before a checkpoint.
 
     Keras's TerminateOnNaN also ends the training, but reports a success. Under
     ParameterServerStrategy the loss is that of the last step that is known to be done, a few steps
-    earlier.
+    earlier. The loss of a step is that of the weights before their update; the eval loss and
+    `Checkpoints.save` check the weights after the last update.
     """
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
-        self._check(logs)
+        check_loss("loss", float(logs["loss"]), f"at step {self.step}")
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_end(epoch, logs)
-        self._check(logs)
-
-    def _check(self, logs: Any) -> None:
-        # After such a loss the weights are not finite either.
-        loss = float(logs["loss"]) if isinstance(logs, dict) and "loss" in logs else 0.0
-        if math.isfinite(loss):
-            return
-        raise ValueError(
-            f"the loss is {loss} at step {self.step}, nothing was exported; a smaller "
-            "training.learning_rate may help"
-        )
+        check_loss("loss", float(logs["loss"]), f"at step {self.step}")
+        check_loss("eval loss", float(logs["val_loss"]), f"after step {self.step}")
 
 
 class Measurements(StepCallback):
     """A callback that measures the time and the CPU time of the training steps, not evaluations.
 
-    It updates `so_far`, the measurements of the steps before a resume, which checkpoints contain.
+    Args:
+      examples: the Examples of the train split, all of which an epoch reads once.
+      so_far: the measurements of the steps before a resume, which checkpoints contain; updated.
     """
 
-    def __init__(self, global_batch: int, first_step: int, so_far: dict[str, Any]):
+    def __init__(self, examples: int, first_step: int, so_far: dict[str, Any]):
         super().__init__(first_step)
-        self._global_batch = global_batch
+        self._examples = examples
         self._cpus = len(os.sched_getaffinity(0))
         self._so_far = so_far
         self._seconds_per_epoch: list[float] = so_far.setdefault("seconds_per_epoch", [])
@@ -110,12 +105,16 @@ class Measurements(StepCallback):
         self._measure()
 
     def summary(self) -> dict[str, Any]:
+        """Return the figures of all epochs so far, the last of which is complete."""
         seconds = sum(self._seconds_per_epoch)
+        # The product of steps and batch size would also count padding and Examples that short and
+        # empty batches lack.
+        examples = self._examples * len(self._seconds_per_epoch)
         return {
             "seconds_per_epoch": [round(epoch, 3) for epoch in self._seconds_per_epoch],
             "steps": self.step,
             "step_seconds": seconds / max(1, self.step),
-            "examples_per_second": self.step * self._global_batch / max(1e-9, seconds),
+            "examples_per_second": examples / max(1e-9, seconds),
             "cpu_utilisation": self._so_far["cpu_seconds"] / max(1e-9, seconds * self._cpus),
             "cpus": self._cpus,
             "peak_rss_bytes": peak_rss(),
@@ -131,14 +130,25 @@ class Measurements(StepCallback):
 class TrainingCurve(StepCallback):
     """A callback that records the loss and the accuracy of the training steps.
 
-    A point has the last of its steps, their number, and their mean loss and accuracy. The values
-    are those of this process's first replica, because a sum over all replicas would take longer
-    than a small step. The points are added to those of the steps before a resume.
+    A point has the last of its steps, their number, and the mean loss and accuracy of their
+    Examples. The values are those of this process's first replica, because a sum over all replicas
+    would take longer than a small step.
+
+    Args:
+      points: the points of the steps before a resume, to which the others are added.
+      examples_of_step: number of a step, from 0 -> the Examples of the first replica in it. It may
+        have none in the last steps of an epoch, for which the logs contain zeros.
     """
 
-    def __init__(self, first_step: int, total_steps: int, points: list[dict[str, float]]):
+    def __init__(
+        self,
+        first_step: int,
+        total_steps: int,
+        points: list[dict[str, float]],
+        examples_of_step: Callable[[int], int],
+    ):
         super().__init__(first_step)
-        self._points = points
+        self._points, self._examples_of_step = points, examples_of_step
         self._size = -(-total_steps // MAX_POINTS)
         self._reset()
 
@@ -146,8 +156,10 @@ class TrainingCurve(StepCallback):
         before = self.step
         super().on_train_batch_end(batch, logs)
         # With steps_per_execution the logs are those of the last step; it represents them all.
+        examples = self._examples_of_step(self.step - 1) * (self.step - before)
+        self._examples += examples
         for name in self._sums:
-            self._sums[name] += float(logs[name]) * (self.step - before)
+            self._sums[name] += float(logs[name]) * examples
         if self.step - self._since >= self._size:
             self._add_point()
 
@@ -158,10 +170,15 @@ class TrainingCurve(StepCallback):
 
     def _add_point(self) -> None:
         steps = self.step - self._since
-        means = {name: total / steps for name, total in self._sums.items()}
-        self._points.append({"step": self.step, "steps": steps, **means})
+        if self._examples:
+            means = {name: total / self._examples for name, total in self._sums.items()}
+            self._points.append({"step": self.step, "steps": steps, **means})
+        else:
+            last = self._points[-1]
+            last["step"], last["steps"] = self.step, last["steps"] + steps
         self._reset()
 
     def _reset(self) -> None:
         self._since = self.step
         self._sums = {"loss": 0.0, "accuracy": 0.0}
+        self._examples = 0

@@ -7,7 +7,6 @@ Examples as an uninterrupted one.
 from __future__ import annotations
 
 import json
-import math
 import os
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -20,6 +19,7 @@ from core.errors import cause
 from trainer_module.cluster.collective import PreemptionSync
 from trainer_module.cluster.exits import ENDED_BY_SIGTERM
 from trainer_module.loop.callbacks import StepCallback
+from trainer_module.loop.finite import check_weights, not_finite
 
 LIST_FILE = "checkpoint"
 """The file in a folder of checkpoints with TensorFlow's list of them."""
@@ -124,7 +124,12 @@ class Checkpoints:
             raise unreadable(os.path.join(self._mine, LIST_FILE), error) from error
 
     def restore(self, global_batch: int) -> int:
-        """Restore the latest checkpoint if there is one, and return the steps done."""
+        """Restore the latest checkpoint if there is one, and return the steps done.
+
+        Raises:
+          CheckpointError: the checkpoint cannot be read, has weights that are not finite, or was
+            written with another number of Examples in a step.
+        """
         latest = latest_checkpoint(self._folder)
         if latest is not None:
             try:
@@ -139,12 +144,25 @@ class Checkpoints:
                     f"Examples a step, now {global_batch}; train on as many devices as before, or "
                     f"remove {self._folder} to start the training from the beginning"
                 )
+            name = not_finite(self._model.variables)
+            if name is not None:
+                raise CheckpointError(
+                    f"{latest}: the weights {name} of this checkpoint are not finite; remove "
+                    f"{self._folder} to start the training from the beginning"
+                )
             logging.info("Resuming after step %d from %s", self.steps_done.numpy(), latest)
         self.state.global_batch = global_batch
         return int(self.steps_done.numpy())
 
     def save(self, steps_done: int) -> None:
-        """Write a checkpoint; the one before it is kept until this one is complete."""
+        """Write a checkpoint; the one before it is kept until this one is complete.
+
+        Raises:
+          NotFiniteError: a weight is NaN or infinite. A training that resumed from such a
+            checkpoint would fail again.
+          CheckpointError: the checkpoint cannot be written.
+        """
+        check_weights(self._model, steps_done)
         self.steps_done.assign(steps_done)
         try:
             path = self._manager.save()
@@ -208,9 +226,10 @@ class EarlyStopping(tf_keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         state = self._checkpoints.state
-        best = math.nan if state.best_epoch is None else state.history[state.best_epoch]["val_loss"]
-        # The first epoch is the best so far, even if its loss is NaN.
-        if state.best_epoch is None or math.isnan(best) or logs["val_loss"] < best:
+        if (
+            state.best_epoch is None
+            or logs["val_loss"] < state.history[state.best_epoch]["val_loss"]
+        ):
             state.best_epoch = epoch
             self._checkpoints.save_best()
         elif epoch - state.best_epoch >= self._patience:

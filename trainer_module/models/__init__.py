@@ -9,7 +9,8 @@ A module has
     logit of positive, float32 [batch, 1]. In a training it may be several logits, of parts that are
     trained each for itself. A review's logit does not depend on the width of its batch. With
     `static_shapes` that width is the maximum, and XLA can compile the model.
-  optimizer(learning_rate): returns the optimizer.
+  optimizer(learning_rate): returns the optimizer, whose update of a variable is one operation that
+    locks it: under parameter servers several workers update a variable at the same time.
   loss(label, logit): optional; replaces `loss` of this module.
   adapt(model, counts): optional; fits weights that are not trained by gradients, to the occurrences
     of each n-gram in the negative and the positive reviews of the train split, [2, buckets].

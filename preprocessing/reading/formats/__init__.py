@@ -2,30 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from preprocessing import features
+from preprocessing.reading.choice import Chooser
+from preprocessing.reading.columns import HEADERLESS, Columns, Layout
 from preprocessing.reading.labels import LabelReader
-from preprocessing.reading.records import BROKEN_JSON, NO_TEXT, Batch, as_text, printable
+from preprocessing.reading.records import (
+    BROKEN_JSON,
+    NO_TEXT,
+    UNKNOWN_COLUMNS,
+    Batch,
+    as_text,
+    is_filled,
+    printable,
+)
+
+_SHOWN = 5
 
 
-def add_row(batch: Batch, position: int, values: Sequence[Any], labels: LabelReader) -> None:
-    """Add a row of a format with columns to a batch.
+class RowReader:
+    """The reader of the records of a file with columns.
 
-    `values` are the label, the title, the text and the further columns, as the file has them; None
-    for a value that it lacks.
+    Nearly every record has the columns of the layout. `add_usual` adds such a record, for which a
+    reader does not look at other columns. `add` adds any record.
     """
-    label, title, text, *further = values
-    meaning = labels.read(label)
-    if meaning is None:
-        if not title and not text:
-            batch.reject(position, NO_TEXT, "an empty record")
-        else:
-            batch.reject(position, labels.reason(label), f"label: {printable(label)}")
-        return
-    title = title if isinstance(title, str) else as_text(title)
-    text = text if isinstance(text, str) else as_text(text)
-    if title is None or text is None:
-        batch.reject(position, BROKEN_JSON, "an object or a list instead of a text")
-    else:
+
+    def __init__(self, layout: Layout) -> None:
+        columns = layout.columns or HEADERLESS
+        self._layout = layout
+        self._optional = layout.labels == "optional"
+        self._labels = LabelReader(layout)
+        self._read_label = self._labels.read
+        self._readers = {columns.label: self._labels}
+        self._has_several_names = any(len(of.known_names) > 1 for of in features.further_columns())
+        self._is_ambiguous = self._optional or self._has_several_names
+        self.chooser = Chooser(layout)
+        self._has_others = self.chooser.has_others
+        self.names = (*columns[:3], *columns.further)
+        """The columns whose values `add_usual` requires; None for a value that it requires not."""
+
+    def add_usual(
+        self, batch: Batch, position: int, values: Sequence[Any], present: Iterable[str]
+    ) -> bool:
+        """Add a record that has a text and a label in the columns of the layout.
+
+        Args:
+          values: those of `names`, as the file has them; None for a value that it lacks.
+          present: the names of all columns of the record.
+
+        Returns:
+          Whether it was added.
+        """
+        label, title, text, *further = values
+        meaning = self._read_label(label)
+        if meaning is None or not isinstance(text, str) or not text or text.isspace():
+            return False
+        if title is None:
+            title = ""
+        elif not isinstance(title, str):
+            return False
+        if self._is_ambiguous and self._may_differ(label, title, further, present):
+            return False
         batch.add(position, meaning, title, text, further)
+        return True
+
+    def _may_differ(
+        self, label: Any, title: str, further: Sequence[Any], present: Iterable[str]
+    ) -> bool:
+        """Return whether a record with a text may have better columns than those of the layout."""
+        # Several datasets have the same name for the text. The other names show which one it is.
+        if self._optional and not title and not is_filled(label):
+            return self._has_others(tuple(present))
+        return self._has_several_names and not all(map(is_filled, further))
+
+    def add(self, batch: Batch, position: int, record: Mapping[str, Any]) -> None:
+        """Add a record by the columns that it has.
+
+        Args:
+          record: the names and the values of all columns of the record.
+        """
+        columns = self.chooser.columns(record)
+        label, title, text = (record.get(name) if name else None for name in columns[:3])
+        if not is_filled(text):
+            unread = self.chooser.unread(record, columns)
+            if unread:
+                shown = ", ".join(f"`{printable(name)[:40]}`" for name in unread[:_SHOWN])
+                detail = f"no text in `{columns.text}`, but a value in {shown}"
+                return batch.reject(position, UNKNOWN_COLUMNS, detail)
+        reader = self._label_reader(columns)
+        meaning = reader.read(label)
+        if meaning is None:
+            if not is_filled(title) and not is_filled(text):
+                return batch.reject(position, NO_TEXT, "an empty record")
+            return batch.reject(position, reader.reason(label), f"label: {printable(label)}")
+        title, text = as_text(title), as_text(text)
+        if title is None or text is None:
+            return batch.reject(position, BROKEN_JSON, "an object or a list instead of a text")
+        further = [record.get(name) if name else None for name in columns.further]
+        return batch.add(position, meaning, title, text, further)
+
+    def _label_reader(self, columns: Columns) -> LabelReader:
+        if columns.label is None:
+            return self._labels
+        if columns.label not in self._readers:
+            self._readers[columns.label] = LabelReader(self._layout, columns.label)
+        return self._readers[columns.label]

@@ -23,8 +23,7 @@ from typing import BinaryIO
 
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, Dialect, Layout
-from preprocessing.reading.formats import add_row
-from preprocessing.reading.labels import LabelReader
+from preprocessing.reading.formats import RowReader
 from preprocessing.reading.pieces import (
     MAX_LINE_BYTES,
     TOO_LONG,
@@ -222,8 +221,8 @@ def head_records(data: bytes, dialect: Dialect, *, is_head: bool = True) -> Iter
             return
 
 
-def labels(lines: bytes, layout: Layout, *, is_head: bool) -> list[str]:
-    """Return the labels in the beginning of a file, or in lines from its middle.
+def sample(lines: bytes, layout: Layout, *, is_head: bool) -> list[dict[str, str]]:
+    """Return the records in the beginning of a file, or in lines from its middle, by their names.
 
     In the middle it is unknown whether the first line is inside a quoted field. So the lines are
     parsed under both assumptions, and the last records, as far as both results agree, are used.
@@ -238,8 +237,12 @@ def labels(lines: bytes, layout: Layout, *, is_head: bool) -> list[str]:
     if dialect.quoted and not is_head and b'"' in lines:
         both = zip(reversed(found), reversed(records(b'"' + lines)), strict=False)
         found = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], both)]
-    at = names.index((layout.columns and layout.columns.label) or "")
-    return [fields[at] for fields in found]
+    return [_by_name(names, fields) for fields in found]
+
+
+def _by_name(names: list[str], fields: list[str]) -> dict[str, str]:
+    """Return the fields of a record by their names; of equal names, the first has its field."""
+    return dict(zip(reversed(names), reversed(fields), strict=True))
 
 
 def _names(layout: Layout) -> list[str]:
@@ -263,13 +266,10 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
     The header is not a record, and is rejected where it is repeated, as in concatenated files.
     `path` is unused: all readers of streams have the same arguments.
     """
-    columns = layout.columns or HEADERLESS
-    reader = LabelReader(layout)
     names = _names(layout)
+    reader = RowReader(layout)
     # A column that the file lacks is the empty field behind its last one.
-    pick = itemgetter(
-        *(names.index(name) if name else len(names) for name in (*columns[:3], *columns.further))
-    )
+    pick = itemgetter(*(names.index(name) if name else len(names) for name in reader.names))
     headers = _spellings(layout.header) if layout.header else []
     first_fields = {fields[0] for fields in headers}
     is_repeated = False
@@ -297,9 +297,9 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
                 detail = f"{len(fields)} fields instead of {len(names)}: {shown}"
                 batch.reject(position, BROKEN_CSV, detail)
             else:
-                values = pick([*fields, ""])
                 if escaped:
-                    values = [value.replace(r"\n", "\n") for value in values]
-                add_row(batch, position, values, reader)
+                    fields = [field.replace(r"\n", "\n") for field in fields]
+                if not reader.add_usual(batch, position, pick([*fields, ""]), names):
+                    reader.add(batch, position, _by_name(names, fields))
         batch.lost, lost = lines.lost - lost, lines.lost
         yield batch

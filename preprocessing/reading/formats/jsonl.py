@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from preprocessing.reading.columns import HEADERLESS, Layout
-from preprocessing.reading.formats import add_row
-from preprocessing.reading.labels import LabelReader
+from preprocessing.reading.columns import Layout
+from preprocessing.reading.formats import RowReader
 from preprocessing.reading.pieces import Lines
 from preprocessing.reading.records import (
     BROKEN_JSON,
@@ -23,19 +22,19 @@ from preprocessing.reading.records import (
 
 def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     """Return the function that parses the lines of a file with this layout."""
-    columns = layout.columns or HEADERLESS
-    read = (*columns[:3], *columns.further)
-    reader = LabelReader(layout)
+    reader = RowReader(layout)
+    names = reader.names
 
     def parse(lines: Lines) -> Batch:
         batch = Batch()
         for position, line in enumerate(lines.data.split(b"\n"), lines.first):
             fields = parse_object(position, line.removesuffix(b"\r"))
-            if isinstance(fields, dict):
-                values = [fields.get(name) if name else None for name in read]
-                add_row(batch, position, values, reader)
-            else:
+            if not isinstance(fields, dict):
                 batch.rejected.append(fields)
+                continue
+            values = [fields.get(name) if name else None for name in names]
+            if not reader.add_usual(batch, position, values, fields):
+                reader.add(batch, position, fields)
         return batch
 
     return parse

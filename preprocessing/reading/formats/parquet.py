@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 
 from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
-from preprocessing.reading.columns import HEADERLESS, Layout
+from preprocessing.reading.choice import Chooser
+from preprocessing.reading.columns import Layout
 from preprocessing.reading.contents import ENCRYPTED
 from preprocessing.reading.files import open_bytes
-from preprocessing.reading.formats import add_row
-from preprocessing.reading.labels import LabelReader
-from preprocessing.reading.records import CORRUPT_ARCHIVE, INVALID_UTF8, Batch
+from preprocessing.reading.formats import RowReader
+from preprocessing.reading.labels import has_stars
+from preprocessing.reading.records import CORRUPT_ARCHIVE, INVALID_UTF8, Batch, is_filled
 
 _ROWS = 4096
 """Rows of a batch."""
@@ -46,13 +47,27 @@ def open_parquet(path: str, stream: BinaryIO) -> pq.ParquetFile:
 
 def refuse_encrypted(path: str, file: pq.ParquetFile, names: list[str]) -> None:
     """Raise InputError if one of the columns is encrypted; their names and types are not."""
+    if _is_encrypted(file, names):
+        raise InputError(f"{path} is {ENCRYPTED}")
+
+
+def _encrypted_columns(file: pq.ParquetFile) -> frozenset[str]:
+    """Return the columns that cannot be decrypted. Reading their statistics crashes pyarrow 10."""
+    names = file.schema_arrow.names
+    if not _is_encrypted(file, names):
+        return frozenset()
+    return frozenset(name for name in names if _is_encrypted(file, [name]))
+
+
+def _is_encrypted(file: pq.ParquetFile, names: list[str]) -> bool:
+    """Return whether one of the columns is encrypted; a damaged column is not."""
     if not file.num_row_groups:
-        return
+        return False
     try:
         next(file.iter_batches(batch_size=1, row_groups=[0], columns=names), None)
-    except _DAMAGED as error:  # of damage, the reader rejects the rows
-        if "crypt" in str(error).lower():
-            raise InputError(f"{path} is {ENCRYPTED}") from error
+    except _DAMAGED as error:
+        return "crypt" in str(error).lower()
+    return False
 
 
 def _seekable(stream: BinaryIO) -> BinaryIO:
@@ -64,35 +79,152 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, unpacked)
 
 
-def labels(path: str, name: str) -> Iterator[Any]:
-    """Yield the labels in the file, with duplicates. Damaged row groups are skipped."""
+def labels(path: str, layout: Layout) -> dict[str, set[Any]]:
+    """Return the labels in each column of labels, by the name of the column.
+
+    Of a column with the name of a rating, only the least and the greatest label of each row group
+    are returned, which the file's index has. In a row with several labels only the first counts.
+    Damaged row groups are skipped.
+    """
     with open_bytes(path) as stream:
         file = open_parquet(path, stream)
-        for group in range(file.num_row_groups):
+        names = Chooser(layout).labels(file.schema_arrow.names)
+        found: dict[str, set[Any]] = {name: set() for name in names}
+        groups = range(file.num_row_groups)
+        encrypted = _encrypted_columns(file)
+        for name in filter(has_stars, names):
+            for group in groups:
+                found[name].update(_Statistics(file, group, encrypted).limits(name))
+        if all(map(has_stars, names)):
+            return found
+        for group in groups:
             with contextlib.suppress(*_DAMAGED):
-                for batch in file.iter_batches(row_groups=[group], columns=[name]):
-                    yield from _values(batch.column(batch.schema.names.index(name)).unique())
+                for batch in file.iter_batches(row_groups=[group], columns=names):
+                    for name, value in _first_labels(batch, names):
+                        found[name].add(value)
+    return found
+
+
+def _first_labels(batch: pa.RecordBatch, names: list[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the first label of each row, and its column; of a single column each label once."""
+    present = batch.schema.names
+    columns = [batch.column(present.index(name)) for name in names]
+    if len(columns) == 1:
+        yield from ((names[0], value) for value in _values(columns[0].unique()))
+        return
+    for row in zip(*map(_values, columns), strict=True):
+        yield from [pair for pair in zip(names, row, strict=True) if is_filled(pair[1])][:1]
+
+
+class _Statistics:
+    """The statistics of the columns of a row group, in the index of the file."""
+
+    def __init__(self, file: pq.ParquetFile, group: int, encrypted: frozenset[str]) -> None:
+        metadata = file.metadata.row_group(group)
+        # The path of a column in a struct, such as `a.b`, begins with the name of the struct.
+        structs = tuple(f"{name}." for name in encrypted)
+        paths = [file.schema.column(index).path for index in range(metadata.num_columns)]
+        self._columns = {
+            path: metadata.column(index).statistics
+            for index, path in enumerate(paths)
+            if path not in encrypted and not path.startswith(structs)
+        }
+        self._rows = metadata.num_rows
+
+    def limits(self, name: str) -> list[Any]:
+        """Return the least and the greatest value of a column, if they are known."""
+        found = self._columns.get(name)
+        if found is None or not found.has_min_max:
+            return []
+        with contextlib.suppress(ValueError, OverflowError):  # a text that is not UTF-8
+            return [found.min, found.max]
+        return []
+
+    def is_full(self, name: str) -> bool:
+        """Return whether a column is known to be filled in every row."""
+        found = self._columns.get(name)
+        if found is None or not found.has_null_count or found.null_count:
+            return False
+        limits = self.limits(name)
+        return bool(limits) and is_filled(limits[0])
+
+    def is_empty(self, name: str) -> bool:
+        """Return whether a column is known to be filled in no row."""
+        found = self._columns.get(name)
+        if found is not None and found.has_null_count and found.null_count == self._rows:
+            return True
+        limits = self.limits(name)
+        return bool(limits) and limits[0] == limits[1] and not is_filled(limits[0])
+
+
+class _Others:
+    """The columns of a row group beside those of the layout.
+
+    Attributes:
+      read: the columns whose values a record without a text or a label requires.
+      full: the columns that are filled in every row, and that are not read.
+    """
+
+    def __init__(
+        self, file: pq.ParquetFile, group: int, encrypted: frozenset[str], reader: RowReader
+    ) -> None:
+        schema, statistics = file.schema_arrow, _Statistics(file, group, encrypted)
+        names = [name for name in schema.names if name not in encrypted]
+        self.texts = reader.chooser.texts(names)
+        # In rows without any text, a column that is always filled may be that of the texts.
+        has_text = not all(map(statistics.is_empty, self.texts))
+        known = set(reader.chooser.names(names))
+        unknown = [
+            name
+            for name in names
+            if name not in known
+            and _is_text(schema.field(schema.names.index(name)).type)
+            and not statistics.is_empty(name)
+            and not (has_text and statistics.is_full(name))
+        ]
+        self.read = [
+            name
+            for name in (*known, *unknown)
+            if name not in reader.names and not statistics.is_empty(name)
+        ]
+        unread = set(names).difference(known, unknown)
+        self.full = dict.fromkeys(filter(statistics.is_full, unread), True)
+
+    def notice(self, chooser: Chooser, values: Mapping[str, list[Any]]) -> None:
+        """Add the columns that are filled beside a text in some of the rows to the chooser."""
+        texts = [values[name] for name in self.texts if name in values]
+        chooser.beside.update(self.full)
+        for name in self.read:
+            rows = zip(values[name], *texts, strict=True)
+            if name not in chooser.beside and any(
+                is_filled(value) and any(map(is_filled, of_row)) for value, *of_row in rows
+            ):
+                chooser.beside.add(name)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
     """Yield the rows of a Parquet file; each row of a damaged row group is rejected."""
-    columns = layout.columns or HEADERLESS
-    reader = LabelReader(layout)
     file = open_parquet(path, stream)
+    reader = RowReader(layout)
+    encrypted = _encrypted_columns(file)
     position = 0
     for group in range(file.num_row_groups):
         end = position + file.metadata.row_group(group).num_rows
         damage = "it has fewer rows than the file's index lists"
-        read = (*columns[:3], *columns.further)
-        for values in _rows(file, group, [name for name in read if name]):
+        others = _Others(file, group, encrypted, reader)
+        usual = list(dict.fromkeys(name for name in reader.names if name))
+        for values in _rows(file, group, [*usual, *others.read]):
             if isinstance(values, str):
                 damage = values
                 break
-            batch = Batch()
-            missing = [None] * len(values[columns.text])
-            for row in zip(*[values[name] if name else missing for name in read], strict=True):
-                position += 1
-                _add(batch, position, row, reader)
+            batch = _batch(position, values, others, reader)
+            position += batch.lines
             yield batch
         # In a damaged row group pyarrow may also skip rows without an error.
         for start in range(position, end, _ROWS):
@@ -102,6 +234,40 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]
                 batch.reject(row_number, CORRUPT_ARCHIVE, detail)
             yield batch
         position = end
+
+
+def _batch(
+    before: int, values: Mapping[str, list[Any]], others: _Others, reader: RowReader
+) -> Batch:
+    """Return the batch of the rows with these values, by name, behind `before` other rows."""
+    batch = Batch()
+    missing = [None] * len(next(iter(values.values())))
+    rows = zip(*[values[name] if name else missing for name in reader.names], strict=True)
+    as_stored = set(reader.names[3:]).difference(reader.names[:3])
+    is_noticed = False
+    for index, row in enumerate(rows):
+        position = before + index + 1
+        try:
+            # Other columns, such as that of ids, may have bytes that are no text.
+            decoded = [*map(_decoded, row[:3]), *row[3:]]
+            if reader.add_usual(batch, position, decoded, values):
+                continue
+            record = {
+                name: column[index] if name in as_stored else _decoded(column[index])
+                for name, column in values.items()
+            }
+        except UnicodeDecodeError as error:
+            batch.reject(position, INVALID_UTF8, error.object[error.start :])
+            continue
+        if not is_noticed:
+            others.notice(reader.chooser, values)
+            is_noticed = True
+        reader.add(batch, position, record | others.full)
+    return batch
+
+
+def _decoded(value: Any) -> Any:
+    return value.decode("utf-8") if isinstance(value, bytes) else value
 
 
 def _rows(
@@ -128,13 +294,3 @@ def _value(item: pa.Scalar) -> Any:
         return item.as_py()
     except (ValueError, OverflowError):
         return item.as_buffer().to_pybytes() if hasattr(item, "as_buffer") else _NOT_UTF8
-
-
-def _add(batch: Batch, position: int, fields: tuple[Any, ...], labels: LabelReader) -> None:
-    try:
-        # Other columns, such as that of ids, may have bytes that are no text.
-        texts = [field.decode() if isinstance(field, bytes) else field for field in fields[:3]]
-    except UnicodeDecodeError as error:
-        batch.reject(position, INVALID_UTF8, error.object[error.start :])
-    else:
-        add_row(batch, position, [*texts, *fields[3:]], labels)

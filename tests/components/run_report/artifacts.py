@@ -115,6 +115,7 @@ CHECK = {
         {"name": "golden_positive", "value": 0.975, "threshold": 0.6, "unit": "", "passed": True},
     ],
     "golden_mistakes": [{"text": "It <b>lasts</b>", "label": "positive", "probability": 0.3127}],
+    "not_checked": "swapped <b>labels</b> were not checked",
 }
 
 

@@ -70,6 +70,7 @@ SECTIONS = {
         "process finished passed",
         "p99 ms 310.4 ms 250 ms failed",
         "golden positive 0.975 0.6 passed",
+        "swapped <b>labels</b> were not checked.",
         "It <b>lasts</b> (labelled positive, answered negative with probability 0.687)",
     ],
     "input": [

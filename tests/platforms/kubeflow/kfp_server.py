@@ -34,10 +34,10 @@ class KfpServer:
         self.states = [{"state": "SUCCEEDED"}]
         self._failures = []
 
-    def fail(self, method, part, status, body="", *, times=1):
+    def fail(self, method, part, status, body="", *, times=1, headers=()):
         """Respond with an error if the path contains `part`; status 0 closes the connection."""
         text = body if isinstance(body, str) else json.dumps(body)
-        self._failures += [(method, part, status, text)] * times
+        self._failures += [(method, part, status, text, headers)] * times
 
     def find_requests(self, method, part=""):
         return [r for r in self.requests if r.method == method and part in r.path]
@@ -46,20 +46,21 @@ class KfpServer:
         """Return the response to the arguments of `requests.Session.request`."""
         request = Request(method, url.removeprefix(self.url), headers, json)
         self.requests.append(request)
-        status, text = self._answer(request)
+        status, text, more = self._answer(request)
         if not status:
             raise requests.ConnectionError("connection closed")
         response = requests.Response()
         response.status_code, response.reason = status, HTTPStatus(status).phrase
         response._content = text.encode()
+        response.headers.update(more)
         return response
 
     def _answer(self, request):
         for failure in self._failures:
-            method, part, status, text = failure
+            method, part, status, text, more = failure
             if request.method == method and part in request.path:
                 self._failures.remove(failure)
-                return status, text
+                return status, text, more
         path, answer = request.path.removeprefix("/apis/v2beta1/"), {"run_id": "r-1"}
         if path == "healthz":
             answer = {"multi_user": self.multi_user}
@@ -67,7 +68,7 @@ class KfpServer:
             answer = {} if request.method == "GET" else {"experiment_id": "e-1"}
         elif request.method == "GET":
             answer |= self.states.pop(0) if len(self.states) > 1 else self.states[0]
-        return 200, json.dumps(answer)
+        return 200, json.dumps(answer), {}
 
 
 def serving(monkeypatch):

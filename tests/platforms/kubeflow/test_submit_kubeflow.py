@@ -184,3 +184,27 @@ def test_kubeflow_is_never_sent_a_run_twice(kubeflow, status):
         kubeflow()
     (run,) = kubeflow.server.find_requests("POST", "/runs")
     assert f"whether {run.body['display_name']} was submitted, check" in str(caught.value)
+
+
+@pytest.mark.parametrize(("method", "part"), [("GET", "healthz"), ("POST", "/runs")])
+def test_a_rate_limit_is_waited_for_as_long_as_the_server_requests(
+    kubeflow, monkeypatch, method, part
+):
+    pauses = []
+    monkeypatch.setattr(client.time, "sleep", pauses.append)
+    kubeflow.server.fail(method, part, 429, "slow down", headers={"Retry-After": "7"})
+    kubeflow.server.fail(method, part, 429, "slow down", times=2)
+    assert kubeflow() == 0
+    assert pauses == [7.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize(("method", "part"), [("GET", "healthz"), ("POST", "/runs")])
+def test_a_rate_limit_that_does_not_end_is_named(kubeflow, method, part):
+    kubeflow.server.fail(method, part, 429, "slow down", headers={"Retry-After": "3600"}, times=9)
+    with pytest.raises(
+        ServerError, match=r"endpoint: \S+ limits the rate of .*429 slow down"
+    ) as no:
+        kubeflow()
+    # The run was refused, so this is certain.
+    assert "nothing was submitted" in str(no.value)
+    assert len(kubeflow.server.find_requests(method, part)) == 1

@@ -36,6 +36,7 @@ class ScriptedApi:
 
     def __init__(self):
         self.requests = []
+        self.headers = {}
         self._answers = []
 
     def answer(self, method, path, *answers):
@@ -56,7 +57,9 @@ class ScriptedApi:
         code, content = answer
         data = (content if isinstance(content, str) else json.dumps(content)).encode()
         if code >= 400:
-            response = SimpleNamespace(status=code, reason="", data=data, getheaders=dict)
+            response = SimpleNamespace(
+                status=code, reason="", data=data, getheaders=lambda: self.headers
+            )
             raise ApiException(http_resp=response)
         return SimpleNamespace(data=data)
 
@@ -100,7 +103,14 @@ def test_the_warnings_about_a_job_and_its_objects_are_read_the_newest_last(serve
 
 
 @pytest.mark.parametrize(
-    "answer", [status(401, "Unauthorized"), (503, "upstream connect error"), (200, "{"), BROKEN]
+    "answer",
+    [
+        status(401, "Unauthorized"),
+        status(429, "slow down"),
+        (503, "upstream connect error"),
+        (200, "{"),
+        BROKEN,
+    ],
 )
 def test_transient_errors_are_retried_and_logged(server, kubernetes, log, answer):
     server.answer("GET", "/tfjobs", answer, answer, (200, JOB))
@@ -120,6 +130,20 @@ def test_retries_end_at_the_timeout(server, kubernetes, monkeypatch):
     with pytest.raises(Unreachable, match=r"failed for 0 s: GET .*/tfjobs/\S+ 503 overloaded"):
         kubernetes.get(NAME)
     assert len(server.requests) > 1
+
+
+def test_the_pause_is_the_one_that_the_api_requests(server, kubernetes, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(client.time, "sleep", pauses.append)
+    server.headers = {"Retry-After": "7"}
+    server.answer("GET", "/tfjobs", status(429, "slow down"), (200, JOB))
+    assert kubernetes.get(NAME) == JOB
+    assert pauses == [7.0]
+    server.headers = {"Retry-After": "3600"}
+    server.answer("GET", "/tfjobs", status(429, "slow down"))
+    with pytest.raises(Unreachable, match="429 slow down"):
+        kubernetes.get(NAME)
+    assert pauses == [7.0]
 
 
 QUOTA = 'tfjobs.kubeflow.org "x" is forbidden: exceeded quota: pods, requested: 3, limited: 2'

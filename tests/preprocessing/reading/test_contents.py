@@ -17,7 +17,13 @@ from pyarrow.parquet import encryption
 from core.errors import InputError
 from preprocessing.reading.contents import refuse_other_content
 from preprocessing.reading.records import ReadOptions
-from tests.preprocessing.reading.review_files import COMPRESS, detect_format, one_line, write
+from tests.preprocessing.reading.review_files import (
+    COMPRESS,
+    detect_format,
+    one_line,
+    read,
+    write,
+)
 
 REVIEWS = b"__label__1 Bad: It broke.\n__label__2 Good: It works.\n" * 20
 
@@ -163,6 +169,7 @@ def test_an_encrypted_column_of_a_parquet_file_is_named(folder):
         one_line(error, f"{path} is an encrypted Parquet file: ")
     written(key=["other"])
     assert detect_format(path, ReadOptions()).format == "parquet"
+    assert [review.text for review in read(path)] == ["a", "b"]
 
 
 def test_a_review_may_begin_like_other_content(folder):

@@ -51,6 +51,22 @@ def test_every_line_is_in_the_output_or_in_the_rejected_file(score, small_units,
     assert not (tmp_path / "scores.csv.rejected.jsonl").exists()
 
 
+def test_records_of_several_datasets_are_scored_with_their_ids(score, tmp_path):
+    lines = [
+        '{"rating": 5, "title": "t", "text": "good", "asin": "A"}',
+        '{"overall": 1, "summary": "t", "reviewText": "bad", "asin": "B"}',
+        '{"rating": 1, "title": "t", "review": "bad", "asin": "C"}',
+        '{"grade": 1, "comment": "bad", "asin": "D"}',
+    ]
+    path = write(tmp_path, "mixed.jsonl", "\n".join(lines))
+    summary = score(path, options=ReadOptions(id="asin"))
+    assert (summary.reviews, summary.rejected) == (3, {"unknown_columns": 1})
+    output = tmp_path / "scores.csv"
+    assert rows(output, "id") == ["A", "B", "C"]
+    assert rows(output, "label") == ["positive", "negative", "negative"]
+    assert rejected(tmp_path / "scores.csv.rejected.jsonl") == {(path, 4): "unknown_columns"}
+
+
 def test_a_truncated_archive_is_scored_up_to_its_end(score, tmp_path):
     archive = gzip.compress("\n".join(f"{text} {text.encode().hex()}" for text in TEXTS).encode())
     path = write(tmp_path, "cut.txt.gz", archive[: len(archive) // 2])

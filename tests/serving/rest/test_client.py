@@ -1,9 +1,11 @@
 """Which servers `predict` uses."""
 
+import os
 import socket
 
 import pytest
 
+from serving.rest import announced
 from serving.rest.client import ask_server
 from serving.rest.settings import Server
 
@@ -32,3 +34,35 @@ def test_no_server_is_no_problem(serving):
         # This server accepts connections and never answers.
         assert asked(port, serving / "3") is None
     assert asked(port, serving / "3") is None
+
+
+def test_a_server_at_another_port_is_found_until_it_ends(server, serving, tmp_path, monkeypatch):
+    monkeypatch.setattr(announced.tempfile, "tempdir", str(tmp_path))
+    folder, address = str(serving), f"http://127.0.0.1:{server.port}"
+    assert asked(1, serving / "3") is None
+    with announced.announced(address, folder):
+        assert len(asked(1, serving / "3")) == 1
+        assert asked(1, serving.parent / "elsewhere" / "3") is None
+        place = next(tmp_path.iterdir())
+        place.chmod(0o777)  # Another user could announce a server here.
+        assert asked(1, serving / "3") is None
+        place.chmod(0o700)
+    assert announced.addresses(folder) == [] and asked(1, serving / "3") is None
+
+
+def test_a_killed_server_is_forgotten_and_a_folder_without_rights_is_no_problem(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(announced.tempfile, "tempdir", str(tmp_path))
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    monkeypatch.setattr(announced.os, "getpid", lambda: child)
+    kept = announced.announced("http://127.0.0.1:1", "/s")
+    kept.__enter__()
+    assert announced.addresses("/s") == []
+    assert [*tmp_path.glob("*/*")] == []
+    monkeypatch.setattr(announced.tempfile, "tempdir", "/proc")
+    with announced.announced("http://127.0.0.1:1", "/s"):
+        assert announced.addresses("/s") == []

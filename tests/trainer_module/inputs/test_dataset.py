@@ -175,11 +175,15 @@ results = []
 for job in jobs:
     inputs = Inputs(job, ('ngrams',), strategy, Collective(strategy, cluster))
     batches = iter(inputs.train_dataset(0))
-    seen = []
+    seen, of_first_replica = [], []
     for _ in range(inputs.steps):
         features, _ = next(batches)
+        first = strategy.experimental_local_results(features['ngrams'])[0]
+        of_first_replica.append(int(first.nrows()))
         for local in strategy.experimental_local_results(features['ngrams']):
             seen += [sorted(row) for row in local.to_list()]
+    expected = [inputs.examples_of_step(step) for step in range(inputs.steps)]
+    assert of_first_replica == expected, of_first_replica
     counts = [inputs.class_counts(kind).tolist() for kind in ('labels', 'ngrams')]
     results.append([seen, *counts])
 print('RESULT', json.dumps(results), flush=True)

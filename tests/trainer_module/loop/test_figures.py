@@ -1,6 +1,7 @@
 """Callbacks: the progress, and the figures of a training by a clock that the test controls."""
 
 import json
+import math
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,14 @@ from hypothesis import strategies as st
 
 from trainer_module.cluster import resources
 from trainer_module.loop import callbacks
-from trainer_module.loop.callbacks import MAX_POINTS, Measurements, StepProgress, TrainingCurve
+from trainer_module.loop.callbacks import (
+    MAX_POINTS,
+    Measurements,
+    StepProgress,
+    StopOnNonFiniteLoss,
+    TrainingCurve,
+)
+from trainer_module.loop.finite import NotFiniteError
 
 CPUS = 2
 CPU_SECONDS_A_SECOND = 1.5
@@ -54,13 +62,13 @@ def train_epoch(callback, clock, number, count, seconds, **options):
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_a_resumed_training_adds_to_the_earlier_measurements_of_its_steps(clock, at_once):
     so_far = {}
-    begun = Measurements(32, 0, so_far)
+    begun = Measurements(150, 0, so_far)
     train_epoch(begun, clock, 0, 6, 0.5, at_once=at_once)
     begun.on_epoch_begin(1)
     take_steps(begun, clock, 3, 2.0, at_once=at_once)
     kept = json.loads(json.dumps(so_far))
     assert kept["seconds_per_epoch"] == [3.0, 6.0]
-    resumed = Measurements(32, 9, kept)
+    resumed = Measurements(150, 9, kept)
     train_epoch(resumed, clock, 1, 3, 1.0, at_once=at_once)
     figures = resumed.summary()
     assert figures.pop("peak_rss_bytes") > 2**20
@@ -68,10 +76,29 @@ def test_a_resumed_training_adds_to_the_earlier_measurements_of_its_steps(clock,
         "seconds_per_epoch": [3.0, 9.0],
         "steps": 12,
         "step_seconds": 1.0,
-        "examples_per_second": 32.0,
+        # Two epochs of 150 Examples, although the steps have room for more.
+        "examples_per_second": 25.0,
         "cpu_utilisation": CPU_SECONDS_A_SECOND / CPUS,
         "cpus": CPUS,
     }
+
+
+@pytest.mark.parametrize(
+    ("logs", "line"),
+    [
+        ({"loss": math.inf, "val_loss": 0.5}, "the loss is inf at step 2"),
+        # In the evaluation alone: such a model cannot be judged.
+        ({"loss": 0.5, "val_loss": math.nan}, "the eval loss is nan after step 2"),
+    ],
+)
+def test_a_loss_of_an_epoch_that_is_not_finite_ends_the_training(logs, line):
+    stop = StopOnNonFiniteLoss()
+    stop.on_train_batch_end(1, {"loss": 0.5})
+    stop.on_epoch_end(0, {"loss": 0.5, "val_loss": 0.5})
+    with pytest.raises(NotFiniteError) as error:
+        stop.on_epoch_end(0, logs)
+    remedy = "nothing was exported; a smaller training.learning_rate may help"
+    assert str(error.value) == f"{line}, {remedy}"
 
 
 def test_progress_is_reported_twenty_times_an_epoch_and_at_the_end(reported):
@@ -88,6 +115,10 @@ def test_progress_is_reported_twenty_times_an_epoch_and_at_the_end(reported):
     assert [each["done"] for each in reported[-2:]] == [40, 41], "although 40 was reported"
 
 
+def one_example(step):
+    return 1
+
+
 def record(curve, epochs, steps, at_once=1):
     for _ in range(epochs):
         for step in range(at_once - 1, steps, at_once):
@@ -99,9 +130,9 @@ def record(curve, epochs, steps, at_once=1):
 @given(st.integers(1, 4), st.integers(1, 2000), st.integers(0, 1))
 def test_the_points_of_the_curve_cover_every_step_once(epochs, steps, resumed):
     points, total = [], epochs * steps
-    record(TrainingCurve(0, total, points), epochs - resumed, steps)
+    record(TrainingCurve(0, total, points, one_example), epochs - resumed, steps)
     before = [dict(point) for point in points]
-    record(TrainingCurve((epochs - resumed) * steps, total, points), resumed, steps)
+    record(TrainingCurve((epochs - resumed) * steps, total, points, one_example), resumed, steps)
     assert points[: len(before)] == before
     assert len(points) <= MAX_POINTS + epochs
     assert points[-1]["step"] == total == sum(point["steps"] for point in points)
@@ -112,8 +143,30 @@ def test_the_points_of_the_curve_cover_every_step_once(epochs, steps, resumed):
 
 def test_the_curve_has_a_point_for_each_call_at_most():
     points = []
-    record(TrainingCurve(0, 8, points), 1, 8, at_once=4)
+    record(TrainingCurve(0, 8, points, one_example), 1, 8, at_once=4)
     assert [(point["step"], point["steps"]) for point in points] == [(4, 4), (8, 4)]
+
+
+def test_a_point_of_the_curve_is_a_mean_over_examples():
+    """A short batch counts with its Examples, an empty one, whose logs are zeros, not at all."""
+    points = []
+    examples = [8, 8, 2, 0] * 2
+    # 512 steps in all: a point has two.
+    curve = TrainingCurve(0, 512, points, examples.__getitem__)
+    for losses in ([1.0, 2.0, 5.0, 0.0], [3.0, 3.0, 4.0, 0.0]):
+        for batch, loss in enumerate(losses):
+            curve.on_train_batch_end(batch, {"loss": loss, "accuracy": loss})
+        curve.on_epoch_end(0, {})
+    assert [point["loss"] for point in points] == [1.5, 5.0, 3.0, 4.0]
+    points.clear()
+    curve = TrainingCurve(0, 4, points, examples.__getitem__)
+    for batch, loss in enumerate([1.0, 2.0, 5.0, 0.0]):
+        curve.on_train_batch_end(batch, {"loss": loss, "accuracy": loss})
+    assert [(point["step"], point["steps"], point["loss"]) for point in points] == [
+        (1, 1, 1.0),
+        (2, 1, 2.0),
+        (4, 2, 5.0),
+    ]
 
 
 def test_memory_is_measured_without_proc(monkeypatch):

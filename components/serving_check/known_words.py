@@ -1,0 +1,44 @@
+"""The rule that decides whether the golden sentences of the package apply to the train reviews."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import tensorflow as tf
+
+from preprocessing import normalise
+
+_LEAST = 0.65
+"""Least fraction of the words of the golden sentences that occur in the train reviews.
+
+Measured: at least 0.88 for 1,000 English product reviews of four sources, 0.73 for 200, 0.66 for
+100; at most 0.60 for 1,000 English questions to a bank, 0.05 for German and French reviews.
+"""
+
+
+def why_not_applied(sentences: Iterable[str], reviews: Iterable[bytes]) -> str:
+    """Return why the sentences do not apply to the reviews, in one line; empty if they apply.
+
+    A model cannot know the words that its train reviews lack, so the sentences apply only if
+    enough of their different words, as the model reads them, occur there.
+
+    Args:
+      sentences: the golden sentences of the package.
+      reviews: texts of the train split in UTF-8.
+    """
+    known = _words(reviews)
+    of_sentences = _words(sentence.encode() for sentence in sentences)
+    fraction = len(of_sentences & known) / len(of_sentences)
+    if fraction >= _LEAST:
+        return ""
+    return (
+        f"the package's English golden sentences were not applied: {fraction:.0%} of their words "
+        f"occur in the train reviews, {_LEAST:.0%} are required; signatures, evaluation, memory "
+        "and latency were checked, swapped labels were not; set serving_check.golden to sentences "
+        "of your data"
+    )
+
+
+def _words(texts: Iterable[bytes]) -> set[bytes]:
+    found: tf.RaggedTensor = normalise.words(tf.constant(list(texts), tf.string))
+    return set(found.flat_values.numpy())

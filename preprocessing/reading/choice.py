@@ -1,0 +1,158 @@
+"""Choose the columns of each record of a CSV, JSON lines or Parquet file by what the record has.
+
+The records of several datasets may be in one file, one behind the other or mixed. A record is read
+
+1. by `Layout.columns` if it has a text and a readable label there,
+2. otherwise by the columns of the convention of which most are filled: the text counts before the
+   label, and the label before the title. If several fit equally well, `Layout.columns` are before
+   the others, and these are in the order of `columns.CONVENTIONS`.
+
+The title and the text are therefore those of one dataset, also in a record that has several. Only
+if that dataset lacks the label is the label, and with it a missing title, that of another one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from preprocessing import features
+from preprocessing.reading.columns import (
+    CONVENTIONS,
+    HEADERLESS,
+    LABEL,
+    ROLES,
+    TEXT,
+    TITLE,
+    Columns,
+    Layout,
+    candidates,
+    further_names,
+    names_in_lower_case,
+)
+from preprocessing.reading.records import as_text, is_filled
+
+_KINDS = 1_024
+"""Sets of names whose columns are kept."""
+_LABELS = {label for label, _, _ in CONVENTIONS}
+_TEXTS = {text for _, _, text in CONVENTIONS}
+
+
+class Chooser:
+    """The choice of the columns of each record of a file with this layout."""
+
+    def __init__(self, layout: Layout) -> None:
+        first = layout.columns or HEADERLESS
+        self._first = first
+        self._chosen = dict(layout.chosen)
+        if layout.labels == "optional" and self._chosen.get(LABEL) != first.label:
+            self._chosen.pop(LABEL, None)  # the file has no labels
+        self.beside = set(layout.beside)
+        """The columns that are filled beside a text, by name. A reader may add others."""
+        self._optional = layout.labels == "optional"
+        self._id: tuple[str | None, ...] = first.further[len(features.further_columns()) :]
+        known = {name for convention in CONVENTIONS for name in convention}
+        self._known = known.union(*(names for _, _, names in features.further_columns()))
+        self._set = {name for name in self._chosen.values() if name}
+        # The records of a file have few different sets of names.
+        self._known_among = lru_cache(_KINDS)(self._find_known)
+        self._columns_among = lru_cache(_KINDS)(self._find_columns)
+        self.has_others = lru_cache(_KINDS)(self._may_have_others)
+
+    def names(self, present: Iterable[str]) -> tuple[str, ...]:
+        """Return the names among those in a file that a record may be read by."""
+        return (*self._known_among(tuple(present)), *filter(None, self._id))
+
+    def labels(self, present: Iterable[str]) -> list[str]:
+        """Return the columns of labels among those in a file, that of the layout first."""
+        if self._chosen.get(LABEL):
+            return [name for name in present if name == self._chosen[LABEL]]
+        names = [name for name in present if name.lower() in _LABELS]
+        return sorted(names, key=lambda name: name != self._first.label)
+
+    def texts(self, present: Iterable[str]) -> list[str]:
+        """Return the columns of texts among those in a file."""
+        if self._chosen.get(TEXT):
+            return [name for name in present if name == self._chosen[TEXT]]
+        return [name for name in present if name.lower() in _TEXTS]
+
+    def columns(self, record: Mapping[str, Any]) -> Columns:
+        """Return the columns of a record; if it has no text, its text is that of the layout."""
+        known = self._known_among(tuple(record))
+        return self._columns_among(tuple(name for name in known if is_filled(record[name])))
+
+    def unread(self, record: Mapping[str, Any], columns: Columns) -> list[str]:
+        """Return the columns in which a record without a text may have one.
+
+        A column that is also filled beside texts, such as the number of a product, is none of them,
+        unless it belongs to a record without a label. Beside a title, and if no text was seen, only
+        values of several words count.
+        """
+        names = [
+            name
+            for name in record
+            if name not in columns[:2] and name.lower() not in _LABELS and is_filled(record[name])
+        ]
+        if columns.title is None and columns.label is None and not self._optional:
+            return names
+        names = [name for name in names if name not in self.beside]
+        if columns.title is None and self.beside:
+            return names
+        return [name for name in names if _has_words(record[name])]
+
+    def _may_have_others(self, names: tuple[str, ...]) -> bool:
+        """Return whether a record with these names may be read by other columns than the first."""
+        return not set(self._known_among(names)) <= {*self._first[:3], *self._first.further}
+
+    def _find_known(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name for name in names if name.lower() in self._known or name in self._set)
+
+    def _find_columns(self, filled: tuple[str, ...]) -> Columns:
+        by_name = names_in_lower_case(filled)
+        chosen = {
+            role: name if name in filled else None
+            for role, name in self._chosen.items()
+            if name or role == TITLE
+        }
+        roles = dict(zip(ROLES, self._first[:3], strict=True))
+        label, title, text = (
+            chosen[role] if role in chosen else by_name.get((name or "").lower())
+            for role, name in roles.items()
+        )
+        found = [Columns(label, title, text or ""), *candidates(by_name, chosen)]
+        best = max(found, key=lambda one: (bool(one.text), bool(one.label), bool(one.title)))
+        if best.label is None:
+            other = max(found, key=lambda one: (bool(one.label), bool(one.title)))
+            best = best._replace(label=other.label)
+            if best.title is None and (other.label or other is found[0]):
+                best = best._replace(title=other.title)
+        further = (*further_names(by_name, chosen), *self._id)
+        return best._replace(text=best.text or self._first.text, further=further)
+
+
+def survey(records: Iterable[Mapping[str, Any]], layout: Layout) -> Layout:
+    """Return a layout with the `alternatives` and the columns `beside` a text of some records."""
+    chooser = Chooser(layout)
+    found: Counter[Columns] = Counter()
+    beside: set[str] = set()
+    for record in records:
+        columns = chooser.columns(record)
+        if is_filled(record.get(columns.text)):
+            found[columns] += 1
+            beside.update(name for name, value in record.items() if is_filled(value))
+    ways: dict[tuple[str | None, str], Columns] = {}  # label and text -> the most frequent columns
+    for columns, _ in found.most_common():
+        ways.setdefault((columns.label, columns.text), columns)
+    first = layout.columns
+    if first:
+        # A record without a label has no columns of its own.
+        ways = {key: columns for key, columns in ways.items() if key[0] or not first.label}
+        ways.pop((first.label, first.text), None)
+    return replace(layout, alternatives=tuple(ways.values()), beside=tuple(sorted(beside)))
+
+
+def _has_words(value: Any) -> bool:
+    return isinstance(value, str) and len((as_text(value) or "").split(maxsplit=1)) > 1

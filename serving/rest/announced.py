@@ -1,0 +1,76 @@
+"""The addresses of this user's running servers, so that `predict` finds a server on any port.
+
+Each server has a file in a folder that only this user can write to. It imports the standard library
+only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def announced(address: str, folder: str) -> Iterator[None]:
+    """Announce a server of a serving folder until the end of the context.
+
+    A server that cannot be announced serves all the same; `predict` then loads the model itself.
+    """
+    file = None
+    with contextlib.suppress(OSError):
+        place = _place()
+        place.mkdir(mode=0o700, exist_ok=True)
+        if _is_ours(place):
+            file = place / f"{folder_id(folder)}.{os.getpid()}"
+            file.write_text(address, encoding="utf-8")
+    try:
+        yield
+    finally:
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.unlink()
+
+
+def addresses(folder: str) -> list[str]:
+    """Return the URLs of the announced servers of a serving folder whose processes run."""
+    found = []
+    with contextlib.suppress(OSError):
+        if _is_ours(_place()):
+            for file in sorted(_place().glob(f"{folder_id(folder)}.*")):
+                if _runs(int(file.suffix[1:])):
+                    found.append(file.read_text(encoding="utf-8"))
+                else:
+                    file.unlink()  # The server was killed.
+    return found
+
+
+def folder_id(folder: str) -> str:
+    """Return a digest of the path of a serving folder, which does not reveal the path."""
+    path = folder.rstrip("/") if "://" in folder else os.path.realpath(folder)
+    return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _place() -> Path:
+    return Path(tempfile.gettempdir()) / f"amazon-reviews-{os.getuid()}"
+
+
+def _is_ours(place: Path) -> bool:
+    """Return whether no other user can announce a server there, which would get the reviews."""
+    status = os.lstat(place)
+    is_private = not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and is_private
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # The process of another user.
+    return True

@@ -1,0 +1,54 @@
+"""The check that a training has numbers as its losses and weights."""
+
+from __future__ import annotations
+
+import math
+
+import tensorflow as tf
+import tf_keras
+
+_REMEDY = "nothing was exported; a smaller training.learning_rate may help"
+
+
+class NotFiniteError(ValueError):
+    """A loss or a weight that is NaN or infinite; the message is one line with the step."""
+
+
+def check_loss(name: str, loss: float, where: str) -> None:
+    """Check that a loss is a number.
+
+    Args:
+      name: the loss in words.
+      where: its place in the training, such as `at step 3`.
+
+    Raises:
+      NotFiniteError: the loss is NaN or infinite.
+    """
+    if not math.isfinite(loss):
+        raise NotFiniteError(f"the {name} is {loss} {where}, {_REMEDY}")
+
+
+def check_weights(model: tf_keras.Model, step: int) -> None:
+    """Check that all weights of the model are numbers after `step`.
+
+    Raises:
+      NotFiniteError: a weight is NaN or infinite.
+    """
+    name = not_finite(model.variables)
+    if name is not None:
+        raise NotFiniteError(f"the weights {name} are not finite after step {step}, {_REMEDY}")
+
+
+def not_finite(variables: list[tf.Variable]) -> str | None:
+    """Return the name of a variable with a value that is NaN or infinite; None without one.
+
+    Each variable is read on its own device, so a parameter server sends a single value for each.
+    """
+    for variable in variables:
+        if not variable.dtype.is_floating:
+            continue
+        with tf.device(variable.device):
+            is_finite = tf.reduce_all(tf.math.is_finite(variable))
+        if not is_finite:
+            return str(variable.name)
+    return None
