@@ -113,7 +113,7 @@ def _spans(raw: BinaryIO, start: int) -> Iterator[_Span]:
         if at is not None and end - (at >> 3) > _LONGEST + _READ:
             yield span(end * 8)
             at = None
-        keep = at >> 3 if at is not None else end - _MARK_BITS // 8
+        keep = at >> 3 if at is not None else max(base, end - _MARK_BITS // 8)
         data, base = data[keep - base :], keep
         searched = len(data)
     if at is not None:

@@ -245,3 +245,18 @@ def test_intervals_and_metrics_that_are_not_defined():
     # Newcombe, "Two-sided confidence intervals for the single proportion" (1998): 81 of 263.
     low, high = metrics.wilson(81, 263)
     assert (low, high) == (pytest.approx(0.2553, abs=1e-4), pytest.approx(0.3662, abs=1e-4))
+
+
+@pytest.mark.parametrize(
+    ("negatives", "positives", "clause"),
+    [
+        (3, 1, "always answering negative would give 0.7500"),
+        (1, 3, "always answering positive would give 0.7500"),
+        (2, 2, "always answering positive would give 0.5000"),
+        (4, 0, "always answering negative would give 1.0000"),
+    ],
+)
+def test_the_constant_answer_is_that_of_the_majority(negatives, positives, clause):
+    # The model answers the opposite of the labels, which makes no difference.
+    own = counts([(0, 0.9)] * negatives + [(1, 0.1)] * positives)
+    assert metrics.constant_answer(own) == clause

@@ -1,5 +1,6 @@
 """ServingCheck: a model behind the product's server, the checks that block its push, and causes."""
 
+import base64
 import json
 import math
 import re
@@ -17,6 +18,7 @@ from components.serving_check.component import ServingCheck, check
 from components.serving_check.settings import Thresholds, read_golden
 from core.errors import InputError
 from sample_data.generate import OUTPUT as SAMPLE
+from serving.rest.limits import Limits
 from tests.examples import example, write
 
 GOOD, BAD = ("great", "good", "love"), ("awful", "bad", "hate")
@@ -160,7 +162,7 @@ def test_a_model_that_fails_is_refused_with_its_error(workspace):
     found = workspace.check()
     assert failed(found) == ["process"]
     assert found["cause"].startswith("the model cannot be served: ")
-    assert "InvalidArgumentError" in found["cause"]
+    assert "the table is empty" in found["cause"]
     assert len(found["cause"]) < 400
 
 
@@ -236,6 +238,18 @@ def test_each_cause_is_one_line_with_value_and_setting(changes, name, cause):
     found = check(answers, thresholds, {0: 0.9, 2: 0.7005}, GOLDEN_PAIRS)
     assert (found["passed"], found["cause"]) == (name is None, cause)
     assert failed(found) == ([name] if name else [])
+
+
+@pytest.mark.parametrize("size", [10, 60_000, 3_000_000])
+def test_a_request_with_long_reviews_fits_into_the_limit_of_the_server(size):
+    reviews = [b"%03d" % number + b"x" * size for number in range(100 if size < 10**6 else 3)]
+    batches = list(candidate._batches(reviews))
+    assert [review for batch in batches for review in batch] == reviews
+    assert all(len(batch) <= 64 for batch in batches)
+    for batch in batches:
+        body = json.dumps([{"b64": base64.b64encode(review).decode()} for review in batch])
+        # A single review of more than 3 MB cannot be served at all.
+        assert len(body) < Limits().body_bytes or len(batch) == 1
 
 
 ENGLISH = [line.split(" ", 1)[1] for line in SAMPLE.read_text("utf-8").splitlines()[:300]]

@@ -81,13 +81,23 @@ def answers_like(pushed, finished):
 
 
 @pytest.mark.xdist_group("finished")
-def test_names_and_uris_of_artifacts_are_all_that_the_steps_need(finished, mlflow_server, tmp_path):
-    """A launcher that passes nothing else."""
-    tracking = {"mlflow": mlflow_server.uri}
-    steps = Steps(tmp_path, bare_launcher, name="compiled", tracking=tracking)
-    [pushed], check = steps.launch()
+def test_names_and_uris_of_artifacts_and_parameters_are_all_that_the_steps_need(
+    finished, mlflow_server, tmp_path
+):
+    """A launcher that passes nothing else, and parameters that differ from the compiled ones."""
+    compiled = {
+        "tracking": {"mlflow": mlflow_server.uri},
+        "training": {**SETTINGS["training"], "epochs": EPOCHS - 1},
+        # No model reaches it.
+        "evaluation": {**SETTINGS.get("evaluation", {}), "min_accuracy": 1.0},
+    }
+    steps = Steps(tmp_path, bare_launcher, name="compiled", **compiled)
+    [pushed], check = steps.launch(f"epochs={EPOCHS}", "min_accuracy=0.8")
     assert check["passed"], check["cause"]
-    assert f"The model is blessed, and was pushed to {pushed}." in steps.report()
+    page = steps.report()
+    assert f"The model is blessed, and was pushed to {pushed}." in page
+    assert re.search(rf"training\.epochs</th><td[^>]*>{EPOCHS}</td>", page)
+    assert "evaluation.min_accuracy requires 0.8" in page
     [run] = mlflow_server.runs(name="compiled")
     tags = values(run["data"]["tags"])
     assert (tags["result"], tags["platform"]) == ("pushed", "kubeflow")

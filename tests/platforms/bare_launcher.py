@@ -1,6 +1,6 @@
 """A launcher of compiled pipelines that passes artifacts without types and without properties.
 
-usage: bare_launcher.py PIPELINE.yaml FOLDER
+usage: bare_launcher.py PIPELINE.yaml FOLDER [NAME=VALUE ...]
 
 Each step gets what any launcher knows: names and URIs of artifacts, and parameters. The steps run
 one after the other in this process, because imports take longer than most steps.
@@ -19,8 +19,8 @@ from platforms.entrypoint import main
 class Launcher:
     """Runs the tasks of a PipelineSpec."""
 
-    def __init__(self, spec, folder):
-        self._spec, self._folder = spec, Path(folder)
+    def __init__(self, spec, folder, parameters):
+        self._spec, self._folder, self._parameters = spec, Path(folder), parameters
 
     def run(self):
         waiting = dict(self._spec["root"]["dag"]["tasks"])
@@ -70,11 +70,13 @@ class Launcher:
 
     def _value(self, given):
         if "componentInputParameter" in given:
+            name = given["componentInputParameter"]
             definitions = self._spec["root"]["inputDefinitions"]["parameters"]
-            return definitions[given["componentInputParameter"]]["defaultValue"]
+            return self._parameters.get(name, definitions[name]["defaultValue"])
         return given["runtimeValue"]["constant"]
 
 
 if __name__ == "__main__":
-    file, folder = sys.argv[1:]
-    Launcher(next(yaml.safe_load_all(Path(file).read_text())), folder).run()
+    file, folder, *given = sys.argv[1:]
+    values = {name: json.loads(text) for name, text in (each.split("=", 1) for each in given)}
+    Launcher(next(yaml.safe_load_all(Path(file).read_text())), folder, values).run()

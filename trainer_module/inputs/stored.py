@@ -127,7 +127,8 @@ def read_class_counts(patterns: Sequence[str], kind: str, buckets: int = 0) -> n
         counts = _load(stored).get(f"{os.path.basename(split)}.{kind}")
         if counts is None or counts.shape != total.shape:
             return None
-        total += counts
+        # The stored type is the smallest one, and NumPy adds uint64 to int64 as floats.
+        total += counts.astype(np.int64)
     return total
 
 

@@ -24,7 +24,14 @@ from typing import BinaryIO
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, Dialect, Layout
 from preprocessing.reading.formats import RowReader
-from preprocessing.reading.pieces import MAX_LINE_BYTES, TOO_LONG, Chunk, Lost, split_lines
+from preprocessing.reading.pieces import (
+    MAX_LINE_BYTES,
+    TOO_LONG,
+    Chunk,
+    Lost,
+    count_nul,
+    split_lines,
+)
 from preprocessing.reading.records import (
     BROKEN_CSV,
     CORRUPT_ARCHIVE,
@@ -61,7 +68,7 @@ class _Lines:
     """The lines for a csv.reader. `keep_first_only` returns to the second line of a record."""
 
     def __init__(self, stream: BinaryIO, dialect: Dialect) -> None:
-        self._fresh = _numbered_lines(stream, dialect)
+        self._fresh = self._numbered_lines(stream, dialect)
         self._again: deque[tuple[int, bytes | None]] = deque()
         self._taken: list[tuple[int, bytes | None]] = []
         self._size = 0
@@ -69,6 +76,7 @@ class _Lines:
         self._read_again = 0
         self._has_cr = False
         self.position = 0  # the first line of the current record
+        self.lost = 0  # the bytes so far of lines that are too long, and of long runs of NUL
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -116,21 +124,26 @@ class _Lines:
                 yield rejected(number, BROKEN_CSV, "behind a quote that is not closed")
         self.next_record()
 
+    def _numbered_lines(
+        self, stream: BinaryIO, dialect: Dialect
+    ) -> Iterator[tuple[int, bytes | None]]:
+        """Yield the lines of a file with their numbers, from 1; a line that is too long is None.
 
-def _numbered_lines(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the lines of a file with their numbers, from 1; a line that is too long is None.
-
-    The line `sep=;`, which Excel writes and reads before a header, is left out. Before
-    CorruptArchive is raised, the line that the damage cuts is left out.
-    """
-    blocks = iter(partial(stream.read, _READ), b"")
-    for found in split_lines((Chunk(data, True) for data in blocks), 0):
-        if isinstance(found, Lost):
-            yield found.record.position, None
-            continue
-        lines = found.data.split(b"\n")
-        skip = found.first == 1 and lines[0].strip(b'"\r') == b"sep=" + dialect.separator.encode()
-        yield from enumerate(lines[skip:], found.first + skip)
+        The line `sep=;`, which Excel writes and reads before a header, is left out. Before
+        CorruptArchive is raised, the line that the damage cuts is left out.
+        """
+        blocks = iter(partial(stream.read, _READ), b"")
+        for found in split_lines((Chunk(data, True) for data in blocks), 0):
+            if isinstance(found, Lost):
+                self.lost += found.bytes
+                yield found.record.position, None
+                continue
+            self.lost += count_nul(found.data)
+            lines = found.data.split(b"\n")
+            skip = (
+                found.first == 1 and lines[0].strip(b'"\r') == b"sep=" + dialect.separator.encode()
+            )
+            yield from enumerate(lines[skip:], found.first + skip)
 
 
 def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[str]] | Rejected]:
@@ -138,9 +151,12 @@ def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[
 
     A blank line is a record without fields. The docstring of the module describes broken quotes.
     """
+    return _records(_Lines(stream, dialect), dialect)
+
+
+def _records(lines: _Lines, dialect: Dialect) -> Iterator[tuple[int, list[str]] | Rejected]:
     # The csv module's default limit, which is global, is far below the length of a long review.
     csv.field_size_limit(max(csv.field_size_limit(), 2 * MAX_LINE_BYTES))
-    lines = _Lines(stream, dialect)
     new_reader = partial(
         csv.reader,
         lines,
@@ -258,7 +274,9 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
     is_repeated = False
     # The files of the polarity set have a backslash and an `n` in place of a line break.
     escaped = layout.header is None and layout.dialect.separator == ","
-    records = csv_records(stream, layout.dialect)
+    lines = _Lines(stream, layout.dialect)
+    records = _records(lines, layout.dialect)
+    lost = 0
     while some := list(islice(records, _RECORDS)):
         batch = Batch()
         for record in some:
@@ -282,4 +300,5 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
                     fields = [field.replace(r"\n", "\n") for field in fields]
                 if not reader.add_usual(batch, position, pick([*fields, ""]), names):
                     reader.add(batch, position, _by_name(names, fields))
+        batch.lost, lost = lines.lost - lost, lines.lost
         yield batch

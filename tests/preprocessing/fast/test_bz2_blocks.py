@@ -67,3 +67,41 @@ def test_garbage_after_the_archive_is_damage():
     assert content(found) == CONTENT
     assert len(ARCHIVE) < lost.position <= len(ARCHIVE) + 22
     assert 0 < lost.lost <= 22
+
+
+MARKS = [mark // 8 for mark in find_marks(ARCHIVE)]
+
+
+@pytest.mark.parametrize("inside", range(8))
+def test_a_mark_over_the_edge_of_two_reads_is_found(monkeypatch, inside):
+    # The first read ends inside the third mark.
+    monkeypatch.setattr(bz2_blocks, "_READ", MARKS[2] + inside)
+    found = read(ARCHIVE)
+    assert (content(found), damage(found)) == (CONTENT, [])
+    # No mark is in the first read, which ends inside the third mark.
+    start = MARKS[2] - 10
+    monkeypatch.setattr(bz2_blocks, "_READ", 10 + inside)
+    late = [part for part in found if part.at >= MARKS[2] * 8]
+    assert read(ARCHIVE[: MARKS[4] + 7], start)[:2] == late[:2]
+
+
+def test_reads_of_single_bytes_find_every_mark(monkeypatch):
+    monkeypatch.setattr(bz2_blocks, "_READ", 1)
+    small = ARCHIVE[MARKS[-1] - 10 :]
+    found = read(small, 1)
+    assert content(found) == CONTENT[-len(content(found)) :]
+    assert found and damage(found) == []
+
+
+def test_damage_that_is_longer_than_any_block_is_not_kept_and_loses_only_itself(monkeypatch):
+    longest = max(end - at for at, end in pairwise([*MARKS, len(ARCHIVE)]))
+    # Much more than a block, without a mark.
+    archive = ARCHIVE[: MARKS[1]] + b"x" * (10 * longest) + ARCHIVE[MARKS[1] :]
+    monkeypatch.setattr(bz2_blocks, "_READ", 1000)
+    monkeypatch.setattr(bz2_blocks, "_LONGEST", longest)
+    found = read(archive)
+    [lost] = damage(found)
+    assert content(found) == CONTENT[len(CONTENT) - len(content(found)) :]
+    assert len(content(found)) > len(CONTENT) * 0.8
+    # The block before the damage, and as much of the damage as is searched for its end.
+    assert longest < lost.lost < 3 * longest + 2000

@@ -112,3 +112,37 @@ def test_short_requests_of_one_turn_share_a_call_in_the_loop(monkeypatch, second
     asyncio.run(run())
     assert [texts for _, texts in model.calls] == turns
     assert model.in_loop == in_loop
+
+
+class Version(Model):
+    """A version of a model, whose outputs name it."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
+        self.go.set()
+
+    def call(self, signature, texts):
+        super().call(signature, texts)
+        return {"version": np.full(len(texts), self.number)}
+
+
+@pytest.mark.parametrize("inline_bytes", [0, 100])
+def test_requests_before_and_after_a_reload_are_answered_by_their_own_version(
+    monkeypatch, inline_bytes
+):
+    monkeypatch.setattr(batching, "INLINE_BYTES", inline_bytes)
+    old, new = Version(1), Version(2)
+    models = [old, old, new, old, new, new]
+
+    async def run():
+        batcher = Batcher(Limits(), Metrics())
+        calls = [batcher.call(model, "predict_text", [b"a", b"b"]) for model in models]
+        found = await asyncio.gather(*calls)
+        batcher.stop()
+        return [answer["version"].tolist() for answer in found]
+
+    assert asyncio.run(run()) == [[model.number] * 2 for model in models]
+    # Neighbours of one version share a call.
+    assert [len(texts) for _, texts in old.calls] == [4, 2]
+    assert [len(texts) for _, texts in new.calls] == [2, 4]

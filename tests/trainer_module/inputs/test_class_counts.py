@@ -61,3 +61,20 @@ def test_of_words_and_of_very_large_tables_only_the_labels_are_counted(change):
     counts = counted((0, [1]), (1, [2]), (1, []), config=CONFIG | change).counts
     assert counts[LABELS].tolist() == [1, 2]
     assert counts[NGRAMS].size == 0
+
+
+@pytest.mark.parametrize("count", [255, 65_535, 2**31 + 1, 2**40])
+def test_large_counts_are_exact(tmp_path, count):
+    for name in ("a.npz", "b.npz"):
+        counter = ClassCounter.of(CONFIG)
+        counter.counts[LABELS] += [count, 1]
+        counter.counts[NGRAMS] += np.array([[count, 0, 0, 1], [0, 0, count, 0]])
+        counter.save(str(tmp_path / name))
+    write_class_counts(
+        str(tmp_path), {"Split-train": [str(tmp_path / name) for name in ("a.npz", "b.npz")]}
+    )
+    train = [f"{tmp_path}/Split-train/*"]
+    np.testing.assert_array_equal(read_class_counts(train, LABELS), [2 * count, 2])
+    np.testing.assert_array_equal(
+        read_class_counts(train, NGRAMS, 4), [[2 * count, 0, 0, 2], [0, 0, 2 * count, 0]]
+    )
