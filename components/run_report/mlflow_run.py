@@ -51,6 +51,7 @@ class Record:
       content: the content of the report of the run.
       tags: the tags of the run.
       model: the `identity` of the pushed model; empty if the run pushed none, or it is unknown.
+      folder: the result of `find_model`; empty if it was not called.
       open_run: the id of a run that the platform has opened in MLflow for this process; empty
         without one.
     """
@@ -58,6 +59,7 @@ class Record:
     content: Content
     tags: Mapping[str, str]
     model: str = ""
+    folder: str = ""
     open_run: str = ""
 
 
@@ -73,7 +75,7 @@ def send(client: MlflowClient, record: Record) -> str:
     content, run = record.content, record.content.run
     known = registered(client, run.name) if run.pushed_to else {}
     needs_model = bool(run.pushed_to) and record.model not in known
-    model = find_model(run, record.model) if needs_model else ""
+    model = (record.folder or find_model(run, record.model)) if needs_model else ""
     lost = lost_artifacts(run)
     note = _note(record.tags.get(_NOTE, ""), [*lost.values(), *content.problems])
     tags = {**record.tags, _NOTE: note}

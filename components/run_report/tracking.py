@@ -132,7 +132,8 @@ def track(tracking: Tracking, content: Content) -> None:
     """Send a run, or log one warning and keep the run for `send_unsent`."""
     run = content.run
     tags = {**tracking.tags, **_tags(content)}
-    record = Record(content, tags, _pushed_content(run), os.environ.get(_OPEN_RUN, ""))
+    open_run = os.environ.get(_OPEN_RUN, "")
+    record = Record(content, tags, _pushed_content(run), open_run=open_run)
     try:
         with connected(tracking.uri) as client:
             if pushed := send(client, record):
@@ -205,10 +206,11 @@ def _read(file: str) -> Record | None:
         open_run, lacked = str(kept.get("open_run", "")), list(kept.get("lacks", ()))
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"is no run that was kept for MLflow ({cause(error)})") from None
-    content = collect(run, find_model(run, model) if run.pushed_to else None)
+    folder = find_model(run, model) if run.pushed_to else ""
+    content = collect(run, folder or None)
     if lost := [line for line in _lacks(content) if line not in lacked]:
         raise InputError(f"a part of the run was lost: {'; '.join(lost)}")
-    return Record(content, tags, model, open_run)
+    return Record(content, tags, model, folder, open_run)
 
 
 def _lacks(content: Content) -> list[str]:
