@@ -267,12 +267,18 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
 
 def _format_of_lines(head: bytes) -> tuple[str, float]:
     """Return fastText or JSON lines, whichever fits more of the first lines, and the fraction."""
-    lines = [line.rstrip(b"\r") for line in head.split(b"\n") if line.strip()][:_LINES_INSPECTED]
+    lines = _first_lines(head)
     labelled = sum(fasttext.LINE.fullmatch(line) is not None for line in lines)
     objects = sum(isinstance(parse_object(1, line), dict) for line in lines)
     if labelled >= objects:
         return "fasttext", labelled / len(lines)
     return "jsonl", objects / len(lines)
+
+
+def _first_lines(head: bytes) -> list[bytes]:
+    """Return the first lines that are not blank."""
+    lines = (line.rstrip(b"\r") for line in head.split(b"\n") if line.strip())
+    return list(islice(lines, _LINES_INSPECTED))
 
 
 def _objects(lines: bytes) -> Iterator[dict[str, Any]]:

@@ -72,3 +72,15 @@ def test_whole_ranges_are_kept_however_the_input_is_cut(keys, limit, workers):
         assert max(kept, default=-1) < min(left_out)
         assert len(kept) + left_out.count(min(left_out)) > limit  # the next range does not fit
     assert not is_over(keys, {"eval": 0}).any()
+
+
+def test_many_reviews_of_one_range_are_counted_exactly(monkeypatch):
+    keys = np.full(70_000, 7 << 48, np.uint64)
+    split = np.full(len(keys), "train")
+    assigned = splits.AssignedBatch(Batch(), keys, split, np.full(len(keys), ""))
+    monkeypatch.setattr(splits, "assign_batch", lambda *_: assigned)
+    monkeypatch.setattr(splits, "read_in_turns", lambda *_: iter([("all", None, Batch())] * 2))
+    [(name, counts)] = splits._count_unit(None, {}, frozenset(), frozenset(["train"]))
+    assert (name, counts[7], counts.sum()) == ("train", 140_000, 140_000)
+    assert splits.find_limit(counts, 139_999) == 7
+    assert splits.find_limit(counts, 140_000) == 1 << 16

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import tensorflow_data_validation as tfdv
-from tensorflow_metadata.proto.v0 import statistics_pb2
+from tensorflow_metadata.proto.v0 import anomalies_pb2, statistics_pb2
 from tfx.types import artifact_utils, standard_artifacts
 
 from components import statistics_gen
@@ -116,3 +116,39 @@ def test_anomalies_of_no_split_are_an_error(tmp_path):
             anomalies=anomalies, statistics=standard_artifacts.ExampleStatistics(), checked=checked
         )
     assert not (tmp_path / "checked").exists()
+
+
+def gate(folder, counts):
+    """Run DataGate on splits without anomalies; `counts` is split -> its numbers of each class."""
+    anomalies, statistics = (
+        standard_artifacts.ExampleAnomalies(),
+        standard_artifacts.ExampleStatistics(),
+    )
+    checked = CheckedData()
+    for name, artifact in (("a", anomalies), ("s", statistics), ("c", checked)):
+        artifact.uri = str(folder / name)
+    anomalies.split_names = artifact_utils.encode_split_names(list(counts))
+    for split, numbers in counts.items():
+        found = statistics_pb2.DatasetFeatureStatisticsList()
+        feature = found.datasets.add().features.add()
+        feature.path.step.append("label")
+        for label, number in enumerate(numbers):
+            buckets = feature.string_stats.rank_histogram.buckets
+            buckets.add(label=str(label), sample_count=number)
+        for place, file, content in (
+            ("s", "FeatureStats.pb", found),
+            ("a", "SchemaDiff.pb", anomalies_pb2.Anomalies()),
+        ):
+            (folder / place / f"Split-{split}").mkdir(parents=True)
+            path = folder / place / f"Split-{split}" / file
+            path.write_bytes(content.SerializeToString())
+    DataGate.test_call(anomalies=anomalies, statistics=statistics, checked=checked)
+
+
+@pytest.mark.parametrize("split", ["train", "eval", "test"])
+@pytest.mark.parametrize(("numbers", "only"), [((9, 0), "negative"), ((0, 9), "positive")])
+def test_a_single_class_in_one_split_only_is_an_error(tmp_path, split, numbers, only):
+    counts = {"train": (90, 10), "eval": (9, 1), "test": (1, 9), split: numbers}
+    with pytest.raises(InputError, match=f"schema: {split}: every review is {only}$"):
+        gate(tmp_path / "one", counts)
+    gate(tmp_path / "both", {**counts, split: (1, 70_000)})

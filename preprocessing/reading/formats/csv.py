@@ -74,7 +74,7 @@ class _Lines:
         self._size = 0
         self._last = 0
         self._read_again = 0
-        self._has_cr = False
+        self.has_cr = False  # whether the current record has a carriage return inside of a line
         self.position = 0  # the first line of the current record
         self.lost = 0  # the bytes so far of lines that are too long, and of long runs of NUL
 
@@ -94,21 +94,21 @@ class _Lines:
         if line is None or self._size > MAX_LINE_BYTES + len("\r"):
             raise _TooLong(BROKEN_CSV, "a quoted field of more than 1 MB")
         text = line.decode("utf-8", "surrogateescape").replace("\0", _NUL)
-        if "\r" in text:
+        if -1 < text.find("\r") < len(text) - 1:
             inside = text.rstrip("\r")
-            self._has_cr = self._has_cr or "\r" in inside
+            self.has_cr = self.has_cr or "\r" in inside
             text = inside.replace("\r", _CR) + text[len(inside) :]
         return text + "\n"
 
-    def fields(self, record: list[str]) -> list[str]:
+    def with_returns(self, record: list[str]) -> list[str]:
         """Return the fields of the record that was read with their carriage returns."""
-        return [field.replace(_CR, "\r") for field in record] if self._has_cr else record
+        return [field.replace(_CR, "\r") for field in record]
 
     def next_record(self) -> None:
         """Forget the lines of the record that was read."""
         self._taken.clear()
         self._size = 0
-        self._has_cr = False
+        self.has_cr = False
 
     def first_line(self) -> str:
         """Return the first line of the current record."""
@@ -180,7 +180,7 @@ def _records(lines: _Lines, dialect: Dialect) -> Iterator[tuple[int, list[str]] 
             cause = _cause(str(error), lines.first_line(), dialect)
             yield rejected(lines.position, BROKEN_CSV, cause)
         else:
-            yield lines.position, lines.fields(fields)
+            yield lines.position, lines.with_returns(fields) if lines.has_cr else fields
             lines.next_record()
             continue
         yield from lines.keep_first_only()
@@ -271,6 +271,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
     # A column that the file lacks is the empty field behind its last one.
     pick = itemgetter(*(names.index(name) if name else len(names) for name in reader.names))
     headers = _spellings(layout.header) if layout.header else []
+    first_fields = {fields[0] for fields in headers}
     is_repeated = False
     # The files of the polarity set have a backslash and an `n` in place of a line break.
     escaped = layout.header is None and layout.dialect.separator == ","
@@ -284,7 +285,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
                 batch.rejected.append(record)
                 continue
             position, fields = record
-            if fields in headers:
+            if fields and fields[0] in first_fields and fields in headers:
                 if is_repeated:
                     batch.reject(position, REPEATED_HEADER, "the header of the file again")
                 is_repeated = True

@@ -202,3 +202,60 @@ def test_progress_counts_every_line_once_and_ends_at_its_total(
     [total] = [total for _, _, total, _ in seen if total]
     assert sum(done for (unit, _), done in last.items() if unit == "reviews") == len(TEXTS) + 1
     assert sum(done for (unit, _), done in last.items() if unit == "bytes") == total
+
+
+class Killed(BaseException):
+    """The end of the process at some moment."""
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_kill_between_the_two_files_of_the_output_loses_none(
+    score, tmp_path, monkeypatch, number
+):
+    path = write(tmp_path, "in.txt", b"good\n\xff\nbad\n")
+    rename, renamed = output.FileSystems.rename, []
+
+    def kill(sources, targets):
+        if not targets[0].endswith(".arrow"):
+            renamed.append(targets[0])
+            if len(renamed) > number:
+                raise Killed
+        rename(sources, targets)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(output.FileSystems, "rename", kill)
+        score(path)
+    # Whoever sees the output sees the rejected lines too.
+    assert not (tmp_path / "scores.csv").exists()
+    assert (tmp_path / "scores.csv.rejected.jsonl").exists() == (number == 1)
+    summary = score(path)
+    assert (summary.reviews, summary.rejected, summary.resumed) == (2, {"invalid_utf8": 1}, 1)
+    assert rows(tmp_path / "scores.csv") == wanted(path, ["good", "", "bad"])[::2]
+    assert len((tmp_path / "scores.csv.rejected.jsonl").read_text().splitlines()) == 1
+    assert sorted(found.name for found in tmp_path.iterdir()) == [
+        *("in.txt", "scores.csv", "scores.csv.rejected.jsonl")
+    ]
+
+
+def test_a_unit_that_failed_half_way_is_scored_again(score, tmp_path, monkeypatch):
+    path = write(tmp_path, "in.txt", "good\n" * 10)
+    plain = work._write_lines
+
+    def write_half(stream, index, *, position, **columns):
+        half = {name: values[:5] for name, values in columns.items()}
+        plain(stream, index, position=position[:5], **half)
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="nothing is kept yet"):
+        patch.setattr(work, "_write_lines", write_half)
+        score(path)
+    summary = score(path)
+    assert (summary.reviews, summary.resumed) == (10, 0)
+    assert len(rows(tmp_path / "scores.csv")) == 10
+
+
+def test_row_groups_of_several_units_have_every_row_once(score, small_units, tmp_path, monkeypatch):
+    monkeypatch.setattr(output, "_ROWS_AT_ONCE", 100)
+    path = write(tmp_path, "in.txt", FILES["plain"])
+    assert score(path).reviews == len(TEXTS)
+    assert rows(tmp_path / "scores.csv") == wanted(path)

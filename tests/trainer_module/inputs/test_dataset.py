@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from preprocessing import features
 from preprocessing.settings import Transform
 from tests import examples
 from tests.trainer_module.conftest import FILES, make_job, result, run_workers
-from trainer_module.inputs import stored
+from trainer_module.inputs import dataset, stored
 from trainer_module.inputs.batches import BatchSpec
 from trainer_module.inputs.dataset import Split, endless, make_dataset
 
@@ -251,3 +252,19 @@ def test_iterators_end_at_once_with_and_without_a_strategy():
         [sys.executable, "-c", ENDS], capture_output=True, text=True, check=True, timeout=600
     )
     assert float(done.stdout) < 5.0
+
+
+def test_the_counts_of_very_large_files_are_exact(tmp_path, monkeypatch):
+    names = [str(tmp_path / name) for name in ("0.gz", "1.gz", "2.gz")]
+    for name in names:
+        open(name, "wb").close()
+    known = dict(zip(names, (2**24 + 1, 70_001, 2**31 + 1), strict=True))
+    monkeypatch.setattr(dataset, "count_examples", lambda files: [known[name] for name in files])
+    others = tf.constant([0.0, known[names[1]], 0.0], tf.float64)
+    # The second of two processes counts the second file.
+    collective = SimpleNamespace(
+        process=0, processes=2, sum=lambda here: tf.cast(here, tf.float64) + others
+    )
+    split = Split.find([f"{tmp_path}/*.gz"], collective)
+    assert split.counts == tuple(known.values())
+    assert split.examples == sum(known.values())

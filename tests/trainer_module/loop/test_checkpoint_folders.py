@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
@@ -47,6 +48,26 @@ def test_the_identity_depends_on_the_input_and_the_settings(execution):
     content = Path(file).read_bytes()
     Path(file).write_bytes(content[:-8] + bytes(4) + content[-4:])
     assert checkpoint_folders.name(one, "1") != name
+
+
+@pytest.mark.parametrize(
+    "place", ["train-*.gz", "eval-*.gz", "graph/transform_fn/assets/*", "base/variables/*.index"]
+)
+def test_each_input_alone_changes_the_identity_and_its_path_does_not(execution, tmp_path, place):
+    def job(arguments):
+        folder = Path(arguments.transform_graph_path).parent
+        base = folder / "base" / "variables"
+        base.mkdir(parents=True)
+        (base / "variables.index").write_bytes(b"checksums of the weights")
+        return make_job(SimpleNamespace(**{**vars(arguments), "base_model": str(base.parent)}))
+
+    one, same = job(execution()), job(execution())
+    assert identity(one) == identity(same)
+    # Another content of the same size, under the same path.
+    [file, *_] = sorted(Path(same.transform_graph).parent.glob(place))
+    content = file.read_bytes()
+    file.write_bytes(bytes([content[0] ^ 1]) + content[1:-8] + bytes(4) + content[-4:])
+    assert checkpoint_folders.name(same, "1").partition("-")[0] != identity(one)
 
 
 def test_examples_with_the_same_digest_of_transform_have_the_same_identity(tmp_path):
