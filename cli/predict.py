@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 _SECONDS_BETWEEN_LINES = 10.0
+_FILES_SHOWN = 5
 
 
 @app.command(epilog='Example: amazon-reviews predict "Great phone" "It broke after a day"')
@@ -172,6 +173,10 @@ def _score(
         print(f"units that were already finished: {summary.resumed}")
     for way in summary.reading:
         print(f"read as {way}")
+    for line in summary.unused[:_FILES_SHOWN]:
+        print(line)
+    if len(summary.unused) > _FILES_SHOWN:
+        print(f"no line of {len(summary.unused) - _FILES_SHOWN} more files can be used")
     if summary.rejected:
         reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(summary.rejected.items()))
         print(f"rejected lines ({reasons}): {target}.rejected.jsonl")

@@ -70,6 +70,17 @@ def show(
 
     `log` is None if no process was started. The next command, which is printed too, gets `options`.
     """
+    code = _show_result(console, config, watched, log, options)
+    if unsent := _unsent(config):
+        runs = "1 run was" if unsent == 1 else f"{unsent} runs were"
+        sends = f"amazon-reviews runs --send{options} sends {'it' if unsent == 1 else 'them'}"
+        _line(console, ("MLflow", "red"), f": {runs} not sent to {config.tracking.mlflow}; {sends}")
+    return code
+
+
+def _show_result(
+    console: Console, config: PipelineConfig, watched: Watched, log: Path | None, options: str
+) -> int:
     if watched.failure:
         return _show_failure(watched.failure, log)
     assert watched.outcome is not None
@@ -77,6 +88,8 @@ def show(
     _line(console, f"reviews   {_account(outcome['lines'])}")
     for way in outcome["reading"]:
         _line(console, f"read as   {way}")
+    for line in outcome.get("unused", ()):  # an earlier version has not recorded them
+        _line(console, ("unused", "yellow"), f"    {line}")
     figures = f"{outcome['accuracy']:.4f}   AUC {outcome['auc']:.4f}"
     _line(console, f"accuracy  {figures} (test split; {outcome['constant_answer']})")
     _line(console, f"report    {outcome['report']}")
@@ -102,6 +115,19 @@ def show(
     _line(console, f"pushed to {outcome['pushed_to']}")
     _line(console, f'next: amazon-reviews predict{options} "Battery died in a week"')
     return exit_codes.PUSHED
+
+
+def _unsent(config: PipelineConfig) -> int:
+    """Return the number of runs that MLflow did not receive; 0 if no run is sent there."""
+    from core.files import list_files
+    from pipeline.config import unsent_folder
+
+    if not config.tracking.mlflow:
+        return 0
+    folder = unsent_folder(config)
+    if "://" in folder:  # Listed by TensorFlow, whose import takes seconds.
+        return len(list_files(folder, "*.json"))
+    return len(list(Path(folder).glob("*.json")))
 
 
 def _show_failure(failure: dict[str, Any], log: Path | None) -> int:
@@ -151,5 +177,5 @@ def _account(lines: dict[str, int]) -> str:
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.items())
     parts.append(f"{sum(rejected.values()):,} rejected" + (f" ({reasons})" if reasons else ""))
     if lost_bytes:
-        parts.append(f"{lost_bytes:,} bytes of damaged files lost")
+        parts.append(f"{lost_bytes:,} bytes of the files cannot be read")
     return f"{sum(lines.values()):,} read: " + ", ".join(parts)

@@ -53,12 +53,14 @@ def DataGate(
 
 
 def class_counts(uri: str, split: str) -> dict[str, float]:
-    """Return class -> its number in the output `statistics` of StatisticsGen; 0 without any."""
+    """Return class -> its number in the output `statistics` of StatisticsGen; 0 without any.
+
+    Raises:
+      InputError: the statistics were deleted.
+    """
     path = os.path.join(uri, f"Split-{split}", "FeatureStats.pb")
     found = statistics_pb2.DatasetFeatureStatisticsList()
-    if fileio.exists(path):
-        with fileio.open(path, "rb") as file:
-            found.ParseFromString(file.read())
+    found.ParseFromString(_read(path))
     counts = {
         bucket.label: bucket.sample_count
         for dataset in found.datasets
@@ -71,9 +73,13 @@ def class_counts(uri: str, split: str) -> dict[str, float]:
 
 
 def read_anomalies(uri: str, split: str) -> list[str]:
-    """Return a line for each anomaly in the output `anomalies` of ExampleValidator."""
-    with fileio.open(os.path.join(uri, f"Split-{split}", "SchemaDiff.pb"), "rb") as file:
-        report = anomalies_pb2.Anomalies.FromString(file.read())
+    """Return a line for each anomaly in the output `anomalies` of ExampleValidator.
+
+    Raises:
+      InputError: the anomalies were deleted.
+    """
+    path = os.path.join(uri, f"Split-{split}", "SchemaDiff.pb")
+    report = anomalies_pb2.Anomalies.FromString(_read(path))
     found = [
         f"{split}: {feature}: {info.short_description}: {info.description}"
         for feature, info in sorted(report.anomaly_info.items())
@@ -83,3 +89,14 @@ def read_anomalies(uri: str, split: str) -> list[str]:
     if report.data_missing:
         found.append(f"{split}: contains no Examples")
     return found
+
+
+def _read(path: str) -> bytes:
+    if not fileio.exists(path):
+        raise InputError(
+            f"{path} was deleted, although ML Metadata lists it; run once with --set cache=false "
+            "to write it again"
+        )
+    with fileio.open(path, "rb") as file:
+        content: bytes = file.read()
+    return content

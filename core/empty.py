@@ -12,8 +12,9 @@ from typing import Any
 
 from core.errors import ConfigError
 
-# `gs://$BUCKET/reviews` and `--temp_location=$FOLDER` without the variables. A file:// has no host.
-_WITHOUT_HOST = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://([/:?#].*)?", re.DOTALL)
+# `gs://$BUCKET/reviews` and `--temp_location=$FOLDER` without the variables. A file:// and a
+# sqlite:// have no host.
+_WITHOUT_HOST = re.compile(r"(?!(?:file|sqlite):)[A-Za-z][A-Za-z0-9+.-]*://([/:?#].*)?", re.DOTALL)
 _WITHOUT_VALUE = re.compile(r"--[\w-]+=\s*")
 
 

@@ -177,20 +177,51 @@ class Tracking(Section):
     """The record of every run outside ML Metadata."""
 
     mlflow: Annotated[str, Field(min_length=1)] | None = None
-    """URI of an MLflow tracking server, such as `http://mlflow:5000`, that every run is sent to.
+    """`http://` or `https://` address of an MLflow tracking server that every run is sent to.
     MLflow reads the user and the password from its own environment variables or its credentials
     file."""
 
     # Not a validator of the field, whose message would contain the password.
     @model_validator(mode="after")
-    def _has_no_password(self) -> Tracking:
-        if self.mlflow and urlsplit(self.mlflow).password is not None:
-            # The settings are part of reports, of ML Metadata and of the compiled pipeline.
-            raise ValueError(
-                "mlflow: the URI contains a password; set MLFLOW_TRACKING_USERNAME and "
-                "MLFLOW_TRACKING_PASSWORD instead"
-            )
+    def _is_a_server_without_a_password(self) -> Tracking:
+        if self.mlflow and (problem := _problem_of_server(self.mlflow)):
+            raise ValueError(f"mlflow: {problem}")
         return self
+
+
+def _problem_of_server(uri: str) -> str:
+    """Return why no request can reach a tracking server at `uri`, and the remedy; else empty."""
+    example = "set the address of a tracking server, such as http://mlflow:5000"
+    try:
+        parts = urlsplit(uri)
+        host, password, _ = parts.hostname, parts.password, parts.port
+    except ValueError as error:
+        # The message may contain a part of a password.
+        reason = "" if "@" in uri else f" ({error})"
+        return f"the URI is not valid{reason}; {example}"
+    # The settings are part of reports, of ML Metadata and of the compiled pipeline.
+    if password is not None or ("@" in uri and not host):
+        return (
+            "the URI contains a password; set MLFLOW_TRACKING_USERNAME and "
+            "MLFLOW_TRACKING_PASSWORD instead"
+        )
+    if parts.scheme in ("http", "https"):
+        if not host or any(character.isspace() for character in uri):
+            return f"{uri} has no host; {example}"
+        if parts.query or "#" in uri:
+            return f"{uri} is the address of a page; set only the part before ? and #"
+        return ""
+    if re.match(r"(sqlite|mysql|postgresql|mssql|file)\b.*:|\.?\.?/|mlruns$", uri):
+        return (
+            f"{uri} is the store of a server, and not a server; start one with "
+            f"`mlflow server --backend-store-uri {uri}`, and set its address, such as "
+            "http://127.0.0.1:5000"
+        )
+    if re.match(r"databricks|uc:", uri):
+        return f"{uri} has no host, and runs are sent to MLflow's own server only; {example}"
+    if "://" not in uri and re.fullmatch(r"[\w.-]+(:\d+)?(/\S*)?|\[[\da-f:]+\](:\d+)?", uri):
+        return f"{uri} has no scheme; write http://{uri}"
+    return f"{uri} has the scheme {parts.scheme or 'of no server'}; {example}"
 
 
 class PipelineConfig(Section):
@@ -239,6 +270,11 @@ def log_folder(config: PipelineConfig) -> str:
     """Return the folder for the logs, on this machine because several processes append to them."""
     root = config.paths.root
     return os.path.join(os.path.abspath("runs") if "://" in root else root, "logs")
+
+
+def unsent_folder(config: PipelineConfig) -> str:
+    """Return the folder of the runs that the tracking server did not receive, a file for each."""
+    return os.path.join(config.paths.root, "unsent")
 
 
 def recorded_settings(config: PipelineConfig) -> str:

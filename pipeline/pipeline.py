@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from typing import Any
 
@@ -29,7 +28,12 @@ from components.statistics_gen import StatisticsGen
 from components.transform import ReviewTransform
 from core.metadata import connection_config
 from pipeline.code_version import fingerprint, git, roots
-from pipeline.config import PipelineConfig, changed_settings, recorded_settings
+from pipeline.config import (
+    PipelineConfig,
+    changed_settings,
+    recorded_settings,
+    unsent_folder,
+)
 from pipeline.destinations import destination_of
 from pipeline.inputs import example_gen_options, input_base
 from pipeline.nodes import BASELINE, PUSHER, TUNER, WARM_START, node_ids
@@ -141,9 +145,8 @@ def tracking_of(config: PipelineConfig, platform: str) -> Tracking | None:
     if config.tracking.mlflow is None:
         return None
     check_client()
-    unsent = os.path.join(config.paths.root, "unsent")
     tags = {PLATFORM: platform, COMMIT: git("rev-parse", "HEAD")}
-    return Tracking(config.tracking.mlflow, unsent, config.name, tags)
+    return Tracking(config.tracking.mlflow, unsent_folder(config), config.name, tags)
 
 
 def _run_parameters(config: PipelineConfig, platform: Platform) -> dict[str, RuntimeParameter]:

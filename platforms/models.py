@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from components.pusher import Destination, PushedModel, make_destination
-from components.run_report import tracking
+from components.run_report import mlflow_run, tracking
 from components.run_report.history import Run
-from core.errors import ConfigError, InputError, ServerError, cause
+from core.errors import ConfigError, InputError, ServerError, UserError, cause
 from pipeline.config import PipelineConfig
 from pipeline.destinations import destination_of
 from pipeline.pipeline import tracking_of
@@ -47,23 +47,28 @@ def roll_back(config: PipelineConfig, name: str | None) -> Iterator[str]:
     """
     passed_over: list[str] = []
     with _destination(config) as destination:
-        model = destination.roll_back(name, passed_over.append)
+        try:
+            model = destination.roll_back(name, passed_over.append)
+        except InputError:
+            # A rollback that was killed may have served the model without moving the alias.
+            served = destination.served()
+            if served and name in (served.name, *served.copies):
+                yield from _move_champion(config, served)
+            raise
     yield from passed_over
     yield f"{destination.place} serves version {model.name} again"
-    if config.tracking.mlflow:
-        try:
-            with tracking.connected(config.tracking.mlflow) as client:
-                moved = tracking.move_champion(client, config.name, model.content)
-        except ServerError as error:
-            yield f"{error}; `amazon-reviews runs --send` moves the alias {tracking.CHAMPION}"
-        else:
-            yield f"MLflow: {tracking.CHAMPION} is {moved} of {config.name}"
+    yield from _move_champion(config, model)
 
 
 def send_unsent(config: PipelineConfig) -> Iterator[str]:
     """Send the runs that MLflow did not receive; yield a line for each.
 
     Afterwards the alias is that of the served model.
+
+    Raises:
+      ConfigError: `tracking.mlflow` is not set, or a folder cannot be read or locked.
+      ServerError: the server does not respond.
+      UserError: some runs could not be sent.
     """
     sent_to = tracking_of(config, "local")
     if sent_to is None:
@@ -71,10 +76,28 @@ def send_unsent(config: PipelineConfig) -> Iterator[str]:
     with _destination(config) as destination:
         served = destination.served()
     with tracking.connected(sent_to.uri) as client:
-        for run_id in tracking.send_unsent(client, sent_to.unsent):
-            yield f"sent {run_id} to {sent_to.uri}"
+        failed = 0
+        for run_id, problem in tracking.send_unsent(client, sent_to.unsent):
+            yield f"not sent: {problem}" if problem else f"sent {run_id} to {sent_to.uri}"
+            failed += bool(problem)
         if served:
-            tracking.move_champion(client, config.name, served.content)
+            mlflow_run.move_champion(client, config.name, served.content)
+    if failed:
+        raise UserError(f"{failed} {'run was' if failed == 1 else 'runs were'} not sent, see above")
+
+
+def _move_champion(config: PipelineConfig, served: PushedModel) -> Iterator[str]:
+    """Move the alias in MLflow, if runs are sent there; yield a line about it."""
+    if not config.tracking.mlflow:
+        return
+    alias = mlflow_run.CHAMPION
+    try:
+        with tracking.connected(config.tracking.mlflow) as client:
+            moved = mlflow_run.move_champion(client, config.name, served.content)
+    except ServerError as error:
+        yield f"{error}; `amazon-reviews runs --send` moves the alias {alias}"
+    else:
+        yield f"MLflow: {alias} is {moved} of {config.name}"
 
 
 @contextlib.contextmanager

@@ -36,6 +36,9 @@ from trainer_module.loop.loops import LOOPS, Plan
 from trainer_module.loop.steps import Loss, Trainable, WarmUp, make_schedule
 from trainer_module.settings import SUMMARY_FILE, Training, TrainingJob
 
+_SHORTENED_TO_0 = 2**31 - 1
+"""TensorFlow takes the remainder of a division by this number as its global seed."""
+
 
 def train(job: TrainingJob) -> None:
     """Train and export the model of `job`, as this process's task of the cluster if there is one.
@@ -78,7 +81,8 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
     training = job.training
     # A strategy must be created before any other TensorFlow op.
     strategy, reason = strategies.make_strategy(training, cluster)
-    tf_keras.utils.set_random_seed(training.seed)
+    # With a global seed of 0 no data set can have a tensor as its seed.
+    tf_keras.utils.set_random_seed(training.seed if training.seed % _SHORTENED_TO_0 else 1)
     started = time.perf_counter()
     module = models.load(training.model)
     collective = Collective(strategy, cluster)

@@ -23,12 +23,13 @@ from tfx.types.standard_component_specs import EXAMPLES_KEY, INPUT_BASE_KEY
 from components import tfrecords
 from components.artifacts import RejectedLines
 from components.beam import LocalBeamExecutor, read_results, write_results
-from components.properties import READING_PROPERTY
+from components.properties import READING_PROPERTY, UNUSED_PROPERTY
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
 from components.review_example_gen.read_unit import DUPLICATE, LOST_BYTES, UnitResult, read_unit
 from components.review_example_gen.splits import SPLITS, find_held_out, find_limits
 from components.review_example_gen.units import Source, in_units, lines_before
 from core.errors import InputError
+from preprocessing.reading.detect import encoding_remedy
 from preprocessing.reading.files import (
     SourceFile,
     find_sources,
@@ -41,11 +42,15 @@ from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import (
     BAD_LABEL,
     BROKEN_CSV,
+    BROKEN_JSON,
     CORRUPT_ARCHIVE,
+    HARMLESS,
     INVALID_UTF8,
-    NO_TEXT,
+    LINE_TOO_LONG,
     OTHER_SCALE,
+    UNKNOWN_COLUMNS,
     ReadOptions,
+    unused_file,
 )
 
 REJECTED_KEY = "rejected"
@@ -54,11 +59,15 @@ FILES_FILE = "files.jsonl"
 LINES_FILE = "lines-00000-of-00001.jsonl"
 
 _REMEDIES = {
-    BAD_LABEL: "data.labels can set the meaning of labels",
-    BROKEN_CSV: "CSV has a quotation mark inside of quotation marks twice, not behind a backslash",
-    INVALID_UTF8: "for files in another encoding: `iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW_FILE`",
+    BAD_LABEL: "data.labels sets the meaning of labels, and data.columns.label their column",
+    BROKEN_CSV: "CSV has a field with a separator, a quotation mark or a line break in quotation "
+    "marks, and a quotation mark inside of them twice, as pandas' `to_csv` writes them",
+    BROKEN_JSON: "each line of JSON lines is one object",
+    UNKNOWN_COLUMNS: "rename columns that contain reviews to those of the other records",
+    LINE_TOO_LONG: "a line has at most 1,048,576 bytes",
+    CORRUPT_ARCHIVE: "download or copy the damaged files again",
 }
-"""Reason of a rejected line -> what to do about it."""
+"""Reason of a rejected line -> what to do about it; that of INVALID_UTF8 is in the file."""
 _FILE_PREFIX = "data_tfrecord"
 _FILES_AT_ONCE = 16
 _SHOWN = 5
@@ -113,8 +122,12 @@ class Executor(LocalBeamExecutor):
         counts = sum(by_file.values(), Counter[str]())
         logging.info("Lines read: %s", dict(counts))
         _publish_summary(counts, by_file, rejected)
+        unused = _unused_files(by_file, rejected.uri)
+        for line in unused:
+            logging.warning(line)
+        rejected.set_string_custom_property(UNUSED_PROPERTY, "\n".join(unused))
         size = sum(file.size for file in files)
-        _check(counts, size, options.max_rejected_fraction, rejected.uri)
+        _check(counts, by_file, size, options.max_rejected_fraction, rejected.uri)
 
     def _read_and_write(self, sources: list[Source], options: Options, scratch: str) -> None:
         named = frozenset(source.group for source in sources) & set(SPLITS)
@@ -200,17 +213,52 @@ def _publish_summary(
         rejected.set_int_custom_property(name.replace("/", "_"), count)
 
 
+def _unused_files(by_file: Mapping[str, Counter[str]], rejected_uri: str) -> list[str]:
+    """Return a line for each of the first files of which every line is unusable."""
+    reasons: dict[str, Counter[str]] = {}
+    for path, of_file in sorted(by_file.items()):
+        by_reason = _by_reason(of_file)
+        rejected = by_reason.total()
+        is_unused = of_file.total() - of_file[LOST_BYTES] == rejected and not by_reason[DUPLICATE]
+        if is_unused and by_reason.keys() - HARMLESS:
+            reasons[path] = by_reason
+    shown = dict(list(reasons.items())[:_SHOWN])
+    if not shown:
+        return []
+    first: dict[str, str] = {}
+    with fileio.open(os.path.join(rejected_uri, LINES_FILE)) as file:
+        for line in map(json.loads, file):
+            if line["file"] in shown and line["reason"] not in HARMLESS:
+                first.setdefault(line["file"], line["detail"])
+                if len(first) == len(shown):
+                    break
+    found = [unused_file(path, of_file, first[path]) for path, of_file in shown.items()]
+    more = len(reasons) - len(shown)
+    return [*found, f"no line of {more} more files can be used"] if more else found
+
+
+def _by_reason(counts: Mapping[str, int]) -> Counter[str]:
+    """Return reason -> number of rejected lines."""
+    prefix = "rejected/"
+    return Counter(
+        {name.removeprefix(prefix): n for name, n in counts.items() if name.startswith(prefix)}
+    )
+
+
 def _check(
-    counts: Counter[str], size: int, max_rejected_fraction: float, rejected_uri: str
+    counts: Counter[str],
+    by_file: Mapping[str, Counter[str]],
+    size: int,
+    max_rejected_fraction: float,
+    rejected_uri: str,
 ) -> None:
-    """Raise InputError if too much of the input is unusable; lines without text and duplicates do
-    not count.
+    """Raise InputError if too much of the input is unusable; duplicates and lines without a review
+    do not count.
 
     A single label that contradicts a guessed scale is too much, because it makes every other label
     doubtful.
     """
-    rejections = {name: count for name, count in counts.items() if name.startswith("rejected/")}
-    by_reason = Counter({name.removeprefix("rejected/"): n for name, n in rejections.items()})
+    by_reason = _by_reason(counts)
     if by_reason[OTHER_SCALE]:
         raise InputError(
             f"{by_reason[OTHER_SCALE]} of the labels contradict the scale of samples of the files: "
@@ -218,20 +266,26 @@ def _check(
             f"1}}; the first: {_first_rejected(rejected_uri, {OTHER_SCALE})}"
         )
     lost = counts[LOST_BYTES]
-    total = counts.total() - lost - by_reason[NO_TEXT]
-    unusable = by_reason.keys() - {DUPLICATE, NO_TEXT}
+    total = counts.total() - lost - sum(by_reason[reason] for reason in HARMLESS)
+    unusable = by_reason.keys() - {DUPLICATE} - HARMLESS
     rejected = sum(by_reason[reason] for reason in unusable)
     excess = f"more than data.max_rejected_fraction ({max_rejected_fraction:g}) allows; the first: "
     if rejected > max_rejected_fraction * total:
         remedies = [remedy for reason, remedy in _REMEDIES.items() if by_reason[reason]]
+        paths = [
+            path for path, of_file in sorted(by_file.items()) if _by_reason(of_file)[INVALID_UTF8]
+        ]
+        if paths:
+            remedies.append(f"{paths[0]} {encoding_remedy(paths[0])}")
         raise InputError(
             f"{rejected} of {total} lines ({rejected / total:.1%}) cannot be used, {excess}"
             + "; ".join([_first_rejected(rejected_uri, unusable), *remedies])
         )
     if lost > max_rejected_fraction * size:
         raise InputError(
-            f"{lost:,} of {size:,} bytes ({lost / size:.1%}) are damaged, {excess}"
-            + _first_rejected(rejected_uri, {CORRUPT_ARCHIVE})
+            f"{lost:,} of {size:,} bytes ({lost / size:.1%}) are damaged, NUL, or in lines of more "
+            f"than 1,048,576 bytes, {excess}{_first_rejected(rejected_uri, unusable)}; download or "
+            "copy the files again"
         )
     if not counts["examples/train"]:
         raise InputError(

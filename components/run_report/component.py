@@ -19,7 +19,12 @@ from tfx.utils import io_utils
 
 from components.artifacts import Classification, KeyFigures, RejectedLines, Report
 from components.evaluator.metrics import KEY_FIGURES, Counts
-from components.properties import BASELINE_PROPERTY, PUSHED_DESTINATION, RUN_PARAMETERS
+from components.properties import (
+    BASELINE_PROPERTY,
+    PUSHED,
+    PUSHED_DESTINATION,
+    RUN_PARAMETERS,
+)
 from components.run_report.history import DESCRIBED, Run, installed_versions, read_run_of
 from components.run_report.page import collect, render
 from components.run_report.tracking import from_environment, run_of_output, track
@@ -127,7 +132,14 @@ def _settings(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _destination(pushed: types.Artifact | None) -> str:
-    """Return where the model was pushed to; empty if it was not."""
-    if not pushed or not fileio.exists(pushed.uri) or not fileio.listdir(pushed.uri):
+    """Return where the model was pushed to; empty if it was not.
+
+    The folder of the artifact may have been deleted since a cached push, and Kubeflow Pipelines may
+    drop the properties of an artifact. Either of them is enough.
+    """
+    if not pushed:
+        return ""
+    has_files = fileio.exists(pushed.uri) and fileio.listdir(pushed.uri)
+    if not has_files and not pushed.get_int_custom_property(PUSHED):
         return ""
     return str(pushed.get_string_custom_property(PUSHED_DESTINATION)) or str(pushed.uri)

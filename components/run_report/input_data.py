@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tfx.dsl.io import fileio
 
 from components.data_gate import class_counts, read_anomalies
+from core.errors import InputError
 from core.files import list_files
 
 OVER_CAP = "over data.max_examples"
@@ -48,7 +49,11 @@ class InputData(NamedTuple):
 
 
 def read_input(rejected: str) -> InputData:
-    """Read the output `rejected` of ReviewExampleGen."""
+    """Read the output `rejected` of ReviewExampleGen.
+
+    Raises:
+      InputError: the output was deleted.
+    """
     total: Counter[str] = Counter()
     files: list[tuple[str, Mapping[str, int]]] = []
     more_files = 0
@@ -64,8 +69,12 @@ def read_input(rejected: str) -> InputData:
 
 
 def read_balance(statistics: str) -> dict[str, dict[str, float]]:
-    """Return split -> class -> its fraction, in the sample that StatisticsGen read."""
-    found = {split: class_counts(statistics, split) for split in _SPLITS}
+    """Return split -> class -> its fraction, in the sample that StatisticsGen read.
+
+    Raises:
+      InputError: the statistics were deleted.
+    """
+    found = {split: class_counts(statistics, split) for split in _existing_splits(statistics)}
     return {
         split: {label: count / whole for label, count in counts.items()}
         for split, counts in found.items()
@@ -74,9 +83,20 @@ def read_balance(statistics: str) -> dict[str, dict[str, float]]:
 
 
 def read_all_anomalies(anomalies: str) -> list[str]:
-    """Return a line for each anomaly that ExampleValidator found in any split."""
-    splits = [split for split in _SPLITS if fileio.exists(f"{anomalies}/Split-{split}")]
+    """Return a line for each anomaly that ExampleValidator found in any split.
+
+    Raises:
+      InputError: the anomalies were deleted.
+    """
+    splits = _existing_splits(anomalies)
     return [line for split in splits for line in read_anomalies(anomalies, split)]
+
+
+def _existing_splits(folder: str) -> list[str]:
+    splits = [split for split in _SPLITS if fileio.exists(f"{folder}/Split-{split}")]
+    if not splits:
+        raise InputError(f"{folder} has no split")
+    return splits
 
 
 def _columns(counts: Counter[str]) -> dict[str, int]:
@@ -113,7 +133,7 @@ def _reasons(rejected: str, total: Counter[str]) -> list[Reason]:
 
 def _json_lines(path: str) -> Iterator[dict[str, Any]]:
     if not fileio.exists(path):
-        return
+        raise InputError(f"{path} is missing")
     with fileio.open(path) as file:
         for line in file:
             yield json.loads(line)

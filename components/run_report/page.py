@@ -63,11 +63,15 @@ class Content(NamedTuple):
     problems: list[str]
 
 
-def collect(run: Run) -> Content:
+def collect(run: Run, model: str | None = None) -> Content:
     """Read the artifacts of a run.
 
     A part that cannot be read is left out, and the page names it: a report must also exist for a
     run that failed.
+
+    Args:
+      run: the run.
+      model: the folder of its SavedModel; None: the output of the Trainer.
     """
     problems: list[str] = []
 
@@ -83,6 +87,8 @@ def collect(run: Run) -> Content:
             return None
 
     uri = run.uris.get
+    if model is None and "model" in run.uris:
+        model = path_utils.serving_model_path(run.uris["model"])
     return Content(
         run=run,
         input=read("input", input_data.read_input, uri("rejected")),
@@ -90,7 +96,7 @@ def collect(run: Run) -> Content:
         anomalies=read("anomalies", input_data.read_all_anomalies, uri("anomalies")),
         training=read("training figures", files.read_json, uri("model_run"), SUMMARY_FILE) or {},
         evaluation=read("evaluation", files.read, uri("evaluation")),
-        mistakes=read("mistakes", explain, uri("evaluation"), uri("model")) or [],
+        mistakes=read("mistakes", explain, uri("evaluation"), model) or [],
         check=read("serving check", files.read_json, uri("check"), CHECK_FILE),
         problems=problems,
     )
@@ -134,8 +140,13 @@ def slices(results: files.Results) -> list[tuple[str, Counts]]:
 
 
 def explain(evaluation: str, model: str) -> list[dict[str, Any]]:
-    """Return the mistakes that the Evaluator stored, with the effects of their words."""
-    predict_text = load_predict_text(path_utils.serving_model_path(model))
+    """Return the mistakes that the Evaluator stored, with the effects of their words.
+
+    Args:
+      evaluation: URI of the evaluation.
+      model: the folder of the SavedModel that was evaluated.
+    """
+    predict_text = load_predict_text(model)
     mistakes = files.read_mistakes(evaluation)
     for mistake in mistakes:
         probabilities = predict_text(variants(mistake["text"]))["probability"]

@@ -1,4 +1,4 @@
-"""Send a run to MLflow: its settings, metrics, artifacts, datasets, trials and pushed model.
+"""Send the runs to MLflow: each at its end, or later if the server did not receive it.
 
 A run is sent once, at its end, from the files that the report describes. So a tracking server that
 does not respond costs a run one timeout, and a later `amazon-reviews runs --send` sends the same.
@@ -7,46 +7,46 @@ does not respond costs a run one timeout, and a later `amazon-reviews runs --sen
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import fcntl
 import importlib.util
 import json
-import math
 import os
 import platform
 import re
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
+import tensorflow as tf
 from absl import logging
 from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
-from components.evaluator.files import read_json
-from components.evaluator.metrics import KEY_FIGURES
 from components.properties import TRACKING
-from components.run_report import mlflow_format
 from components.run_report.history import Run, Step
-from components.run_report.page import Content, collect, render, result
-from core.errors import ConfigError, ServerError, cause
-from core.settings import flat_settings
+from components.run_report.mlflow_run import (
+    Record,
+    find_model,
+    lost_artifacts,
+    move_champion,
+    send,
+)
+from components.run_report.page import Content, collect, result
+from core.errors import ConfigError, InputError, ServerError, UserError, cause
 from serving.identity import identity
-from trainer_module.inputs import stored
 
 if TYPE_CHECKING:
-    import mlflow.entities
     from mlflow import MlflowClient
-    from mlflow.entities.model_registry import ModelVersion
 
-CHAMPION = "champion"
-"""The alias of the served version of the registered model."""
-RUN_TAG, MODEL_TAG = "pipeline_run_id", "content"
-"""The tag of a run with the id of the pipeline's run, and the tag of a version of the registered
-model with the `identity` of the model, so that a model is registered once."""
 PLATFORM, COMMIT = "platform", "mlflow.source.git.commit"
 """Tags of a run: `local`, `kubeflow` or `vertex`, and the commit of its code."""
+_OPEN_RUN = "MLFLOW_RUN_ID"
+"""The variable with the run that the platform has opened. Kubeflow Pipelines 2.17 sets it."""
+_RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 _ENVIRONMENT = {
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+    # For HTTP 429 and 5xx. A server that does not respond has failed before, see `connected`.
+    _RETRIES: "3",
+    # A server may require to wait for hours.
+    "MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER": "false",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
@@ -68,6 +68,18 @@ class Tracking(NamedTuple):
     unsent: str
     name: str
     tags: dict[str, str]
+
+
+class Sent(NamedTuple):
+    """The end of an attempt to send a run.
+
+    Attributes:
+      run: the id of the run, or the file if it cannot be read.
+      problem: the reason why it was not sent, with the file; empty if it was sent.
+    """
+
+    run: str
+    problem: str = ""
 
 
 def check_client() -> None:
@@ -97,13 +109,21 @@ def run_of_output(uri: str) -> str:
 
 @contextlib.contextmanager
 def connected(uri: str) -> Iterator[MlflowClient]:
-    """Yield a client with short timeouts; raise ServerError if a request fails."""
+    """Yield a client with short timeouts; raise ServerError if a request fails.
+
+    The first request is not repeated, so a server that does not respond costs one timeout. Later
+    requests are repeated after HTTP 429 and 5xx.
+    """
     os.environ.update({**_ENVIRONMENT, **os.environ})
     try:
         import mlflow
 
         mlflow.set_tracking_uri(uri)
-        yield mlflow.MlflowClient()
+        client = mlflow.MlflowClient()
+        _check_response(client)
+        yield client
+    except UserError:
+        raise
     except Exception as error:  # MLflow raises the errors of many libraries.
         raise ServerError(f"tracking.mlflow: {uri}: {cause(error)}") from None
 
@@ -112,155 +132,151 @@ def track(tracking: Tracking, content: Content) -> None:
     """Send a run, or log one warning and keep the run for `send_unsent`."""
     run = content.run
     tags = {**tracking.tags, **_tags(content)}
+    open_run = os.environ.get(_OPEN_RUN, "")
+    record = Record(content, tags, _pushed_content(run), open_run=open_run)
     try:
         with connected(tracking.uri) as client:
-            if pushed := send(client, content, tags):
+            if pushed := send(client, record):
                 move_champion(client, tracking.name, pushed)
-    except ServerError as error:
-        unsent = json.dumps({"run": {**vars(run), "outputs": {}}, "tags": tags})
-        io_utils.write_string_file(os.path.join(tracking.unsent, f"{run.id}.json"), unsent)
+    except UserError as error:
+        _keep(tracking.unsent, record)
         remedy = "`amazon-reviews runs --send` sends it"
         logging.warning("%s; the run %s was not sent; %s", error, run.id, remedy)
 
 
-def send_unsent(client: MlflowClient, unsent: str) -> Iterator[str]:
-    """Send the runs that were not sent; yield the id of each one that is now in MLflow."""
-    for file in sorted(fileio.glob(os.path.join(unsent, "*.json"))):
-        kept = json.loads(io_utils.read_string_file(file))
+def send_unsent(client: MlflowClient, unsent: str) -> Iterator[Sent]:
+    """Send the runs that were not sent, one after the other; yield the end of each attempt.
+
+    A run that cannot be sent stays in the folder, and the others are sent. Of several processes
+    with the same local folder one sends, and the others wait for its end.
+
+    Raises:
+      ServerError: the server does not respond.
+      ConfigError: the folder cannot be locked.
+    """
+    with _sole_sender(unsent):
+        for file in sorted(fileio.glob(os.path.join(unsent, "*.json"))):
+            try:
+                record = _read(file)
+                if record is None:
+                    continue
+                send(client, record)
+            except Exception as error:  # MLflow raises the errors of many libraries.
+                if _does_not_respond(error):
+                    raise
+                problem = f"{file}: {cause(error)}; to give the run up, delete this file"
+                yield Sent(os.path.basename(file).removesuffix(".json"), problem)
+                continue
+            with contextlib.suppress(tf.errors.NotFoundError):  # Another machine has sent it too.
+                fileio.remove(file)
+            yield Sent(record.content.run.id)
+
+
+def _keep(unsent: str, record: Record) -> None:
+    """Write a run to the folder of the runs that were not sent."""
+    run = record.content.run
+    kept = {
+        "run": {**vars(run), "outputs": {}},
+        "tags": record.tags,
+        "model": record.model,
+        "open_run": record.open_run,
+        "lacks": _lacks(record.content),
+    }
+    file = os.path.join(unsent, f"{run.id}.json")
+    # A reader must not find half of the file.
+    io_utils.write_string_file(f"{file}.partial", json.dumps(kept))
+    fileio.rename(f"{file}.partial", file, overwrite=True)
+
+
+def _read(file: str) -> Record | None:
+    """Return the run of a file of `_keep`; None if the file was removed since it was listed.
+
+    Raises:
+      InputError: the file is damaged, or a part of the run was lost since.
+    """
+    try:
+        text = io_utils.read_string_file(file)
+    except tf.errors.NotFoundError:
+        return None
+    try:
+        kept = json.loads(text)
         steps = [Step(*step) for step in kept["run"]["steps"]]
         run = Run(**{**kept["run"], "steps": steps})
-        send(client, collect(run), kept["tags"])
-        fileio.remove(file)
-        yield run.id
+        tags, model = dict(kept["tags"]), str(kept.get("model", ""))
+        open_run, lacked = str(kept.get("open_run", "")), list(kept.get("lacks", ()))
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"is no run that was kept for MLflow ({cause(error)})") from None
+    folder = find_model(run, model) if run.pushed_to else ""
+    content = collect(run, folder or None)
+    if lost := [line for line in _lacks(content) if line not in lacked]:
+        raise InputError(f"a part of the run was lost: {'; '.join(lost)}")
+    return Record(content, tags, model, folder, open_run)
 
 
-def send(client: MlflowClient, content: Content, tags: Mapping[str, str]) -> str:
-    """Send a run; return the `identity` of the model that it pushed, empty without one.
+def _lacks(content: Content) -> list[str]:
+    """Return a line for each part of a run that is missing or cannot be read."""
+    return [*lost_artifacts(content.run).values(), *content.problems]
 
-    A second call completes what an interrupted one has sent, and repeats nothing.
+
+def _pushed_content(run: Run) -> str:
+    """Return the `identity` of the pushed model; empty if there is none, or it is lost."""
+    if not run.pushed_to:
+        return ""
+    try:
+        return identity(path_utils.serving_model_path(run.uris["model"]))
+    except InputError:
+        return ""
+
+
+@contextlib.contextmanager
+def _sole_sender(unsent: str) -> Iterator[None]:
+    """Hold the lock of a local folder; wait for another process that holds it.
+
+    A bucket has no locks. There two processes may send a run at the same time. MLflow then has it
+    once, see `mlflow_run`.
     """
-    run = content.run
-    info = _log(client, run, run.id, tags, flat_settings(run.settings), _metrics(content))
-    client.log_inputs(info.run_id, _datasets(run))
-    with tempfile.TemporaryDirectory() as folder:
-        io_utils.write_string_file(os.path.join(folder, "report.html"), render(content))
-        for name in ("evaluation", "model_run"):
-            if uri := run.uris.get(name):
-                io_utils.copy_dir(uri, os.path.join(folder, name))
-        client.log_artifacts(info.run_id, folder)
-    trials = run.uris.get("trials")
-    for number, trial in enumerate(read_json(trials, "tuner_results.json") if trials else ()):
-        score = ("val_loss", trial.pop("score", math.nan), 0)
-        parent = {"mlflow.parentRunId": info.run_id}
-        child = _log(client, run, f"{run.id}-trial-{number}", parent, trial, [score])
-        client.set_terminated(child.run_id)
-    pushed = _register(client, info.run_id, run) if run.pushed_to else ""
-    ended = info.start_time + round(1e3 * run.seconds)
-    status = "FAILED" if run.error else "FINISHED"
-    client.set_terminated(info.run_id, status, ended)
-    return pushed
+    if "://" in unsent or not os.path.isdir(unsent):
+        yield
+        return
+    path = os.path.join(unsent, ".lock")
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise ConfigError(f"paths.root: {path} cannot be locked: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError as error:
+            raise ConfigError(f"paths.root: {path} cannot be locked: {error.strerror}") from None
+        yield
+    finally:
+        os.close(lock)
 
 
-def registered(client: MlflowClient, name: str) -> dict[str, ModelVersion]:
-    """Return `identity` of a model -> its version of the registered model."""
-    found = client.search_model_versions(f"name = '{name}'")
-    return {version.tags.get(MODEL_TAG, ""): version for version in found}
+def _check_response(client: MlflowClient) -> None:
+    """Raise the error of MLflow's client if the server does not respond within one timeout."""
+    configured = os.environ[_RETRIES]
+    os.environ[_RETRIES] = "0"
+    try:
+        client.search_experiments(max_results=1)
+    except Exception as error:
+        # An error of the server is treated by the requests that follow.
+        if _does_not_respond(error):
+            raise
+    finally:
+        os.environ[_RETRIES] = configured
 
 
-def move_champion(client: MlflowClient, name: str, served: str) -> str:
-    """Move the alias to the version of the served model; return a name of that version.
+def _does_not_respond(error: BaseException) -> bool:
+    """Return whether a request of MLflow's client failed without a response."""
+    import requests
 
-    Without such a version, remove the alias from the model that is served no more.
-    """
-    versions = registered(client, name)
-    if served in versions:
-        client.set_registered_model_alias(name, CHAMPION, versions[served].version)
-        return f"version {versions[served].version}"
-    if versions:
-        client.delete_registered_model_alias(name, CHAMPION)
-    return "no version"
-
-
-def _log(
-    client: MlflowClient,
-    run: Run,
-    name: str,
-    tags: Mapping[str, str],
-    params: Mapping[str, Any],
-    metrics: Iterable[tuple[str, float, int]],
-) -> mlflow.entities.RunInfo:
-    """Log a run, or a child of it, without metrics (name, value, step) that are NaN."""
-    import mlflow
-    from mlflow.entities import Metric, Param, RunTag
-
-    experiment = mlflow.set_experiment(run.name).experiment_id
-    if found := client.search_runs([experiment], f"tags.{RUN_TAG} = '{name}'"):
-        info = found[0].info
-    else:
-        started = round(1e3 * run.started) if run.started else None
-        info = client.create_run(experiment, started, {RUN_TAG: name}, name).info
-    client.log_batch(
-        info.run_id,
-        # MLflow ignores a metric that it has with the same step and time.
-        [Metric(key, y, info.start_time, x) for key, y, x in metrics if math.isfinite(y)],
-        [Param(key, str(value)) for key, value in params.items()],
-        [RunTag(key, value) for key, value in tags.items() if value],
-    )
-    return info
-
-
-def _metrics(content: Content) -> Iterator[tuple[str, float, int]]:
-    """Yield name, value and step: over the steps, of the epochs, and at the end."""
-    training = content.training
-    for point in training.get("curve", []):
-        for name in ("loss", "accuracy", "learning_rate"):
-            yield f"train_{name}", point[name], point["step"]
-    for epoch, metrics in enumerate(training.get("epoch_metrics", []), 1):
-        for name, value in metrics.items():
-            yield f"epoch_{name}", value, epoch * training["steps_per_epoch"]
-    last = training.get("steps", 0)
-    for name in ("examples_per_second", "seconds", "peak_rss_bytes"):
-        if name in training:
-            yield name, training[name], last
-    if content.evaluation:
-        for metric in KEY_FIGURES:
-            yield metric.title, metric.value(content.evaluation.candidate), last
-
-
-def _datasets(run: Run) -> list[Any]:
-    """Return the splits, each with a digest of its content."""
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-
-    if "examples" not in run.uris:
-        return []
-    found = []
-    for folder in sorted(fileio.glob(os.path.join(run.uris["examples"], "Split-*"))):
-        split = os.path.basename(folder).removeprefix("Split-")
-        digest = stored.content_digest([os.path.join(folder, "*")])
-        # MLflow's limit is 36 characters.
-        digest = hashlib.sha256(digest.encode()).hexdigest()[:32]
-        name, where = f"{run.name}/{split}", json.dumps({"uri": folder})
-        dataset = Dataset(name, digest, "tfrecord", where)
-        found.append(DatasetInput(dataset, [InputTag("mlflow.data.context", split)]))
-    return found
-
-
-def _register(client: MlflowClient, run_id: str, run: Run) -> str:
-    """Make the pushed model a version of the registered model, unless it is one already."""
-    model = path_utils.serving_model_path(run.uris["model"])
-    content = identity(model)
-    if content in registered(client, run.name):
-        return content
-    import mlflow
-
-    with tempfile.TemporaryDirectory() as folder:
-        saved_model, saved = (os.path.join(folder, name) for name in ("saved_model", "model"))
-        io_utils.copy_dir(model, saved_model)
-        mlflow_format.save(saved_model, saved)
-        client.log_artifacts(run_id, saved, "model")
-    tags = {MODEL_TAG: content, "pushed_to": run.pushed_to}
-    mlflow.register_model(f"runs:/{run_id}/model", run.name, None, tags=tags)
-    return content
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, (requests.ConnectionError, requests.Timeout)):
+            return True
+        found = found.__cause__ or found.__context__
+    return False
 
 
 def _tags(content: Content) -> dict[str, str]:

@@ -21,6 +21,7 @@ from components.properties import (
     NOT_CHECKED_PROPERTY,
     READING_PROPERTY,
     TRACKING,
+    UNUSED_PROPERTY,
 )
 from components.pusher import ServingFolder
 from components.run_report import history
@@ -130,6 +131,7 @@ def outcome_of(run: history.Run) -> dict[str, Any]:
 
     lines: name of a count (`examples_train`, `neutral`, `rejected_bad_label`, …) -> lines.
     reading: the format, the columns and the scale of the files, in a few lines.
+    unused: a line for each of the first files without a usable line.
     accuracy, auc: metrics of the candidate on the whole test split.
     constant_answer: the accuracy of a constant answer there, as a clause.
     baseline: the name of the model that the candidate was compared with; empty if there was none.
@@ -155,6 +157,7 @@ def outcome_of(run: history.Run) -> dict[str, Any]:
             if value.HasField("int_value")
         },
         "reading": read_lines[READING_PROPERTY].string_value.splitlines(),
+        "unused": read_lines[UNUSED_PROPERTY].string_value.splitlines(),
         "accuracy": ACCURACY.value(own),
         "auc": AUC.value(own),
         "constant_answer": constant_answer(own),

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tfx.dsl.io import fileio
-
 from core.errors import UserError
 from core.processes import signals_to
 from core.settings import Section
 from pipeline.cluster_settings import JobKindName
+from serving.versions import is_complete
 from trainer_module.cluster.tf_config import CHIEF, PS, WORKER
 from trainer_module.settings import Training, TrainingJob
 
@@ -88,8 +87,8 @@ def exceeded_timeout(label: str, settings: JobSettings) -> JobAborted:
 
 
 def is_done(job: TrainingJob) -> bool:
-    """Return whether the model of a training exists."""
-    return fileio.exists(job.serving_model_dir)
+    """Return whether the model of a training is complete: a killed export leaves a part of it."""
+    return is_complete(job.serving_model_dir)
 
 
 def last_checkpoint(job: TrainingJob) -> str:

@@ -31,6 +31,7 @@ from preprocessing.reading.columns import (
     Layout,
     candidates,
     further_names,
+    names_in_lower_case,
 )
 from preprocessing.reading.records import as_text, is_filled
 
@@ -110,7 +111,7 @@ class Chooser:
         return tuple(name for name in names if name.lower() in self._known or name in self._set)
 
     def _find_columns(self, filled: tuple[str, ...]) -> Columns:
-        by_name = {name.lower(): name for name in reversed(filled)}
+        by_name = names_in_lower_case(filled)
         chosen = {
             role: name if name in filled else None
             for role, name in self._chosen.items()

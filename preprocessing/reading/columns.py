@@ -112,7 +112,7 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
     for setting, name in (wanted | ({"--id": options.id} if options.id else {})).items():
         if name not in present:
             raise InputError(f"{path} has no column '{name}' ({setting}): {columns_are}")
-    by_name = {name.lower(): name for name in reversed(present)}
+    by_name = names_in_lower_case(present)
     # Several conventions share the name of the text, and differ in the other names.
     complete = [
         columns
@@ -128,6 +128,16 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
         found = found._replace(title=None)
     further = further_names(by_name, chosen)
     return found._replace(further=(*further, options.id) if options.id else further)
+
+
+def names_in_lower_case(present: Sequence[str]) -> dict[str, str]:
+    """Return the name in the file by the name in lower case.
+
+    Of several spellings the one in lower case is used, as in the most frequent datasets, or else
+    the first one.
+    """
+    by_name = {name.lower(): name for name in reversed(present)}
+    return by_name | {name: name for name in present if name in by_name}
 
 
 def candidates(by_name: Mapping[str, str], chosen: Mapping[str, str | None]) -> list[Columns]:

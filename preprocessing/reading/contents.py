@@ -60,8 +60,7 @@ _KINDS = [
         (
             rb'(?i)\s*\{\s*("errors?"\s*:\s*[{\["]|"(message|detail|code)"\s*:\s*"'
             rb"(not found|forbidden|unauthorized|bad credentials|access ?denied"
-            rb"|internal server error"
-            rb'|missing authentication token)\.?")',
+            rb'|internal server error|missing authentication token)\.?")',
             "an error message of a server",
             _AGAIN,
         ),

@@ -17,7 +17,7 @@ from itertools import chain, islice
 from typing import Any, BinaryIO, NamedTuple
 
 from core.errors import InputError
-from preprocessing.reading import header
+from preprocessing.reading import encoding, header
 from preprocessing.reading.archives import (
     MAGIC_BYTES,
     CorruptArchive,
@@ -82,11 +82,10 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
     if options.labels == "optional":
         return Inspection(path, replace(layout, label_scale=STARS), None)
     if layout.columns is None:
-        found = chain(
-            fasttext.labels(head), *map(fasttext.labels, () if is_all else _samples(path))
-        )
+        parts = chain([head], () if is_all else _samples(path))
+        found = chain.from_iterable(_labels(lines, layout) for lines in parts)
         return Inspection(path, layout, frozenset(labels_among(found)))
-    by_column = _labels(path, head, is_all, layout)
+    by_column = _labels_in_columns(path, head, is_all, layout)
     has_star_names = has_stars(layout.columns.label) and not options.label_map
     if has_star_names:
         by_column.setdefault(layout.columns.label or "", frozenset())
@@ -97,7 +96,14 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
     return Inspection(path, layout, frozenset().union(*others) if has_labels else None, stars)
 
 
-def _labels(path: str, head: bytes, is_all: bool, layout: Layout) -> dict[str, frozenset[str]]:
+def _labels(lines: bytes, layout: Layout) -> Iterable[object]:
+    """Return the labels in lines of a format without columns."""
+    return fasttext.labels(lines) if layout.format == "fasttext" else []
+
+
+def _labels_in_columns(
+    path: str, head: bytes, is_all: bool, layout: Layout
+) -> dict[str, frozenset[str]]:
     """Return the labels in each column of a file with columns, of the records that have it.
 
     If all records in the head of the file have stars, the rest of the file is not inspected.
@@ -119,6 +125,12 @@ def _labels(path: str, head: bytes, is_all: bool, layout: Layout) -> dict[str, f
         for lines in _samples(path):
             inspect_labels(_records(lines, layout))
     return {name: frozenset(labels_among(values)) for name, values in found.items()}
+
+
+def encoding_remedy(path: str) -> str:
+    """Return what to do about the lines of a file that are not UTF-8, by the head of the file."""
+    head, _ = _read_head(path)
+    return encoding.remedy(head)
 
 
 def _records(lines: bytes, layout: Layout, is_head: bool = False) -> Iterable[Mapping[str, Any]]:
@@ -255,12 +267,18 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
 
 def _format_of_lines(head: bytes) -> tuple[str, float]:
     """Return fastText or JSON lines, whichever fits more of the first lines, and the fraction."""
-    lines = [line.rstrip(b"\r") for line in head.split(b"\n") if line.strip()][:_LINES_INSPECTED]
+    lines = _first_lines(head)
     labelled = sum(fasttext.LINE.fullmatch(line) is not None for line in lines)
     objects = sum(isinstance(parse_object(1, line), dict) for line in lines)
     if labelled >= objects:
         return "fasttext", labelled / len(lines)
     return "jsonl", objects / len(lines)
+
+
+def _first_lines(head: bytes) -> list[bytes]:
+    """Return the first lines that are not blank."""
+    lines = (line.rstrip(b"\r") for line in head.split(b"\n") if line.strip())
+    return list(islice(lines, _LINES_INSPECTED))
 
 
 def _objects(lines: bytes) -> Iterator[dict[str, Any]]:

@@ -37,11 +37,14 @@ def guess(data: bytes) -> str | None:
 
 def remedy(data: bytes) -> str:
     """Return what the encoding of a text that is not UTF-8 looks like, and how to convert it."""
+    if b"\0" in data:
+        return "has NUL bytes, which no text has: download or copy it again"
     name = guess(data)
     if name is None:
         return (
-            "is not UTF-8: convert it with `iconv -f ENCODING -t UTF-8 FILE > NEW_FILE`, where "
-            "ENCODING is the one in which it was saved, and read only the new file"
+            "has lines that are not UTF-8: convert it with "
+            "`iconv -f ENCODING -t UTF-8 FILE > NEW_FILE`, where ENCODING is the one in which it "
+            "was saved, and read only the new file"
         )
     shown = "Windows-1252 (or Latin-1)" if name == "WINDOWS-1252" else name.title()
     return (

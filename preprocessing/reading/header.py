@@ -12,7 +12,7 @@ from preprocessing.reading import encoding
 from preprocessing.reading.labels import is_label
 from preprocessing.reading.records import ReadOptions, shown_names
 
-_LONGEST_NAME = 60
+_LONGEST_NAME, _MOST_NAMES = 60, 20
 _NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ -]*")
 _UNDECODED = re.compile("[\udc80-\udcff]")
 """A byte that is not UTF-8, as the error handler "surrogateescape" decodes it."""
@@ -40,6 +40,11 @@ def problem(
     else:
         names = _names(same_width, options)
         what = f"has no header with the names of its columns ({len(first)})"
+    if len(names) > _MOST_NAMES:
+        return (
+            f"{what}: its first record is {shown_names(first)}. Write a line with the names before "
+            "it, `label` and `text` for those to read, and read only the new file"
+        )
     line = separator.join(names).replace("\t", r"\t")
     return (
         f"{what}: its first record is {shown_names(first)}. Add the names, such as with "

@@ -39,7 +39,7 @@ class LabelReader:
 
     def __init__(self, layout: Layout, column: str | None = None) -> None:
         """Construct a reader for a column, by default the one in `layout.columns`."""
-        scale, guessed = _scale(layout, column)
+        scale, guessed = scale_of(layout, column)
         meanings = layout.label_map or {**SCALES[scale], **KNOWN_WORDS}
         self._meanings: dict[str, int] = {
             label: NEUTRAL if meaning is None else meaning for label, meaning in meanings.items()
@@ -79,9 +79,9 @@ def has_stars(column: str | None) -> bool:
     return (column or "").lower() in STAR_COLUMNS
 
 
-def _scale(layout: Layout, column: str | None) -> tuple[str, bool]:
+def scale_of(layout: Layout, column: str | None) -> tuple[str, bool]:
     """Return the scale of the labels in a column, and whether it was inferred from some of them."""
-    if column is None or (layout.columns and column == layout.columns.label):
+    if column is None or layout.columns is None or column == layout.columns.label:
         return layout.label_scale, layout.scale_is_guessed
     return (STARS, False) if has_stars(column) else (layout.other_scale, True)
 

@@ -15,10 +15,10 @@ from functools import partial
 from itertools import islice
 
 from core.errors import InputError
-from preprocessing.reading.columns import SEPARATORS, Layout
+from preprocessing.reading.columns import SEPARATORS, Columns, Layout
 from preprocessing.reading.detect import Inspection, inspect
 from preprocessing.reading.files import SourceFile
-from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, SCALES, STARS, WORDS
+from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, SCALES, STARS, WORDS, scale_of
 from preprocessing.reading.pieces import Piece
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import ReadOptions, printable
@@ -224,7 +224,15 @@ def _way(layout: Layout) -> str:
     if layout.format == "csv" and layout.header is None:
         title = ", title" if layout.columns.title else ""
         return f"{format} without a header: label {scale}{title}, text"
-    label, title, text = (f"`{name}`" if name else "-" for name in layout.columns[:3])
-    labels = f"label {label} {scale}, " if layout.labels == "required" else ""
-    further = "".join(f", `{name}`" for name in layout.columns.further if name)
-    return f"{format}: {labels}title {title}, text {text}{further}"
+    first = _columns(layout, layout.columns)
+    others = [f"other records: {_columns(layout, columns)}" for columns in layout.alternatives]
+    return f"{format}: " + "; ".join([first, *others])
+
+
+def _columns(layout: Layout, columns: Columns) -> str:
+    """Return the columns with the scale of the label, such as ``label `stars` (1 to 5), …``."""
+    label, title, text = (f"`{name}`" if name else "-" for name in columns[:3])
+    scale = "data.labels" if layout.label_map else scale_of(layout, columns.label)[0]
+    labels = f"label {label} ({scale}), " if layout.labels == "required" else ""
+    further = "".join(f", `{name}`" for name in columns.further if name)
+    return f"{labels}title {title}, text {text}{further}"

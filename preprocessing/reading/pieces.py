@@ -7,6 +7,7 @@ as well (see `preprocessing.fast.bz2_blocks`); a gzip or zstd file can only be r
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -29,6 +30,7 @@ _UNPACKED = {None: 1.0, "bz2": 3.6, "gzip": 2.8, "zstd": 3.0}
 _READ = 1 << 20
 _BLOCKS_AHEAD = 6
 MAX_LINE_BYTES = 1 << 20
+_NUL_RUNS = re.compile(rb"\0{512,}")
 TOO_LONG = "more than 1,048,576 bytes"
 
 
@@ -121,10 +123,10 @@ class Lines(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A line that cannot be read; `bytes` is the size of the damage that it represents, or 0."""
+    """A line that cannot be read, or damage, which counts as a line."""
 
     record: Rejected
-    bytes: int = 0
+    bytes: int  # of the damage in the (compressed) file, or of the content of the line
 
 
 def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
@@ -135,6 +137,7 @@ def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
     """
     number = 0
     tail: bytes | None = b""  # the unfinished line so far; None once it is too long
+    size = 0  # bytes of the unfinished line so far
     skipping = start > 0  # whether to skip the content before the next line
     for chunk in chunks:
         if chunk.damage is not None:
@@ -142,7 +145,7 @@ def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
                 return  # the damage cuts the last line; the next piece reports the damage
             number += 1
             yield Lost(rejected(number, CORRUPT_ARCHIVE, chunk.damage), chunk.lost)
-            tail, skipping = b"", True
+            tail, size, skipping = b"", 0, True
             continue
         data = chunk.data
         if skipping:
@@ -155,11 +158,12 @@ def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
         end = data.rfind(b"\n") if chunk.own else data.find(b"\n")
         if end < 0:
             tail = _joined(tail, data)
+            size += len(data)
             continue
         first = data.find(b"\n")
         if tail is None or _is_long(tail + data[:first]):
             number += 1
-            yield Lost(rejected(number, LINE_TOO_LONG, TOO_LONG))
+            yield Lost(rejected(number, LINE_TOO_LONG, TOO_LONG), size + first)
             data, end, tail = data[first + 1 :], end - first - 1, b""
         if end >= 0:
             found = tail + data[:end]
@@ -170,10 +174,18 @@ def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
         if not chunk.own:
             return
         tail = _joined(b"", data[end + 1 :])
+        size = len(data) - end - 1
     if tail is None or _is_long(tail):
-        yield Lost(rejected(number + 1, LINE_TOO_LONG, TOO_LONG))
+        yield Lost(rejected(number + 1, LINE_TOO_LONG, TOO_LONG), size)
     elif tail:
         yield Lines(number + 1, tail if number or start else tail.removeprefix(codecs.BOM_UTF8))
+
+
+def count_nul(data: bytes) -> int:
+    """Return the bytes in long runs of NUL, as in a file that was only partly written."""
+    if b"\0" not in data:
+        return 0
+    return sum(len(run) for run in _NUL_RUNS.findall(data))
 
 
 def _is_long(line: bytes) -> bool:

@@ -20,8 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from preprocessing.reading.archives import DecompressedStream
 from preprocessing.reading.files import file_size, open_bytes
 from preprocessing.reading.formats import csv, fasttext, jsonl, parquet
-from preprocessing.reading.pieces import Lost, Piece, decompress, split_lines
-from preprocessing.reading.records import Batch
+from preprocessing.reading.pieces import Lines, Piece, count_nul, decompress, split_lines
+from preprocessing.reading.records import CORRUPT_ARCHIVE, Batch
 
 _LINE_PARSERS = {
     "fasttext": fasttext.make_parser,
@@ -39,20 +39,51 @@ def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
     continues behind the damage. The threads of `pool` decompress.
     """
     make_parser = _LINE_PARSERS.get(piece.layout.format)
+    content = _ContentBytes(piece)
     if make_parser is None:
-        yield from _read_stream(piece)
+        yield from _read_stream(piece, content)
         return
     parse = make_parser(piece.layout)
     for found in split_lines(decompress(piece, pool), piece.start):
-        if isinstance(found, Lost):
+        if isinstance(found, Lines):
+            batch = parse(found)
+            batch.lost = content.stored(count_nul(found.data))
+            yield batch
+        elif found.record.reason == CORRUPT_ARCHIVE:
             yield Batch(rejected=[found.record], lost=found.bytes)
         else:
-            yield parse(found)
+            yield Batch(rejected=[found.record], lost=content.stored(found.bytes))
 
 
-def _read_stream(piece: Piece) -> Iterator[Batch]:
+def _read_stream(piece: Piece, content: _ContentBytes) -> Iterator[Batch]:
     """Yield the batches of a CSV or Parquet file, which is read as a whole."""
     with open_bytes(piece.path) as stream:
-        yield from _STREAM_READERS[piece.layout.format](piece.path, stream, piece.layout)
+        reader = _STREAM_READERS[piece.layout.format]
+        for batch in reader(piece.path, stream, piece.layout):
+            batch.lost = content.stored(batch.lost)
+            yield batch
         if isinstance(stream, DecompressedStream) and stream.damage:
             yield Batch(lost=file_size(piece.path) - stream.damage.delivered)
+
+
+class _ContentBytes:
+    """The conversion of content that cannot be read to bytes of the stored piece.
+
+    Content of an archive counts by the usual ratio of the compression, and all content of a piece
+    as not more than the piece.
+    """
+
+    def __init__(self, piece: Piece) -> None:
+        self._piece = piece
+        self._counted = 0
+
+    def stored(self, content: int) -> int:
+        """Return the bytes in the file that some bytes of its content take up."""
+        if not content:
+            return 0
+        piece = self._piece
+        size = file_size(piece.path) if piece.end is None else piece.end - piece.start
+        share = round(content * size / max(size, piece.unpacked))
+        found = min(share, size - self._counted)
+        self._counted += found
+        return found

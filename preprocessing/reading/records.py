@@ -58,7 +58,8 @@ class Batch:
         of each review; empty if the file has no columns.
       rejected: the lines that cannot be read.
       neutrals: line numbers of the lines that are left out as neutral.
-      lost: the number of damaged bytes in the (compressed) file.
+      lost: the bytes of the (compressed) file that cannot be read: those of damage, of lines that
+        are too long, and of long runs of NUL.
     """
 
     positions: list[int] = field(default_factory=list)

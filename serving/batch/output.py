@@ -7,7 +7,7 @@ import io
 import itertools
 import json
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -17,6 +17,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from preprocessing.features import CLASSES
 from preprocessing.reading.files import delete_file, open_raw
+from preprocessing.reading.records import HARMLESS
 from serving.batch import work
 from serving.batch.work import Unit
 
@@ -39,32 +40,55 @@ def rejected_path(output: str) -> str:
     return f"{output}.rejected.jsonl"
 
 
+class InputFile:
+    """The counts of the lines of one file of the input.
+
+    Attributes:
+      reviews: the number of scored reviews.
+      rejected: reason -> rejected lines.
+      first: the detail of the first rejected line that may have a review; empty if there is none.
+    """
+
+    def __init__(self) -> None:
+        self.reviews = 0
+        self.rejected: Counter[str] = Counter()
+        self.first = ""
+
+    @property
+    def lines(self) -> int:
+        """Return the number of all lines so far."""
+        return self.reviews + self.rejected.total()
+
+
 def publish(
     files: Mapping[str, Unit], folder: str, output: str, has_id: bool
-) -> tuple[int, dict[str, int]]:
+) -> dict[str, InputFile]:
     """Write the output and the rejected file; each file appears only when it is complete.
 
-    `files` are those of all units, in the order of the units, in the work folder. The result is the
-    number of reviews, and reason -> number of rejected lines.
+    Args:
+      files: the files of all units in the work folder, in the order of the units.
+      folder: the work folder.
+      output: path or URL of the output.
+      has_id: whether the output has a column of ids.
+
+    Returns:
+      Path of each file of the input that has a line -> its counts.
     """
     format = output.rpartition(".")[2].lower()
     schema = _SCHEMA if has_id else _SCHEMA.remove(len(_SCHEMA) - 1)
     # Another process may have the same output.
     scores, rejected = (f"{folder}/{uuid.uuid4().hex}" for _ in range(2))
-    reasons: Counter[str] = Counter()
-    reviews = 0
+    counts: defaultdict[str, InputFile] = defaultdict(InputFile)
 
     def tables(lines: Any) -> Iterator[pa.Table]:
-        nonlocal reviews
         waiting: list[pa.RecordBatch] = []
         last = pa.RecordBatch.from_pylist([], _SCHEMA)
-        for batch in itertools.chain(_batches(files, lines, reasons), [last]):
+        for batch in itertools.chain(_batches(files, lines, counts), [last]):
             waiting.append(batch)
             if sum(map(len, waiting)) < _ROWS_AT_ONCE and batch is not last:
                 continue
             table = pa.Table.from_batches(waiting)
             waiting = []
-            reviews += len(table)
             yield table.select(schema.names)
 
     with work.create(scores) as target, work.create(rejected) as lines:
@@ -73,16 +97,15 @@ def publish(
     for source, path in ((rejected, rejected_path(output)), (scores, output)):
         if FileSystems.exists(path):
             delete_file(path)
-        if path == output or reasons:
+        if path == output or any(of_file.rejected for of_file in counts.values()):
             FileSystems.rename([source], [path])
-    return reviews, dict(reasons)
+    return dict(counts)
 
 
 def _batches(
-    files: Mapping[str, Unit], rejected: Any, reasons: Counter[str]
+    files: Mapping[str, Unit], rejected: Any, counts: defaultdict[str, InputFile]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the reviews; write the rejected lines and count their reasons."""
-    lines: Counter[str] = Counter()  # file of the input -> lines so far
+    """Yield the reviews; write the rejected lines; count the lines of each file of the input."""
     for stored, unit in files.items():
         first: dict[int, int] = {}  # piece -> lines in the earlier pieces of its file
         with open_raw(stored) as file:
@@ -90,15 +113,18 @@ def _batches(
                 piece, position, probability, label, reason, detail, id = batch.columns
                 number = piece[0].as_py()
                 path = unit[number].path
-                position = pa.array(position.to_numpy() + first.setdefault(number, lines[path]))
-                lines[path] += len(batch)
+                of_file = counts[path]
+                position = pa.array(position.to_numpy() + first.setdefault(number, of_file.lines))
                 if label.null_count:
                     rows = map(pa.Array.to_pylist, (position, reason, detail))
                     for line in zip(*rows, strict=True):
                         record = dict(zip(_REJECTED, (path, *line), strict=True))
                         rejected.write(json.dumps(record).encode() + b"\n")
-                        reasons[record["reason"]] += 1
+                        of_file.rejected[record["reason"]] += 1
+                        if not of_file.first and record["reason"] not in HARMLESS:
+                            of_file.first = record["detail"]
                     continue
+                of_file.reviews += len(batch)
                 columns = [
                     pa.repeat(path, len(batch)),
                     position,

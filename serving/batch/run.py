@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
@@ -33,7 +34,7 @@ from preprocessing.reading.files import (
 )
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
-from preprocessing.reading.records import ReadOptions
+from preprocessing.reading.records import ReadOptions, unused_file
 from serving.batch import output, work
 from serving.batch.work import Unit, in_units
 from serving.identity import identity
@@ -50,6 +51,8 @@ class Summary(NamedTuple):
     """The number of units that an earlier run scored."""
     reading: list[str]
     """The formats and columns of the files, in a few lines."""
+    unused: list[str]
+    """A line for each file of which every line is rejected."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -102,11 +105,18 @@ def score_files(
         if fingerprint("", of_the_same_paths(files, find_inputs(inputs))) != key:
             work.remove(folder)
             raise InputError("--input: a file changed while it was scored; repeat the command")
-        reviews, rejected = output.publish(stored, folder, target, options.id is not None)
+        counts = output.publish(stored, folder, target, options.id is not None)
     except KeyboardInterrupt:
         raise Interrupted(_kept(stored)) from None
     work.remove(folder)
-    return Summary(reviews, rejected, len(finished), describe(layouts))
+    reviews = sum(of_file.reviews for of_file in counts.values())
+    rejected = sum((of_file.rejected for of_file in counts.values()), Counter[str]())
+    unused = [
+        unused_file(path, of_file.rejected, of_file.first)
+        for path, of_file in counts.items()
+        if of_file.first and not of_file.reviews
+    ]
+    return Summary(reviews, dict(rejected), len(finished), describe(layouts), unused)
 
 
 def _kept(stored: Mapping[str, Unit]) -> str:

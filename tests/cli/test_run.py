@@ -15,6 +15,7 @@ from pipeline.config import PipelineConfig
 OUTCOME = {
     "lines": {},
     "reading": ["CSV: label `stars`"],
+    "unused": ["no line of b.csv can be used: bad_label 3; the first: label: x"],
     "accuracy": 0.91234,
     "auc": 0.95,
     "constant_answer": "always answering positive would give 0.5000",
@@ -32,6 +33,7 @@ OUTCOME = {
 SHOWN = [
     "reviews   0 read: 0 train, 0 eval, 0 test, 0 rejected",
     "read as   CSV: label `stars`",
+    "unused    no line of b.csv can be used: bad_label 3; the first: label: x",
     "accuracy  0.9123   AUC 0.9500 (test split; always answering positive would give 0.5000)",
     "report    /runs/[1]/report.html",
 ]
@@ -52,7 +54,7 @@ SHOWN = [
             # Lost bytes do not count as lines.
             {"examples_train": 5, "rejected_corrupt_archive": 1, "lost_bytes": 900_000},
             "6 read: 5 train, 0 eval, 0 test, 1 rejected (corrupt_archive 1), "
-            "900,000 bytes of damaged files lost",
+            "900,000 bytes of the files cannot be read",
         ),
     ],
 )
@@ -104,6 +106,37 @@ def test_the_last_line_and_the_exit_code(outcome, destination, code, last):
     found, lines = end(Watched(outcome=OUTCOME | outcome), push={"destination": destination})
     assert (found, lines[-1], lines[: len(SHOWN)]) == (code, last, SHOWN)
     assert ("pushed to /serving/7" in lines) == last.startswith("next")
+
+
+@pytest.mark.parametrize(
+    ("watched", "code"),
+    [
+        (Watched(outcome=OUTCOME), 0),
+        (Watched(outcome=OUTCOME | {"blessed": False}), 3),
+        (Watched(failure={"component": "Trainer", "error": "boom", "input": False}), 1),
+    ],
+    ids=["pushed", "not blessed", "failed"],
+)
+def test_the_result_names_the_runs_that_mlflow_did_not_receive(watched, code, tmp_path):
+    settings = {"paths": {"root": str(tmp_path)}, "tracking": {"mlflow": "http://mlflow:5000"}}
+    unsent = tmp_path / "unsent"
+
+    def shown(**settings):
+        found, lines = end(watched, " --config a.yaml", **settings)
+        assert found == code
+        return [line for line in lines if line.startswith("MLflow")]
+
+    assert shown(**settings) == []
+    unsent.mkdir()
+    (unsent / ".lock").touch()
+    (unsent / "2026-11-27T10:00:00.json").touch()
+    assert shown(**settings) == [
+        "MLflow: 1 run was not sent to http://mlflow:5000; "
+        "amazon-reviews runs --send --config a.yaml sends it"
+    ]
+    (unsent / "2026-11-27T11:00:00.json").touch()
+    assert "2 runs were not sent" in shown(**settings)[0]
+    assert shown(paths=settings["paths"]) == []
 
 
 def test_the_result_names_the_baseline_and_what_was_not_checked():

@@ -61,6 +61,7 @@ class Read:
         outputs = {"examples": [self.examples], "rejected": [rejected]}
         Executor(context).Do({}, outputs, properties)
         self.reading = rejected.get_string_custom_property("reading")
+        self.unused = rejected.get_string_custom_property("unused")
         self.counts = json.loads(Path(rejected.uri, "summary.json").read_text())
         files = Path(rejected.uri, "files.jsonl").read_text().splitlines()
         self.by_file = {Path(counts.pop("file")).name: counts for counts in map(json.loads, files)}

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import json
 import re
 from collections import Counter, defaultdict
 
@@ -120,6 +121,33 @@ def test_a_file_that_changes_between_its_key_and_the_end_of_the_reading_is_an_er
         read_files(tmp_path / "during", inputs)
 
 
+def test_each_record_is_read_by_its_own_columns_and_one_without_known_columns_counts(
+    tmp_path, inputs
+):
+    schemas = [("rating", "text"), ("overall", "reviewText"), ("stars", "comment")]
+    rows = [
+        {star: 1 + 4 * (n % 2), text: f"{text} {n} long"}
+        for star, text in schemas
+        for n in range(30)
+    ]
+    write(inputs, "a.jsonl", map(json.dumps, rows))
+    read = read_files(tmp_path / "all", inputs)
+    assert read.counts["rejected/unknown_columns"] == 30
+    labels = {text_of(e): label_of(e) for split in SPLITS for e in read.splits[split]}
+    assert labels == {
+        f"{text} {n} long".encode(): n % 2 for _, text in schemas[:2] for n in range(30)
+    }
+    with pytest.raises(InputError) as error:
+        read_files(tmp_path / "few", inputs, max_rejected_fraction=0.3)
+    assert "30 of 90 lines (33.3%) cannot be used" in str(error.value)
+    assert "a.jsonl:61 unknown_columns (no text in `reviewText`, but a value in `comment`)" in str(
+        error.value
+    )
+    assert str(error.value).endswith(
+        "rename columns that contain reviews to those of the other records"
+    )
+
+
 def test_too_many_rejected_lines_are_an_input_error_that_shows_the_first(tmp_path, inputs):
     write(inputs, "a.txt", [line(1), "no label", line(2), "none here either"])
     with pytest.raises(InputError) as error:
@@ -178,5 +206,26 @@ def test_only_a_damaged_block_is_lost_and_its_position_is_reported(tmp_path, inp
 def test_lines_in_another_encoding_are_an_input_error_with_the_remedy(tmp_path, inputs):
     inputs.mkdir()
     (inputs / "a.txt").write_bytes("\n".join(line(n) + " café" for n in range(9)).encode("cp1252"))
-    with pytest.raises(InputError, match=r"9 of 9 lines .*`iconv -f WINDOWS-1252 -t UTF-8"):
+    with pytest.raises(InputError, match=r"9 of 9 lines .*a\.txt is .*`iconv -f WINDOWS-1252 -t"):
         read_files(tmp_path, inputs)
+
+
+def test_most_of_a_file_in_one_line_is_an_input_error(tmp_path, inputs):
+    inputs.mkdir()
+    reviews = "".join(f"{line(n)}\n" for n in range(400)).encode()
+    (inputs / "a.txt").write_bytes(reviews + bytes(3_000_000))
+    with pytest.raises(InputError, match=r"3,000,000 of 3,\d+,\d+ bytes \(99.*a\.txt:401 line_too"):
+        read_files(tmp_path, inputs, max_rejected_fraction=0.01)
+
+
+def test_a_file_without_a_usable_line_is_named_beside_good_ones(tmp_path, inputs):
+    write(inputs, "a.txt", [line(n) for n in range(400)])
+    write(inputs, "b.txt", ["", "__label__x three", "no label"])
+    write(inputs, "c.txt", ["", " "])
+    write(inputs, "d.csv", ["rating,text", "5,fine", *["rating,text"] * 50])
+    read = read_files(tmp_path, inputs, max_rejected_fraction=0.01, read={"format": "auto"})
+    assert read.counts["rejected/repeated_header"] == 50
+    assert read.unused == (
+        f"no line of {inputs}/b.txt can be used: bad_label 2, no_text 1; the first: __label__x "
+        "three"
+    )

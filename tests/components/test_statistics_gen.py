@@ -92,6 +92,22 @@ def test_all_examples_are_read_if_they_are_few_or_the_sample_lacks_a_class(tmp_p
     assert {feature.path.step[0] for feature in dataset.features} == {"text", "label"}
 
 
+@pytest.mark.parametrize("lost", ["statistics", "anomalies"])
+def test_data_whose_check_was_deleted_does_not_pass(tmp_path, lost):
+    anomalies, checked = standard_artifacts.ExampleAnomalies(), CheckedData()
+    statistics = standard_artifacts.ExampleStatistics()
+    anomalies.split_names = '["train"]'
+    for artifact, name in ((anomalies, "anomalies"), (statistics, "statistics")):
+        artifact.uri = str(tmp_path / name)
+    if lost == "statistics":
+        (tmp_path / "anomalies" / "Split-train").mkdir(parents=True)
+        (tmp_path / "anomalies" / "Split-train" / "SchemaDiff.pb").touch()
+    checked.uri = str(tmp_path / "checked")
+    with pytest.raises(InputError, match=f"{tmp_path}/{lost}/Split-train/.* was deleted"):
+        DataGate.test_call(anomalies=anomalies, statistics=statistics, checked=checked)
+    assert not (tmp_path / "checked").exists()
+
+
 def test_anomalies_of_no_split_are_an_error(tmp_path):
     anomalies, checked = standard_artifacts.ExampleAnomalies(), CheckedData()
     anomalies.uri, checked.uri = str(tmp_path / "anomalies"), str(tmp_path / "checked")

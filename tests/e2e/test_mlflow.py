@@ -7,10 +7,12 @@ import socket
 import pytest
 import yaml
 
+from tests.browser import open_browser
 from tests.checkout import CHECKOUT
 from tests.e2e.conftest import LITTLE
 from tests.e2e.harness import Workspace
 from tests.e2e.mlflow_server import NAME, values
+from tests.waiting import wait
 
 pytestmark = [
     pytest.mark.slow,
@@ -51,6 +53,20 @@ def test_the_guide_goes_back_to_the_first_model(mlflow_server, story):
     lines = [line.split() for line in workspace.command("models").stdout.splitlines()[1:]]
     found = [(line[0], line[-1]) for line in lines]
     assert found == [(second.name, "back"), (first.name, "served")]
+
+
+def test_the_link_of_the_guide_shows_the_runs_to_a_new_browser(mlflow_server, story):
+    page = (CHECKOUT / "docs/how-to/mlflow.md").read_text()
+    [path] = re.findall(r"http://127\.0\.0\.1:5000(/#\S+)`", page)
+    names = [run["info"]["run_name"] for run in mlflow_server.runs()]
+    with open_browser() as browser:
+        browser.get(mlflow_server.uri + path)
+
+        def shows_the_runs():
+            text = browser.find_element("tag name", "body").text
+            return all(name in text for name in names)
+
+        wait(shows_the_runs)
 
 
 def test_a_run_and_its_model_are_in_mlflow_and_the_model_predicts(mlflow_server, story):

@@ -65,6 +65,25 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("", "name='mine,training.epochs=3", """name: "'mine,training.epochs=3" is not a YAML v"""),
         ("", "training.epochs", "'training.epochs' is not KEY=VALUE"),
         ("training: {epochs: x, model: y}", "", "(and 1 more)"),
+        ("", "tracking.mlflow=127.0.0.1:5000", "has no scheme; write http://127.0.0.1:5000"),
+        ("", "tracking.mlflow=mlflow:5000", "has no scheme; write http://mlflow:5000"),
+        ("", "tracking.mlflow=mlflow.example.com", "write http://mlflow.example.com"),
+        ("", "tracking.mlflow=sqlite:///mlflow.db", "store of a server, and not a server; start"),
+        ("", "tracking.mlflow=postgresql+psycopg2://h/db", "store of a server, and not a server"),
+        ("", "tracking.mlflow=file:./mlruns", "store of a server, and not a server"),
+        ("", "tracking.mlflow=file:///mlruns", "store of a server, and not a server"),
+        ("", "tracking.mlflow=./mlruns", "store of a server, and not a server"),
+        ("", "tracking.mlflow=mlruns", "store of a server, and not a server"),
+        ("", "tracking.mlflow=databricks", "databricks has no host"),
+        ("", "tracking.mlflow=databricks://profile", "databricks://profile has no host"),
+        ("", "tracking.mlflow=http://", "http:// has no bucket or host behind ://"),
+        ("", "tracking.mlflow=http:///mlflow", "http:///mlflow has no bucket or host"),
+        ("", "tracking.mlflow=http://:5000", "http://:5000 has no bucket or host"),
+        ("", "tracking.mlflow=http://mlflow:port", "tracking: mlflow: the URI is not valid"),
+        ("", "tracking.mlflow=http://mlflow:99999", "tracking: mlflow: the URI is not valid"),
+        ("", "tracking.mlflow=ftp://mlflow", "ftp://mlflow has the scheme ftp; set the address"),
+        ("", "tracking.mlflow='http://m:1/#/experiments/1'", "is the address of a page; set only"),
+        ("", "tracking.mlflow=me:secret@mlflow:5000", "contains a password; set MLFLOW_TRACKING"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(tmp_path, text, overrides, message):
@@ -72,6 +91,24 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path, text, overrides, message)
         load(tmp_path, text, overrides)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["http://mlflow:5000", "https://example.com/mlflow/", "http://me@[::1]:5000", "HTTP://mlflow"],
+)
+def test_the_address_of_a_tracking_server_is_accepted(tmp_path, uri):
+    assert load(tmp_path, overrides=f"tracking.mlflow='{uri}'").tracking.mlflow == uri
+
+
+@pytest.mark.parametrize(
+    "uri", ["http://me:pa#zz@m:1", "me:pazz@m:5000", "http://me:pazz@m:x", "http://a:pazz@"]
+)
+def test_no_message_contains_a_part_of_a_password(tmp_path, uri):
+    with pytest.raises(ConfigError) as error:
+        load(tmp_path, overrides=f"tracking.mlflow='{uri}'")
+    assert "zz" not in str(error.value)
+    assert "'pa'" not in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,12 @@ def test_weights_that_an_update_destroys_are_neither_exported_nor_continued(
     assert summary(tmp_path)["val_loss"] > 0
 
 
+@pytest.mark.parametrize("seed", [0, exhaustive(2**31 - 1), exhaustive(2**32 - 1)])
+def test_every_seed_trains(records, tmp_path, seed):
+    fit(make_job(records, tmp_path, seed=seed, epochs=1), None)
+    assert summary(tmp_path)["val_loss"] > 0
+
+
 def test_no_example_is_an_error_that_names_the_files(prepared, tmp_path):
     with pytest.raises(ValueError, match=r"no Example in .*nothing-\*.gz"):
         train(make_job(prepared, tmp_path, train="nothing-*.gz"))

@@ -24,7 +24,14 @@ from typing import BinaryIO
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import HEADERLESS, Dialect, Layout
 from preprocessing.reading.formats import RowReader
-from preprocessing.reading.pieces import MAX_LINE_BYTES, TOO_LONG, Chunk, Lost, split_lines
+from preprocessing.reading.pieces import (
+    MAX_LINE_BYTES,
+    TOO_LONG,
+    Chunk,
+    Lost,
+    count_nul,
+    split_lines,
+)
 from preprocessing.reading.records import (
     BROKEN_CSV,
     CORRUPT_ARCHIVE,
@@ -61,14 +68,15 @@ class _Lines:
     """The lines for a csv.reader. `keep_first_only` returns to the second line of a record."""
 
     def __init__(self, stream: BinaryIO, dialect: Dialect) -> None:
-        self._fresh = _numbered_lines(stream, dialect)
+        self._fresh = self._numbered_lines(stream, dialect)
         self._again: deque[tuple[int, bytes | None]] = deque()
         self._taken: list[tuple[int, bytes | None]] = []
         self._size = 0
         self._last = 0
         self._read_again = 0
-        self._has_cr = False
+        self.has_cr = False  # whether the current record has a carriage return inside of a line
         self.position = 0  # the first line of the current record
+        self.lost = 0  # the bytes so far of lines that are too long, and of long runs of NUL
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -86,21 +94,21 @@ class _Lines:
         if line is None or self._size > MAX_LINE_BYTES + len("\r"):
             raise _TooLong(BROKEN_CSV, "a quoted field of more than 1 MB")
         text = line.decode("utf-8", "surrogateescape").replace("\0", _NUL)
-        if "\r" in text:
+        if -1 < text.find("\r") < len(text) - 1:
             inside = text.rstrip("\r")
-            self._has_cr = self._has_cr or "\r" in inside
+            self.has_cr = self.has_cr or "\r" in inside
             text = inside.replace("\r", _CR) + text[len(inside) :]
         return text + "\n"
 
-    def fields(self, record: list[str]) -> list[str]:
+    def with_returns(self, record: list[str]) -> list[str]:
         """Return the fields of the record that was read with their carriage returns."""
-        return [field.replace(_CR, "\r") for field in record] if self._has_cr else record
+        return [field.replace(_CR, "\r") for field in record]
 
     def next_record(self) -> None:
         """Forget the lines of the record that was read."""
         self._taken.clear()
         self._size = 0
-        self._has_cr = False
+        self.has_cr = False
 
     def first_line(self) -> str:
         """Return the first line of the current record."""
@@ -116,21 +124,26 @@ class _Lines:
                 yield rejected(number, BROKEN_CSV, "behind a quote that is not closed")
         self.next_record()
 
+    def _numbered_lines(
+        self, stream: BinaryIO, dialect: Dialect
+    ) -> Iterator[tuple[int, bytes | None]]:
+        """Yield the lines of a file with their numbers, from 1; a line that is too long is None.
 
-def _numbered_lines(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the lines of a file with their numbers, from 1; a line that is too long is None.
-
-    The line `sep=;`, which Excel writes and reads before a header, is left out. Before
-    CorruptArchive is raised, the line that the damage cuts is left out.
-    """
-    blocks = iter(partial(stream.read, _READ), b"")
-    for found in split_lines((Chunk(data, True) for data in blocks), 0):
-        if isinstance(found, Lost):
-            yield found.record.position, None
-            continue
-        lines = found.data.split(b"\n")
-        skip = found.first == 1 and lines[0].strip(b'"\r') == b"sep=" + dialect.separator.encode()
-        yield from enumerate(lines[skip:], found.first + skip)
+        The line `sep=;`, which Excel writes and reads before a header, is left out. Before
+        CorruptArchive is raised, the line that the damage cuts is left out.
+        """
+        blocks = iter(partial(stream.read, _READ), b"")
+        for found in split_lines((Chunk(data, True) for data in blocks), 0):
+            if isinstance(found, Lost):
+                self.lost += found.bytes
+                yield found.record.position, None
+                continue
+            self.lost += count_nul(found.data)
+            lines = found.data.split(b"\n")
+            skip = (
+                found.first == 1 and lines[0].strip(b'"\r') == b"sep=" + dialect.separator.encode()
+            )
+            yield from enumerate(lines[skip:], found.first + skip)
 
 
 def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[str]] | Rejected]:
@@ -138,9 +151,12 @@ def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[
 
     A blank line is a record without fields. The docstring of the module describes broken quotes.
     """
+    return _records(_Lines(stream, dialect), dialect)
+
+
+def _records(lines: _Lines, dialect: Dialect) -> Iterator[tuple[int, list[str]] | Rejected]:
     # The csv module's default limit, which is global, is far below the length of a long review.
     csv.field_size_limit(max(csv.field_size_limit(), 2 * MAX_LINE_BYTES))
-    lines = _Lines(stream, dialect)
     new_reader = partial(
         csv.reader,
         lines,
@@ -164,7 +180,7 @@ def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[
             cause = _cause(str(error), lines.first_line(), dialect)
             yield rejected(lines.position, BROKEN_CSV, cause)
         else:
-            yield lines.position, lines.fields(fields)
+            yield lines.position, lines.with_returns(fields) if lines.has_cr else fields
             lines.next_record()
             continue
         yield from lines.keep_first_only()
@@ -255,10 +271,13 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
     # A column that the file lacks is the empty field behind its last one.
     pick = itemgetter(*(names.index(name) if name else len(names) for name in reader.names))
     headers = _spellings(layout.header) if layout.header else []
+    first_fields = {fields[0] for fields in headers}
     is_repeated = False
     # The files of the polarity set have a backslash and an `n` in place of a line break.
     escaped = layout.header is None and layout.dialect.separator == ","
-    records = csv_records(stream, layout.dialect)
+    lines = _Lines(stream, layout.dialect)
+    records = _records(lines, layout.dialect)
+    lost = 0
     while some := list(islice(records, _RECORDS)):
         batch = Batch()
         for record in some:
@@ -266,7 +285,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
                 batch.rejected.append(record)
                 continue
             position, fields = record
-            if fields in headers:
+            if fields and fields[0] in first_fields and fields in headers:
                 if is_repeated:
                     batch.reject(position, REPEATED_HEADER, "the header of the file again")
                 is_repeated = True
@@ -282,4 +301,5 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
                     fields = [field.replace(r"\n", "\n") for field in fields]
                 if not reader.add_usual(batch, position, pick([*fields, ""]), names):
                     reader.add(batch, position, _by_name(names, fields))
+        batch.lost, lost = lines.lost - lost, lines.lost
         yield batch

@@ -174,7 +174,7 @@ class _Others:
         # In rows without any text, a column that is always filled may be that of the texts.
         has_text = not all(map(statistics.is_empty, self.texts))
         known = set(reader.chooser.names(names))
-        self.unknown = [
+        unknown = [
             name
             for name in names
             if name not in known
@@ -184,17 +184,17 @@ class _Others:
         ]
         self.read = [
             name
-            for name in (*known, *self.unknown)
+            for name in (*known, *unknown)
             if name not in reader.names and not statistics.is_empty(name)
         ]
-        unread = set(names).difference(known, self.unknown)
+        unread = set(names).difference(known, unknown)
         self.full = dict.fromkeys(filter(statistics.is_full, unread), True)
 
     def notice(self, chooser: Chooser, values: Mapping[str, list[Any]]) -> None:
-        """Add the unknown columns that are filled beside a text in some rows to the chooser."""
+        """Add the columns that are filled beside a text in some of the rows to the chooser."""
         texts = [values[name] for name in self.texts if name in values]
         chooser.beside.update(self.full)
-        for name in self.unknown:
+        for name in self.read:
             rows = zip(values[name], *texts, strict=True)
             if name not in chooser.beside and any(
                 is_filled(value) and any(map(is_filled, of_row)) for value, *of_row in rows

@@ -52,6 +52,18 @@ def test_many_files_are_listed_in_part(run, monkeypatch):
     assert (len(found.files), found.more_files, found.total["lines read"]) == (1, 1, 32)
 
 
+@pytest.mark.parametrize("name", ["rejected", "statistics", "anomalies"])
+@pytest.mark.parametrize("folder", ["missing", "empty"])
+def test_an_artifact_that_was_deleted_is_named_and_is_not_empty(run, tmp_path, name, folder):
+    if folder == "empty":
+        (tmp_path / folder).mkdir()
+    titles = {"rejected": "input", "statistics": "class balance", "anomalies": "anomalies"}
+    uris = {name: str(tmp_path / folder)}
+    content = collect(dataclasses.replace(run, uris=uris))
+    [problem] = content.problems
+    assert problem.startswith(f"{titles[name]}: {tmp_path / folder}")
+
+
 def test_the_verdict_is_first(page):
     head = text_of(page[page.index("<header>") : page.index("<section")])
     verdict = "The model is blessed, but failed the serving check. It was not pushed."

@@ -27,6 +27,7 @@ OUTCOME = {
     "blessed": True,
     "reasons": [],
     "refused": "",
+    "not_checked": "",
     "strategy": "OneDeviceStrategy",
 }
 WEIGHTS = "variables/variables.data-00000-of-00001"

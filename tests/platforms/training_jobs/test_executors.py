@@ -30,6 +30,8 @@ def test_a_job_that_succeeds_without_a_model_is_an_error(prepared, tmp_path, mon
     monkeypatch.setattr(kubernetes, "run", lambda *arguments: given.append(arguments))
     settings = make_settings(kind="tfjob", service_account="trainer")
     step = Step(settings, prepared, tmp_path)
+    # The chief was killed during the export.
+    (step.model / "variables").mkdir(parents=True)
     with pytest.raises(RuntimeError, match=f"no model in {step.model}"):
         step.run("multi_worker_mirrored", 1, workers=2)
     [(client, manifest, job, got)] = given

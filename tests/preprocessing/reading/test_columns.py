@@ -47,6 +47,21 @@ def test_a_further_column_of_each_format(folder, kind):
     assert parsed["seller"].numpy().tolist() == [[value] for value in VALUES["seller"]]
 
 
+def test_a_further_column_may_have_several_names(folder, monkeypatch):
+    several = (Column("verified", 0, ("verified_purchase", "verified")),)
+    monkeypatch.setattr(features, "COLUMNS", features.COLUMNS[:2] + several)
+    lines = (
+        '{"rating": 5, "text": "a", "verified_purchase": true}\n'
+        '{"rating": 5, "text": "b", "verified": 1}\n'
+        '{"overall": 5, "reviewText": "c", "verified": true}\n'
+        '{"overall": 5, "reviewText": "d"}\n'
+    )
+    path = write(folder, "names.jsonl", lines)
+    (layout,) = decide_layouts(find_sources(str(folder), {"all": "names*"}), ReadOptions())
+    (batch,) = read_batches(cut_file(path, layout)[0], POOL)
+    assert batch.columns["verified"] == [1, 1, 1, 0]
+
+
 def test_input_without_the_further_columns_has_the_missing_values(folder):
     path = write(folder, "a.ft.txt", "__label__1 one\n__label__2 (two)\n")
     (layout,) = decide_layouts(find_sources(str(folder), {"all": "a*"}), ReadOptions())

@@ -1,6 +1,7 @@
 """Detection of the format, the columns and the scale of the labels of a file."""
 
 import math
+import subprocess
 from decimal import Decimal
 
 import pytest
@@ -9,6 +10,7 @@ from core.errors import InputError
 from pipeline.config import load_config
 from preprocessing.reading.columns import Columns, Layout
 from preprocessing.reading.labels import NEUTRAL, SCALES, LabelReader
+from preprocessing.reading.pieces import MAX_LINE_BYTES
 from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import (
     ONE_TWO,
@@ -136,6 +138,114 @@ def test_the_line_of_excel(folder, separator):
     data = csv_text([*rows, ("", "", "", ""), (8, 1, "t", "b")], separator=separator)
     path = write(folder, "dialect.txt", f"sep={separator}\r\n{data}")
     assert got(read(path)) == [(1, 'A, b; c|d\te: two\nlines of "x"'), "no_text", (0, "t: b")]
+
+
+# Sentiment140, reviews with the label at the end, and files of other orders.
+@pytest.mark.parametrize(
+    ("name", "content", "parts"),
+    [
+        ("wide.csv", ",".join(map(str, range(7, 107))) + "\n", ["(100)", "7, 8, ", "and 80 more"]),
+        (
+            "six.csv",
+            '"0","1467810369","Mon Apr 06","NO_QUERY","someone","I am, so, sad about it"\n' * 3,
+            ["no header", "(6)", "label,column2,column3,column4,column5,text"],
+        ),
+        (
+            "uci.txt",
+            "Good phone.\t1\nIt broke, sadly.\t0\nSo so.\t1\n",
+            [r"`printf 'text\tlabel\n'"],
+        ),
+        ("last.csv", '"Good","It works",5\n"Bad","It broke",1\n', ["'title,text,label\\n'"]),
+        ("four.csv", "5,Good,It works,B001\n1,Bad,It broke at once,B002\n", ["(4)", "label,"]),
+        ("one.csv", "x" * 61 + "\n", ["no header", "(1)"]),
+    ],
+)
+def test_a_csv_file_without_a_header_is_named(folder, name, content, parts):
+    path = write(folder, name, content)
+    for options in (ReadOptions(), ReadOptions(columns={"text": "body"})):
+        with pytest.raises(InputError) as error:
+            read(path, options)
+        one_line(error, path, *parts)
+
+
+def test_the_command_of_a_file_without_a_header_makes_it_readable(folder):
+    path = write(folder, "uci.txt", "Good phone.\t1\nIt broke, sadly.\t0\nSo so.\t1\n")
+    with pytest.raises(InputError) as error:
+        read(path)
+    command = str(error.value).split("`")[1].replace("NEW_FILE", "new").replace("FILE", "uci.txt")
+    subprocess.run(command, shell=True, cwd=folder, check=True)
+    assert got(read(str(folder / "new"))) == [
+        (1, "Good phone."),
+        (0, "It broke, sadly."),
+        (1, "So so."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "header", "command"),
+    [
+        ("cp1252", "Sterne,Überschrift,Kundenmeinung über das Gerät", "WINDOWS-1252"),
+        ("latin-1", "Note,Expérience", "WINDOWS-1252"),
+        ("cp1251", "оценка,отзыв", "WINDOWS-1251"),
+        ("koi8-r", "оценка,отзыв", "KOI8-R"),
+        ("shift_jis", "ひょうか,レビュー", "SHIFT_JIS"),
+        ("cp850", "Sterne,Überprüfung für später", "ENCODING"),
+    ],
+)
+def test_the_encoding_of_a_header_is_named(folder, encoding, header, command):
+    path = write(folder, "header.csv", f"{header}\n5,gut\n1,schlecht\n".encode(encoding))
+    *_, text = header.split(",")
+    for options in (ReadOptions(), ReadOptions(columns={"text": text})):
+        with pytest.raises(InputError) as error:
+            read(path, options)
+        one_line(error, path, f"`iconv -f {command} -t UTF-8 FILE > NEW_FILE`")
+
+
+GOOGLE_PLAY = (
+    "Package Name,App Version Code,App Version Name,Reviewer Language,Device,Review Submit Date "
+    "and Time,Review Submit Millis Since Epoch,Review Last Update Date and Time,Review Last Update "
+    "Millis Since Epoch,Star Rating,Review Title,Review Text,Developer Reply Date and Time,"
+    "Developer Reply Millis Since Epoch,Developer Reply Text,Review Link"
+)
+
+
+def test_a_long_list_of_columns_has_the_likely_ones_and_the_number_of_the_others(folder):
+    path = write(folder, "play.csv", f"{GOOGLE_PLAY}\n" + ",".join("x" * 16) + "\n")
+    with pytest.raises(InputError) as error:
+        read(path)
+    one_line(error, *GOOGLE_PLAY.split(","))
+    names = [f"feature{number}" for number in range(100)]
+    names[70:70] = ["Sterne", "customer_comment", "n" * 55]
+    with pytest.raises(InputError) as error:
+        read(write(folder, "wide.csv", ",".join(names) + "\n"))
+    one_line(error, "feature0, ", "customer_comment", " ... and 83 more")
+    assert len(str(error.value)) < 1_000
+
+
+# ---- a first line that is too long
+
+
+def test_a_long_first_line_is_rejected_and_the_others_decide(folder):
+    long = "x" * (MAX_LINE_BYTES + 9)
+    lines = {
+        "a.txt": (f"__label__2 {long}\n", "__label__1 bad\n__label__2 good\n"),
+        "a.jsonl": (
+            f'{{"text": "{long}"}}\n',
+            '{"rating": 1, "text": "bad"}\n{"rating": 5, "text": "good"}\n',
+        ),
+        "a.csv": (f"{long}\n", "rating,text\n1,bad\n5,good\n"),
+    }
+    for name, parts in lines.items():
+        found = got(read(write(folder, name, "".join(parts))))
+        assert found == ["line_too_long", (0, "bad"), (1, "good")]
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_file_of_one_long_line_is_refused(folder, end):
+    path = write(folder, "one.json", '{"a": "' + "x" * (3 * MAX_LINE_BYTES) + '"}' + end)
+    with pytest.raises(InputError) as error:
+        read(path)
+    one_line(error, path, "begins with a line of more than 1,048,576 bytes", "a line of its own")
 
 
 @pytest.mark.parametrize("lines", ["__label__1 a\r__label__2 b\r", 'rating,text\r5,"a\nb"\r'])

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import random
 import tracemalloc
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -151,6 +152,54 @@ def test_an_overlong_line_is_not_held_in_memory():
 
 
 # ---- damage
+
+
+NULS = bytes(3_000_000)
+GOOD = b"".join(
+    b"__label__%d review %d of 100 bytes %s\n" % (n % 2 + 1, n, b"x" * 60) for n in range(400)
+)
+CSV_GOOD = b"label,text\n" + GOOD.replace(b"__label__1 ", b"1,").replace(b"__label__2 ", b"2,")
+HOLES = {
+    "without line breaks": NULS,
+    "with line breaks": b"\n".join([bytes(900_000)] * 3),
+    "with text": b"x" * 3_000_000,
+}
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2"])
+@pytest.mark.parametrize("good", [GOOD, CSV_GOOD])
+@pytest.mark.parametrize("hole", HOLES)
+def test_content_that_cannot_be_read_counts_as_lost(folder, suffix, good, hole):
+    path = write(folder, f"hole{suffix}", COMPRESS[suffix](good + HOLES[hole]))
+    options = ReadOptions(label_map=ONE_TWO)
+    size = Path(path).stat().st_size
+    cut = cut_file(path, detect_format(path, options))
+    batches = [batch for piece in cut for batch in read_batches(piece, POOL)]
+    assert sum(len(batch.texts) for batch in batches) == 400
+    lost = sum(batch.lost for batch in batches)
+    assert lost <= size
+    if suffix:
+        assert lost > size / 2
+    else:
+        assert lost == pytest.approx(len(HOLES[hole]), abs=2)
+
+
+def test_a_single_nul_and_a_long_line_lose_no_more_than_themselves(folder):
+    path = write(folder, "one.txt", GOOD + b"__label__1 a\0b\n")
+    [piece] = cut_file(path, detect_format(path, FASTTEXT))
+    assert sum(batch.lost for batch in read_batches(piece, POOL)) == 0
+    parts = [
+        GOOD,
+        b"y" * (MAX_LINE_BYTES + 5),
+        b"\n",
+        GOOD,
+        b"z" * (2 * MAX_LINE_BYTES),
+        b"\n",
+        GOOD,
+    ]
+    path = write(folder, "two.txt", b"".join(parts))
+    [piece] = cut_file(path, detect_format(path, FASTTEXT))
+    assert sum(batch.lost for batch in read_batches(piece, POOL)) == 3 * MAX_LINE_BYTES + 5
 
 
 @pytest.mark.parametrize(("size", "seed"), [(20_000, 0), (1 << 20, 2)])

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -12,10 +13,13 @@ from core.errors import InputError
 from preprocessing.reading import detect as detection
 from preprocessing.reading.columns import COMMAS
 from preprocessing.reading.formats.csv import csv_records
+from preprocessing.reading.pieces import cut_file
+from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import ReadOptions, Rejected
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
     MANY,
+    POOL,
     ROW,
     ROWS,
     SUFFIXES,
@@ -23,6 +27,7 @@ from tests.preprocessing.reading.review_files import (
     ZERO_ONE,
     Review,
     csv_text,
+    detect_format,
     expected,
     got,
     parquet_bytes,
@@ -144,6 +149,86 @@ def test_no_bytes_crash_a_reader(folder, data, kind):
             read(path, ReadOptions(format=kind))
         except InputError as error:
             assert "\n" not in str(error)
+
+
+HEADS = {
+    "fasttext": ["__label__1 x\n", ""],
+    "csv": ["rating,title,text,key\n", 'rating, "title", "text", "key"\n', "1,a,b\n", "text\n"],
+    "jsonl": ['{"rating": 5, "title": "t", "text": "x", "key": 1}\n'],
+}
+PARTS = st.sampled_from(
+    [
+        *("\n", "\r", "\r\n", "\0", "\ufeff", " ", ",", ";", "\t", '"', '""', ', "', '" ,', "\\"),
+        *("rating,title,text,key\n", "__label__2 ", "__label__x", '{"rating": ', '{"text": ', "}"),
+        *("1" * 400, "1e400", "-1", "5", "NaN", "Infinity", "[[1]]", '{"a": {}}', "null", "true"),
+        *("\\ud800", "\udc80", "\xe9", "<html>", "PAR1", "sep=;\n", "a", "word "),
+    ]
+)
+
+
+@settings(max_examples=300)
+@given(
+    parts=st.lists(PARTS | st.characters(), max_size=30),
+    kind=st.sampled_from(list(HEADS)),
+    format=st.booleans(),
+    options=st.sampled_from(
+        [
+            *(ReadOptions(), ReadOptions(label_map=ZERO_ONE), ReadOptions(labels="optional")),
+            *(ReadOptions(labels="optional", id="key"), ReadOptions(columns={"text": "key"})),
+        ]
+    ),
+    data=st.data(),
+)
+def test_any_content_gives_records_or_one_line(folder, parts, kind, format, options, data):
+    head = data.draw(st.sampled_from(HEADS[kind]))
+    # A lone surrogate becomes a question mark, and then a byte that is not UTF-8.
+    content = (head + "".join(parts)).encode("utf-8", "replace").replace(b"?", b"\xe9")
+    path = write(folder, f"any.{kind}", content)
+    try:
+        read(path, replace(options, format=kind if format else "auto"))
+    except InputError as error:
+        assert "\n" not in str(error) and path in str(error)
+
+
+VALUES = {
+    "binary": st.binary(max_size=8),
+    "decimal": st.decimals(-(10**20), 10**20, places=3),
+    "double": st.floats(),
+    "text": st.text(max_size=5),
+    "list": st.lists(st.integers(-5, 5), max_size=3),
+    "struct": st.fixed_dictionaries({"a": st.integers(0, 5)}),
+    "time": st.datetimes(),
+    "boolean": st.booleans(),
+}
+
+
+@settings(max_examples=150)
+@given(
+    kinds=st.fixed_dictionaries(
+        {name: st.sampled_from(list(VALUES)) for name in ("label", "title", "text", "key")}
+    ),
+    data=st.data(),
+)
+def test_columns_of_any_type_in_parquet_account_for_every_row(folder, kinds, data):
+    columns = {
+        name: data.draw(st.lists(st.none() | VALUES[kind], min_size=3, max_size=3))
+        for name, kind in kinds.items()
+    }
+    path = write(folder, "types.parquet", parquet_bytes(columns))
+    for options in (ReadOptions(label_map=ZERO_ONE), ReadOptions(labels="optional", id="key")):
+        try:
+            assert len(read(path, options)) == 3
+        except InputError as error:
+            assert "\n" not in str(error) and path in str(error)
+
+
+def test_bytes_that_are_no_text_may_be_ids(folder):
+    ids = [bytes(range(200, 216)), b"B001", None]
+    path = write(folder, "ids.parquet", parquet_bytes({"text": ["a", "b", "c"], "key": ids}))
+    options = ReadOptions(labels="optional", id="key")
+    [piece] = cut_file(path, detect_format(path, options))
+    found = [value for batch in read_batches(piece, POOL) for value in batch.ids]
+    assert found == [bytes(range(200, 216)).hex().encode(), b"B001", b""]
 
 
 @settings(max_examples=100)

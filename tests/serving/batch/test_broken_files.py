@@ -5,6 +5,7 @@ import gzip
 import pyarrow as pa
 import pytest
 
+from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import parquet_bytes, write
 from tests.serving.batch.outputs import TEXTS, rejected, rows
 
@@ -50,6 +51,22 @@ def test_every_line_is_in_the_output_or_in_the_rejected_file(score, small_units,
     assert not (tmp_path / "scores.csv.rejected.jsonl").exists()
 
 
+def test_records_of_several_datasets_are_scored_with_their_ids(score, tmp_path):
+    lines = [
+        '{"rating": 5, "title": "t", "text": "good", "asin": "A"}',
+        '{"overall": 1, "summary": "t", "reviewText": "bad", "asin": "B"}',
+        '{"rating": 1, "title": "t", "review": "bad", "asin": "C"}',
+        '{"grade": 1, "comment": "bad", "asin": "D"}',
+    ]
+    path = write(tmp_path, "mixed.jsonl", "\n".join(lines))
+    summary = score(path, options=ReadOptions(id="asin"))
+    assert (summary.reviews, summary.rejected) == (3, {"unknown_columns": 1})
+    output = tmp_path / "scores.csv"
+    assert rows(output, "id") == ["A", "B", "C"]
+    assert rows(output, "label") == ["positive", "negative", "negative"]
+    assert rejected(tmp_path / "scores.csv.rejected.jsonl") == {(path, 4): "unknown_columns"}
+
+
 def test_a_truncated_archive_is_scored_up_to_its_end(score, tmp_path):
     archive = gzip.compress("\n".join(f"{text} {text.encode().hex()}" for text in TEXTS).encode())
     path = write(tmp_path, "cut.txt.gz", archive[: len(archive) // 2])
@@ -58,3 +75,17 @@ def test_a_truncated_archive_is_scored_up_to_its_end(score, tmp_path):
     assert 1000 < summary.reviews < 2000
     [(_, position)] = rejected(tmp_path / "scores.csv.rejected.jsonl")
     assert position == summary.reviews + 1
+
+
+def test_a_file_without_a_usable_line_is_named_and_a_header_is_no_review(score, tmp_path):
+    good = write(tmp_path, "good.csv", b"rating,text\n5,good\nrating,text\n1,bad\n")
+    bad = write(tmp_path, "bad.jsonl", '{"rating": 1, "text": "\\ud800"}\n\n{"text": {}}\n')
+    blank = write(tmp_path, "blank.txt", "\n")
+    summary = score(good, bad, blank, options=ReadOptions(id="rating"))
+    assert summary.reviews == 2
+    assert rejected(tmp_path / "scores.csv.rejected.jsonl")[good, 3] == "repeated_header"
+    assert rows(tmp_path / "scores.csv", "id") == ["5", "1"]
+    assert summary.unused == [
+        f"no line of {bad} can be used: broken_json 1, invalid_utf8 1, no_text 1; "
+        "the first: \\ud800"
+    ]

@@ -1,0 +1,289 @@
+"""What a run of the pipeline is in MLflow: a run with child runs, and a version of a model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import random
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from absl import logging
+from tfx.dsl.io import fileio
+from tfx.utils import io_utils, path_utils
+
+from components.evaluator.files import read_json
+from components.evaluator.metrics import KEY_FIGURES
+from components.run_report import mlflow_format
+from components.run_report.history import Run
+from components.run_report.page import Content, render
+from components.saved_models import check_loads, copy_folder
+from core.errors import InputError
+from core.settings import flat_settings
+from serving.identity import identity
+from trainer_module.inputs import stored
+
+if TYPE_CHECKING:
+    import mlflow.entities
+    from mlflow import MlflowClient
+    from mlflow.entities.model_registry import ModelVersion
+
+CHAMPION = "champion"
+"""The alias of the served version of the registered model."""
+RUN_TAG, MODEL_TAG = "pipeline_run_id", "content"
+"""The tag of a run with the id of the pipeline's run, and the tag of a version of the registered
+model with the `identity` of the model, so that a model is registered once."""
+_NOTE = "mlflow.note.content"
+_COLLISION_SECONDS = 2.0
+"""Longest wait after two processes have created the same run at the same moment."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run that is sent to MLflow.
+
+    Attributes:
+      content: the content of the report of the run.
+      tags: the tags of the run.
+      model: the `identity` of the pushed model; empty if the run pushed none, or it is unknown.
+      folder: the result of `find_model`; empty if it was not called.
+      open_run: the id of a run that the platform has opened in MLflow for this process; empty
+        without one.
+    """
+
+    content: Content
+    tags: Mapping[str, str]
+    model: str = ""
+    folder: str = ""
+    open_run: str = ""
+
+
+def send(client: MlflowClient, record: Record) -> str:
+    """Send a run; return the `identity` of the model that it pushed, empty without one.
+
+    A second call completes what an interrupted one has sent, and repeats nothing. A run that the
+    platform has opened stays open: the platform ends it.
+
+    Raises:
+      InputError: the pushed model is lost. Nothing was sent.
+    """
+    content, run = record.content, record.content.run
+    known = registered(client, run.name) if run.pushed_to else {}
+    needs_model = bool(run.pushed_to) and record.model not in known
+    model = (record.folder or find_model(run, record.model)) if needs_model else ""
+    lost = lost_artifacts(run)
+    note = _note(record.tags.get(_NOTE, ""), [*lost.values(), *content.problems])
+    tags = {**record.tags, _NOTE: note}
+    info = _main_run(client, record)
+    _log(client, info, tags, flat_settings(run.settings), _metrics(content))
+    client.log_inputs(info.run_id, _datasets(run))
+    with tempfile.TemporaryDirectory() as folder:
+        io_utils.write_string_file(os.path.join(folder, "report.html"), render(content))
+        for name in ("evaluation", "model_run"):
+            if name in run.uris and name not in lost:
+                copy_folder(run.uris[name], os.path.join(folder, name))
+        client.log_artifacts(info.run_id, folder)
+    trials = run.uris.get("trials") if "trials" not in lost else None
+    for number, trial in enumerate(read_json(trials, "tuner_results.json") if trials else ()):
+        score = ("val_loss", trial.pop("score", math.nan), 0)
+        name = f"{run.id}-trial-{number}"
+        child = _find_or_create(client, info.experiment_id, run, name)
+        _log(client, child, {"mlflow.parentRunId": info.run_id}, trial, [score])
+        client.set_terminated(child.run_id)
+    pushed = record.model if run.pushed_to else ""
+    if model:
+        pushed = _register(client, info.run_id, run, model)
+    if info.run_id != record.open_run:
+        ended = info.start_time + round(1e3 * run.seconds)
+        client.set_terminated(info.run_id, "FAILED" if run.error else "FINISHED", ended)
+    return pushed
+
+
+def find_model(run: Run, content: str = "") -> str:
+    """Return the folder of the model that a run pushed: the Trainer's output, or the pushed copy.
+
+    Args:
+      run: a run that pushed a model.
+      content: the `identity` of the model; empty if it is unknown. Then the pushed copy, which
+        somebody may have replaced, is not looked at.
+
+    Raises:
+      InputError: both are missing or damaged, or are other models.
+    """
+    places = []
+    if "model" in run.uris:
+        places.append(path_utils.serving_model_path(run.uris["model"]))
+    # An endpoint has a name in place of a folder.
+    if content and fileio.exists(run.pushed_to):
+        places.append(run.pushed_to)
+    problems = []
+    for place in places:
+        try:
+            check_loads(place)
+        except InputError as error:
+            problems.append(f"{place}: {error}")
+        else:
+            if content in ("", identity(place)):
+                return place
+            problems.append(f"{place}: is another model")
+    raise InputError(f"the pushed model is lost: {'; '.join(problems) or run.pushed_to}")
+
+
+def lost_artifacts(run: Run) -> dict[str, str]:
+    """Return the artifacts of a run without a file: name -> a line. The model has `find_model`."""
+    return {
+        name: f"{name}: {uri} is missing"
+        for name, uri in sorted(run.uris.items())
+        if name != "model" and not (fileio.exists(uri) and fileio.listdir(uri))
+    }
+
+
+def registered(client: MlflowClient, name: str) -> dict[str, ModelVersion]:
+    """Return `identity` of a model -> its oldest version of the registered model."""
+    found = client.search_model_versions(f"name = '{name}'")
+    newest_first = sorted(found, key=lambda version: int(version.version), reverse=True)
+    return {version.tags.get(MODEL_TAG, ""): version for version in newest_first}
+
+
+def move_champion(client: MlflowClient, name: str, served: str) -> str:
+    """Move the alias to the version of the served model; return a name of that version.
+
+    Without such a version, remove the alias from the model that is served no more.
+    """
+    versions = registered(client, name)
+    if served in versions:
+        client.set_registered_model_alias(name, CHAMPION, versions[served].version)
+        return f"version {versions[served].version}"
+    if versions:
+        client.delete_registered_model_alias(name, CHAMPION)
+    return "no version"
+
+
+def _main_run(client: MlflowClient, record: Record) -> mlflow.entities.RunInfo:
+    """Return the run of MLflow for a run: that of the platform, or one of its own."""
+    import mlflow
+    from mlflow.exceptions import MlflowException
+
+    run = record.content.run
+    if record.open_run:
+        try:
+            found = client.get_run(record.open_run)
+        except MlflowException as error:
+            # The platform may use another server.
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            logging.warning("MLflow has no run %s; the run gets one of its own", record.open_run)
+        else:
+            # The variable of a shell would merge all runs that it starts.
+            if found.data.tags.get(RUN_TAG, run.id) == run.id:
+                client.set_tag(record.open_run, RUN_TAG, run.id)
+                return found.info
+    experiment = mlflow.set_experiment(run.name).experiment_id
+    return _find_or_create(client, experiment, run, run.id)
+
+
+def _find_or_create(
+    client: MlflowClient, experiment: str, run: Run, name: str
+) -> mlflow.entities.RunInfo:
+    """Return the only run with this name in its tag; create it if there is none.
+
+    The server cannot refuse a second one. So two processes, or a retry of a request whose response
+    was lost, may create it twice. Each process looks again after it has created a run. If it finds
+    another one, it deletes its own: then at least one of two processes finds that of the other.
+    """
+    while True:
+        found = client.search_runs([experiment], f"tags.{RUN_TAG} = '{name}'")
+        if found:
+            return min(found, key=lambda each: each.info.run_id).info
+        started = round(1e3 * run.started) if run.started else None
+        created = client.create_run(experiment, started, {RUN_TAG: name}, name).info
+        found = client.search_runs([experiment], f"tags.{RUN_TAG} = '{name}'")
+        if [each.info.run_id for each in found] == [created.run_id]:
+            return created
+        client.delete_run(created.run_id)
+        time.sleep(random.uniform(0, _COLLISION_SECONDS))
+
+
+def _log(
+    client: MlflowClient,
+    info: mlflow.entities.RunInfo,
+    tags: Mapping[str, str],
+    params: Mapping[str, Any],
+    metrics: Iterable[tuple[str, float, int]],
+) -> None:
+    """Log what a run has, without metrics (name, value, step) that are NaN."""
+    from mlflow.entities import Metric, Param, RunTag
+
+    client.log_batch(
+        info.run_id,
+        # MLflow ignores a metric that it has with the same step and time.
+        [Metric(key, y, info.start_time, x) for key, y, x in metrics if math.isfinite(y)],
+        [Param(key, str(value)) for key, value in params.items()],
+        [RunTag(key, value) for key, value in tags.items() if value],
+    )
+
+
+def _metrics(content: Content) -> Iterator[tuple[str, float, int]]:
+    """Yield name, value and step: over the steps, of the epochs, and at the end."""
+    training = content.training
+    for point in training.get("curve", []):
+        for name in ("loss", "accuracy", "learning_rate"):
+            yield f"train_{name}", point[name], point["step"]
+    for epoch, metrics in enumerate(training.get("epoch_metrics", []), 1):
+        for name, value in metrics.items():
+            yield f"epoch_{name}", value, epoch * training["steps_per_epoch"]
+    last = training.get("steps", 0)
+    for name in ("examples_per_second", "seconds", "peak_rss_bytes"):
+        if name in training:
+            yield name, training[name], last
+    if content.evaluation:
+        for metric in KEY_FIGURES:
+            yield metric.title, metric.value(content.evaluation.candidate), last
+
+
+def _datasets(run: Run) -> list[Any]:
+    """Return the splits, each with a digest of its content."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    if "examples" not in run.uris:
+        return []
+    found = []
+    for folder in sorted(fileio.glob(os.path.join(run.uris["examples"], "Split-*"))):
+        split = os.path.basename(folder).removeprefix("Split-")
+        digest = stored.content_digest([os.path.join(folder, "*")])
+        # MLflow's limit is 36 characters.
+        digest = hashlib.sha256(digest.encode()).hexdigest()[:32]
+        name, where = f"{run.name}/{split}", json.dumps({"uri": folder})
+        dataset = Dataset(name, digest, "tfrecord", where)
+        found.append(DatasetInput(dataset, [InputTag("mlflow.data.context", split)]))
+    return found
+
+
+def _register(client: MlflowClient, run_id: str, run: Run, model: str) -> str:
+    """Make the pushed model a version of the registered model; return its `identity`."""
+    import mlflow
+
+    content = identity(model)
+    if content in registered(client, run.name):
+        return content
+    with tempfile.TemporaryDirectory() as folder:
+        saved_model, saved = (os.path.join(folder, name) for name in ("saved_model", "model"))
+        copy_folder(model, saved_model)
+        mlflow_format.save(saved_model, saved)
+        client.log_artifacts(run_id, saved, "model")
+    tags = {MODEL_TAG: content, "pushed_to": run.pushed_to}
+    created = mlflow.register_model(f"runs:/{run_id}/model", run.name, None, tags=tags)
+    # Another process may have registered the model since.
+    if registered(client, run.name)[content].version != created.version:
+        client.delete_model_version(run.name, created.version)
+    return content
+
+
+def _note(note: str, problems: Iterable[str]) -> str:
+    """Return the description of a run with a line for each part that it lacks."""
+    return "\n".join(filter(None, [note, *(f"not sent: {problem}" for problem in problems)]))

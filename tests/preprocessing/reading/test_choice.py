@@ -1,0 +1,254 @@
+"""Records of several datasets in one file: each is read by the columns that it has."""
+
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import InputError
+from preprocessing.reading import detect as detection
+from preprocessing.reading.files import SourceFile
+from preprocessing.reading.layouts import decide_layouts, describe
+from preprocessing.reading.records import ReadOptions
+from tests.preprocessing.reading.review_files import (
+    COMPRESS,
+    MANY,
+    as_file,
+    csv_text,
+    detect_format,
+    got,
+    one_line,
+    read,
+    reasons,
+    write,
+)
+
+KINDS = ["csv", "jsonl", "parquet"]
+OPTIONAL = ReadOptions(labels="optional")
+SCHEMAS = [
+    ("overall", "summary", "reviewText"),
+    ("reviews.rating", "reviews.title", "reviews.text"),
+    ("star_rating", "review_headline", "review_body"),
+    ("stars", "review_title", "review_body"),
+    ("Score", "Summary", "Text"),
+    ("rating", "title", "text"),
+    ("rating", "title", "review"),
+    ("stars", "title", "text"),
+    ("label", "title", "content"),
+    ("label", "title", "text"),
+]
+
+
+def record(schema, number, label=1, body="body", title="title"):
+    """Return a review with the columns of a schema."""
+    words = ("negative", "positive")[label]
+    value = words if schema[0] == "label" else 1 + 4 * label
+    return dict(zip(schema, (value, f"{title} {number}", f"{body} {number}"), strict=True))
+
+
+def table(kind, rows):
+    """Return a file with these rows; JSON lines lack the names that a row lacks."""
+    if kind == "jsonl":
+        return "".join(json.dumps(row) + "\n" for row in rows).encode()
+    names = dict.fromkeys(name for row in rows for name in row)
+    return as_file(kind, {name: [row.get(name) for row in rows] for name in names})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@MANY
+@given(rows=st.lists(st.tuples(st.sampled_from(SCHEMAS), st.booleans()), min_size=1, max_size=12))
+def test_any_mixture_of_known_schemas_yields_each_review_once(folder, kind, rows):
+    data = table(kind, [record(schema, n, int(label)) for n, (schema, label) in enumerate(rows)])
+    path = write(folder, f"mixed.{kind}", data)
+    texts = [f"title {n}: body {n}" for n in range(len(rows))]
+    labels = [int(label) for _, label in rows]
+    assert got(read(path)) == list(zip(labels, texts, strict=True))
+    assert [text for _, text in got(read(path, OPTIONAL))] == texts
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_body_may_be_under_another_known_name(folder, kind):
+    """The name in the first records, and the name of most records, do not decide."""
+    rows = [record(("rating", "title", "reviewText"), n) for n in range(20)]
+    rows[3:3] = [record(("rating", "title", "text"), n) for n in range(20, 30)]
+    path = write(folder, f"body.{kind}", table(kind, rows))
+    texts = [f"title {n}: body {n}" for n in (*range(3), *range(20, 30), *range(3, 20))]
+    assert [text for _, text in got(read(path))] == texts
+    assert [text for _, text in got(read(path, OPTIONAL))] == texts
+
+
+FIRST = {"rating": 5, "title": "t", "text": "b", "asin": "B01", "reply": None}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("row", "expect"),
+    [
+        ({"rating": 1, "title": "only a title", "text": "", "asin": "B0"}, (0, "only a title: ")),
+        ({"rating": 1, "title": "t", "text": "", "review": "r"}, (0, "t: r")),
+        # A record with two complete schemas.
+        (record(SCHEMAS[5], 1, 0, "new", "a") | record(SCHEMAS[0], 2, 1, "old", "c"), None),
+        (record(SCHEMAS[5], 1) | {"summary": "other", "overall": 1}, (1, "title 1: body 1")),
+        ({"rating": None, "overall": 1, "text": "", "reviewText": "x", "title": "t"}, (0, "x")),
+        ({"rating": 1, "text": " ", "asin": "B02"}, "no_text"),
+        ({"rating": 1, "title": "", "text": "", "comment": "A long text"}, "unknown_columns"),
+        ({"rating": 1, "title": "Short", "comment": "A long text"}, "unknown_columns"),
+        ({"grade": "A", "comment": "Bad"}, "unknown_columns"),
+        ({"asin": "B03"}, "unknown_columns"),
+        ({"asin": " "}, "no_text"),
+        ({"text": "a review without a label"}, "bad_label"),
+    ],
+)
+def test_a_record_beside_those_of_another_schema(folder, kind, row, expect):
+    path = write(folder, f"beside.{kind}", table(kind, [FIRST, FIRST, row, FIRST]))
+    first, _, found, last = got(read(path))
+    assert first == last == (1, "t: b")
+    # Of two complete schemas the one with the first name in the documentation is read.
+    assert found == (expect or (1, "c 2: old 2"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rejected_record_names_its_columns(folder, kind):
+    rows = [FIRST, {"rating": 1, "title": "Short", "comment": "Of two words", "asin": "B02"}]
+    path = write(folder, f"named.{kind}", table(kind, rows))
+    assert read(path)[1].detail == "no text in `text`, but a value in `comment`"
+    assert reasons(read(path, OPTIONAL)) == ["Review", "unknown_columns"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_other_column_is_read_in_place_of_one_that_is_set(folder, kind):
+    rows = [
+        {"rating": 5, "title": "t", "text": "not this", "words": "b"},
+        {"rating": 5, "title": "t", "text": "nor this", "words": ""},
+        {"rating": 1, "text": "nor this one", "words": None},
+        {"rating": None, "stars": 1, "text": "nor", "words": "b"},
+    ]
+    path = write(folder, f"chosen.{kind}", table(kind, rows))
+    found = got(read(path, ReadOptions(columns={"text": "words"})))
+    assert found == [(1, "t: b"), (1, "t: "), "no_text", (0, "b")]
+    found = got(read(path, ReadOptions(columns={"text": "words", "label": "rating"})))
+    assert found == [(1, "t: b"), (1, "t: "), "no_text", "bad_label"]
+    found = got(read(path, ReadOptions(columns={"title": None})))
+    assert found == [(1, "not this"), (1, "nor this"), (0, "nor this one"), (0, "nor")]
+
+
+@pytest.mark.parametrize("labels", ["required", "optional"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_names_behind_the_inspected_head_are_found(folder, monkeypatch, suffix, labels):
+    monkeypatch.setattr(detection, "_HEAD", 1 << 12)
+    schemas = [("rating", "title", "text"), ("Overall", "Summary", "ReviewText"), SCHEMAS[8]]
+    rows = [record(schema, f"{n} of {schema[2]}") for schema in schemas for n in range(200)]
+    path = write(folder, f"late{suffix}", COMPRESS[suffix](table("jsonl", rows)))
+    found = [text for _, text in got(read(path, ReadOptions(labels=labels)))]
+    assert found == [f"title {n}: body {n}" for n in (row["n"] for row in _numbers(schemas))]
+
+
+def _numbers(schemas):
+    return [{"n": f"{n} of {schema[2]}"} for schema in schemas for n in range(200)]
+
+
+def test_row_groups_of_parquet_may_have_different_columns(folder):
+    names = ["rating", "text", "comment", "overall", "reviewText", "asin", "vote"]
+    schema = pa.schema([(name, pa.string()) for name in names])
+    groups = [
+        [["1", "a", None, None, None, "B1", None], ["5", "", None, None, None, "B2", "2"]],
+        [[None, None, None, "5", "b", "B3", "1"], ["1", None, None, None, None, "B4", "7"]],
+        [["5", None, "The third group", None, None, "B5", None]],
+        [[None, None, None, None, None, "B6", None]],
+    ]
+    out = io.BytesIO()
+    with pq.ParquetWriter(out, schema) as writer:
+        for rows in groups:
+            writer.write_table(
+                pa.table(list(map(pa.array, zip(*rows, strict=True))), names).cast(schema)
+            )
+    found = read(write(folder, "groups.parquet", out.getvalue()))
+    assert got(found) == [
+        (0, "a"),
+        "unknown_columns",
+        (1, "b"),
+        "no_text",
+        *["unknown_columns"] * 2,
+    ]
+    assert "`vote`" in found[1].detail and "`comment`" in found[4].detail
+
+
+# ---- labels
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_column_of_labels_has_a_scale_of_its_own(folder, kind):
+    stars = [{"rating": n, "text": f"stars {n}"} for n in (1, 4, 5, 1)]
+    binary = [{"label": n, "content": f"binary {n}"} for n in (1, 0, 1)]
+    for number, rows in enumerate(([*stars, *binary], [*binary, *stars])):
+        path = write(folder, f"scales{number}.{kind}", table(kind, rows))
+        found = dict(reversed(pair) for pair in got(read(path)))
+        assert found == {
+            **{"stars 1": 0, "stars 4": 1, "stars 5": 1},
+            **{"binary 0": 0, "binary 1": 1},
+        }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("numbers", [(0, 1), (-1, 1), (0, 4)])
+def test_a_column_of_ratings_with_labels_of_another_scale_is_refused(folder, kind, numbers):
+    rows = [{"rating": n, "text": f"stars {n}"} for n in (1, 4, 5)]
+    rows += [{"score": n, "summary": "s", "review_body": f"other {n}"} for n in numbers]
+    path = write(folder, f"contradiction.{kind}", table(kind, rows))
+    with pytest.raises(InputError) as error:
+        read(path)
+    shown = ", ".join(map(str, numbers))
+    one_line(
+        error, path, f"`score` has the name of a rating of 1 to 5 stars, and the labels {shown}"
+    )
+    # The remedy of the message.
+    renamed = [{("label" if k == "score" else k): v for k, v in row.items()} for row in rows]
+    found = got(read(write(folder, f"renamed.{kind}", table(kind, renamed))))
+    assert [label for label, _ in found[3:]] == [0, 1]
+
+
+def test_1_and_2_beside_stars_in_one_file_are_ambiguous(folder):
+    rows = [{"rating": 5, "text": "a"}, {"label": 1, "text": "b"}, {"label": 2, "text": "c"}]
+    path = write(folder, "ambiguous.jsonl", table("jsonl", rows))
+    with pytest.raises(InputError) as error:
+        read(path)
+    one_line(error, path, "the meaning of the labels 1, 2 is not certain beside the stars")
+
+
+def test_a_number_in_a_column_that_was_not_inspected_fails_the_run(folder, monkeypatch):
+    monkeypatch.setattr(detection, "_HEAD", 1 << 12)
+    rows = [record(SCHEMAS[5], n) for n in range(300)] + [{"label": 1, "content": "late"}]
+    path = write(folder, "late-labels.jsonl", table("jsonl", rows))
+    assert reasons(read(path))[-1] == "label_of_another_scale"
+
+
+def test_a_single_unknown_rating_is_no_other_scale(folder):
+    rows = [{"rating": n, "text": f"stars {n}"} for n in (5, 0, 1)]
+    path = write(folder, "unknown.jsonl", table("jsonl", rows))
+    assert reasons(read(path)) == ["Review", "bad_label", "Review"]
+
+
+# ---- the lines that show how files are read
+
+
+def test_the_columns_of_other_records_are_shown(folder):
+    rows = [record(SCHEMAS[0], 1), record(SCHEMAS[5], 2), record(SCHEMAS[8], 3)]
+    path = write(folder, "shown.jsonl", table("jsonl", rows))
+    [layout] = decide_layouts([SourceFile(path, 1, 0.0)], ReadOptions())
+    assert describe([layout])[0].split("; other records: ") == [
+        "JSON lines: label `overall` (1 to 5), title `summary`, text `reviewText`",
+        "label `rating` (1 to 5), title `title`, text `text`",
+        "label `label` (words), title `title`, text `content`",
+    ]
+    # The pieces of a batch are found again by the text of their layout.
+    assert repr(detect_format(path)) == repr(detect_format(path))
+
+
+def test_columns_of_equal_names_are_read_once(folder):
+    rows = [("rating", "text", "text"), (5, "first", "second"), (1, "", "second")]
+    path = write(folder, "twice.csv", csv_text(rows))
+    assert got(read(path)) == [(1, "first"), "no_text"]
