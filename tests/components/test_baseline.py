@@ -133,7 +133,10 @@ def test_a_model_that_is_replaced_under_its_number_is_another_baseline(runs):
     shutil.rmtree(runs.newest())
     version = runs.serving / first.get_string_custom_property("baseline").split()[1]
     shutil.copytree(runs.folder / "c" / "Format-Serving", version)
-    assert runs.run("b", pushes=False) == "c"
+    second = runs.baseline("b", pushes=False)
+    assert runs.models[identity(path_utils.serving_model_path(second.uri))] == "c"
+    # Another artifact, because the Evaluator would be a cache hit with the same one.
+    assert second.id != first.id and second.uri != first.uri
 
 
 def test_an_incomplete_version_is_not_served_and_a_damaged_one_is_an_error(runs):

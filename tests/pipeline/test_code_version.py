@@ -106,6 +106,30 @@ def test_every_module_that_a_component_imports_is_in_its_key(components):
         assert {place.with_suffix(".py"), place / "__init__.py"} & files, name
 
 
+@pytest.mark.parametrize("upgraded", code_version._LIBRARIES)
+def test_each_upgraded_library_alone_is_another_version(monkeypatch, upgraded):
+    before, all_before = code_version.fingerprint(["core.errors"]), code_version.all_code()
+    real = code_version.metadata.version
+    monkeypatch.setattr(
+        code_version.metadata, "version", lambda name: "99.0" if name == upgraded else real(name)
+    )
+    assert code_version.fingerprint(["core.errors"]) != before
+    assert code_version.all_code() != all_before
+
+
+def test_sources_that_change_places_are_another_version(checkout):
+    before = code_version.all_code()
+    one, other = (checkout / "core" / name for name in ("errors.py", "files.py"))
+    contents = one.read_bytes(), other.read_bytes()
+    other.write_bytes(contents[0])
+    one.write_bytes(contents[1])
+    assert code_version.all_code() != before
+    # The content moves from one file to the next one.
+    one.write_bytes(contents[0] + contents[1])
+    other.write_bytes(b"")
+    assert code_version.all_code() != before
+
+
 def test_an_upgraded_library_changes_every_key(components, monkeypatch):
     before = keys(components)
     real = code_version.metadata.version

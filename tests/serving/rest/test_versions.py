@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from core.errors import ServerError
 from serving.rest import versions as served
+from serving.rest.batching import Batcher
 from serving.rest.metrics import Metrics
 from serving.rest.model import LoadedModel
 from serving.rest.versions import ServedVersions
@@ -69,6 +70,32 @@ def test_pushes_under_load_fail_no_request_and_mix_no_versions(folder):
         seen.update(versions)
     assert len(seen) > PUSHES / 2
     assert last.headers["x-model-version"] == str(PUSHES + 1)
+
+
+def test_an_answer_names_the_version_that_computed_it_whatever_was_loaded_meanwhile(
+    folder, monkeypatch
+):
+    call = Batcher.call
+
+    async def call_and_reload(batcher, model, signature, texts):
+        outputs = await call(batcher, model, signature, texts)
+        server.versions._switch(LoadedModel(str(folder / "2")))
+        return outputs
+
+    push(folder, 2, probability(2))
+    with running(folder, poll_seconds=600) as server:
+        old, new = (LoadedModel(str(folder / name)) for name in "12")
+        monkeypatch.setattr(Batcher, "call", call_and_reload)
+        for ask in (
+            lambda: server.predict("good"),
+            lambda: server.post("/explain", {"text": "good"}),
+        ):
+            server.versions._switch(old)
+            answer = ask()
+            assert server.versions.current.version == new.version
+            assert answer.headers["x-model-version"] == "1"
+            found = answer.json.get("predictions", [answer.json])
+            assert found[0]["probability"] == pytest.approx(probability(1), abs=1e-6)
 
 
 def test_a_broken_version_is_rejected_and_the_previous_one_still_answers(folder, caplog):
