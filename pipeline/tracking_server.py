@@ -28,13 +28,13 @@ def problem_of_server(uri: str) -> str:
         if parts.query or "#" in uri:
             return f"{uri} is the address of a page; set only the part before ? and #"
         return ""
-    if re.match(r"(sqlite|mysql|postgresql|mssql|file)\b.*:|\.?\.?/|mlruns$", uri):
+    if re.match(r"(sqlite|mysql|postgresql|mssql)(\+\w+)?://|file:|\.?\.?/|mlruns$", uri):
         return (
             f"{uri} is the store of a server, and not a server; start one with "
             f"`mlflow server --backend-store-uri {uri}`, and set its address, such as "
             "http://127.0.0.1:5000"
         )
-    if re.match(r"databricks|uc:", uri):
+    if re.match(r"databricks(:|$)|uc:", uri):
         return f"{uri} has no host, and runs are sent to MLflow's own server only; {example}"
     if "://" not in uri and re.fullmatch(r"[\w.-]+(:\d+)?(/\S*)?|\[[\da-f:]+\](:\d+)?", uri):
         return f"{uri} has no scheme; write http://{uri}"

@@ -67,6 +67,8 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("training: {epochs: x, model: y}", "", "(and 1 more)"),
         ("", "tracking.mlflow=127.0.0.1:5000", "has no scheme; write http://127.0.0.1:5000"),
         ("", "tracking.mlflow=mlflow:5000", "has no scheme; write http://mlflow:5000"),
+        ("", "tracking.mlflow=file-server:5000", "write http://file-server:5000"),
+        ("", "tracking.mlflow=databricks.example.com", "write http://databricks.example.com"),
         ("", "tracking.mlflow=mlflow.example.com", "write http://mlflow.example.com"),
         ("", "tracking.mlflow=sqlite:///mlflow.db", "store of a server, and not a server; start"),
         ("", "tracking.mlflow=postgresql+psycopg2://h/db", "store of a server, and not a server"),
