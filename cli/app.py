@@ -34,8 +34,11 @@ class _Command(TyperCommand):
         # Typer would convert an empty path to the current folder.
         words, _, _ = self.make_parser(ctx).parse_args(list(args))
         for parameter in self.get_params(ctx):
-            if parameter.param_type_name == "option":
-                check_values(words.get(parameter.name), max(parameter.opts, key=len))
+            if parameter.param_type_name != "option":
+                continue
+            found = words.get(parameter.name)
+            for value in found if isinstance(found, list) else [found]:
+                check_values(value, max(parameter.opts, key=len))
         return super().parse_args(ctx, args)
 
 

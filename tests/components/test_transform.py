@@ -5,6 +5,7 @@ import re
 import shutil
 from collections import Counter
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from pipeline.config import PipelineConfig
 from platforms.beam import beam_args
 from preprocessing.fast.ngrams import ngram_ids
 from tests.components.example_gen import label_of, read_files, records, text_of, write
+from trainer_module.inputs import stored
 from trainer_module.inputs.stored import LABELS, NGRAMS, read_class_counts
 
 pytestmark = pytest.mark.slow
@@ -47,7 +49,7 @@ def schema(folder: Path) -> standard_artifacts.Schema:
     return artifact
 
 
-def transform(examples, folder: Path, features: list[str], context=CONTEXT):
+def transform(examples, folder: Path, features: list[str], context=CONTEXT, **properties):
     graph, transformed = standard_artifacts.TransformGraph(), standard_artifacts.Examples()
     graph.uri, transformed.uri = str(folder / "graph"), str(folder / "transformed")
     config = transform_pb2.SplitsConfig(analyze=["train"], transform=["train", "eval"])
@@ -58,6 +60,7 @@ def transform(examples, folder: Path, features: list[str], context=CONTEXT):
             "preprocessing_fn": "preprocessing.transform.preprocessing_fn",
             "splits_config": proto_utils.proto_to_json(config),
             "custom_config": json.dumps({**SETTINGS, "features": features}),
+            **properties,
         },
     )
     return tft.TFTransformOutput(graph.uri), transformed
@@ -90,8 +93,13 @@ def read(tmp_path_factory):
     return read_files(folder, write(folder / "in", "a.ft.txt", lines))
 
 
-def test_ngrams_words_and_counts_are_those_of_the_examples(read, tmp_path):
-    output, transformed = transform(read.examples, tmp_path, ["ngrams", "tokens"])
+def test_ngrams_words_and_counts_are_those_of_the_examples(read, tmp_path, monkeypatch):
+    digested = Mock()
+    monkeypatch.setattr(stored, "write_content", digested)
+    output, transformed = transform(read.examples, tmp_path, ["ngrams", "tokens"], code="c0de")
+    # The digest of the output depends on the settings and on the code.
+    assert {'"vocabulary_size": 30' in each for each in digested.call_args[0][2]} == {True, False}
+    assert "c0de" in digested.call_args[0][2]
     frequency = Counter()
     for example in read.splits["train"]:
         frequency.update(words_of(text_of(example))[: SETTINGS["max_tokens"]])
@@ -120,8 +128,8 @@ def test_ngrams_words_and_counts_are_those_of_the_examples(read, tmp_path):
             ] += 1
         assert found == wanted and found
     assert not Path(transformed.uri, "unpublished").exists()
-    stored = json.loads(Path(transformed.uri, "example_counts.json").read_text())
-    assert stored == {
+    counted = json.loads(Path(transformed.uri, "example_counts.json").read_text())
+    assert counted == {
         str(file.relative_to(transformed.uri)): sum(
             1 for _ in tf.data.TFRecordDataset(str(file), "GZIP")
         )

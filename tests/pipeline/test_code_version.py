@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tfx.utils import json_utils
 
 from pipeline import code_version
 from pipeline.config import load_config
@@ -64,6 +65,12 @@ def keys(components):
 def test_every_component_of_the_pipeline_carries_its_code(components):
     carried = {name: item.exec_properties["code"] for name, item in components.items()}
     assert carried == keys(components)
+
+
+def test_a_training_continues_only_from_checkpoints_of_the_same_code(components):
+    for name in ("Tuner", "Trainer"):
+        config = json_utils.loads(components[name].exec_properties["custom_config"])
+        assert config["code"] == code_version.fingerprint(["trainer_module.run_fn.run_fn"])
 
 
 def test_a_changed_source_changes_only_the_keys_of_components_that_depend_on_it(

@@ -3,7 +3,10 @@
 import json
 
 import pytest
+from tfx.utils import json_utils
 
+from components.properties import RUN_PARAMETERS
+from components.trainer import with_run_parameters
 from core.errors import UserError
 from platforms import entrypoint
 from platforms.submission import check_parameters
@@ -30,6 +33,35 @@ def test_the_submission_refuses_it(training, given, line):
     name, _, text = given.partition("=")
     with pytest.raises(UserError, match=f"^{line}"):
         check_parameters(config, "kubeflow", {name: text})
+
+
+READERS = {
+    "input_base": "ReviewExampleGen",
+    "epochs": "Trainer",
+    "strategy": "Trainer",
+    "min_accuracy": "Evaluator",
+}
+
+
+@pytest.mark.parametrize(("name", "component"), READERS.items())
+def test_each_parameter_of_a_run_reaches_its_component_and_the_report(name, component):
+    found = compiled("kubeflow")
+    for task in (component, "RunReport"):
+        given = found.tasks[task]["inputs"]["parameters"][name]
+        assert given == {"componentInputParameter": name}, task
+    assert RUN_PARAMETERS.keys() == READERS.keys()
+
+
+def test_the_trainer_uses_the_parameters_of_the_run():
+    compiled_with = {"epochs": 3, "strategy": "one_device", "learning_rate": 0.5}
+    properties = {
+        "custom_config": json_utils.dumps({"training": compiled_with, "code": "1"}),
+        "epochs": 7,
+        "strategy": "mirrored",
+    }
+    found = json_utils.loads(with_run_parameters(properties)["custom_config"])
+    training = {"epochs": 7, "strategy": "mirrored", "learning_rate": 0.5}
+    assert found == {"training": training, "code": "1"}
 
 
 @pytest.mark.slow

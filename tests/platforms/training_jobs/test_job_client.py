@@ -146,6 +146,15 @@ def test_the_pause_is_the_one_that_the_api_requests(server, kubernetes, monkeypa
     assert pauses == [7.0]
 
 
+def test_a_pause_has_a_limit(server, kubernetes, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(client.time, "sleep", pauses.append)
+    monkeypatch.setattr(client, "FIRST_PAUSE", 8.0)
+    server.answer("GET", "/tfjobs", *[status(503, "overloaded")] * 5, (200, JOB))
+    assert kubernetes.get(NAME) == JOB
+    assert pauses == [8.0, 16.0, 30.0, 30.0, 30.0]
+
+
 QUOTA = 'tfjobs.kubeflow.org "x" is forbidden: exceeded quota: pods, requested: 3, limited: 2'
 
 

@@ -82,17 +82,27 @@ def test_vertex_is_followed_to_failure(vertex):
     )
 
 
-@pytest.mark.parametrize("done", [False, True])
-def test_vertex_starts_one_run_whatever_the_number_of_requests(vertex, done):
-    vertex.server.fail("CreatePipelineJob", grpc.StatusCode.UNAVAILABLE, "lost", done=done)
+@pytest.mark.parametrize(
+    ("status", "done"),
+    [
+        (grpc.StatusCode.UNAVAILABLE, False),
+        (grpc.StatusCode.UNAVAILABLE, True),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, False),  # HTTP 429
+    ],
+)
+def test_vertex_starts_one_run_whatever_the_number_of_requests(vertex, status, done):
+    vertex.server.fail("CreatePipelineJob", status, "lost", done=done)
     assert vertex() == 0
     assert len(vertex.server.find_requests("CreatePipelineJob")) == 2
     assert len(vertex.server.pipeline_jobs) == 1
 
 
-def test_vertex_that_does_not_respond(vertex, monkeypatch):
+@pytest.mark.parametrize(
+    "status", [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED]
+)
+def test_vertex_that_does_not_respond(vertex, monkeypatch, status):
     monkeypatch.setattr(vertex_client, "RETRY_SECONDS", 0.1)
-    vertex.server.fail("CreatePipelineJob", grpc.StatusCode.UNAVAILABLE, "upstream", times=10)
+    vertex.server.fail("CreatePipelineJob", status, "upstream", times=10)
     with pytest.raises(ServerError, match=r"upstream.* was submitted, check https://console"):
         vertex()
 

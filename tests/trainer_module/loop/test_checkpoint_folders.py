@@ -86,6 +86,8 @@ def test_examples_with_the_same_digest_of_transform_have_the_same_identity(tmp_p
     assert digest("b", b"source--", b"another-") == first
     assert digest("c", b"other---", b"one-----") != first
     assert digest("d", b"source--", b"one-----", "2") != first
+    # Each split has a digest of its own.
+    assert stored.content_digest([f"{tmp_path}/a/made/Split-eval/*"]) != first
 
 
 KILLED = """
@@ -208,13 +210,17 @@ def test_an_unreadable_checkpoint_is_one_line_and_no_training_from_scratch(folde
     assert folder(1).exists()
 
 
-def test_a_checkpoint_that_another_training_replaces_is_not_adopted(folder, monkeypatch):
+# After a single save the checkpoint that was copied still exists.
+@pytest.mark.parametrize("saves", [1, 9])
+def test_a_checkpoint_that_another_training_replaces_is_not_adopted(folder, monkeypatch, saves):
     manager = save(folder(1), 20)
-    copy = tf.io.gfile.copy
+    copy, copied = tf.io.gfile.copy, []
 
     def copy_and_save(*arguments, **options):
         copy(*arguments, **options)
-        manager.save()
+        copied.append(arguments)
+        if len(copied) <= saves:
+            manager.save()
 
     monkeypatch.setattr(tf.io.gfile, "copy", copy_and_save)
     with continued(str(folder(0))):
