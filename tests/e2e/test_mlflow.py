@@ -144,8 +144,8 @@ def test_a_rolled_back_model_is_not_pushed_again_but_can_be_served_again(mlflow_
         "run", "--set", "data.labels={1: 1, 2: 0}", "--set", "serving_check.min_golden=0"
     )
     assert again.returncode == 2
-    assert f"version {second.name}" in again.stdout
-    assert "was rolled back" in again.stdout
+    assert f"version {second.name}" in again.stderr
+    assert "was rolled back" in again.stderr
     failed = mlflow_server.runs()[0]
     assert failed["info"]["status"] == "FAILED"
     assert "was rolled back" in values(failed["data"]["tags"])["mlflow.note.content"]

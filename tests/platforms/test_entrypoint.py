@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 from google.cloud import storage
-from tensorflow_metadata.proto.v0 import anomalies_pb2
+from tensorflow_metadata.proto.v0 import anomalies_pb2, statistics_pb2
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 
 from components.properties import TRACKING
@@ -69,9 +69,14 @@ def run_gate(folder, given, anomalies):
     """Run the step DataGate as in its container, but in this process."""
     step_input = executor_input(folder, given)
     step_input["outputs"]["artifacts"] |= artifacts(**{"executor-logs": LOGS})
-    split = folder / "anomalies" / "Split-train"
-    split.mkdir(parents=True)
-    (split / "SchemaDiff.pb").write_bytes(anomalies.SerializeToString())
+    statistics = statistics_pb2.DatasetFeatureStatisticsList()
+    for name, file, message in (
+        ("anomalies", "SchemaDiff.pb", anomalies),
+        ("statistics", "FeatureStats.pb", statistics),
+    ):
+        split = folder / name / "Split-train"
+        split.mkdir(parents=True)
+        (split / file).write_bytes(message.SerializeToString())
     return call("components.data_gate.DataGate_Executor", step_input)
 
 
