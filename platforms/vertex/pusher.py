@@ -173,12 +173,13 @@ class Endpoint(Destination):
     def _serve_again(self, model: PushedModel) -> None:
         replaced = self.served()
         # The labels first: a rerun of a killed rollback must choose the same model.
-        self._label(model, is_rolled_back=False)
-        if replaced:
-            self._label(replaced, is_rolled_back=True)
         try:
+            self._label(model, is_rolled_back=False)
+            if replaced:
+                self._label(replaced, is_rolled_back=True)
             self.serve(model.name)
         except Exception:
+            self._label(model, is_rolled_back=model.state == ROLLED_BACK)
             if replaced:
                 self._label(replaced, is_rolled_back=False)
             raise

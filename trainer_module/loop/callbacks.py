@@ -173,7 +173,7 @@ class TrainingCurve(StepCallback):
         if self._examples:
             means = {name: total / self._examples for name, total in self._sums.items()}
             self._points.append({"step": self.step, "steps": steps, **means})
-        else:
+        elif self._points:  # without one, a replica has had no Examples at all
             last = self._points[-1]
             last["step"], last["steps"] = self.step, last["steps"] + steps
         self._reset()

@@ -217,6 +217,17 @@ def test_a_rollback_that_vertex_refuses_changes_no_label(vertex, tmp_path):
     assert states() == ["served", "", ""]
 
 
+def test_a_refused_return_to_a_model_that_was_rolled_back_leaves_it_rolled_back(vertex, tmp_path):
+    push(tmp_path / "good")
+    push(tmp_path / "bad")
+    [(bad, _)] = served(vertex)
+    make_destination(DESTINATION).roll_back()
+    vertex.fail("DeployModel", grpc.StatusCode.INVALID_ARGUMENT, "no machine")
+    with pytest.raises(InputError, match="400 no machine"):
+        make_destination(DESTINATION).roll_back(bad)
+    assert states() == ["rolled back", "served"]
+
+
 def test_the_baseline_is_the_model_that_the_endpoint_serves(vertex, tmp_path):
     def baseline(candidate):
         model, own = standard_artifacts.Model(), standard_artifacts.Model()

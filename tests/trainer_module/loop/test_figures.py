@@ -169,6 +169,16 @@ def test_a_point_of_the_curve_is_a_mean_over_examples():
     ]
 
 
+def test_the_curve_of_a_replica_without_examples_is_empty():
+    """Of two processes and a single Example, one process has empty batches only."""
+    points = []
+    curve = TrainingCurve(0, 2, points, lambda _: 0)
+    for batch in range(2):
+        curve.on_train_batch_end(batch, {"loss": 0.0, "accuracy": 0.0})
+    curve.on_epoch_end(0, {})
+    assert points == []
+
+
 def test_memory_is_measured_without_proc(monkeypatch):
     def hidden(self, *arguments, **named):
         raise PermissionError("/proc is hidden")
