@@ -88,7 +88,7 @@ def _show_result(
     _line(console, f"reviews   {_account(outcome['lines'])}")
     for way in outcome["reading"]:
         _line(console, f"read as   {way}")
-    for line in outcome.get("unused", ()):  # an earlier version has not recorded them
+    for line in outcome["unused"]:
         _line(console, ("unused", "yellow"), f"    {line}")
     figures = f"{outcome['accuracy']:.4f}   AUC {outcome['auc']:.4f}"
     _line(console, f"accuracy  {figures} (test split; {outcome['constant_answer']})")

@@ -182,7 +182,8 @@ class ServingFolder(Destination):
             name = os.path.basename(path)
             replaced = content
             # Of the versions before the newest sound one, only the names of the files are read.
-            if (newest and int(name) > int(os.path.basename(newest))) or not is_complete(path):
+            is_before = newest is not None and int(name) <= int(os.path.basename(newest))
+            if not is_before or not is_complete(path):
                 content = f"{DAMAGED} {name}"
                 damaged.add(content)
             else:

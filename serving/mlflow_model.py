@@ -65,7 +65,7 @@ def _texts(data: Any) -> pd.Series:
         one = all(pd.api.types.is_scalar(value) for value in data.values())
         data = pd.DataFrame(data, index=[0] if one else None)
     if not isinstance(data, pd.DataFrame):
-        values = data.tolist() if isinstance(data, np.ndarray) else list(data)
+        values = np.atleast_1d(data).tolist() if isinstance(data, np.ndarray) else list(data)
         if not any(isinstance(value, Mapping) for value in values):
             # An array of one column has a list for each row.
             values = [v[0] if isinstance(v, list) and len(v) == 1 else v for v in values]

@@ -147,7 +147,8 @@ def registered(client: MlflowClient, name: str) -> dict[str, ModelVersion]:
     """Return `identity` of a model -> its oldest version of the registered model."""
     found = client.search_model_versions(f"name = '{name}'")
     newest_first = sorted(found, key=lambda version: int(version.version), reverse=True)
-    return {version.tags.get(MODEL_TAG, ""): version for version in newest_first}
+    # A version without the tag is not one of ours.
+    return {v.tags[MODEL_TAG]: v for v in newest_first if v.tags.get(MODEL_TAG)}
 
 
 def move_champion(client: MlflowClient, name: str, served: str) -> str:

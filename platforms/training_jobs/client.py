@@ -162,6 +162,8 @@ class JobClient:
             except (urllib3.exceptions.HTTPError, json.JSONDecodeError) as error:
                 problem = f"{method} {path}: {cause(error)}"
             wait = max(pause, requested)
+            if requested > seconds:
+                raise Unreachable(f"Kubernetes API requests {requested:.0f} s of pause: {problem}")
             if time.monotonic() + wait > deadline:
                 raise Unreachable(f"Kubernetes API failed for {seconds:.0f} s: {problem}")
             logging.warning("Kubernetes API: %s; retrying in %.1f s", problem, wait)

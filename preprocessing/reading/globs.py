@@ -82,5 +82,6 @@ def _is_beginning(names: list[str], parts: list[str]) -> bool:
 def _matches_name(name: str, part: str) -> bool:
     if part in _ANY_NAME:
         return is_data(name)
-    hidden = name.startswith((".", "_")) and name[0] != part[0]
+    # A glob that begins with a slash has an empty first name.
+    hidden = name.startswith((".", "_")) and not part.startswith(name[0])
     return not hidden and fnmatchcase(name, part)

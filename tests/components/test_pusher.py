@@ -217,6 +217,15 @@ def test_the_served_version_is_the_newest_that_loads(pushes, damage):
     assert (again != b, folder.served().name) == (True, again)
 
 
+def test_if_no_version_loads_all_are_damaged(pushes):
+    folder = ServingFolder(str(pushes.serving))
+    for name in "ab":
+        version = pushes.push(name).get_string_custom_property("pushed_version")
+        DAMAGES["other weights"](pushes.serving / version)
+    assert [model.state for model in folder.pushed_models()] == ["damaged", "damaged"]
+    assert folder.served() is None
+
+
 def test_a_damaged_version_between_two_others_is_no_replaced_model(pushes):
     folder = ServingFolder(str(pushes.serving))
     a, b, c = (pushes.push(name).get_string_custom_property("pushed_version") for name in "abc")

@@ -90,6 +90,7 @@ def test_any_number_of_rows_has_as_many_answers_of_the_same_types(model, rows):
         (tuple(TEXTS), LABELS),
         ([], []),
         (np.array(TEXTS), LABELS),
+        (np.array("good"), [1]),
         (np.array(TEXTS, object).reshape(-1, 1), LABELS),
         (pd.Series(TEXTS, [4, 3, 2, 1], name="review"), LABELS),
         # MLflow's signature refuses categories.

@@ -122,6 +122,12 @@ def test_the_default_leaves_out_files_and_folders_that_are_not_data(tmp_path):
     assert find_files(str(tmp_path / ".git/objects"), "*") == [str(tmp_path / ".git/objects/a")]
 
 
+def test_a_glob_of_another_folder_matches_nothing_beside_hidden_files(tmp_path):
+    write(tmp_path, "in/_SUCCESS")
+    with pytest.raises(InputError, match=r"no file .* that matches '/elsewhere/a\.csv'"):
+        find_files(str(tmp_path / "in"), "/elsewhere/a.csv")
+
+
 def test_links_to_folders_are_followed_once(tmp_path):
     kept = [write(tmp_path, f"in/{name}") for name in ("a.csv", "deep/b.csv")]
     write(tmp_path, "elsewhere/c.csv")
