@@ -18,6 +18,7 @@ from core.errors import ConfigError
 OPTION = "--set"
 """The command-line option that takes overrides."""
 
+_NULL = "tag:yaml.org,2002:null"
 _NEXT_KEY = re.compile(r"""(?=,\s*[^\s,=\[\]{}'":]+\s*=)""")
 
 
@@ -94,7 +95,10 @@ def load_yaml(text: str, nothing: Any = None) -> Any:
     loader = _StrictLoader(text)
     try:
         node = loader.get_single_node()
-        return nothing if node is None else loader.construct_document(node)
+        # The document of the line `---` alone is a node without a value.
+        if node is None or (node.tag == _NULL and not node.value):
+            return nothing
+        return loader.construct_document(node)
     finally:
         loader.dispose()
 
@@ -123,7 +127,7 @@ class _StrictLoader(yaml.SafeLoader):
         return None if node.value else ""
 
 
-_StrictLoader.add_constructor("tag:yaml.org,2002:null", _StrictLoader.construct_null)
+_StrictLoader.add_constructor(_NULL, _StrictLoader.construct_null)
 _StrictLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )

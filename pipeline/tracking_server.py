@@ -28,7 +28,7 @@ def problem_of_server(uri: str) -> str:
         if parts.query or "#" in uri:
             return f"{uri} is the address of a page; set only the part before ? and #"
         return ""
-    if re.match(r"(sqlite|mysql|postgresql|mssql)(\+\w+)?://|file:|\.?\.?/|mlruns$", uri):
+    if re.match(r"(sqlite|mysql|postgresql|mssql)(\+\w+)?://|file:|\.?\.?/|mlruns/?$", uri):
         return (
             f"{uri} is the store of a server, and not a server; start one with "
             f"`mlflow server --backend-store-uri {uri}`, and set its address, such as "

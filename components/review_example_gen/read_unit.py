@@ -33,7 +33,7 @@ from preprocessing.reading.pieces import Piece
 DUPLICATE = "duplicate_across_splits"
 """The reason of a readable review whose text is also in the files of a held-out split."""
 LOST_BYTES = "lost_bytes"
-"""The count of damaged bytes of compressed files, beside the counts of lines."""
+"""The count of the bytes that cannot be read, see `Batch.lost`, beside the counts of lines."""
 
 
 class UnitResult(NamedTuple):

@@ -37,7 +37,7 @@ class InputData(NamedTuple):
       total: heading of a column -> lines of all files; the lines read are the sum of the others.
       files: the name of a file and its columns.
       more_files: number of files that are not listed.
-      lost_bytes: bytes of damaged compressed files, which are no lines.
+      lost_bytes: bytes of the files that cannot be read, see `preprocessing.reading.records.Batch`.
       reasons: why lines were rejected.
     """
 

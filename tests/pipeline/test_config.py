@@ -75,6 +75,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("", "tracking.mlflow=file:./mlruns", "store of a server, and not a server"),
         ("", "tracking.mlflow=file:///mlruns", "store of a server, and not a server"),
         ("", "tracking.mlflow=./mlruns", "store of a server, and not a server"),
+        ("", "tracking.mlflow=mlruns/", "store of a server, and not a server"),
         ("", "tracking.mlflow=mlruns", "store of a server, and not a server"),
         ("", "tracking.mlflow=databricks", "databricks has no host"),
         ("", "tracking.mlflow=databricks://profile", "databricks://profile has no host"),
@@ -178,6 +179,11 @@ def test_an_empty_value_is_an_error_in_a_file_an_option_and_a_variable(tmp_path,
 def test_an_empty_value_inside_of_a_value_is_an_error(tmp_path, text, key):
     with pytest.raises(ConfigError, match=rf"config.yaml: {re.escape(key)}\S*: .*unset variable"):
         load(tmp_path, text)
+
+
+@pytest.mark.parametrize("text", ["", "# nothing", "---", "---\n# nothing\n", "null"])
+def test_a_file_without_settings_has_the_defaults(tmp_path, text):
+    assert load(tmp_path, text).data.input_base is None
 
 
 @pytest.mark.parametrize("variable", ["PIPELINE_CONFIG", "PIPELINE_SET"])

@@ -90,7 +90,7 @@ SECTIONS = {
         "a.csv 18 10 0 6 0 0 0 2",
         "b.csv 14 6 0 0 1 3 4 0",
         "all files 32 16 0 6 1 3 4 2",
-        "1,000 bytes of damaged files are lost",
+        "1,000 bytes of the files cannot be read",
         "bad_label 2 a.csv:7 no label <b>9</b> a.csv:9 no label",
         "duplicate_across_splits 1",
         "train 40.0 % 60.0 %",
