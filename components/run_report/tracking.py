@@ -219,12 +219,12 @@ def _lacks(content: Content) -> list[str]:
 
 
 def _pushed_content(run: Run) -> str:
-    """Return the `identity` of the pushed model; empty if there is none, or it is lost."""
+    """Return the `identity` of the pushed model; empty if there is none, or it cannot be read."""
     if not run.pushed_to:
         return ""
     try:
         return identity(path_utils.serving_model_path(run.uris["model"]))
-    except InputError:
+    except (InputError, OSError, tf.errors.OpError):  # A record of a run must not fail the run.
         return ""
 
 
