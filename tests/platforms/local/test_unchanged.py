@@ -18,6 +18,7 @@ from tests.platforms.local.store import Metadata
 RUN = "2026-01-01T10:00:00"
 OUTCOME = {
     "reading": [],
+    "unused": [],
     "lines": {},
     "accuracy": 0.9,
     "auc": 0.95,
