@@ -87,7 +87,12 @@ _KINDS = [
             "an archive",
             _UNPACK,
         ),
-        (rb"PARE", ENCRYPTED.partition(":")[0], ENCRYPTED.partition(": ")[2]),
+        # Binary data follows, in contrast to a column PARENT_ASIN.
+        (
+            rb"PARE.{0,3}[\0-\x08\x0e-\x1f]",
+            ENCRYPTED.partition(":")[0],
+            ENCRYPTED.partition(": ")[2],
+        ),
         (
             rb"SQLite format 3\0",
             "an SQLite database",

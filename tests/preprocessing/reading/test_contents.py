@@ -134,6 +134,8 @@ def test_an_unfinished_download_is_refused_by_its_name(folder, name):
         b"rating,text\n5,<html> is easy",
         b"__label__1 <!DOCTYPE html> was all I got",
         b"rating,ORChid\n",
+        b"PARENT_ASIN,RATING,TEXT\n",
+        b"PARENTS love it\n",
     ],
 )
 def test_reviews_are_no_other_content(line):
@@ -152,9 +154,9 @@ def test_an_encrypted_column_of_a_parquet_file_is_named(folder):
     keys = encryption.CryptoFactory(lambda _: Kms())
     table = pa.table({"rating": [1, 5], "text": ["a", "b"], "other": [1, 2]})
 
-    def written(**columns):
+    def written(plaintext_footer=True, **columns):
         configuration = encryption.EncryptionConfiguration(
-            footer_key="key", plaintext_footer=True, column_keys=columns
+            footer_key="key", plaintext_footer=plaintext_footer, column_keys=columns
         )
         properties = keys.file_encryption_properties(
             encryption.KmsConnectionConfig(), configuration
@@ -162,11 +164,12 @@ def test_an_encrypted_column_of_a_parquet_file_is_named(folder):
         with pq.ParquetWriter(path, table.schema, encryption_properties=properties) as writer:
             writer.write_table(table)
 
-    written(key=["text"])
-    for labels in ("required", "optional"):
-        with pytest.raises(InputError) as error:
-            detect_format(path, ReadOptions(labels=labels))
-        one_line(error, f"{path} is an encrypted Parquet file: ")
+    for plaintext_footer in (True, False):
+        written(plaintext_footer, key=["text"])
+        for labels in ("required", "optional"):
+            with pytest.raises(InputError) as error:
+                detect_format(path, ReadOptions(labels=labels))
+            one_line(error, f"{path} is an encrypted Parquet file: ")
     written(key=["other"])
     assert detect_format(path, ReadOptions()).format == "parquet"
     assert [review.text for review in read(path)] == ["a", "b"]
