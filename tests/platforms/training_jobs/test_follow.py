@@ -218,6 +218,11 @@ def test_a_chief_that_is_lost_when_the_others_have_ended_is_not_waited_for(log):
     assert run(Look([pod("chief"), done]), Look([pod("chief", number=9), done])).deleted == 1
 
 
+def test_a_chief_that_is_lost_after_the_end_of_the_first_worker_is_not_waited_for(log):
+    done = [pod("worker 0", "Succeeded", 0, number=5), pod("worker 1", "Succeeded", 0, number=12)]
+    assert run(Look([pod("chief"), *done]), Look([pod("chief", number=9), *done])).deleted == 1
+
+
 def test_a_chief_that_succeeded_is_enough(log):
     run(Look([pod("chief", "Succeeded", 0), pod("worker 0", "Failed", 1)], "Failed"))
     assert "why, but the training was over" in log.text
@@ -322,6 +327,15 @@ def test_the_reason_why_a_pod_does_not_run_is_read(status, why):
     pending = {**pod_with(None, "x"), "status": {"phase": "Pending", **status}}
     problem = Pod.read(pending, "chief", "x").problem
     assert problem == (f"does not run yet: {why}" if why else "")
+
+
+def test_the_end_of_a_pod_is_that_of_its_training_and_not_of_a_proxy_beside_it():
+    ended = pod_with(2, "x")
+    proxy = {"name": "istio-proxy", "state": {"terminated": {"exitCode": 137, "reason": "Error"}}}
+    statuses = ended["status"]["containerStatuses"]
+    for order in ([proxy, *statuses], [*statuses, proxy]):
+        found = {**ended, "status": {**ended["status"], "containerStatuses": order}}
+        assert Pod.read(found, "chief", "x").exit_code == 2
 
 
 def test_the_event_of_a_pod_that_has_got_a_node_is_outdated(log):

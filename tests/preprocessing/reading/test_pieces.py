@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from preprocessing.reading import pieces
 from preprocessing.reading.columns import Layout
+from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.formats import fasttext
 from preprocessing.reading.labels import LabelReader
 from preprocessing.reading.pieces import (
@@ -200,6 +201,17 @@ def test_a_single_nul_and_a_long_line_lose_no_more_than_themselves(folder):
     path = write(folder, "two.txt", b"".join(parts))
     [piece] = cut_file(path, detect_format(path, FASTTEXT))
     assert sum(batch.lost for batch in read_batches(piece, POOL)) == 3 * MAX_LINE_BYTES + 5
+
+
+def test_each_batch_of_a_csv_file_has_only_the_bytes_that_it_loses(folder, monkeypatch):
+    monkeypatch.setattr(csv_format, "_RECORDS", 100)
+    long = [b"y" * (MAX_LINE_BYTES + 5), b"z" * (2 * MAX_LINE_BYTES)]
+    rows = CSV_GOOD.partition(b"\n")[2]
+    data = b"".join([CSV_GOOD, long[0], b"\n", rows, long[1], b"\n", rows])
+    path = write(folder, "long.csv", data)
+    [piece] = cut_file(path, detect_format(path, ReadOptions(label_map=ONE_TWO)))
+    lost = [batch.lost for batch in read_batches(piece, POOL) if batch.lost]
+    assert lost == [len(line) for line in long]
 
 
 @pytest.mark.parametrize(("size", "seed"), [(20_000, 0), (1 << 20, 2)])
