@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from unittest.mock import Mock
@@ -134,6 +136,11 @@ def test_the_report_of_a_failed_run(metadata, call, tmp_path):
     assert (code, output.strip()) == (0, str(file))
     page = file.read_text()
     assert "Trainer: out of [memory]" in page
+    assert "Settings that differ from the defaults" in page
+    changed = page.partition("Table of the changed settings")[2].partition("</table>")[0]
+    assert re.findall('<th scope="row" class="mono">([^<]*)<', changed) == [
+        *("training.model", "training.epochs")
+    ]
     # The versions are those of the run, not those of the process that writes the report.
     assert '<th scope="row">tfx</th><td>1.21.0</td>' in page
 
@@ -163,3 +170,8 @@ def test_a_model_is_pushed_again_if_this_machine_pushed_it_and_another_one_is_se
     mark_replaced(Mock(store=store), f"{serving}/")
     states = [artifact.state == mlmd.Artifact.LIVE for artifact in store.get_artifacts()]
     assert states == [False, True, False, True, True]
+    # Somebody has deleted all versions.
+    shutil.rmtree(serving)
+    mark_replaced(Mock(store=store), f"{serving}/")
+    states = [artifact.state == mlmd.Artifact.LIVE for artifact in store.get_artifacts()]
+    assert states == [False, False, False, True, True]
