@@ -440,6 +440,17 @@ def test_a_log_whose_connection_breaks_is_copied_once_and_no_thread_is_left(log)
     wait(lambda: not [each for each in {*threading.enumerate()} - before if "log of" in each.name])
 
 
+def test_lines_whose_times_are_not_in_order_are_copied_once(log):
+    """Kubernetes reads standard output and standard error separately."""
+    broken = urllib3.exceptions.ProtocolError("broken")
+    lines = line("a", 1) + line("c", 3) + line("b", 2)
+    logs = {pod("worker 0").name: [[lines, broken], [lines + line("d", 4)]]}
+    looks = [Look([pod("worker 0")]) for _ in range(20)]
+    run(*looks, Look([pod("worker 0", "Succeeded", 0)], "Completed"), logs=logs)
+    shown = [each for each in log.messages if each.startswith("[worker 0]")]
+    assert shown == [f"[worker 0] {text}" for text in "acbd"]
+
+
 def test_a_log_without_permission_is_named_once(log):
     looks = [Look([pod("worker 0")]) for _ in range(9)]
     denied = [[ApiException(403, "no permission")] for _ in looks]
