@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from unittest.mock import Mock
 
 import pytest
@@ -13,7 +14,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from typer.testing import CliRunner
 
 from cli.app import app
-from components.run_report.history import ERROR, OUTCOME, VERSIONS, record
+from components.run_report.history import ERROR, OUTCOME, VERSIONS, read_runs, record
 from tests.platforms.local.store import Metadata
 
 NODES = ("Trainer", "RunReport")
@@ -58,6 +59,15 @@ def test_the_runs_are_listed_newest_first(metadata, call):
     assert (first.split()[0], second.split()[0]) == RUNS
     assert second.rstrip().endswith("failed")
     assert {"cnn_lstm", "OneDeviceStrategy", "0.9123", "pushed"} <= set(first.split())
+
+
+def test_the_start_of_a_run_is_the_time_at_which_its_record_began(tmp_path):
+    before = time.time()
+    metadata = Metadata(tmp_path)
+    metadata.add_run(RUNS[0])
+    [run] = read_runs(metadata.store)
+    # ML Metadata stores milliseconds.
+    assert before - 0.001 <= run.started <= time.time()
 
 
 def test_a_killed_run_is_listed_and_the_list_may_be_json(metadata, call):

@@ -44,6 +44,12 @@ def test_the_greatest_body_is_answered(server):
     assert server.post(PREDICT, TEXT.ljust(20_001)).status == 413
 
 
+def test_the_greatest_number_of_reviews_is_answered(server):
+    assert len(server.predict(*["good"] * 50).json["predictions"]) == 50
+    refused = server.predict(*["good"] * 51)
+    assert (refused.status, refused.json["error"]) == (413, "The request has 51 reviews, limit 50")
+
+
 def test_a_slow_body_gets_408(server):
     with server.connect() as connection:
         connection.sendall(f'{HEAD}content-length: 100\r\n\r\n{{"inst'.encode())
