@@ -64,6 +64,21 @@ def test_an_error_is_one_line_and_leaves_no_file(tmp_path, monkeypatch, error, m
     assert list((tmp_path / "data").iterdir()) == []
 
 
+def test_a_kill_while_a_file_is_copied_leaves_no_half_of_it(tmp_path, monkeypatch, downloads):
+    folder, lines = tmp_path / "data", []
+
+    def killed(source, target, overwrite):
+        Path(target).write_text("half")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(tf.io.gfile, "copy", killed)
+        data.fetch_files(str(folder), lines.append)
+    files = data.fetch_files(str(folder), lines.append)
+    assert [Path(file).read_text() for file in files] == list(data.FILES)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(data.FILES)
+
+
 def fetch(base):
     environ = {"PIPELINE_CONFIG": "amazon", "PIPELINE_SET": f"data.input_base={base}"}
     return CliRunner().invoke(app, ["data", "fetch"], env=environ)

@@ -41,7 +41,7 @@ class Runs:
         self.folder = folder
         self.serving = folder / "serving"
         self.models = {}
-        for number, name in enumerate("abc"):
+        for number, name in enumerate("abcd"):
             push(folder / name / "Format-Serving", 0.9 + number / 100)
             self.models[identity(str(folder / name / "Format-Serving"))] = name
         self.store = folder / "mlmd.sqlite"
@@ -109,6 +109,14 @@ def test_after_a_rollback_the_baseline_is_what_is_served(runs):
     # An unchanged run is not compared with the model that was rolled back.
     assert runs.run("a") is None
     assert runs.run("c") == "a"
+
+
+def test_after_a_rollback_by_two_versions_the_one_between_is_no_baseline(runs):
+    for name in "abc":
+        runs.run(name)
+    destination = ServingFolder(str(runs.serving))
+    destination.roll_back(destination.pushed_models()[-1].name)
+    assert runs.run("d") == "a"
 
 
 def test_an_unchanged_run_has_the_same_baseline(runs):

@@ -13,6 +13,7 @@ from components.review_example_gen.component import Executor
 from core.errors import InputError
 from preprocessing.reading import pieces
 from preprocessing.reading.files import find_sources, fingerprint
+from preprocessing.reading.pieces import MAX_LINE_BYTES
 from tests.components.example_gen import SPLITS, THREADS, label_of, line, read_files, text_of, write
 
 pytestmark = pytest.mark.slow
@@ -229,3 +230,12 @@ def test_a_file_without_a_usable_line_is_named_beside_good_ones(tmp_path, inputs
         f"no line of {inputs}/b.txt can be used: bad_label 2, no_text 1; the first: __label__x "
         "three"
     )
+
+
+def test_a_file_of_which_bytes_are_lost_too_is_named_if_no_line_is_usable(tmp_path, inputs):
+    write(inputs, "a.txt", [line(n) for n in range(400)])
+    write(inputs, "b.txt", ["x" * (MAX_LINE_BYTES + 1), "__label__x three"])
+    read = read_files(tmp_path, inputs, max_rejected_fraction=1.0)
+    assert read.counts["lost_bytes"] == MAX_LINE_BYTES + 1
+    reasons = "bad_label 1, line_too_long 1"
+    assert read.unused.startswith(f"no line of {inputs}/b.txt can be used: {reasons}; the first: ")

@@ -2,6 +2,7 @@
 
 import datetime
 import email.utils
+import time
 
 import pytest
 
@@ -24,6 +25,19 @@ def test_a_date_is_a_pause_until_then():
     )
     assert 3000 <= retry_after({"retry-after": later}) <= 3600
     assert retry_after({"retry-after": earlier}) == 0
+
+
+@pytest.mark.parametrize("zone", ["GMT", "-0000"])
+def test_a_date_is_not_in_the_time_zone_of_this_machine(monkeypatch, zone):
+    now = datetime.datetime.now(datetime.timezone.utc)
+    date = email.utils.format_datetime(now + datetime.timedelta(hours=1), usegmt=True)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", "IST-5:30")
+            time.tzset()
+            assert 3000 <= retry_after({"retry-after": date.replace("GMT", zone)}) <= 3600
+    finally:
+        time.tzset()
 
 
 def test_there_may_be_no_header():

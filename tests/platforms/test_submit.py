@@ -37,6 +37,17 @@ def test_each_loss_of_the_connection_is_reported_and_has_its_own_patience(monkey
 
 
 @pytest.mark.parametrize(
+    ("state", "code"),
+    [("SUCCEEDED", 0), ("SKIPPED", 0), ("FAILED", 1), ("CANCELED", 1), ("CANCELLED", 1)],
+)
+def test_each_end_of_a_run_has_its_exit_code(monkeypatch, state, code):
+    monkeypatch.setattr(follow.time, "sleep", Mock())
+    states = Mock(side_effect=[follow.Status(each) for each in ("PENDING", "RUNNING", state)])
+    run = follow.Run("name", (), "link", "logs", states)
+    assert follow.follow(run, Mock()) == code
+
+
+@pytest.mark.parametrize(
     ("status", "body", "reason"),
     [
         (502, "bad gateway", "no response for 0.1 s (502 bad gateway)"),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.explain import parts, variants
+from serving.explain import logit, parts, variants
 
 
 @given(st.text())
@@ -29,3 +29,10 @@ def test_a_word_that_makes_it_positive_has_a_positive_effect():
 
 def test_certain_predictions_have_finite_effects():
     assert abs(parts("good", [1.0, 0.0])[0].effect) < 40
+
+
+def test_a_logit_is_exact_up_to_the_precision_of_a_float32():
+    assert logit(0.001) == pytest.approx(-6.906755)
+    assert logit(1 - 1e-6) == pytest.approx(13.81551)
+    assert logit(0.0) == logit(1e-9) == pytest.approx(-16.1181)
+    assert logit(1.0) == pytest.approx(-logit(0.0))

@@ -15,6 +15,7 @@ import tensorflow as tf
 from cli.models import last_pushed_model
 from core.errors import UserError
 from pipeline.config import PipelineConfig
+from serving import answers
 from serving.answers import Prediction, answer, read_arguments, read_lines
 from serving.predict_text import load_predict_text
 from serving.versions import NoModelError, is_complete, missing_part
@@ -62,6 +63,14 @@ def test_lines_that_cannot_be_used_are_named_and_the_others_answered():
     assert [text for *_, text in found] == [*lines, r"\xff broken", "not ended, good"]
     unusable = [n for n, (*row, _) in enumerate(found) if row == ["-", "-"]]
     assert unusable == [4_000, 5_000]
+
+
+def test_blank_lines_count_wherever_the_stream_is_divided(monkeypatch):
+    data = b"\n \n\ngood\n" * 5 + b"\n\xff\n"
+    for size in (1, 2, 7, 30):
+        monkeypatch.setattr(answers, "_READ_BYTES", size)
+        _, reports = answered(read_lines(io.TextIOWrapper(io.BytesIO(data))))
+        assert reports == ["line 22: byte 1 (0xff) is not UTF-8, convert it"], size
 
 
 def test_each_argument_is_one_line():

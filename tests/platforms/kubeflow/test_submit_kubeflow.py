@@ -177,7 +177,7 @@ def test_kubeflow_refuses_the_pipeline(kubeflow):
         kubeflow()
 
 
-@pytest.mark.parametrize("status", [0, 504])
+@pytest.mark.parametrize("status", [0, 500, 504])
 def test_kubeflow_is_never_sent_a_run_twice(kubeflow, status):
     kubeflow.server.fail("POST", "/runs", status, "upstream request timeout", times=5)
     with pytest.raises(ServerError) as caught:

@@ -1,5 +1,6 @@
 """The commands `models` and `rollback`: damaged versions, copies, a folder that cannot be read."""
 
+import json
 import os
 import shutil
 
@@ -8,8 +9,10 @@ import tensorflow as tf
 from typer.testing import CliRunner
 
 from cli.app import app
+from components.run_report.history import OUTCOME, record
 from serving.rest.metrics import Metrics
 from serving.rest.versions import ServedVersions
+from tests.platforms.local.store import Metadata
 from tests.serving.models import push
 
 pytestmark = pytest.mark.slow
@@ -54,6 +57,21 @@ def test_the_number_that_a_server_names_is_listed_and_accepted(tmp_path):
     code, [line] = call("rollback", "2")
     assert code == 2
     assert "version 2 cannot be loaded: variables/ is missing; nothing was changed" in line
+
+
+def test_a_model_has_the_run_that_pushed_it_with_the_interval_of_its_accuracy(tmp_path):
+    serving, run, metadata = tmp_path / "serving", "first", Metadata(tmp_path)
+    for number in (1, 2):
+        push(serving / str(number), 0.6 + number / 10)
+    metadata.add_run(run)
+    outcome = {"pushed_to": f"{serving}/1", "accuracy": 0.9, "lines": {"examples_test": 100}}
+    record(metadata.store, run, OUTCOME, json.dumps(outcome))
+    paths = f"paths.root={tmp_path},paths.serving={serving}"
+    done = CliRunner().invoke(app, ["models", "--set", paths], env={"COLUMNS": "200"})
+    second, first = (line.split() for line in done.output.splitlines()[1:])
+    # Wilson's interval of 90 of 100.
+    assert first[-5:] == ["0.9000", "0.8256", "to", "0.9448", run]
+    assert second[-4:-1] == ["–", "–", "–"]
 
 
 def test_versions_without_all_files_are_not_an_empty_folder(call, tmp_path):

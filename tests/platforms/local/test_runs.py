@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import time
 from unittest.mock import Mock
 
 import pytest
@@ -11,7 +14,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from typer.testing import CliRunner
 
 from cli.app import app
-from components.run_report.history import ERROR, OUTCOME, VERSIONS, record
+from components.run_report.history import ERROR, OUTCOME, VERSIONS, read_runs, record
 from tests.platforms.local.store import Metadata
 
 NODES = ("Trainer", "RunReport")
@@ -56,6 +59,15 @@ def test_the_runs_are_listed_newest_first(metadata, call):
     assert (first.split()[0], second.split()[0]) == RUNS
     assert second.rstrip().endswith("failed")
     assert {"cnn_lstm", "OneDeviceStrategy", "0.9123", "pushed"} <= set(first.split())
+
+
+def test_the_start_of_a_run_is_the_time_at_which_its_record_began(tmp_path):
+    before = time.time()
+    metadata = Metadata(tmp_path)
+    metadata.add_run(RUNS[0])
+    [run] = read_runs(metadata.store)
+    # ML Metadata stores milliseconds.
+    assert before - 0.001 <= run.started <= time.time()
 
 
 def test_a_killed_run_is_listed_and_the_list_may_be_json(metadata, call):
@@ -134,6 +146,11 @@ def test_the_report_of_a_failed_run(metadata, call, tmp_path):
     assert (code, output.strip()) == (0, str(file))
     page = file.read_text()
     assert "Trainer: out of [memory]" in page
+    assert "Settings that differ from the defaults" in page
+    changed = page.partition("Table of the changed settings")[2].partition("</table>")[0]
+    assert re.findall('<th scope="row" class="mono">([^<]*)<', changed) == [
+        *("training.model", "training.epochs")
+    ]
     # The versions are those of the run, not those of the process that writes the report.
     assert '<th scope="row">tfx</th><td>1.21.0</td>' in page
 
@@ -163,3 +180,8 @@ def test_a_model_is_pushed_again_if_this_machine_pushed_it_and_another_one_is_se
     mark_replaced(Mock(store=store), f"{serving}/")
     states = [artifact.state == mlmd.Artifact.LIVE for artifact in store.get_artifacts()]
     assert states == [False, True, False, True, True]
+    # Somebody has deleted all versions.
+    shutil.rmtree(serving)
+    mark_replaced(Mock(store=store), f"{serving}/")
+    states = [artifact.state == mlmd.Artifact.LIVE for artifact in store.get_artifacts()]
+    assert states == [False, False, False, True, True]

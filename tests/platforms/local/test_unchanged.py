@@ -99,6 +99,13 @@ def test_other_settings_are_a_change(finished, override):
     assert unchanged.find_unchanged(finished.config(override)) is None
 
 
+@pytest.mark.parametrize("override", ["training.warm_start=true", "cache=false"])
+def test_a_run_that_never_only_repeats_is_not_skipped_the_second_time(finished, override):
+    config = finished.config(override)
+    unchanged.record(finished.store, RUN, config, unchanged.fingerprint(config))
+    assert unchanged.find_unchanged(config) is None
+
+
 MODEL_FILE, INDEX, WORDS = "saved_model.pb", "variables/variables.index", "assets/words"
 
 

@@ -207,6 +207,7 @@ def test_a_replica_that_is_always_killed_without_progress_is_named_before_those_
         for i in range(1, 6)
     ]
     run(*looks, Look([], "Completed"), progress=iter("abcdefgh").__next__)
+    run(*looks[:3], Look([], "Completed"))
     with pytest.raises(
         JobFailed, match=r"restarted 2 times .*: worker 0 ended with exit code 137, chief lost"
     ):
@@ -216,6 +217,11 @@ def test_a_replica_that_is_always_killed_without_progress_is_named_before_those_
 def test_a_chief_that_is_lost_when_the_others_have_ended_is_not_waited_for(log):
     done = pod("worker 0", "Succeeded", 0, number=5)
     assert run(Look([pod("chief"), done]), Look([pod("chief", number=9), done])).deleted == 1
+
+
+def test_a_chief_that_is_lost_after_the_end_of_the_first_worker_is_not_waited_for(log):
+    done = [pod("worker 0", "Succeeded", 0, number=5), pod("worker 1", "Succeeded", 0, number=12)]
+    assert run(Look([pod("chief"), *done]), Look([pod("chief", number=9), *done])).deleted == 1
 
 
 def test_a_chief_that_succeeded_is_enough(log):
@@ -324,6 +330,15 @@ def test_the_reason_why_a_pod_does_not_run_is_read(status, why):
     assert problem == (f"does not run yet: {why}" if why else "")
 
 
+def test_the_end_of_a_pod_is_that_of_its_training_and_not_of_a_proxy_beside_it():
+    ended = pod_with(2, "x")
+    proxy = {"name": "istio-proxy", "state": {"terminated": {"exitCode": 137, "reason": "Error"}}}
+    statuses = ended["status"]["containerStatuses"]
+    for order in ([proxy, *statuses], [*statuses, proxy]):
+        found = {**ended, "status": {**ended["status"], "containerStatuses": order}}
+        assert Pod.read(found, "chief", "x").exit_code == 2
+
+
 def test_the_event_of_a_pod_that_has_got_a_node_is_outdated(log):
     outdated = event("FailedScheduling", "no nodes", "Pod", "worker 0 1")
     looks = [Look([*MISSING, pod("worker 0", "Pending")], events=[outdated])] * 9
@@ -424,6 +439,17 @@ def test_a_log_whose_connection_breaks_is_copied_once_and_no_thread_is_left(log)
     shown = [each for each in log.messages if each.startswith("[worker 0]")]
     assert shown == [f"[worker 0] {text}" for text in ("a", "b", "step 2", "c", "x")]
     wait(lambda: not [each for each in {*threading.enumerate()} - before if "log of" in each.name])
+
+
+def test_lines_whose_times_are_not_in_order_are_copied_once(log):
+    """Kubernetes reads standard output and standard error separately."""
+    broken = urllib3.exceptions.ProtocolError("broken")
+    lines = line("a", 1) + line("c", 3) + line("b", 2)
+    logs = {pod("worker 0").name: [[lines, broken], [lines + line("d", 4)]]}
+    looks = [Look([pod("worker 0")]) for _ in range(20)]
+    run(*looks, Look([pod("worker 0", "Succeeded", 0)], "Completed"), logs=logs)
+    shown = [each for each in log.messages if each.startswith("[worker 0]")]
+    assert shown == [f"[worker 0] {text}" for text in "acbd"]
 
 
 def test_a_log_without_permission_is_named_once(log):

@@ -92,6 +92,14 @@ def test_a_pod_is_read_with_its_end(server, kubernetes):
     assert (seen.to_replace, seen.end_text) == (True, "was terminated (Evicted)")
 
 
+def test_an_expected_answer_is_a_result_and_is_requested_once(server, kubernetes):
+    assert kubernetes.get(NAME) is None
+    assert kubernetes.delete(NAME) is None
+    server.answer("POST", "/tfjobs", status(409, "exists"))
+    assert kubernetes.create({}) is None
+    assert len(server.requests) == 3
+
+
 def test_the_warnings_about_a_job_and_its_objects_are_read_the_newest_last(server, kubernetes):
     def event(name, second):
         created = {"creationTimestamp": f"2026-01-01T00:00:{second:02}Z"}

@@ -9,6 +9,7 @@ import pytest
 from core.errors import InputError
 from pipeline.config import load_config
 from preprocessing.reading.columns import Columns, Layout
+from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.labels import NEUTRAL, SCALES, LabelReader
 from preprocessing.reading.pieces import MAX_LINE_BYTES
 from preprocessing.reading.records import ReadOptions
@@ -138,6 +139,13 @@ def test_the_line_of_excel(folder, separator):
     data = csv_text([*rows, ("", "", "", ""), (8, 1, "t", "b")], separator=separator)
     path = write(folder, "dialect.txt", f"sep={separator}\r\n{data}")
     assert got(read(path)) == [(1, 'A, b; c|d\te: two\nlines of "x"'), "no_text", (0, "t: b")]
+
+
+def test_the_line_of_excel_is_an_ordinary_line_behind_the_first(folder, monkeypatch):
+    for size in range(1, 9):
+        monkeypatch.setattr(csv_format, "_READ", size)
+        path = write(folder, "later.csv", "rating,text\n5,a\nsep=,\n1,b\n")
+        assert got(read(path)) == [(1, "a"), "no_text", (0, "b")]
 
 
 # Sentiment140, reviews with the label at the end, and files of other orders.

@@ -331,6 +331,18 @@ def test_the_fingerprint_changes_with_every_file_that_is_read(tmp_path):
     assert now(f"{tmp_path}/moved") == now(f"{tmp_path}/moved/")
 
 
+def test_the_fingerprint_contains_the_split_of_each_file(tmp_path):
+    names = ("a.csv", "b.csv")
+    for name in names:
+        write(tmp_path, name, b"12345")
+    base = str(tmp_path)
+    train_first, test_first = (
+        files.fingerprint(base, files.find_sources(base, dict(zip(groups, names, strict=True))))
+        for groups in (("train", "test"), ("test", "train"))
+    )
+    assert train_first != test_first
+
+
 def test_only_the_file_itself_is_deleted(monkeypatch):
     deleted = []
     monkeypatch.setattr(FileSystems, "delete", deleted.extend)

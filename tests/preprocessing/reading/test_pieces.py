@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from preprocessing.reading import pieces
 from preprocessing.reading.columns import Layout
+from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.formats import fasttext
 from preprocessing.reading.labels import LabelReader
 from preprocessing.reading.pieces import (
@@ -202,6 +203,17 @@ def test_a_single_nul_and_a_long_line_lose_no_more_than_themselves(folder):
     assert sum(batch.lost for batch in read_batches(piece, POOL)) == 3 * MAX_LINE_BYTES + 5
 
 
+def test_each_batch_of_a_csv_file_has_only_the_bytes_that_it_loses(folder, monkeypatch):
+    monkeypatch.setattr(csv_format, "_RECORDS", 100)
+    long = [b"y" * (MAX_LINE_BYTES + 5), b"z" * (2 * MAX_LINE_BYTES)]
+    rows = CSV_GOOD.partition(b"\n")[2]
+    data = b"".join([CSV_GOOD, long[0], b"\n", rows, long[1], b"\n", rows])
+    path = write(folder, "long.csv", data)
+    [piece] = cut_file(path, detect_format(path, ReadOptions(label_map=ONE_TWO)))
+    lost = [batch.lost for batch in read_batches(piece, POOL) if batch.lost]
+    assert lost == [len(line) for line in long]
+
+
 @pytest.mark.parametrize(("size", "seed"), [(20_000, 0), (1 << 20, 2)])
 def test_blocks_behind_the_damage_are_read(folder, size, seed, monkeypatch):
     monkeypatch.setattr(pieces, "_BZ2_BYTES", size)
@@ -225,11 +237,12 @@ def test_blocks_behind_the_damage_are_read(folder, size, seed, monkeypatch):
     ("head", "options"),
     [(b"", FASTTEXT), (b"label,text\n", ReadOptions(format="csv", label_map=ONE_TWO))],
 )
-def test_damage_in_gzip_ends_the_reading_and_is_counted(folder, head, options):
+@pytest.mark.parametrize("place", [0.25, 0.75])
+def test_damage_in_gzip_ends_the_reading_and_is_counted(folder, head, options, place):
     lines = [b"1," + line if head else line for line in numbered(8_000)]
     archive = bytearray(gzip.compress(head + b"\n".join(lines)))
-    middle = len(archive) // 2
-    archive[middle : middle + 20_000] = random.Random(0).randbytes(20_000)
+    start = int(len(archive) * place)
+    archive[start : start + 20_000] = random.Random(0).randbytes(20_000)
     path = write(folder, "hit.gz", bytes(archive))
     [piece] = cut_file(path, detect_format(path, options))
     found = list(read_batches(piece, POOL))
@@ -238,7 +251,8 @@ def test_damage_in_gzip_ends_the_reading_and_is_counted(folder, head, options):
         item for batch in found for item in batch.rejected if item.reason == "corrupt_archive"
     )
     assert "damaged at byte" in damage.detail
-    assert len(archive) * 0.4 < sum(batch.lost for batch in found) < len(archive) * 0.6
+    lost = sum(batch.lost for batch in found)
+    assert lost == pytest.approx((1 - place) * len(archive), abs=len(archive) / 10)
 
 
 @pytest.mark.parametrize("suffix", [suffix for suffix in COMPRESS if suffix])

@@ -81,10 +81,11 @@ def test_a_file_without_a_usable_line_is_named_and_a_header_is_no_review(score, 
     good = write(tmp_path, "good.csv", b"rating,text\n5,good\nrating,text\n1,bad\n")
     bad = write(tmp_path, "bad.jsonl", '{"rating": 1, "text": "\\ud800"}\n\n{"text": {}}\n')
     blank = write(tmp_path, "blank.txt", "\n")
-    summary = score(good, bad, blank, options=ReadOptions(id="rating"))
-    assert summary.reviews == 2
+    mixed = write(tmp_path, "mixed.jsonl", '{"rating": 4, "text": "good"}\nbroken\n')
+    summary = score(good, bad, blank, mixed, options=ReadOptions(id="rating"))
+    assert summary.reviews == 3
     assert rejected(tmp_path / "scores.csv.rejected.jsonl")[good, 3] == "repeated_header"
-    assert rows(tmp_path / "scores.csv", "id") == ["5", "1"]
+    assert rows(tmp_path / "scores.csv", "id") == ["5", "1", "4"]
     assert summary.unused == [
         f"no line of {bad} can be used: broken_json 1, invalid_utf8 1, no_text 1; "
         "the first: \\ud800"

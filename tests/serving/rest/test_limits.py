@@ -1,5 +1,6 @@
 """Requests that a server must survive: too large, too slow, too many, and wrong in every way."""
 
+import asyncio
 import json
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from serving.rest import limits, protocol
 from serving.rest.batching import INLINE_BYTES
@@ -34,6 +37,17 @@ def test_a_large_body_gets_413_even_if_its_size_is_unknown(server, path):
     chunks = (b"a" * 1000 for _ in range(50))
     assert server.request("POST", path, chunks).status == 413
     assert server.is_well()
+
+
+def test_the_greatest_body_is_answered(server):
+    assert server.post(PREDICT, TEXT.ljust(20_000)).content == ANSWER
+    assert server.post(PREDICT, TEXT.ljust(20_001)).status == 413
+
+
+def test_the_greatest_number_of_reviews_is_answered(server):
+    assert len(server.predict(*["good"] * 50).json["predictions"]) == 50
+    refused = server.predict(*["good"] * 51)
+    assert (refused.status, refused.json["error"]) == (413, "The request has 51 reviews, limit 50")
 
 
 def test_a_slow_body_gets_408(server):
@@ -165,6 +179,31 @@ def test_large_bodies_count_until_they_are_answered(serving, monkeypatch, blocke
         blocked.set()
         assert accepted.result().status == 200
         assert server.predict(LONG).status == 200
+
+
+def test_refused_bodies_are_not_held(monkeypatch):
+    monkeypatch.setattr(limits, "_BODIES_IN_MEMORY", 2)
+    bodies = limits.Bodies(limits.Limits(body_bytes=1_000))
+
+    async def read(*parts):
+        """Return the length of a body that arrives in parts, or the status of its refusal."""
+        chunks = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
+        chunks[-1]["more_body"] = False
+        received = iter(chunks)
+
+        async def receive():
+            return next(received)
+
+        request = Request({"type": "http", "headers": []}, receive)
+        try:
+            async with bodies.read(request) as body:
+                return len(body)
+        except HTTPException as error:
+            return error.status_code
+
+    for _ in range(5):
+        assert asyncio.run(read(b"a" * 900, b"a" * 900)) == 413
+        assert asyncio.run(read(b"a" * 900, b"a" * 100)) == 1_000
 
 
 def test_a_request_that_arrives_after_sigterm_is_answered(serving, monkeypatch):

@@ -1,5 +1,6 @@
 """The Examples that each process reads: all of them once an epoch, for any number of files."""
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -17,7 +18,8 @@ from tests import examples
 from tests.trainer_module.conftest import FILES, make_job, result, run_workers
 from trainer_module.inputs import dataset, stored
 from trainer_module.inputs.batches import BatchSpec
-from trainer_module.inputs.dataset import Split, endless, make_dataset
+from trainer_module.inputs.dataset import Inputs, Split, endless, make_dataset
+from trainer_module.settings import Training
 
 TRANSFORM = Transform(max_tokens=3, ngrams=1, openings=[2])
 NGRAMS, TOKENS = (features.NGRAMS,), (features.TOKENS,)
@@ -160,6 +162,21 @@ def test_static_batches_have_one_shape_and_padding_has_no_weight(write):
     ids = batches[1][0][features.NGRAMS].numpy().tolist()
     assert ids == [[3] + [-1] * 4, [4] + [-1] * 4, [-1] * 5]
     assert make_dataset(share, batching).element_spec[0][features.NGRAMS].shape == (3, 5)
+
+
+def test_the_examples_of_the_first_replica_are_those_of_its_batches(write):
+    split = write([4, 13])
+    files = [os.path.join(os.path.dirname(split.files[0]), "*.gz")]
+    training = Training(batch_size_per_replica=4)
+    job = SimpleNamespace(
+        training=training, transform=TRANSFORM, train_files=files, eval_files=files
+    )
+    alone = SimpleNamespace(process=0, processes=1, sum=lambda here: here)
+    inputs = Inputs(job, NGRAMS, SimpleNamespace(num_replicas_in_sync=2), alone)
+    assert inputs.steps == 3
+    batches = endless(split, BatchSpec(NGRAMS, TRANSFORM, 4, replicas=2), 6).take(12)
+    sizes = [len(label) for _, label in batches]
+    assert [inputs.examples_of_step(step) for step in range(6)] == sizes[::2] == [4, 4, 1] * 2
 
 
 COUNT = """

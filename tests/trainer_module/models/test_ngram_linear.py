@@ -46,6 +46,19 @@ def test_the_scale_is_larger_for_ngrams_that_tell_the_classes_apart():
     assert (scale * occurrences).sum() / occurrences.sum() == pytest.approx(1.0)
 
 
+def test_the_scale_does_not_depend_on_which_class_is_the_majority():
+    counts = np.array([[3e6, 1e6, 1e6], [1e6, 1e6, 3e6]])
+    scales = []
+    for of_classes in ([[1], [1]], [[10], [1]], [[1], [10]]):
+        model = build(3)
+        ngram_linear.adapt(model, counts * of_classes)
+        # Only relative to each other: their mean depends on the occurrences.
+        scale = bag(model).scale.numpy()
+        scales.append(scale / scale[0])
+    np.testing.assert_allclose(scales[1], scales[0], rtol=1e-3)
+    np.testing.assert_allclose(scales[2], scales[0], rtol=1e-3)
+
+
 @pytest.mark.parametrize("static_shapes", [False, True])
 def test_a_bag_sums_weights_by_a_power_of_the_length_and_an_empty_review_is_the_bias(static_shapes):
     def logits(ids, table, scale, length_power):
