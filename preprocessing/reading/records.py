@@ -62,7 +62,7 @@ class Batch:
       rejected: the lines that cannot be read.
       neutrals: line numbers of the lines that are left out as neutral.
       lost: the bytes of the (compressed) file that cannot be read: those of damage, of lines that
-        are too long, and of long runs of NUL.
+        are too long, and of long runs of NUL or 0xFF.
     """
 
     positions: list[int] = field(default_factory=list)

@@ -35,7 +35,7 @@ from preprocessing.reading.pieces import (
     TOO_LONG,
     Chunk,
     Lost,
-    count_nul,
+    count_filled,
     split_lines,
 )
 from preprocessing.reading.records import (
@@ -84,7 +84,9 @@ class _Lines:
         self._read_again = 0
         self.has_cr = False  # whether the current record has a carriage return inside of a line
         self.position = 0  # the first line of the current record
-        self.lost = 0  # the bytes so far of lines that are too long, and of long runs of NUL
+        self.lost = (
+            0  # the bytes so far of lines that are too long, and of long runs of NUL or 0xFF
+        )
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -146,7 +148,7 @@ class _Lines:
                 self.lost += found.bytes
                 yield found.record.position, None
                 continue
-            self.lost += count_nul(found.data)
+            self.lost += count_filled(found.data)
             lines = found.data.split(b"\n")
             skip = (
                 found.first == 1 and lines[0].strip(b'"\r') == b"sep=" + dialect.separator.encode()
