@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 from preprocessing.reading import encoding
 from preprocessing.reading.labels import is_label
-from preprocessing.reading.records import ReadOptions, shown_names
+from preprocessing.reading.records import ReadOptions, printable, shown_names
 
 _LONGEST_NAME, _MOST_NAMES = 60, 20
 _NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ -]*")
+_SPACED = re.compile(r'"\s+[,;|]|[,;|]\s+"')
 _UNDECODED = re.compile("[\udc80-\udcff]")
 """A byte that is not UTF-8, as the error handler "surrogateescape" decodes it."""
 
@@ -31,6 +32,13 @@ def problem(
     first = records[0]
     if any(map(_UNDECODED.search, first)):
         return encoding.remedy(head)
+    line = head.lstrip().partition(b"\n")[0].decode("utf-8", "replace")
+    if any('"' in field for field in first) and (found := _SPACED.search(line)):
+        return (
+            "has white space between a quotation mark and a separator, in which CSV has none: "
+            f"`{printable(found[0])}` in the header {printable(line)}. Write the file without this "
+            "white space, and read only the new file"
+        )
     if not _is_data(first):
         return None
     same_width = [fields for fields in records if len(fields) == len(first)]
