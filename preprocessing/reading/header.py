@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from core.errors import InputError
 from preprocessing.reading import encoding
+from preprocessing.reading.columns import find_columns
 from preprocessing.reading.labels import is_label
 from preprocessing.reading.records import ReadOptions, printable, shown_names
 
@@ -39,6 +41,8 @@ def problem(
             f"`{printable(found[0])}` in the header {printable(line)}. Write the file without this "
             "white space, and read only the new file"
         )
+    if syntax := _other_syntax(first, options):
+        return syntax
     if not _is_data(first):
         return None
     same_width = [fields for fields in records if len(fields) == len(first)]
@@ -58,6 +62,22 @@ def problem(
         f"{what}: its first record is {shown_names(first)}. Add the names, such as with "
         rf"`printf '{line}\n' | cat - FILE > NEW_FILE`, and read only the new file"
     )
+
+
+def _other_syntax(first: Sequence[str], options: ReadOptions) -> str | None:
+    """Return what is wrong with a header of known names in another syntax than that of CSV."""
+    for mark in dict.fromkeys(re.findall(r"[^\w\s.-]", "".join(first))):
+        names = [name for field in first for name in field.split(mark) if name.strip()]
+        try:
+            find_columns("", [name.strip() for name in names], options)
+        except InputError:
+            continue
+        role = "separates its columns" if len(first) < len(names) else "quotes its fields"
+        return (
+            f"{role} with `{printable(mark)}`, as its header {printable(', '.join(first))} shows: "
+            'write it as CSV, with commas and the quotation mark ", and read only the new file'
+        )
+    return None
 
 
 def _is_data(fields: Sequence[str]) -> bool:

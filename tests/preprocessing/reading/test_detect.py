@@ -355,3 +355,20 @@ def test_white_space_beside_the_quotes_of_a_header_is_named(folder, between):
     with pytest.raises(InputError) as error:
         detect_format(path)
     one_line(error, f"{path} has white space between a quotation mark and a separator", "`")
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        ("rating:text", "separates its columns with `:`"),
+        ("id^rating^text", "separates its columns with `^`"),
+        ("rating\x01text", r"separates its columns with `\x01`"),
+        ("'rating','text'", "quotes its fields with `'`"),
+        ("\u201drating\u201d;\u201dtext\u201d", "quotes its fields with `\u201d`"),
+    ],
+)
+def test_another_syntax_of_a_header_is_named(folder, header, problem):
+    path = write(folder, "syntax.csv", f"{header}\n{header.replace('rating', '5')}\n")
+    with pytest.raises(InputError) as error:
+        detect_format(path)
+    one_line(error, f"{path} {problem}", "as its header ")
