@@ -283,9 +283,9 @@ def _check(
         )
     if lost > max_rejected_fraction * size:
         raise InputError(
-            f"{lost:,} of {size:,} bytes ({lost / size:.1%}) are damaged, NUL, or in lines of more "
-            f"than 1,048,576 bytes, {excess}{_first_rejected(rejected_uri, unusable)}; download or "
-            "copy the files again"
+            f"{lost:,} of {size:,} bytes ({lost / size:.1%}) are damaged, NUL or 0xFF, or in lines "
+            f"of more than 1,048,576 bytes, {excess}{_first_rejected(rejected_uri, unusable)}; "
+            "download or copy the files again"
         )
     if not counts["examples/train"]:
         raise InputError(

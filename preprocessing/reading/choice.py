@@ -33,7 +33,7 @@ from preprocessing.reading.columns import (
     further_names,
     names_in_lower_case,
 )
-from preprocessing.reading.records import as_text, is_filled
+from preprocessing.reading.records import as_text, is_filled, is_missing
 
 _KINDS = 1_024
 """Sets of names whose columns are kept."""
@@ -53,6 +53,7 @@ class Chooser:
         self.beside = set(layout.beside)
         """The columns that are filled beside a text, by name. A reader may add others."""
         self._optional = layout.labels == "optional"
+        self._label_map = layout.label_map
         self._id: tuple[str | None, ...] = first.further[len(features.further_columns()) :]
         known = {name for convention in CONVENTIONS for name in convention}
         self._known = known.union(*(names for _, _, names in features.further_columns()))
@@ -82,7 +83,13 @@ class Chooser:
     def columns(self, record: Mapping[str, Any]) -> Columns:
         """Return the columns of a record; if it has no text, its text is that of the layout."""
         known = self._known_among(tuple(record))
-        return self._columns_among(tuple(name for name in known if is_filled(record[name])))
+        return self._columns_among(tuple(name for name in known if self._counts(name, record)))
+
+    def _counts(self, name: str, record: Mapping[str, Any]) -> bool:
+        """Return whether a column is filled; a label like `NaN` fills none."""
+        value = record[name]
+        is_label = name.lower() in _LABELS or name == self._chosen.get(LABEL)
+        return is_filled(value) and not (is_label and is_missing(value, self._label_map))
 
     def unread(self, record: Mapping[str, Any], columns: Columns) -> list[str]:
         """Return the columns in which a record without a text may have one.

@@ -46,9 +46,20 @@ _KINDS = [
             "a pointer of Git LFS, not the file itself",
             "fetch the file with `git lfs pull` in its repository",
         ),
+        (
+            rb"(\.{0,2}/)*(\.git/)?annex/objects/",
+            "a pointer of git-annex, not the file itself",
+            "fetch the file with `git annex get` in its repository",
+        ),
+        (
+            rb"(md5: \w+\s+)?outs:\s*\n\s*- (md5|etag|hash|path|size)\b",
+            "a pointer of DVC, not the file itself",
+            "fetch the file with `dvc pull` in its repository",
+        ),
         # Pages and errors that a server sends in place of the file.
         (
-            rb"(?i)\s*(<!--.{,400}?-->\s*)?<(!doctype html|html|head|body|script|meta)\b",
+            rb"(?i)\s*(<!--.{,400}?-->\s*)?"
+            rb"<(!doctype html|html|head|title|style|body|script|meta)\b",
             "a web page",
             _AGAIN,
         ),
@@ -60,7 +71,12 @@ _KINDS = [
         (
             rb'(?i)\s*\{\s*("errors?"\s*:\s*[{\["]|"(message|detail|code)"\s*:\s*"'
             rb"(not found|forbidden|unauthorized|bad credentials|access ?denied"
-            rb'|internal server error|missing authentication token)\.?")',
+            rb'|internal server error|missing authentication token)\.?"'
+            rb'|"(code|status|status_?code)"\s*:\s*"?[45]\d\d"?\s*,\s*"(message|msg|error|detail)")'
+            rb"|\s*([45]\d\d:? )?(not found|forbidden|unauthorized|access denied|bad gateway"
+            rb"|(entry|repository) not found|service unavailable|internal server error)\.?\s*\Z"
+            rb"|\s*(access to (model|dataset) \S+ is restricted"
+            rb"|invalid credentials in authorization)",
             "an error message of a server",
             _AGAIN,
         ),
@@ -92,6 +108,12 @@ _KINDS = [
             rb"PARE.{0,3}[\0-\x08\x0e-\x1f]",
             ENCRYPTED.partition(":")[0],
             ENCRYPTED.partition(": ")[2],
+        ),
+        (
+            rb"-----BEGIN PGP MESSAGE-----|Salted__|age-encryption\.org/v|\$ANSIBLE_VAULT;"
+            rb"|\x85[\0-\4].\x03|\x8c.\x04[\1-\x0b]",
+            "an encrypted file",
+            "decrypt it into another folder, and read that folder",
         ),
         (
             rb"SQLite format 3\0",

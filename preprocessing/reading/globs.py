@@ -11,7 +11,7 @@ _ANY_NAME = ("*", EVERYTHING)
 # Files and folders beside the data in a folder that was downloaded, or that Spark or Beam wrote.
 _NOT_DATA = re.compile(
     r"[._].*|lost\+found|(readme|license|licence|changelog|citation)([._-].*)?"
-    r"|thumbs\.db|desktop\.ini|.*_\$folder\$|.*\.(md|rst|crc|md5|sha1|sha256|sha512)",
+    r"|thumbs\.db|desktop\.ini|.*_\$folder\$|.*\.(md|rst|crc|md5|sha1|sha256|sha512|dvc)",
     re.IGNORECASE,
 )
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from core.errors import InputError
 from preprocessing.reading import encoding
+from preprocessing.reading.columns import find_columns
 from preprocessing.reading.labels import is_label
-from preprocessing.reading.records import ReadOptions, shown_names
+from preprocessing.reading.records import ReadOptions, printable, shown_names
 
 _LONGEST_NAME, _MOST_NAMES = 60, 20
 _NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ -]*")
+_SPACED = re.compile(r'"\s+[,;|]|[,;|]\s+"')
 _UNDECODED = re.compile("[\udc80-\udcff]")
 """A byte that is not UTF-8, as the error handler "surrogateescape" decodes it."""
 
@@ -31,6 +34,15 @@ def problem(
     first = records[0]
     if any(map(_UNDECODED.search, first)):
         return encoding.remedy(head)
+    line = head.lstrip().partition(b"\n")[0].decode("utf-8", "replace")
+    if any('"' in field for field in first) and (found := _SPACED.search(line)):
+        return (
+            "has white space between a quotation mark and a separator, in which CSV has none: "
+            f"`{printable(found[0])}` in the header {printable(line)}. Write the file without this "
+            "white space, and read only the new file"
+        )
+    if syntax := _other_syntax(first, options):
+        return syntax
     if not _is_data(first):
         return None
     same_width = [fields for fields in records if len(fields) == len(first)]
@@ -50,6 +62,22 @@ def problem(
         f"{what}: its first record is {shown_names(first)}. Add the names, such as with "
         rf"`printf '{line}\n' | cat - FILE > NEW_FILE`, and read only the new file"
     )
+
+
+def _other_syntax(first: Sequence[str], options: ReadOptions) -> str | None:
+    """Return what is wrong with a header of known names in another syntax than that of CSV."""
+    for mark in dict.fromkeys(re.findall(r"[^\w\s.-]", "".join(first))):
+        names = [name for field in first for name in field.split(mark) if name.strip()]
+        try:
+            find_columns("", [name.strip() for name in names], options)
+        except InputError:
+            continue
+        role = "separates its columns" if len(first) < len(names) else "quotes its fields"
+        return (
+            f"{role} with `{printable(mark)}`, as its header {printable(', '.join(first))} shows: "
+            'write it as CSV, with commas and the quotation mark ", and read only the new file'
+        )
+    return None
 
 
 def _is_data(fields: Sequence[str]) -> bool:

@@ -30,7 +30,7 @@ _UNPACKED = {None: 1.0, "bz2": 3.6, "gzip": 2.8, "zstd": 3.0}
 _READ = 1 << 20
 _BLOCKS_AHEAD = 6
 MAX_LINE_BYTES = 1 << 20
-_NUL_RUNS = re.compile(rb"\0{512,}")
+_FILLED_RUNS = re.compile(rb"\0{512,}|\xff{512,}")
 TOO_LONG = "more than 1,048,576 bytes"
 
 
@@ -181,11 +181,14 @@ def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
         yield Lines(number + 1, tail if number or start else tail.removeprefix(codecs.BOM_UTF8))
 
 
-def count_nul(data: bytes) -> int:
-    """Return the bytes in long runs of NUL, as in a file that was only partly written."""
-    if b"\0" not in data:
+def count_filled(data: bytes) -> int:
+    """Return the bytes in long runs of NUL or 0xFF, as in a file that was only partly written.
+
+    Empty blocks of a disk are NUL, and erased flash memory is 0xFF, which UTF-8 does not contain.
+    """
+    if b"\0" not in data and b"\xff" not in data:
         return 0
-    return sum(len(run) for run in _NUL_RUNS.findall(data))
+    return sum(len(run) for run in _FILLED_RUNS.findall(data))
 
 
 def _is_long(line: bytes) -> bool:

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from preprocessing.reading.archives import DecompressedStream
 from preprocessing.reading.files import file_size, open_bytes
 from preprocessing.reading.formats import csv, fasttext, jsonl, parquet
-from preprocessing.reading.pieces import Lines, Piece, count_nul, decompress, split_lines
+from preprocessing.reading.pieces import Lines, Piece, count_filled, decompress, split_lines
 from preprocessing.reading.records import CORRUPT_ARCHIVE, Batch
 
 _LINE_PARSERS = {
@@ -47,7 +47,7 @@ def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
     for found in split_lines(decompress(piece, pool), piece.start):
         if isinstance(found, Lines):
             batch = parse(found)
-            batch.lost = content.stored(count_nul(found.data))
+            batch.lost = content.stored(count_filled(found.data))
             yield batch
         elif found.record.reason == CORRUPT_ARCHIVE:
             yield Batch(rejected=[found.record], lost=found.bytes)

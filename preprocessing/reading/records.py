@@ -34,6 +34,9 @@ _LIKELY = re.compile(
 )
 """The names of columns that may have the labels or the texts of reviews."""
 _ID = features.Column("id", b"")
+_MISSING = frozenset({"nan", "null", "none", "nil", "na", "n/a", "#n/a", "<na>", r"\n"})
+"""What pandas, R, databases and spreadsheets write in place of a missing value, in lower case."""
+_LONGEST_MISSING = 10
 _BOOLEANS = {"false": "0", "true": "1"}
 
 
@@ -59,7 +62,7 @@ class Batch:
       rejected: the lines that cannot be read.
       neutrals: line numbers of the lines that are left out as neutral.
       lost: the bytes of the (compressed) file that cannot be read: those of damage, of lines that
-        are too long, and of long runs of NUL.
+        are too long, and of long runs of NUL or 0xFF.
     """
 
     positions: list[int] = field(default_factory=list)
@@ -225,6 +228,18 @@ def is_filled(value: Any) -> bool:
     if isinstance(value, (dict, list)):
         return bool(value)
     return bool(value == value)
+
+
+def is_missing(value: Any, label_map: Mapping[str, int | None]) -> bool:
+    """Return whether a value is what programs write in place of a missing one, such as `NaN`.
+
+    Of labels only: a text or a title may consist of one of these words. A word that `label_map` has
+    is a label.
+    """
+    if not isinstance(value, str) or len(value) > _LONGEST_MISSING:
+        return False
+    word = value.strip().lower()
+    return word in _MISSING and word not in label_map
 
 
 def _text_problem(text: str) -> str | None:

@@ -13,7 +13,16 @@ from starlette.requests import Request
 _BODIES_IN_MEMORY = 16
 """Number of bodies of the greatest size that fit into the memory for requests."""
 _CLOSE = {"connection": "close"}
-_COMPRESSED = "compressed requests are not supported; send the body without Content-Encoding"
+_COMPRESSED = (
+    "compressed requests are not supported; send the body without Content-Encoding, and without "
+    "compression in Transfer-Encoding"
+)
+_PLAIN = {
+    b"content-encoding": (b"", b"identity"),
+    # HTTP/1.1 may also compress a body for the transfer alone, as in `gzip, chunked`.
+    b"transfer-encoding": (b"chunked", b"identity, chunked"),
+}
+"""Header -> its values for a body that is not compressed."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,8 @@ class Bodies:
         otherwise get a broken connection instead of the answer.
         """
         for name, value in request.scope["headers"]:
-            if name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
+            plain = _PLAIN.get(name)
+            if plain is not None and value.strip().lower() not in plain:
                 raise HTTPException(415, _COMPRESSED, {"accept-encoding": "identity"})
         most = self._limits.body_bytes
         body, size = bytearray(), 0

@@ -16,6 +16,7 @@ from preprocessing.reading.records import (
     Batch,
     as_text,
     is_filled,
+    is_missing,
     printable,
 )
 
@@ -73,8 +74,10 @@ class RowReader:
     ) -> bool:
         """Return whether a record with a text may have better columns than those of the layout."""
         # Several datasets have the same name for the text. The other names show which one it is.
-        if self._optional and not title and not is_filled(label):
-            return self._has_others(tuple(present))
+        if self._optional:
+            is_missing_label = is_missing(label, self._layout.label_map)
+            if is_missing_label or (not title and not is_filled(label)):
+                return self._has_others(tuple(present))
         return self._has_several_names and not all(map(is_filled, further))
 
     def add(self, batch: Batch, position: int, record: Mapping[str, Any]) -> None:
@@ -96,6 +99,8 @@ class RowReader:
         if meaning is None:
             if not is_filled(title) and not is_filled(text):
                 return batch.reject(position, NO_TEXT, "an empty record")
+            if columns.label is None:  # the value may be one of `is_missing`
+                label = record.get(self.names[0] or "")
             return batch.reject(position, reader.reason(label), f"label: {printable(label)}")
         title, text = as_text(title), as_text(text)
         if title is None or text is None:

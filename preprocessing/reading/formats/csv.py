@@ -19,17 +19,23 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice, takewhile
 from operator import itemgetter
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from preprocessing.reading.archives import CorruptArchive
-from preprocessing.reading.columns import HEADERLESS, Dialect, Layout
+from preprocessing.reading.columns import (
+    HEADERLESS,
+    Dialect,
+    Layout,
+    candidates,
+    names_in_lower_case,
+)
 from preprocessing.reading.formats import RowReader
 from preprocessing.reading.pieces import (
     MAX_LINE_BYTES,
     TOO_LONG,
     Chunk,
     Lost,
-    count_nul,
+    count_filled,
     split_lines,
 )
 from preprocessing.reading.records import (
@@ -49,6 +55,8 @@ _NUL = "\udc00"
 # Replaces a carriage return inside of a line, which the csv module refuses without quotes.
 _CR = "\udc01"
 _READ = 1 << 20
+_LONGEST_NAME = 30
+"""Characters of the longest name in the header of a file that was joined behind another."""
 _RECORDS = 1_000
 """Records of a batch."""
 _MAX_READ_AGAIN = 1 << 25
@@ -76,7 +84,9 @@ class _Lines:
         self._read_again = 0
         self.has_cr = False  # whether the current record has a carriage return inside of a line
         self.position = 0  # the first line of the current record
-        self.lost = 0  # the bytes so far of lines that are too long, and of long runs of NUL
+        self.lost = (
+            0  # the bytes so far of lines that are too long, and of long runs of NUL or 0xFF
+        )
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -138,7 +148,7 @@ class _Lines:
                 self.lost += found.bytes
                 yield found.record.position, None
                 continue
-            self.lost += count_nul(found.data)
+            self.lost += count_filled(found.data)
             lines = found.data.split(b"\n")
             skip = (
                 found.first == 1 and lines[0].strip(b'"\r') == b"sep=" + dialect.separator.encode()
@@ -227,17 +237,22 @@ def sample(lines: bytes, layout: Layout, *, is_head: bool) -> list[dict[str, str
     In the middle it is unknown whether the first line is inside a quoted field. So the lines are
     parsed under both assumptions, and the last records, as far as both results agree, are used.
     """
-    names, dialect = _names(layout), layout.dialect
+    header, dialect = _Header(layout), layout.dialect
 
     def records(data: bytes) -> list[list[str]]:
         found = head_records(data, dialect, is_head=is_head)
-        return [row for row in found if len(row) == len(names) and tuple(row) != layout.header]
+        return [row for row in found if is_head or len(row) == len(header.names)]
 
     found = records(lines)
     if dialect.quoted and not is_head and b'"' in lines:
         both = zip(reversed(found), reversed(records(b'"' + lines)), strict=False)
         found = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], both)]
-    return [_by_name(names, fields) for fields in found]
+        found.reverse()
+    return [
+        _by_name(header.names, row)
+        for row in found
+        if not header.is_next(row) and len(row) == len(header.names)
+    ]
 
 
 def _by_name(names: list[str], fields: list[str]) -> dict[str, str]:
@@ -251,28 +266,70 @@ def _names(layout: Layout) -> list[str]:
     return [name.strip() for name in layout.header or columns[:3] if name is not None]
 
 
-def _spellings(header: tuple[str, ...]) -> list[list[str]]:
-    """Return the header as the first record of a file, and as that of a file joined behind one.
+class _Header:
+    """The header of a file, and those of the files that were joined behind it.
 
-    A file that Excel writes begins with a byte order mark, which there is part of the first field.
+    A header is a record with the names of the first one, in any order and case, or with the names
+    of a label and a text in one of the known datasets.
+
+    Attributes:
+      names: the names of the fields behind the last header.
+      longest: the most characters of a field of a header.
     """
-    first, *others = header
-    return [[name, *others] for name in (first, f"\ufeff{first}", f'\ufeff"{first}"')]
+
+    def __init__(self, layout: Layout) -> None:
+        self.names = _names(layout)
+        self._own = self.names if layout.header else []
+        self._by_lower = {name.lower(): name for name in self._own}
+        self.longest = max(_LONGEST_NAME, *map(len, self.names))
+        self._chosen = {role: name for role, name in layout.chosen.items() if name}
+
+    def is_next(self, fields: list[str]) -> bool:
+        """Return whether a record is a header; from then on the fields have its names."""
+        if max(map(len, fields)) > self.longest:
+            return False
+        # A file that Excel writes begins with a byte order mark, which there is part of the field.
+        first = fields[0].removeprefix("\ufeff")
+        first = first.strip(_QUOTE) if first != fields[0] else first
+        names = [name.strip() for name in (first, *fields[1:])]
+        if names != self._own:
+            lower = {name.lower() for name in names}
+            # One word may be a review.
+            is_own = len(names) == len(self._own) > 1 and lower == self._by_lower.keys()
+            if not is_own and not self._has_columns(names):
+                return False
+            names = [self._by_lower.get(name.lower(), name) for name in names]
+        self.names = names
+        return True
+
+    def _has_columns(self, names: list[str]) -> bool:
+        """Return whether these are the names of a label and a text."""
+        if not set(self._chosen.values()) <= set(names):
+            return False
+        found = candidates(names_in_lower_case(names), self._chosen)
+        return any(columns.label and columns.text for columns in found)
+
+
+def _picker(names: list[str], reader: RowReader) -> itemgetter[Any]:
+    """Return a function that returns the values for `add_usual` of fields with these names.
+
+    A column that the file lacks is the empty field behind its last one.
+    """
+    return itemgetter(
+        *(names.index(name) if name in names else len(names) for name in reader.names)
+    )
 
 
 def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
     """Yield the records of a CSV file; the position of a record is that of its first line.
 
-    The header is not a record, and is rejected where it is repeated, as in concatenated files.
-    `path` is unused: all readers of streams have the same arguments.
+    The header is not a record. A further one is rejected, as in concatenated files, and the records
+    behind it have its names. `path` is unused: all readers of streams have the same arguments.
     """
-    names = _names(layout)
+    header = _Header(layout)
     reader = RowReader(layout)
-    # A column that the file lacks is the empty field behind its last one.
-    pick = itemgetter(*(names.index(name) if name else len(names) for name in reader.names))
-    headers = _spellings(layout.header) if layout.header else []
-    first_fields = {fields[0] for fields in headers}
-    is_repeated = False
+    pick = _picker(header.names, reader)
+    is_first = layout.header is not None  # whether the next header is that of the file
     # The files of the polarity set have a backslash and an `n` in place of a line break.
     escaped = layout.header is None and layout.dialect.separator == ","
     lines = _Lines(stream, layout.dialect)
@@ -285,21 +342,23 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
                 batch.rejected.append(record)
                 continue
             position, fields = record
-            if fields and fields[0] in first_fields and fields in headers:
-                if is_repeated:
-                    batch.reject(position, REPEATED_HEADER, "the header of the file again")
-                is_repeated = True
-            elif not any(fields):
+            if not any(fields):
                 blank = "a blank line" if not fields else "an empty record"
                 batch.reject(position, NO_TEXT, blank)
-            elif len(fields) != len(names):
+            # The last field of most reviews is long, so that most are not inspected.
+            elif len(fields[-1]) <= header.longest and header.is_next(fields):
+                pick = _picker(header.names, reader)
+                if not is_first:
+                    batch.reject(position, REPEATED_HEADER, "the header of a file again")
+                is_first = False
+            elif len(fields) != len(header.names):
                 shown = [field[:60] for field in fields[:3]]
-                detail = f"{len(fields)} fields instead of {len(names)}: {shown}"
+                detail = f"{len(fields)} fields instead of {len(header.names)}: {shown}"
                 batch.reject(position, BROKEN_CSV, detail)
             else:
                 if escaped:
                     fields = [field.replace(r"\n", "\n") for field in fields]
-                if not reader.add_usual(batch, position, pick([*fields, ""]), names):
-                    reader.add(batch, position, _by_name(names, fields))
+                if not reader.add_usual(batch, position, pick([*fields, ""]), header.names):
+                    reader.add(batch, position, _by_name(header.names, fields))
         batch.lost, lost = lines.lost - lost, lines.lost
         yield batch

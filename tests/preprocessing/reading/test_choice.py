@@ -81,6 +81,29 @@ def test_the_body_may_be_under_another_known_name(folder, kind):
     assert [text for _, text in got(read(path, OPTIONAL))] == texts
 
 
+@pytest.mark.parametrize("word", ["NaN", "nan", "NULL", r"\N", "None", "N/A", " <NA> "])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_word_for_a_missing_value_is_no_label(folder, kind, word):
+    """`to_csv(na_rep='NaN')` and `astype(str)` of pandas write such words."""
+    rows = [record(SCHEMAS[0], 0), record(SCHEMAS[5], 1), record(SCHEMAS[2], 2)]
+    names = [name for row in rows for name in row]
+    filled = [{name: str(row.get(name, word)) for name in names} for row in rows]
+    path = write(folder, f"missing.{kind}", table(kind, filled))
+    texts = [f"title {n}: body {n}" for n in range(3)]
+    assert got(read(path)) == [(1, text) for text in texts]
+    assert [text for _, text in got(read(path, OPTIONAL))] == texts
+
+
+def test_a_missing_label_is_named_unless_it_is_set(folder):
+    rows = [FIRST, FIRST | {"rating": "None"}]
+    path = write(folder, "none.jsonl", table("jsonl", rows))
+    assert read(path)[1].detail == "label: None"
+    rows = [{"label": "good", "text": "b"}, {"label": "None", "text": {}}, {"label": "None"}]
+    path = write(folder, "set.jsonl", table("jsonl", rows))
+    options = ReadOptions(label_map={"good": 1, "none": 0})
+    assert got(read(path, options)) == [(1, "b"), "broken_json", "no_text"]
+
+
 FIRST = {"rating": 5, "title": "t", "text": "b", "asin": "B01", "reply": None}
 
 

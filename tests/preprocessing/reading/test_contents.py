@@ -70,7 +70,13 @@ CONTENTS = {
     "a pointer of Git LFS, not the file itself": [
         b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 12345\n"
     ],
+    "a pointer of git-annex, not the file itself": [
+        b"/annex/objects/SHA256E-s12--ab.csv\n",
+        b"../.git/annex/objects/K9/xw/SHA256E-s12--ab.csv/SHA256E-s12--ab.csv",
+    ],
+    "a pointer of DVC, not the file itself": [b"outs:\n- md5: ab12\n  size: 9\n  path: a.csv\n"],
     "a web page": [
+        b"<title>403 Forbidden</title>",
         b"<!DOCTYPE html>\n<html><body>Log in</body></html>",
         b"\xef\xbb\xbf\n<!-- saved, with a comma -->\n<HTML lang=en>",
         b"<!doctype HTML>",
@@ -80,6 +86,10 @@ CONTENTS = {
         b"<Error><Code>NoSuchKey</Code>",
         b'{"error": {"code": 404, "message": "No such object"}}',
         b'{"error":"Unauthorized","text":"x"}',
+        b'{"code":401,"message":"Log in first"}',
+        b"Not Found",
+        b"404: Not Found\n",
+        b"Access to dataset someone/reviews is restricted. You must be logged in.",
         b'{\n  "message": "Not Found",\n  "documentation_url": "x"}',
     ],
     "an XML document": [b'<?xml version="1.0"?>\n<reviews><review stars="5">Good</review>'],
@@ -89,6 +99,14 @@ CONTENTS = {
     "a stream of Arrow, as `datasets` of Hugging Face writes it": [arrow(pa.ipc.new_stream)],
     "an ORC file": [orc_bytes()],
     "an Avro file": [b"Obj\x01\x04\x16avro.schema"],
+    "an encrypted file": [
+        b"-----BEGIN PGP MESSAGE-----\n\nhQEM",
+        b"\x85\x02\x0c\x03\xb1\xc2\r\xff",
+        b"\x8c\r\4\t\3\2\xb1\xc2\r\xff",
+        b"Salted__\xb1\r\xc2\xff",
+        b"$ANSIBLE_VAULT;1.1;AES256\n6233\n",
+        b"age-encryption.org/v1\n-> X25519 ab\n",
+    ],
     "an encrypted Parquet file": [b"PARE\x15\x04\x15"],
     "a document": [b"%PDF-1.7\n", b"{\\rtf1\\ansi"],
     "a file that begins with NUL bytes": [bytes(600), bytes(4096) + REVIEWS],
@@ -136,6 +154,8 @@ def test_an_unfinished_download_is_refused_by_its_name(folder, name):
         b"rating,ORChid\n",
         b"PARENT_ASIN,RATING,TEXT\n",
         b"PARENTS love it\n",
+        b"Not found in the box: the cable\n",
+        b'{"status": 404, "text": "x", "rating": 5}',
     ],
 )
 def test_reviews_are_no_other_content(line):

@@ -354,3 +354,29 @@ def test_files_of_no_known_format_or_of_another_one(folder, format, content, par
     with pytest.raises(InputError) as error:
         read(path, ReadOptions(format=format))
     one_line(error, path, *parts)
+
+
+@pytest.mark.parametrize("between", ['" ,"', '",\t"', '",\u00a0"', '" ; "', '"|\u2003"'])
+def test_white_space_beside_the_quotes_of_a_header_is_named(folder, between):
+    lines = [f'"{first}{between}{second}"' for first, second in [("rating", "text"), (5, "good")]]
+    path = write(folder, "spaced.csv", "\n".join(lines))
+    with pytest.raises(InputError) as error:
+        detect_format(path)
+    one_line(error, f"{path} has white space between a quotation mark and a separator", "`")
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        ("rating:text", "separates its columns with `:`"),
+        ("id^rating^text", "separates its columns with `^`"),
+        ("rating\x01text", r"separates its columns with `\x01`"),
+        ("'rating','text'", "quotes its fields with `'`"),
+        ("\u201drating\u201d;\u201dtext\u201d", "quotes its fields with `\u201d`"),
+    ],
+)
+def test_another_syntax_of_a_header_is_named(folder, header, problem):
+    path = write(folder, "syntax.csv", f"{header}\n{header.replace('rating', '5')}\n")
+    with pytest.raises(InputError) as error:
+        detect_format(path)
+    one_line(error, f"{path} {problem}", "as its header ")

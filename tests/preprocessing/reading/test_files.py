@@ -171,7 +171,7 @@ COPIES = (
     "._part-0.parquet",
     ".~lock.part-0.parquet#",
 )
-COPIES += (".DS_Store", "Thumbs.db", "README.md", "checksums.md5")
+COPIES += (".DS_Store", "Thumbs.db", "README.md", "checksums.md5", "a.csv.dvc")
 
 
 @pytest.mark.parametrize("scheme", ["", "remote:/"])

@@ -163,6 +163,7 @@ CSV_GOOD = b"label,text\n" + GOOD.replace(b"__label__1 ", b"1,").replace(b"__lab
 HOLES = {
     "without line breaks": NULS,
     "with line breaks": b"\n".join([bytes(900_000)] * 3),
+    "of 0xFF": b"\xff" * 900_000,
     "with text": b"x" * 3_000_000,
 }
 

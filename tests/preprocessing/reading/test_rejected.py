@@ -206,6 +206,40 @@ def test_a_repeated_header_is_no_review(folder, labels, again):
     assert [record.position for record in found] == [2, 3, 4, 5]
 
 
+JOINED = [
+    ("rating,title,text", "1,a,b"),
+    ("Rating,TITLE,Text", "1,a,b"),
+    (" rating, title, text", "1,a,b"),
+    ("text,rating,title", "b,1,a"),
+    ("overall,summary,reviewText", "1,a,b"),
+    ("reviewText,asin,summary,overall", "b,x,a,1"),
+    ("stars,text", "1,a: b"),
+]
+
+
+@pytest.mark.parametrize("labels", ["required", "optional"])
+@pytest.mark.parametrize(("header", "line"), JOINED)
+def test_the_records_behind_a_header_have_its_names(folder, labels, header, line):
+    data = f"rating,title,text\n5,t,b\n{header}\n{line}\nrating,title,text\n5,t,b\n"
+    found = read(write(folder, "joined_names.csv", data), ReadOptions(labels=labels))
+    assert reasons(found) == [
+        *["Review", "repeated_header", "Review", "repeated_header", "Review"],
+    ]
+    assert [record.text for record in found[::2]] == ["t: b", "a: b", "t: b"]
+
+
+def test_a_header_behind_records_without_one_is_no_review(folder):
+    path = write(folder, "late_header.csv", "2,t,b\nlabel,title,text\n1,t,b\n")
+    assert reasons(read(path)) == ["Review", "repeated_header", "Review"]
+
+
+@pytest.mark.parametrize("line", ["title,text,text", "5,title,text", "rating,title,a text", "Text"])
+def test_a_review_of_the_words_of_a_header_is_no_header(folder, line):
+    header = "rating,title,text" if "," in line else "text"
+    path = write(folder, "words.csv", f"{header}\n{line}\n")
+    assert reasons(read(path, ReadOptions(format="csv", labels="optional"))) == ["Review"]
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_numbers_that_python_cannot_convert_are_rejected(folder, kind):
     huge = {

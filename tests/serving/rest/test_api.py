@@ -191,6 +191,14 @@ def test_a_compressed_request_is_415(server, encoding, path):
     check_error(got, 415, "compressed requests are not supported; send the body without Content-")
 
 
+@pytest.mark.parametrize("coding", ["gzip, chunked", "deflate,chunked"])
+def test_a_request_that_is_compressed_for_the_transfer_is_415(server, coding):
+    body = gzip.compress(b'{"text": "good"}')
+    chunks = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    got = server.request("POST", PREDICT, chunks, {"Transfer-Encoding": coding})
+    check_error(got, 415, "compressed requests are not supported; ")
+
+
 @pytest.mark.parametrize(
     "headers",
     [
