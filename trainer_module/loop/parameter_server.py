@@ -34,14 +34,17 @@ class CoordinatorSteps:
         self._max_pending = workers * _STEPS_AHEAD
         self._pending: deque[Any] = deque()
         self._function: Any = None
+        self._last: dict[str, float] = {}
         self.reset()
 
     def reset(self) -> None:
         self._totals: dict[str, Any] = {}
-        self._last = dict.fromkeys(NAMES, 0.0)
 
     def __call__(self, data: Any, count: int) -> dict[str, float]:
-        """Schedule `count` steps; return the means of the last step whose result has arrived."""
+        """Schedule `count` steps; return the means of the last step whose result has arrived.
+
+        Only the first call waits for a result. A later epoch begins with that of the one before.
+        """
         if self._function is None:
             self._function = self._on_worker(data.element_spec)
         for _ in range(count):
@@ -50,6 +53,8 @@ class CoordinatorSteps:
                 self._collect()
             result = self._coordinator.schedule(self._function, args=(batches,))
             self._pending.append((batches, result))
+        if not self._last:
+            self._collect()
         return self._last
 
     def totals(self) -> dict[str, Any]:
