@@ -13,8 +13,11 @@ from typing import Any
 from core.errors import ConfigError
 
 # `gs://$BUCKET/reviews` and `--temp_location=$FOLDER` without the variables. A file:// and a
-# sqlite:// have no host.
-_WITHOUT_HOST = re.compile(r"(?!(?:file|sqlite):)[A-Za-z][A-Za-z0-9+.-]*://([/:?#].*)?", re.DOTALL)
+# sqlite:// have no host, and hdfs:///reviews is a path on the default host.
+_NO_HOST_NEEDED = "file|sqlite|hdfs|viewfs|dbfs"
+_WITHOUT_HOST = re.compile(
+    rf"(?!(?:{_NO_HOST_NEEDED}):)[A-Za-z][A-Za-z0-9+.-]*://([/:?#].*)?", re.DOTALL
+)
 _WITHOUT_VALUE = re.compile(r"--[\w-]+=\s*")
 
 

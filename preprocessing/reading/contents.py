@@ -152,9 +152,11 @@ _KINDS = [
         # Amazon's reviews until 2014 are published as such lines.
         (rb"\s*\{u?'", "a file of Python dictionaries", _LINES),
         # A list of objects or lists, the documents that pandas writes, and an object on many lines.
+        # Of JSON lines, each may begin with a list.
         (
             rb'\s*\[\s*[\[{]|\s*\[\s*\]\s*$|\s*\{"(schema":\s*\{"fields"|columns":\s*\[|0":\s*\{'
             rb'|[^"]{1,60}":\s*\{"0":)|\s*\{"(reviews|data|rows|records|items|results)":\s*\[\s*\{'
+            rb'(?!(?s:.*?)\}[ \t]*\r?\n\{")'
             rb'|\s*\{[ \t]*\r?\n\s*"',
             "one JSON document",
             _LINES,

@@ -156,6 +156,7 @@ def test_an_unfinished_download_is_refused_by_its_name(folder, name):
         b"PARENTS love it\n",
         b"Not found in the box: the cable\n",
         b'{"status": 404, "text": "x", "rating": 5}',
+        b'{"items": [{"x": 1}], "rating": 5, "text": "good"}\n{"items": [], "rating": 1}\n',
     ],
 )
 def test_reviews_are_no_other_content(line):
