@@ -175,8 +175,8 @@ def _main_run(client: MlflowClient, record: Record) -> mlflow.entities.RunInfo:
         try:
             found = client.get_run(record.open_run)
         except MlflowException as error:
-            # The platform may use another server.
-            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            # The platform may use another server, whose ids may have another form.
+            if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
                 raise
             logging.warning("MLflow has no run %s; the run gets one of its own", record.open_run)
         else:

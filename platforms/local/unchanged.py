@@ -11,6 +11,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from absl import logging
+
 from components.run_report import history
 from core.errors import InputError
 from core.metadata import open_store
@@ -47,9 +49,19 @@ def fingerprint(config: PipelineConfig, of_input: str | None = None) -> str | No
 
 
 def record(store: Any, run_id: str, config: PipelineConfig, before: str | None) -> None:
-    """Record the state after a run in ML Metadata; `before` is the `fingerprint` before it."""
-    if before:
-        history.record(store, run_id, history.STATE, _state(config, before))
+    """Record the state after a run in ML Metadata; `before` is the `fingerprint` before it.
+
+    Without a state, the next run is not skipped. So a serving folder that cannot be read now does
+    not fail a run that is complete.
+    """
+    if not before:
+        return
+    try:
+        state = _state(config, before)
+    except (OSError, InputError) as error:
+        logging.warning("The next run will not be skipped: %s", error)
+        return
+    history.record(store, run_id, history.STATE, state)
 
 
 def find_unchanged(config: PipelineConfig) -> history.Run | None:
@@ -66,7 +78,7 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
     try:
         if not state or state[1] != _state(config, before):
             return None
-    except OSError:  # The run reports what is wrong with the serving folder.
+    except (OSError, InputError):  # The run reports what is wrong with the serving folder.
         return None
     [run] = history.read_runs(store, state[0])
     outputs = [artifact for of_node in run.outputs.values() for artifact in of_node.values()]

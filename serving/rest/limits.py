@@ -17,6 +17,8 @@ _COMPRESSED = (
     "compressed requests are not supported; send the body without Content-Encoding, and without "
     "compression in Transfer-Encoding"
 )
+_GZIP = b"\x1f\x8b"
+"""The first bytes of a body that a client has compressed without a header that says so."""
 _PLAIN = {
     b"content-encoding": (b"", b"identity"),
     # HTTP/1.1 may also compress a body for the transfer alone, as in `gzip, chunked`.
@@ -78,6 +80,8 @@ class Bodies:
             if time_limit.cancelled_caught:
                 seconds = f"{self._limits.read_seconds:g} s"
                 raise HTTPException(408, f"The body did not arrive within {seconds}", _CLOSE)
+            if body.startswith(_GZIP):
+                raise HTTPException(415, "the body is compressed with gzip; send it uncompressed")
             yield bytes(body)
         finally:
             self._held -= len(body)

@@ -337,10 +337,10 @@ def test_the_run_that_the_platform_has_opened_is_the_only_one(place, monkeypatch
     assert place.server.artifacts(found) >= {"report.html", "model"}
     # A second run in the same shell is not merged into it, and neither is that of another server.
     sent_to = Tracking(place.server.uri, str(place.unsent), place.name, {})
-    for number, other in enumerate([run_id, "0" * 32]):
+    for number, other in enumerate([run_id, "0" * 32, "projects/7/runs/9"]):
         monkeypatch.setenv("MLFLOW_RUN_ID", other)
         track(sent_to, collect(dataclasses.replace(run, id=f"B{number}")))
-    assert place.ids() == ["A", "B0", "B1"]
+    assert place.ids() == ["A", "B0", "B1", "B2"]
 
 
 def test_a_server_that_does_not_respond_is_named_once_and_all_runs_are_kept(place):

@@ -106,6 +106,16 @@ def test_a_run_that_never_only_repeats_is_not_skipped_the_second_time(finished, 
     assert unchanged.find_unchanged(config) is None
 
 
+def test_a_serving_folder_that_cannot_be_read_does_not_fail_a_finished_run(finished, caplog):
+    config = finished.config()
+    serving = finished.model.parent
+    shutil.rmtree(serving)
+    serving.symlink_to(serving)
+    unchanged.record(finished.store, RUN, config, unchanged.fingerprint(config))
+    assert "The next run will not be skipped: " in caplog.text
+    assert unchanged.find_unchanged(config) is None
+
+
 MODEL_FILE, INDEX, WORDS = "saved_model.pb", "variables/variables.index", "assets/words"
 
 

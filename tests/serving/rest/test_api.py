@@ -191,6 +191,11 @@ def test_a_compressed_request_is_415(server, encoding, path):
     check_error(got, 415, "compressed requests are not supported; send the body without Content-")
 
 
+def test_a_gzip_body_without_its_header_is_415(server):
+    got = server.request("POST", PREDICT, gzip.compress(b'{"text": "good"}'))
+    check_error(got, 415, "the body is compressed with gzip; send it uncompressed")
+
+
 @pytest.mark.parametrize("coding", ["gzip, chunked", "deflate,chunked"])
 def test_a_request_that_is_compressed_for_the_transfer_is_415(server, coding):
     body = gzip.compress(b'{"text": "good"}')
