@@ -38,7 +38,7 @@ from preprocessing.reading.files import (
     of_the_same_paths,
 )
 from preprocessing.reading.layouts import decide_layouts, describe
-from preprocessing.reading.pieces import cut_file
+from preprocessing.reading.pieces import TOO_LONG, cut_file
 from preprocessing.reading.records import (
     BAD_LABEL,
     BROKEN_CSV,
@@ -284,7 +284,7 @@ def _check(
     if lost > max_rejected_fraction * size:
         raise InputError(
             f"{lost:,} of {size:,} bytes ({lost / size:.1%}) are damaged, NUL or 0xFF, or in lines "
-            f"of more than 1,048,576 bytes, {excess}{_first_rejected(rejected_uri, unusable)}; "
+            f"of {TOO_LONG}, {excess}{_first_rejected(rejected_uri, unusable)}; "
             "download or copy the files again"
         )
     if not counts["examples/train"]:

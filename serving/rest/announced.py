@@ -41,7 +41,9 @@ def addresses(folder: str) -> list[str]:
     found = []
     with contextlib.suppress(OSError):
         if _is_ours(_place()):
-            for file in sorted(_place().glob(f"{folder_id(folder)}.[0-9]*")):
+            for file in sorted(_place().glob(f"{folder_id(folder)}.*")):
+                if not file.suffix[1:].isdecimal():
+                    continue
                 if _runs(int(file.suffix[1:])):
                     found.append(file.read_text(encoding="utf-8"))
                 else:

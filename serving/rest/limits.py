@@ -18,7 +18,7 @@ _COMPRESSED = (
     "compression in Transfer-Encoding"
 )
 _GZIP = b"\x1f\x8b"
-"""The first bytes of a body that a client has compressed without a header that says so."""
+"""The first bytes of gzip. Some clients compress a body and send no Content-Encoding."""
 _PLAIN = {
     b"content-encoding": (b"", b"identity"),
     # HTTP/1.1 may also compress a body for the transfer alone, as in `gzip, chunked`.

@@ -84,9 +84,8 @@ class _Lines:
         self._read_again = 0
         self.has_cr = False  # whether the current record has a carriage return inside of a line
         self.position = 0  # the first line of the current record
-        self.lost = (
-            0  # the bytes so far of lines that are too long, and of long runs of NUL or 0xFF
-        )
+        # The bytes so far of lines that are too long, and of long runs of NUL or 0xFF.
+        self.lost = 0
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -251,7 +250,7 @@ def sample(lines: bytes, layout: Layout, *, is_head: bool) -> list[dict[str, str
     return [
         _by_name(header.names, row)
         for row in found
-        if not header.is_next(row) and len(row) == len(header.names)
+        if not header.take(row) and len(row) == len(header.names)
     ]
 
 
@@ -284,8 +283,8 @@ class _Header:
         self.longest = max(_LONGEST_NAME, *map(len, self.names))
         self._chosen = {role: name for role, name in layout.chosen.items() if name}
 
-    def is_next(self, fields: list[str]) -> bool:
-        """Return whether a record is a header; from then on the fields have its names."""
+    def take(self, fields: list[str]) -> bool:
+        """Take over the names of a record, if it is a header; return whether it is one."""
         if max(map(len, fields)) > self.longest:
             return False
         # A file that Excel writes begins with a byte order mark, which there is part of the field.
@@ -346,7 +345,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
                 blank = "a blank line" if not fields else "an empty record"
                 batch.reject(position, NO_TEXT, blank)
             # The last field of most reviews is long, so that most are not inspected.
-            elif len(fields[-1]) <= header.longest and header.is_next(fields):
+            elif len(fields[-1]) <= header.longest and header.take(fields):
                 pick = _picker(header.names, reader)
                 if not is_first:
                     batch.reject(position, REPEATED_HEADER, "the header of a file again")

@@ -63,8 +63,9 @@ def test_a_killed_server_is_forgotten_and_a_folder_without_rights_is_no_problem(
     kept.__enter__()
     assert announced.addresses("/s") == []
     assert [*tmp_path.glob("*/*")] == []
-    # A file of another program, such as an editor.
-    (next(tmp_path.iterdir()) / f"{announced.folder_id('/s')}.swp").touch()
+    # Files of another program, such as an editor.
+    for suffix in ("swp", "17.swp"):
+        (next(tmp_path.iterdir()) / f"{announced.folder_id('/s')}.{suffix}").touch()
     assert announced.addresses("/s") == []
     monkeypatch.setattr(announced.tempfile, "tempdir", "/proc")
     with announced.announced("http://127.0.0.1:1", "/s"):
