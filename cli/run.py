@@ -36,8 +36,8 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
 
     from cli import monitor
     from cli.console import out
-    from pipeline import nodes
     from pipeline.config import load_config, log_folder
+    from pipeline.selected_nodes import node_ids
     from platforms.checks import check_target
     from platforms.local import places, unchanged
 
@@ -55,7 +55,7 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     log = Path(log_folder(settings)) / time.strftime("%Y%m%d-%H%M%S.log")
     out.print(Text.assemble((settings.name, "bold"), f"  log: {log}"), soft_wrap=True)
     command = monitor.local_runner(config, overrides or ())
-    watched = monitor.run_watched(out, log, command, nodes.node_ids(settings), lock)
+    watched = monitor.run_watched(out, log, command, node_ids(settings), lock)
     raise typer.Exit(show(out, settings, watched, log, options))
 
 
@@ -109,7 +109,7 @@ def _show_result(
         _line(console, ("not pushed", "red"), f": serving check: {outcome['refused']}")
     if outcome["refused"] or not outcome["blessed"]:
         return exit_codes.NOT_BLESSED
-    if config.push.destination == "none":
+    if not config.push.is_enabled:
         _line(console, "not pushed (push.destination: none)")
         return exit_codes.PUSHED
     _line(console, f"pushed to {outcome['pushed_to']}")

@@ -172,6 +172,11 @@ class Push(Section):
     """Destination of a model that was blessed and passed the serving check; `vertex` (Vertex AI
     only) deploys it to an endpoint, `none` disables the Pusher."""
 
+    @property
+    def is_enabled(self) -> bool:
+        """Whether a blessed model is pushed."""
+        return self.destination != "none"
+
 
 class Tracking(Section):
     """The record of every run outside ML Metadata."""

@@ -16,7 +16,7 @@ from components.properties import TRACKING
 from core.files import output_path, write_output
 from pipeline.cluster_settings import Volume
 from pipeline.config import PipelineConfig
-from pipeline.nodes import REPORT
+from pipeline.nodes import EXAMPLE_GEN, PUSHER, REPORT, SERVED_MODEL, WARM_START
 from pipeline.pipeline import create_pipeline, tracking_of
 from platforms.checks import ClusterTarget
 from platforms.compiled import Kubeflow, Vertex
@@ -24,10 +24,10 @@ from platforms.compiled import Kubeflow, Vertex
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
 _NEVER_CACHED = {
     # The Pusher compares with what is served, which a rollback changes.
-    "vertex": ("ReviewExampleGen", "LatestBlessedModel", "WarmStartModel", "Pusher"),
+    "vertex": (EXAMPLE_GEN, SERVED_MODEL, WARM_START, PUSHER),
     # A submission enables the cache for ReviewExampleGen. Kubeflow runs no Resolver, which finds
     # the last model.
-    "kubeflow": ("ReviewExampleGen", "LatestBlessedModel", "WarmStartModel"),
+    "kubeflow": (EXAMPLE_GEN, SERVED_MODEL, WARM_START),
 }
 
 
