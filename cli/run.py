@@ -81,6 +81,9 @@ def show(
 def _show_result(
     console: Console, config: PipelineConfig, watched: Watched, log: Path | None, options: str
 ) -> int:
+    from components.destination import make_destination
+    from pipeline.destinations import destination_of
+
     if watched.failure:
         return _show_failure(watched.failure, log)
     assert watched.outcome is not None
@@ -97,11 +100,12 @@ def _show_result(
         baseline = f" (the baseline is {outcome['baseline']})" if outcome["baseline"] else ""
         _line(console, ("not blessed", "red"), f": {'; '.join(outcome['reasons'])}{baseline}")
     else:
-        compared = f" (not compared: no other model is served from {config.paths.serving})"
         if outcome["baseline"]:
             change = outcome["accuracy_change"]
             direction = "below" if change < 0 else "above"
             compared = f": accuracy {abs(change):.4f} {direction} {outcome['baseline']}"
+        else:
+            compared = f" (not compared: {make_destination(destination_of(config)).no_baseline()})"
         _line(console, ("blessed", "green"), compared)
     if outcome["not_checked"]:
         _line(console, f"serving check: {outcome['not_checked']}")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig, log_folder
+from pipeline.destinations import destination_paths
 
 
 def make_folders(config: PipelineConfig) -> None:
@@ -23,7 +24,7 @@ def make_folders(config: PipelineConfig) -> None:
         raise ConfigError(f"paths.metadata: {scheme}://… is not supported; set a file path")
     folders = (
         ("paths.root", log_folder(config)),
-        ("paths.serving", paths.serving),
+        *destination_paths(config).items(),
         ("paths.checkpoints", paths.checkpoints),
         # SQLite writes a journal beside its file.
         ("paths.metadata", os.path.dirname(paths.metadata)),
