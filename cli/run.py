@@ -37,14 +37,10 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     from cli import monitor
     from cli.console import out
     from pipeline.config import load_config, log_folder
-    from pipeline.selected_nodes import node_ids
-    from platforms.checks import check_target
     from platforms.local import places, unchanged
 
     settings = load_config(config, overrides or ())
-    check_target(settings, "local")
-    places.make_folders(settings)
-    lock = places.lock_root(settings.paths.root)
+    lock = places.prepare(settings)
     options = settings_options(config, overrides)
     last = unchanged.find_unchanged(settings)
     if last:
@@ -54,8 +50,7 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
         raise typer.Exit(show(out, settings, watched, options=options))
     log = Path(log_folder(settings)) / time.strftime("%Y%m%d-%H%M%S.log")
     out.print(Text.assemble((settings.name, "bold"), f"  log: {log}"), soft_wrap=True)
-    command = monitor.local_runner(config, overrides or ())
-    watched = monitor.run_watched(out, log, command, node_ids(settings), lock)
+    watched = monitor.run_pipeline(out, log, settings, lock)
     raise typer.Exit(show(out, settings, watched, log, options))
 
 
@@ -68,7 +63,15 @@ def show(
 ) -> int:
     """Print the result of a run; return the exit code of the command.
 
-    `log` is None if no process was started. The next command, which is printed too, gets `options`.
+    Args:
+      console: gets the lines; those of a failure go to standard error.
+      config: the settings of the run.
+      watched: the state of the run after its end.
+      log: the file with the log lines; None if no process was started.
+      options: the options that select the settings, for the next command, which is printed too.
+
+    Raises:
+      OSError: the folder of the runs that MLflow did not receive cannot be listed.
     """
     code = _show_result(console, config, watched, log, options)
     if unsent := _unsent(config):

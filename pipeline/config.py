@@ -252,6 +252,15 @@ def recorded_settings(config: PipelineConfig) -> str:
     return json.dumps(config.model_dump())
 
 
+def settings_of_record(recorded: str) -> PipelineConfig:
+    """Return the settings of the JSON of `recorded_settings`, of this version of the code.
+
+    Raises:
+      pydantic.ValidationError: the JSON is that of another version.
+    """
+    return PipelineConfig.model_validate(json.loads(recorded))
+
+
 def changed_settings(recorded: str) -> list[str]:
     """Return the keys of recorded settings whose values differ from the defaults."""
     settings, defaults = (

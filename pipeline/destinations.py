@@ -48,7 +48,10 @@ DESTINATIONS = {
 
 
 def destination_of(config: PipelineConfig) -> str:
-    """Return the destination of a push as the JSON of `components.destination.make_destination`."""
+    """Return the destination of a push as the JSON of `components.destination.make_destination`.
+
+    With `push.destination: none` it is the folder whose model is the baseline.
+    """
     row = DESTINATIONS[config.push.destination]
     return json.dumps([row.kind, row.arguments(config)])
 

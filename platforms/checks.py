@@ -72,7 +72,10 @@ def cluster_name(config: PipelineConfig) -> str:
 
 
 def places(config: PipelineConfig) -> dict[str, str]:
-    """Return setting -> path of everything that the steps read and write."""
+    """Return setting -> path of everything that the steps read and write.
+
+    The destination of the push is among them if the run pushes.
+    """
     paths = {
         "paths.root": config.paths.root,
         "paths.checkpoints": config.paths.checkpoints,

@@ -32,7 +32,17 @@ _NEVER_CACHED = {
 
 
 def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path) -> None:
-    """Compile the pipeline, whose settings the caller has checked, into `output`."""
+    """Compile the pipeline, whose settings the caller has checked, into a file.
+
+    Args:
+      config: the settings, which `check_target` and `check_hyperparameters` have checked.
+      target: the platform.
+      output: the file; its folder must exist.
+
+    Raises:
+      ConfigError: the file cannot be written, or `tracking.mlflow` is set and the client of MLflow
+        is not installed.
+    """
     runner = Runner(config, target, output)
     platform = Vertex(config) if target == "vertex" else Kubeflow(config)
     runner.run(create_pipeline(config, platform))

@@ -1,4 +1,7 @@
-"""The checks before a local run: credentials, folders, hyperparameters, golden sentences, input."""
+"""The checks in the process of a local run: credentials, models, golden sentences, GPUs, input.
+
+They read files and import TensorFlow. `platforms.local.places.prepare` has the fast ones.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,22 @@ from core.metadata import open_store
 from pipeline.config import PipelineConfig, check_hyperparameters
 from pipeline.destinations import destination_paths
 from pipeline.inputs import input_files, read_options
-from platforms.checks import check_target, is_bucket
-from platforms.local.places import make_folders
+from platforms.checks import is_bucket
 from preprocessing.reading.layouts import decide_layouts
 from trainer_module.cluster import resources
 
 
 def check(config: PipelineConfig) -> None:
-    """Check the settings and the input on this machine; raise a ConfigError or an InputError."""
-    check_target(config, "local")
+    """Check what a run reads: credentials, earlier models, golden sentences, GPUs and the input.
+
+    Args:
+      config: the settings of the run, for which `platforms.local.places.prepare` was called.
+
+    Raises:
+      ConfigError: there are no credentials for a bucket, the destination is for the models of
+        other data, or a setting does not fit the model, the GPUs or the golden sentences.
+      InputError: an input file or the golden sentences cannot be read, or have another layout.
+    """
     places = {f"paths.{key}": place for key, place in config.paths.model_dump().items()}
     places |= destination_paths(config)
     places["data.input_base"] = config.data.input_base or ""
@@ -29,7 +39,6 @@ def check(config: PipelineConfig) -> None:
             from platforms.google_cloud.api import find_credentials
 
             find_credentials(key, place)
-    make_folders(config)
     _check_same_pipeline(config)
     read_golden(config.serving_check.golden)
     try:

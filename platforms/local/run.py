@@ -81,7 +81,11 @@ class Runner(LocalDagRunner):
             self.run_id = pipeline.runtime_spec.pipeline_run_id.field_value.string_value
 
     def outcome(self) -> dict[str, Any]:
-        """Return the `outcome_of` the run, which must have finished, and record it."""
+        """Return the `outcome_of` the run, which must have finished, and record it.
+
+        Raises:
+          InputError, OSError: a pushed model cannot be read.
+        """
         assert self.run_id is not None
         with self._metadata() as handle:
             [run] = history.read_runs(handle.store, self.run_id)
@@ -91,7 +95,13 @@ class Runner(LocalDagRunner):
         return outcome
 
     def record_failure(self, error: str) -> None:
-        """Record the error of the run in one line."""
+        """Record the error of the run in one line, and send the run to the tracking server.
+
+        Nothing is recorded if the run has not begun.
+
+        Args:
+          error: the component that failed, and the cause.
+        """
         if self.run_id:
             with self._metadata() as handle:
                 history.record(handle.store, self.run_id, history.ERROR, error)

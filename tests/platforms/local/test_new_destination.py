@@ -1,6 +1,7 @@
 """A further destination needs a class, a row and a value: everything else asks the destination."""
 
 import json
+import os
 from io import StringIO
 from unittest.mock import Mock
 
@@ -20,6 +21,7 @@ from pipeline.nodes import PUSHER
 from pipeline.pipeline import create_pipeline
 from platforms import models
 from platforms.local import platform, unchanged
+from platforms.local.places import prepare
 from platforms.local.preflight import check
 from platforms.local.run import mark_replaced
 from serving.identity import identity
@@ -58,6 +60,7 @@ def place(tmp_path, monkeypatch):
 
 
 def test_the_pipeline_pushes_there_and_compares_with_what_is_served_there(place, monkeypatch):
+    os.close(prepare(place.config))
     check(place.config)
     resolver = Mock(wraps=platform.Resolver)
     monkeypatch.setattr(platform, "Resolver", resolver)
