@@ -137,8 +137,8 @@ def _start(
 ) -> tuple[subprocess.Popen[bytes], TextIO]:
     """Return the process, and the pipe of its events."""
     read_end, write_end = os.pipe()
-    # A file: a process that ends before it reads would break a pipe.
-    with log.open("ab") as sink, tempfile.TemporaryFile() as source:
+    # A file without a name: a process that ends before it reads would break a pipe.
+    with log.open("ab") as sink, tempfile.TemporaryFile(dir=log.parent) as source:
         source.write(given.encode())
         source.seek(0)
         process = subprocess.Popen(

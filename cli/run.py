@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,9 +85,6 @@ def show(
 def _show_result(
     console: Console, config: PipelineConfig, watched: Watched, log: Path | None, options: str
 ) -> int:
-    from components.destination import make_destination
-    from pipeline.destinations import destination_of
-
     if watched.failure:
         return _show_failure(watched.failure, log)
     assert watched.outcome is not None
@@ -103,13 +101,7 @@ def _show_result(
         baseline = f" (the baseline is {outcome['baseline']})" if outcome["baseline"] else ""
         _line(console, ("not blessed", "red"), f": {'; '.join(outcome['reasons'])}{baseline}")
     else:
-        if outcome["baseline"]:
-            change = outcome["accuracy_change"]
-            direction = "below" if change < 0 else "above"
-            compared = f": accuracy {abs(change):.4f} {direction} {outcome['baseline']}"
-        else:
-            compared = f" (not compared: {make_destination(destination_of(config)).no_baseline()})"
-        _line(console, ("blessed", "green"), compared)
+        _line(console, ("blessed", "green"), _comparison(config, outcome))
     if outcome["not_checked"]:
         _line(console, f"serving check: {outcome['not_checked']}")
     if outcome["refused"]:
@@ -122,6 +114,18 @@ def _show_result(
     _line(console, f"pushed to {outcome['pushed_to']}")
     _line(console, f'next: amazon-reviews predict{options} "Battery died in a week"')
     return exit_codes.PUSHED
+
+
+def _comparison(config: PipelineConfig, outcome: Mapping[str, Any]) -> str:
+    """Return how the model compares with its baseline, or why it was compared with none."""
+    from components.destination import make_destination
+    from pipeline.destinations import destination_of
+
+    if not outcome["baseline"]:
+        return f" (not compared: {make_destination(destination_of(config)).no_baseline()})"
+    change = outcome["accuracy_change"]
+    direction = "below" if change < 0 else "above"
+    return f": accuracy {abs(change):.4f} {direction} {outcome['baseline']}"
 
 
 def _unsent(config: PipelineConfig) -> int:

@@ -84,7 +84,7 @@ class Runner(LocalDagRunner):
         """Return the `outcome_of` the run, which must have finished, and record it.
 
         Raises:
-          InputError, OSError: a pushed model cannot be read.
+          OSError, tensorflow.errors.OpError: an output of the run cannot be read.
         """
         assert self.run_id is not None
         with self._metadata() as handle:
