@@ -36,11 +36,13 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from benchmarks import usage
-from cli.monitor import local_runner, run_watched
+from cli.monitor import run_pipeline
 from core.errors import UserError
 from pipeline.cluster_settings import Flink
+from pipeline.config import load_config
 from platforms.beam import flink_jars
 from platforms.flink.checks import check_java
+from platforms.local.places import prepare
 from sample_data.generate import reviews
 from tools.flink_cluster import FlinkCluster
 
@@ -151,7 +153,8 @@ def measure(
         config = root / "config.yaml"
         config.write_text(yaml.safe_dump(settings))
         log = root / "log"
-        watched = run_watched(console, log, local_runner(str(config), overrides))
+        loaded = load_config(str(config), overrides)
+        watched = run_pipeline(console, log, loaded, prepare(loaded))
         if watched.outcome is None:
             raise usage.fail(f"the run failed: {watched.failure}", log)
         components = {c.name: c for c in watched.components if c.name in BEAM_COMPONENTS}

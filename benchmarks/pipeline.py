@@ -20,7 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import usage
-from cli.monitor import Watched, local_runner, run_watched
+from cli.monitor import Watched, run_pipeline, run_watched
+from pipeline.config import load_config
+from platforms.local.places import prepare
 
 _PLAIN = str(Path(__file__).with_name("plain_tfx.py"))
 _NAMES = {"ReviewExampleGen": "ExampleGen", "FileBasedExampleGen": "ExampleGen"}
@@ -61,8 +63,9 @@ def _run_ours(console: Console, arguments: argparse.Namespace, root: Path) -> Wa
     }
     config = root / "config.yaml"
     config.write_text(yaml.safe_dump(settings))
-    command = local_runner(str(config), arguments.set)
-    watched = _finished(run_watched(console, root / "log", command), root / "log")
+    loaded = load_config(str(config), arguments.set)
+    watched = run_pipeline(console, root / "log", loaded, prepare(loaded))
+    watched = _finished(watched, root / "log")
     assert watched.outcome is not None
     console.print(f"accuracy {watched.outcome['accuracy']:.4f}, AUC {watched.outcome['auc']:.4f}")
     return watched

@@ -79,17 +79,32 @@ def submit(
     submission.check_submission(settings, target)
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / f"{settings.name}{SUFFIXES[target]}"
-        compile_to(package, settings, target)
+        compile_checked(package, settings, target)
         code = submission.submit(settings, target, package, parameters, wait, print_line)
     raise typer.Exit(code)
 
 
 def compile_to(file: Path, settings: PipelineConfig, target: ClusterTarget) -> None:
-    """Check the settings against the target, and compile the pipeline into `file`."""
-    from cli.console import silent_stderr
+    """Check the settings against the target, and compile the pipeline into `file`.
+
+    Raises:
+      ConfigError: a setting is missing or impossible there, the model has no such hyperparameter,
+        or the file cannot be written.
+    """
     from platforms.checks import check_target
 
     check_target(settings, target)
+    compile_checked(file, settings, target)
+
+
+def compile_checked(file: Path, settings: PipelineConfig, target: ClusterTarget) -> None:
+    """Compile the pipeline of settings that `platforms.checks.check_target` has checked.
+
+    Raises:
+      ConfigError: the model has no such hyperparameter, or the file cannot be written.
+    """
+    from cli.console import silent_stderr
+
     with silent_stderr():
         from pipeline.config import check_hyperparameters
         from platforms.compile import compile_pipeline

@@ -82,7 +82,12 @@ def rollback(
 
 
 def last_pushed_model(config: PipelineConfig) -> str:
-    """Return the folder of the last complete model; raise a UserError if there is none."""
+    """Return the folder of the last complete model in `paths.serving`.
+
+    Raises:
+      InputError: there is no complete model.
+      ConfigError: the folder cannot be read, or its bucket requires credentials.
+    """
     from core.errors import ConfigError
     from platforms.google_cloud.api import find_credentials
     from serving.versions import newest_complete

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +19,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from cli.options import settings_words
 from core import exit_codes, processes
 from core.events import FAILED, PROGRESS, VARIABLE, receive
+from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.nodes import TRAINER
-from platforms.local import events
+from pipeline.selected_nodes import node_ids
+from platforms.local import events, places
 
 _WAITING, _NOT_RUN = "waiting", "not run"
 _STYLES = {
@@ -41,9 +43,24 @@ _SECONDS_TO_END = 10.0
 """Seconds for a pipeline's process to exit after it closed the pipe of its events."""
 
 
-def local_runner(config: str | None = None, overrides: Sequence[str] = ()) -> list[str]:
-    """Return the command that runs the pipeline in a process of its own."""
-    return processes.command("platforms.local.main", *settings_words(config, overrides))
+def run_pipeline(
+    console: Console, log: Path, config: PipelineConfig, lock: int | None = None
+) -> Watched:
+    """Run the pipeline of some settings in a process of its own; see `run_watched`.
+
+    The process gets `config` itself: a file of settings that changes meanwhile has no effect.
+
+    Args:
+      console: shows the components.
+      log: the file that gets the log lines.
+      config: the settings, for which `platforms.local.places.prepare` was called.
+      lock: the descriptor that `prepare` returned.
+
+    Raises:
+      OSError: the log cannot be written.
+    """
+    command = processes.command("platforms.local.main", places.PREPARED)
+    return run_watched(console, log, command, node_ids(config), lock, recorded_settings(config))
 
 
 def run_watched(
@@ -52,20 +69,32 @@ def run_watched(
     command: Sequence[str],
     names: Sequence[str] = (),
     lock: int | None = None,
+    given: str = "",
 ) -> Watched:
     """Run a pipeline in a process of its own, and show its components while they work.
 
     The log lines of TFX, Beam and TensorFlow go to `log`. A terminal shows a live table; any other
     output gets one line for each phase and for each component that ends.
 
-    The components `names` are shown as waiting, others are added when they start. The process
-    inherits `lock`, the descriptor that `places.lock_root` returned.
+    Args:
+      console: shows the components.
+      log: the file that gets the log lines.
+      command: the command of the process, which sends the events of `platforms.local.events`.
+      names: the components that are shown as waiting; others are added when they start.
+      lock: the descriptor that `places.lock_root` returned, which the process inherits.
+      given: what the process can read from its standard input.
+
+    Returns:
+      The state of the run after its end, with its outcome or its failure.
+
+    Raises:
+      OSError: the log cannot be written, or there is no such command.
     """
     watched = Watched([Component(name, _WAITING) for name in names], "starting")
     # SIGTERM is treated like Ctrl-C, so that a training saves a checkpoint. By default it would end
     # this process, and the pipeline's process would end with it at once.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    process, pipe = _start(command, log, lock)
+    process, pipe = _start(command, log, lock, given)
     live = Live(watched, console=console, refresh_per_second=_REFRESH_PER_SECOND)
     # The last state of the table stays on the terminal.
     with live if console.is_terminal else contextlib.nullcontext():
@@ -104,13 +133,17 @@ def _interrupt(console: Console, process: subprocess.Popen[bytes], watched: Watc
 
 
 def _start(
-    command: Sequence[str], log: Path, lock: int | None
+    command: Sequence[str], log: Path, lock: int | None, given: str
 ) -> tuple[subprocess.Popen[bytes], TextIO]:
+    """Return the process, and the pipe of its events."""
     read_end, write_end = os.pipe()
-    with log.open("ab") as sink:
+    # A file without a name: a process that ends before it reads would break a pipe.
+    with log.open("ab") as sink, tempfile.TemporaryFile(dir=log.parent) as source:
+        source.write(given.encode())
+        source.seek(0)
         process = subprocess.Popen(
             list(command),
-            stdin=subprocess.DEVNULL,
+            stdin=source,
             stdout=sink,
             stderr=sink,
             pass_fds=[write_end] if lock is None else [write_end, lock],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,15 +37,11 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
 
     from cli import monitor
     from cli.console import out
-    from pipeline import nodes
     from pipeline.config import load_config, log_folder
-    from platforms.checks import check_target
     from platforms.local import places, unchanged
 
     settings = load_config(config, overrides or ())
-    check_target(settings, "local")
-    places.make_folders(settings)
-    lock = places.lock_root(settings.paths.root)
+    lock = places.prepare(settings)
     options = settings_options(config, overrides)
     last = unchanged.find_unchanged(settings)
     if last:
@@ -54,8 +51,7 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
         raise typer.Exit(show(out, settings, watched, options=options))
     log = Path(log_folder(settings)) / time.strftime("%Y%m%d-%H%M%S.log")
     out.print(Text.assemble((settings.name, "bold"), f"  log: {log}"), soft_wrap=True)
-    command = monitor.local_runner(config, overrides or ())
-    watched = monitor.run_watched(out, log, command, nodes.node_ids(settings), lock)
+    watched = monitor.run_pipeline(out, log, settings, lock)
     raise typer.Exit(show(out, settings, watched, log, options))
 
 
@@ -68,7 +64,15 @@ def show(
 ) -> int:
     """Print the result of a run; return the exit code of the command.
 
-    `log` is None if no process was started. The next command, which is printed too, gets `options`.
+    Args:
+      console: gets the lines; those of a failure go to standard error.
+      config: the settings of the run.
+      watched: the state of the run after its end.
+      log: the file with the log lines; None if no process was started.
+      options: the options that select the settings, for the next command, which is printed too.
+
+    Raises:
+      OSError: the folder of the runs that MLflow did not receive cannot be listed.
     """
     code = _show_result(console, config, watched, log, options)
     if unsent := _unsent(config):
@@ -97,24 +101,31 @@ def _show_result(
         baseline = f" (the baseline is {outcome['baseline']})" if outcome["baseline"] else ""
         _line(console, ("not blessed", "red"), f": {'; '.join(outcome['reasons'])}{baseline}")
     else:
-        compared = f" (not compared: no other model is served from {config.paths.serving})"
-        if outcome["baseline"]:
-            change = outcome["accuracy_change"]
-            direction = "below" if change < 0 else "above"
-            compared = f": accuracy {abs(change):.4f} {direction} {outcome['baseline']}"
-        _line(console, ("blessed", "green"), compared)
+        _line(console, ("blessed", "green"), _comparison(config, outcome))
     if outcome["not_checked"]:
         _line(console, f"serving check: {outcome['not_checked']}")
     if outcome["refused"]:
         _line(console, ("not pushed", "red"), f": serving check: {outcome['refused']}")
     if outcome["refused"] or not outcome["blessed"]:
         return exit_codes.NOT_BLESSED
-    if config.push.destination == "none":
+    if not config.push.is_enabled:
         _line(console, "not pushed (push.destination: none)")
         return exit_codes.PUSHED
     _line(console, f"pushed to {outcome['pushed_to']}")
     _line(console, f'next: amazon-reviews predict{options} "Battery died in a week"')
     return exit_codes.PUSHED
+
+
+def _comparison(config: PipelineConfig, outcome: Mapping[str, Any]) -> str:
+    """Return how the model compares with its baseline, or why it was compared with none."""
+    from components.destination import make_destination
+    from pipeline.destinations import destination_of
+
+    if not outcome["baseline"]:
+        return f" (not compared: {make_destination(destination_of(config)).no_baseline()})"
+    change = outcome["accuracy_change"]
+    direction = "below" if change < 0 else "above"
+    return f": accuracy {abs(change):.4f} {direction} {outcome['baseline']}"
 
 
 def _unsent(config: PipelineConfig) -> int:

@@ -21,18 +21,10 @@ from tfx.types import artifact_utils, standard_artifacts
 from tfx.utils import path_utils
 from tfx.version import __version__
 
+from components.destination import Destination, PushedModel, make_destination
 from components.properties import BASELINE_PROPERTY
-from components.pusher import (
-    DAMAGED,
-    ROLLED_BACK,
-    SERVED,
-    Destination,
-    PushedModel,
-    ServingFolder,
-    make_destination,
-)
 from components.saved_models import check_files, copy_model
-from core.errors import InputError, cause
+from core.errors import InputError
 from serving.identity import identity
 
 MODEL_KEY = "model"
@@ -44,35 +36,20 @@ _NO_MODEL = "NO_MODEL"
 """The file in an artifact in place of a model, if there is no baseline."""
 
 
-def served_model(destination: Destination, candidate: types.Artifact | None) -> PushedModel | None:
-    """Return the model that is served and is not the candidate; None if there is none.
-
-    In an unchanged second run the candidate is the served version itself. Compared with itself it
-    would pass any threshold. Then it is compared with the newest other version, unless that was
-    rolled back.
-
-    A newer version that is damaged is returned, so that its copy fails: the servers that loaded it
-    before it was damaged still answer with it.
-    """
-    own = identity(path_utils.serving_model_path(candidate.uri)) if candidate else None
-    models = destination.pushed_models()
-    if models and models[0].state == DAMAGED:
-        return models[0]
-    models.sort(key=lambda model: model.state != SERVED)
-    others = (ROLLED_BACK, DAMAGED)
-    return next((m for m in models if m.content != own and m.state not in others), None)
+def _served_model(destination: Destination, candidate: types.Artifact | None) -> PushedModel | None:
+    """Return the baseline of a Model; None if there is none, see `Destination.baseline`."""
+    content = identity(path_utils.serving_model_path(candidate.uri)) if candidate else None
+    return destination.baseline(content)
 
 
-def _copy(served: str, artifact: types.Artifact) -> None:
+def _copy(destination: Destination, served: PushedModel, artifact: types.Artifact) -> None:
     """Copy a served model to an artifact; raise InputError if the model is damaged."""
+    folder = destination.folder(served.name)
     try:
-        check_files(served)
+        check_files(folder)
     except InputError as error:
-        raise InputError(
-            f"{served} is damaged, so no model can be compared with it ({error}); delete this "
-            "folder to compare with the version before it"
-        ) from None
-    copy_model(served, path_utils.serving_model_dir(artifact.uri))
+        raise InputError(destination.damaged_baseline(folder, error)) from None
+    copy_model(folder, path_utils.serving_model_dir(artifact.uri))
 
 
 @component
@@ -88,48 +65,65 @@ def PushedBaseline(
     Args:
       destination: the JSON of `make_destination`.
       model: a copy of the served model, or a record that there is none.
-      candidate: the model that is compared with the baseline.
+      candidate: the model that is compared with the baseline; None for a warm start.
+
+    Raises:
+      InputError: the candidate is incomplete, the served model is damaged, or a service refuses a
+        setting.
+      OSError, tensorflow.errors.OpError, RuntimeError: the destination cannot be read.
     """
     place = make_destination(destination)
-    served = served_model(place, candidate)
+    served = _served_model(place, candidate)
     if served is None:
         logging.info("No other model is served: the evaluation has no baseline")
         write_no_model(model)
         return
-    folder = place.folder(served.name)
-    logging.info("Baseline: %s", folder)
-    _copy(folder, model)
+    logging.info("Baseline: version %s in %s", served.name, place.place)
+    _copy(place, served, model)
     model.set_string_custom_property(BASELINE_PROPERTY, f"version {served.name}")
 
 
 class ServedBaseline(ResolverStrategy):
-    """The model that the folder `serving` serves, and never the candidate.
+    """The model that a destination serves, and never the candidate.
 
     The strategy copies the model to an artifact in the folder `copies`. An unchanged second run
     gets the same artifact, so the Evaluator is a cache hit.
+
+    Args:
+      destination: the JSON of `make_destination`.
+      copies: the folder of the copies, one subfolder for each model.
     """
 
-    def __init__(self, serving: str, copies: str):
-        self._serving = serving
+    def __init__(self, destination: str, copies: str):
+        self._destination = make_destination(destination)
         self._copies = copies
 
     def resolve_artifacts(
         self, store: MetadataStore, input_dict: dict[str, list[types.Artifact]]
     ) -> dict[str, list[types.Artifact]]:
+        """Return MODEL_KEY -> the baseline, and nothing for the other keys of the input.
+
+        Args:
+          store: ML Metadata, which is not read.
+          input_dict: MODEL_KEY -> the Models of earlier runs, and CANDIDATE_KEY -> the candidate
+            unless this is for a warm start.
+
+        Returns:
+          No artifact for MODEL_KEY if there is no baseline. If the baseline is unknown, a Model for
+          which `existing_model` raises an InputError: TFX ignores an exception of a strategy.
+        """
         try:
             found = self._served(input_dict)
         except Exception as error:
             # TFX only logs the exception of a strategy, and evaluates without a baseline.
             logging.exception("The baseline is unknown")
-            problem = f"paths.serving: the baseline in {self._serving} is unknown: {cause(error)}"
-            found = _new_model(_PROBLEM_PROPERTY, problem)
+            found = _new_model(_PROBLEM_PROPERTY, self._destination.unknown_baseline(error))
         # TFX requires every key of the input in the result.
         return {**{key: [] for key in input_dict}, MODEL_KEY: [found] if found else []}
 
     def _served(self, input_dict: dict[str, list[types.Artifact]]) -> types.Artifact | None:
         candidate = next(iter(input_dict.get(CANDIDATE_KEY, [])), None)
-        destination = ServingFolder(self._serving)
-        served = served_model(destination, candidate)
+        served = _served_model(self._destination, candidate)
         if served is None:
             return None
         # Somebody may have replaced the model without a change of its version.
@@ -140,7 +134,7 @@ class ServedBaseline(ResolverStrategy):
             model = _new_model(BASELINE_PROPERTY, f"version {served.name}")
             model.uri = uri
         # Each run copies the model again, because somebody may have deleted a part of the copy.
-        _copy(destination.folder(served.name), model)
+        _copy(self._destination, served, model)
         return model
 
 
@@ -158,6 +152,12 @@ def write_no_model(model: types.Artifact) -> None:
     """Record in an artifact that there is no model.
 
     A step of Kubeflow Pipelines must write all of its outputs.
+
+    Args:
+      model: a Model, whose folder is created.
+
+    Raises:
+      OSError, tensorflow.errors.OpError: the folder cannot be written.
     """
     fileio.makedirs(model.uri)
     with fileio.open(os.path.join(model.uri, _NO_MODEL), "w") as file:
@@ -171,8 +171,13 @@ def existing_model(
 
     TFX's own components require that a missing input is absent.
 
+    Args:
+      input_dict: the inputs of an executor, key -> artifacts.
+      key: the key of a model of `PushedBaseline` or `ServedBaseline`.
+
     Raises:
-      InputError: there is such a model, but it is unknown.
+      InputError: it is unknown whether there is such a model, or it is damaged.
+      OSError, tensorflow.errors.OpError: its folder cannot be read.
     """
     inputs = dict(input_dict)
     if not inputs.get(key):

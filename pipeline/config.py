@@ -172,6 +172,11 @@ class Push(Section):
     """Destination of a model that was blessed and passed the serving check; `vertex` (Vertex AI
     only) deploys it to an endpoint, `none` disables the Pusher."""
 
+    @property
+    def is_enabled(self) -> bool:
+        """Whether a blessed model is pushed."""
+        return self.destination != "none"
+
 
 class Tracking(Section):
     """The record of every run outside ML Metadata."""
@@ -245,6 +250,15 @@ def unsent_folder(config: PipelineConfig) -> str:
 def recorded_settings(config: PipelineConfig) -> str:
     """Return the settings as JSON for a record of the run."""
     return json.dumps(config.model_dump())
+
+
+def settings_of_record(recorded: str) -> PipelineConfig:
+    """Return the settings of the JSON of `recorded_settings`, of this version of the code.
+
+    Raises:
+      pydantic.ValidationError: the JSON is that of another version.
+    """
+    return PipelineConfig.model_validate(json.loads(recorded))
 
 
 def changed_settings(recorded: str) -> list[str]:

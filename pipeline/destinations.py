@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from pipeline.config import PipelineConfig
 
 
 class Row(NamedTuple):
+    """What is known of a destination without a connection to it."""
+
     kind: str
-    """Dotted name of the subclass of `components.pusher.Destination`."""
+    """Dotted name of the subclass of `components.destination.Destination`."""
     arguments: Callable[[PipelineConfig], dict[str, Any]]
     """Returns the arguments of its constructor, which a compiled pipeline contains as JSON."""
     targets: tuple[str, ...]
     """The platforms that can push there."""
+    paths: tuple[str, ...] = ()
+    """The settings with its paths, which a run writes."""
     required: Mapping[str, str] = {}
     """Setting that it requires -> what to set."""
 
 
 _FOLDER = Row(
-    "components.pusher.ServingFolder",
+    "components.serving_folder.ServingFolder",
     lambda config: {"serving": config.paths.serving},
     ("local", "kubeflow", "vertex"),
+    paths=("paths.serving",),
 )
 DESTINATIONS = {
     "filesystem": _FOLDER,
@@ -31,7 +37,7 @@ DESTINATIONS = {
         "platforms.vertex.pusher.Endpoint",
         lambda config: {"vertex": config.vertex.model_dump(), "name": config.name},
         ("vertex",),
-        {
+        required={
             "vertex.serving_image": "an image of TensorFlow Serving that is not older than the "
             "TensorFlow of the training, see docs/how-to/vertex.md"
         },
@@ -42,6 +48,15 @@ DESTINATIONS = {
 
 
 def destination_of(config: PipelineConfig) -> str:
-    """Return the destination of a push as the JSON of `components.pusher.make_destination`."""
+    """Return the destination of a push as the JSON of `components.destination.make_destination`.
+
+    With `push.destination: none` it is the folder whose model is the baseline.
+    """
     row = DESTINATIONS[config.push.destination]
     return json.dumps([row.kind, row.arguments(config)])
+
+
+def destination_paths(config: PipelineConfig) -> dict[str, str]:
+    """Return setting -> path of everything that the destination of a push reads and writes."""
+    row = DESTINATIONS[config.push.destination]
+    return {key: attrgetter(key)(config) for key in row.paths}

@@ -9,7 +9,6 @@ from typing import Any
 # Not tfx.v1: it takes ten seconds to import Google's cloud clients, which a local run never uses.
 from tfx.components import ExampleValidator, Tuner
 from tfx.dsl.components.base.base_component import BaseComponent
-from tfx.dsl.components.base.base_node import BaseNode
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.pipeline import Pipeline
 from tfx.proto import trainer_pb2, transform_pb2
@@ -36,8 +35,9 @@ from pipeline.config import (
 )
 from pipeline.destinations import destination_of
 from pipeline.inputs import example_gen_options, input_base
-from pipeline.nodes import BASELINE, PUSHER, TUNER, WARM_START, node_ids
+from pipeline.nodes import PUSHER, SERVED_MODEL, TUNER, WARM_START
 from pipeline.platform import Platform
+from pipeline.selected_nodes import in_order, node_ids
 from preprocessing import features
 from preprocessing.settings import Transform as TransformSettings
 from trainer_module import models
@@ -47,7 +47,17 @@ _RUN_FN, _TUNER_FN = "trainer_module.run_fn.run_fn", "trainer_module.tuner.tuner
 
 
 def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
-    """Return the pipeline that `config` describes, for `platform`."""
+    """Return the pipeline that `config` describes, for `platform`.
+
+    Args:
+      config: the settings, which `platforms.checks.check_target` and `check_hyperparameters` have
+        checked.
+      platform: the platform, made from the same settings.
+
+    Raises:
+      InputError: the platform reads the input now, and a file of it cannot be read.
+      ValueError: the nodes that are built are not those of `pipeline.selected_nodes.node_ids`.
+    """
     ids = node_ids(config)
     example_gen = ReviewExampleGen(
         platform.parameter("input_base", input_base(config)),
@@ -79,11 +89,11 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         hyperparameters=tuner.outputs["best_hyperparameters"] if tuner else None,
         **training,
     )
-    baseline = platform.served_model(BASELINE, trainer.outputs["model"])
+    served_model = platform.served_model(SERVED_MODEL, trainer.outputs["model"])
     evaluator = Evaluator(
         examples=examples,
         model=trainer.outputs["model"],
-        baseline_model=baseline.outputs["model"],
+        baseline_model=served_model.outputs["model"],
         settings=config.evaluation,
         min_accuracy=platform.parameter("min_accuracy", config.evaluation.min_accuracy),
     )
@@ -120,11 +130,9 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         created=repr(time.time()) if platform.metadata else None,
         **_run_parameters(config, platform),
     )
-    of_data = [example_gen, schema_gen, statistics_gen, validator, gate, transform]
-    of_training = [warm_start, tuner, trainer, baseline, evaluator]
-    made = [*of_data, *of_training, serving_check, pusher, report]
-    nodes: dict[str, BaseNode] = {node.id: node for node in made if node is not None}
-    components = [nodes[name] for name in ids]
+    built = [example_gen, schema_gen, warm_start, statistics_gen, validator, gate, transform, tuner]
+    built += [trainer, served_model, evaluator, serving_check, pusher, report]
+    components = in_order(built, config)
     for component in components:
         platform.place(component)
         # A Resolver has no execution properties, and is never cached.
@@ -141,7 +149,15 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
 
 
 def tracking_of(config: PipelineConfig, platform: str) -> Tracking | None:
-    """Return the tracking of a run on `local`, `kubeflow` or `vertex`; see `check_client`."""
+    """Return the tracking of a run; None if no run is sent to a tracking server.
+
+    Args:
+      config: the settings of the run.
+      platform: `local`, `kubeflow` or `vertex`, which becomes a tag of the run.
+
+    Raises:
+      ConfigError: `tracking.mlflow` is set, and the client of MLflow is not installed.
+    """
     if config.tracking.mlflow is None:
         return None
     check_client()

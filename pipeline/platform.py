@@ -14,7 +14,11 @@ from pipeline.config import PipelineConfig
 
 
 class Platform(abc.ABC):
-    """A platform that runs the pipeline of some settings."""
+    """A platform that runs the pipeline of some settings.
+
+    Args:
+      config: the settings, which `platforms.checks.check_target` has checked for the platform.
+    """
 
     def __init__(self, config: PipelineConfig):
         self._config = config
@@ -31,22 +35,40 @@ class Platform(abc.ABC):
 
     @property
     def input_fingerprint(self) -> str:
-        """The fingerprint of the input; empty if a submission adds it to the compiled pipeline."""
+        """The fingerprint of the input; empty if a submission adds it to the compiled pipeline.
+
+        Raises:
+          InputError: an input file cannot be read.
+        """
         return ""
 
     @abc.abstractmethod
     def parameter(self, name: str, value: Any) -> Any:
-        """Return `value`, or a parameter of the run that has `value` as its default."""
+        """Return `value`, or a parameter of the run that has `value` as its default.
+
+        Args:
+          name: a key of `components.properties.RUN_PARAMETERS`.
+          value: the value of the setting.
+        """
 
     @abc.abstractmethod
     def served_model(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
-        """Return the node whose output `model` is the model in production, if there is one.
+        """Return the node whose output `model` is the served model, if there is one.
 
         It is the baseline of the Evaluator, and the initial model of a warm start.
+
+        Args:
+          node_id: the id of the node, one of `pipeline.nodes`.
+          candidate: the model that the node must not return; None for a warm start.
         """
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
-        """Return the Trainer with the id `Trainer`; `arguments` are those of our Trainer."""
+        """Return the Trainer with the id `Trainer`.
+
+        Args:
+          custom_config: `trainer_module.settings.CustomConfig` as a dictionary.
+          **arguments: the other arguments of `components.trainer.Trainer`.
+        """
         return Trainer(custom_config=custom_config, **arguments)
 
     @abc.abstractmethod

@@ -14,7 +14,7 @@ import sample_data
 from core.errors import ConfigError
 from core.settings import hint
 from pipeline.config import PipelineConfig
-from pipeline.destinations import DESTINATIONS
+from pipeline.destinations import DESTINATIONS, destination_paths
 from platforms.flink import checks as flink
 from preprocessing.reading.globs import is_data
 
@@ -72,12 +72,15 @@ def cluster_name(config: PipelineConfig) -> str:
 
 
 def places(config: PipelineConfig) -> dict[str, str]:
-    """Return setting -> path of everything that the steps read and write."""
+    """Return setting -> path of everything that the steps read and write.
+
+    The destination of the push is among them if the run pushes.
+    """
     paths = {
         "paths.root": config.paths.root,
         "paths.checkpoints": config.paths.checkpoints,
         "data.input_base": config.data.input_base,
-        "paths.serving": config.paths.serving if config.push.destination == "filesystem" else None,
+        **(destination_paths(config) if config.push.is_enabled else {}),
     }
     return {key: path for key, path in paths.items() if path}
 

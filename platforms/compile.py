@@ -16,7 +16,7 @@ from components.properties import TRACKING
 from core.files import output_path, write_output
 from pipeline.cluster_settings import Volume
 from pipeline.config import PipelineConfig
-from pipeline.nodes import REPORT
+from pipeline.nodes import EXAMPLE_GEN, PUSHER, REPORT, SERVED_MODEL, WARM_START
 from pipeline.pipeline import create_pipeline, tracking_of
 from platforms.checks import ClusterTarget
 from platforms.compiled import Kubeflow, Vertex
@@ -24,15 +24,25 @@ from platforms.compiled import Kubeflow, Vertex
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
 _NEVER_CACHED = {
     # The Pusher compares with what is served, which a rollback changes.
-    "vertex": ("ReviewExampleGen", "LatestBlessedModel", "WarmStartModel", "Pusher"),
+    "vertex": (EXAMPLE_GEN, SERVED_MODEL, WARM_START, PUSHER),
     # A submission enables the cache for ReviewExampleGen. Kubeflow runs no Resolver, which finds
     # the last model.
-    "kubeflow": ("ReviewExampleGen", "LatestBlessedModel", "WarmStartModel"),
+    "kubeflow": (EXAMPLE_GEN, SERVED_MODEL, WARM_START),
 }
 
 
 def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path) -> None:
-    """Compile the pipeline, whose settings the caller has checked, into `output`."""
+    """Compile the pipeline, whose settings the caller has checked, into a file.
+
+    Args:
+      config: the settings, which `check_target` and `check_hyperparameters` have checked.
+      target: the platform.
+      output: the file; its folder must exist.
+
+    Raises:
+      ConfigError: the file cannot be written, or `tracking.mlflow` is set and the client of MLflow
+        is not installed.
+    """
     runner = Runner(config, target, output)
     platform = Vertex(config) if target == "vertex" else Kubeflow(config)
     runner.run(create_pipeline(config, platform))

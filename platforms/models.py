@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from components.pusher import Destination, PushedModel, make_destination
+from components.destination import Destination, PushedModel, make_destination
 from components.run_report import mlflow_run, tracking
 from components.run_report.history import Run
-from core.errors import ConfigError, InputError, ServerError, UserError, cause
+from core.errors import ConfigError, InputError, ServerError, UserError
 from pipeline.config import PipelineConfig
 from pipeline.destinations import destination_of
 from pipeline.pipeline import tracking_of
@@ -23,15 +23,20 @@ def list_models(config: PipelineConfig) -> list[tuple[PushedModel, Run | None]]:
     With each model is the run that pushed it; None if another machine has the run.
 
     Raises:
-      InputError: there is none.
+      InputError: there is none, or a service refuses a setting of the destination.
+      ConfigError: the destination cannot be read.
+      RuntimeError: a service does not respond.
     """
     with _destination(config) as destination:
         models = destination.pushed_models()
     if not models:
         raise InputError(f"{destination.place}: no pushed model; `amazon-reviews run` pushes one")
-    folder = config.paths.serving.rstrip("/")
-    runs = {run.outcome["pushed_to"]: run for run in all_runs(config) if run.outcome}
-    return [(model, runs.get(f"{folder}/{model.name}")) for model in models]
+    runs = {
+        destination.name_of(run.outcome["pushed_to"]): run
+        for run in all_runs(config)
+        if run.outcome
+    }
+    return [(model, runs.get(model.name)) for model in models]
 
 
 def roll_back(config: PipelineConfig, name: str | None) -> Iterator[str]:
@@ -42,8 +47,10 @@ def roll_back(config: PipelineConfig, name: str | None) -> Iterator[str]:
       name: the version, or that of a copy of it; None: the version before the served one.
 
     Raises:
-      InputError: there is no such model, or it is served, or it cannot be loaded.
-      ConfigError: the folder cannot be read or written.
+      InputError: there is no such model, or it is served, or it cannot be loaded, or a service
+        refuses a setting of the destination.
+      ConfigError: the destination cannot be read or written.
+      RuntimeError: a service does not respond, or failed to deploy the model.
     """
     passed_over: list[str] = []
     with _destination(config) as destination:
@@ -66,7 +73,10 @@ def send_unsent(config: PipelineConfig) -> Iterator[str]:
     Afterwards the alias is that of the served model.
 
     Raises:
-      ConfigError: `tracking.mlflow` is not set, or a folder cannot be read or locked.
+      ConfigError: `tracking.mlflow` is not set, MLflow's client is not installed, the destination
+        cannot be read, or the folder of the runs cannot be read or locked.
+      InputError: a service refuses a setting of the destination.
+      RuntimeError: a service does not respond.
       ServerError: the server does not respond.
       UserError: some runs could not be sent.
     """
@@ -102,8 +112,13 @@ def _move_champion(config: PipelineConfig, served: PushedModel) -> Iterator[str]
 
 @contextlib.contextmanager
 def _destination(config: PipelineConfig) -> Iterator[Destination]:
-    """Yield the destination; raise ConfigError if its folder cannot be read or written."""
+    """Yield the destination of the push.
+
+    Raises:
+      ConfigError: the destination cannot be read or written in this context.
+    """
+    destination = make_destination(destination_of(config))
     try:
-        yield make_destination(destination_of(config))
+        yield destination
     except (OSError, tf.errors.OpError) as error:
-        raise ConfigError(f"paths.serving: cannot be read or written: {cause(error)}") from None
+        raise ConfigError(destination.unusable(error)) from None

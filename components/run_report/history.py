@@ -18,6 +18,7 @@ from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
 from components.properties import BASELINE_PROPERTY, PUSHED, PUSHED_DESTINATION, REPORT_NODE
+from core.settings import flat_settings
 
 SETTINGS, VERSIONS, OUTCOME = "settings", "versions", "outcome"
 """Custom properties of the context: the settings, the versions of libraries and the outcome, each
@@ -151,11 +152,17 @@ def last_state(store: MetadataStore) -> tuple[str, str] | None:
     return next(((run.name, _text(run, STATE)) for run in _newest_first(store)), None)
 
 
-def last_settings(store: MetadataStore, serving: str) -> dict[str, Any]:
-    """Return the settings of the last run that pushes to `serving`; empty if there is none."""
+def last_settings(store: MetadataStore, values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings of the last run that had some values; empty if there is none.
+
+    Args:
+      store: ML Metadata with the runs.
+      values: setting, as `section.key` -> its value.
+    """
     for context in _newest_first(store):
         settings: dict[str, Any] = json.loads(_text(context, SETTINGS) or "{}")
-        if settings and settings["paths"]["serving"] == serving:
+        flat = flat_settings(settings)
+        if settings and all(flat.get(key) == value for key, value in values.items()):
             return settings
     return {}
 

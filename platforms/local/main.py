@@ -1,6 +1,7 @@
-"""The main function of a local run: check the settings, lock, run, report the result.
+"""The main function of a local run: get the settings, check the input, run, report the result.
 
-`local_runner.py` calls it for the TFX command line; `amazon-reviews run` runs this module.
+`local_runner.py` calls it for the TFX command line. `amazon-reviews run` runs this module in a
+child process with the option PREPARED: the child gets the settings that its parent has checked.
 """
 
 from __future__ import annotations
@@ -14,21 +15,31 @@ from absl import logging
 from core import exit_codes, processes
 from core.errors import UserError, cause
 from core.overrides import OPTION
-from pipeline.config import PipelineConfig, load_config
+from pipeline.config import PipelineConfig, load_config, settings_of_record
 from platforms.checks import check_engine
 from platforms.local import events
-from platforms.local.places import lock_root
+from platforms.local.places import PREPARED, prepare
 from platforms.local.preflight import check
 
 
 def main() -> int:
     """Run the pipeline; return the exit code.
 
-    The exit code is also 0 if the model was not blessed, as in TFX.
+    Returns:
+      0 if the run finished, also if the model was not blessed, as in TFX. The code of a UserError,
+      whose message is printed.
+
+    Raises:
+      Exception: any other error of a component.
     """
     parser = argparse.ArgumentParser(description="Run the pipeline on this machine.")
     parser.add_argument("--config", metavar="FILE", help="settings [default: $PIPELINE_CONFIG]")
     parser.add_argument(OPTION, metavar="KEY=VALUE", action="append", default=[])
+    parser.add_argument(
+        PREPARED,
+        action="store_true",
+        help="read the settings from standard input as `recorded_settings`, after `prepare`",
+    )
     arguments = parser.parse_args()
     processes.ignore_other_jobs()
     # TensorFlow would reserve all memory of the GPUs, which the processes of a training need.
@@ -39,12 +50,12 @@ def main() -> int:
     try:
         reads_only = check_engine("local")
         sender.send(events.PHASE, doing="checking settings and input")
-        config = load_config(arguments.config, arguments.set)
-        # Before the lock, because it creates the root.
+        if arguments.prepared:
+            config = settings_of_record(sys.stdin.read())
+        else:
+            config = load_config(arguments.config, arguments.set)
+            prepare(config, locks=not reads_only)
         check(config)
-        # A parent that receives the events has locked the root, and this process inherits the lock.
-        if sender.descriptor is None and not reads_only:
-            lock_root(config.paths.root)
         _run(config, sender)
     except UserError as error:
         wrong_input = error.exit_code == exit_codes.BAD_INPUT

@@ -1,4 +1,4 @@
-"""The folders and files that a run writes on this machine; imports no TFX.
+"""The places of a run on this machine: checked, created and locked once; imports no TFX.
 
 A run holds the lock of its local `paths.root`, by flock: the kernel releases it when a process
 ends. `amazon-reviews run` acquires the lock, which the pipeline's process inherits. A run of the
@@ -13,17 +13,49 @@ from pathlib import Path
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig, log_folder
+from pipeline.destinations import destination_paths
+from platforms.checks import check_target
+
+PREPARED = "--prepared"
+"""The option of `platforms.local.main` for a process whose parent has called `prepare`. The process
+reads the JSON of `pipeline.config.recorded_settings` from standard input."""
+
+
+def prepare(config: PipelineConfig, *, locks: bool = True) -> int | None:
+    """Check the settings for this machine, create the folders of a run, and lock its root.
+
+    The process that has loaded the settings calls this function once. The pipeline's process, which
+    gets the settings from it, calls only `platforms.local.preflight.check`.
+
+    Args:
+      config: the settings of the run.
+      locks: False for a command that only reads the pipeline, which may do so during a run.
+
+    Returns:
+      The descriptor of the lock, see `lock_root`; None without a lock.
+
+    Raises:
+      ConfigError: a setting is missing or impossible on this machine, a place cannot be written, or
+        another run holds the lock.
+    """
+    check_target(config, "local")
+    make_folders(config)
+    return lock_root(config.paths.root) if locks else None
 
 
 def make_folders(config: PipelineConfig) -> None:
-    """Create the local folders of a run; raise ConfigError for a place that cannot be written."""
+    """Create the local folders of a run.
+
+    Raises:
+      ConfigError: a place cannot be created or written. The message names its setting.
+    """
     paths = config.paths
     if "://" in paths.metadata:
         scheme = paths.metadata.partition("://")[0]
         raise ConfigError(f"paths.metadata: {scheme}://… is not supported; set a file path")
     folders = (
         ("paths.root", log_folder(config)),
-        ("paths.serving", paths.serving),
+        *destination_paths(config).items(),
         ("paths.checkpoints", paths.checkpoints),
         # SQLite writes a journal beside its file.
         ("paths.metadata", os.path.dirname(paths.metadata)),

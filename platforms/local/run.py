@@ -14,6 +14,7 @@ from tfx.orchestration import metadata
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.proto.orchestration import pipeline_pb2
 
+from components.destination import Destination, make_destination
 from components.evaluator.files import read
 from components.evaluator.metrics import ACCURACY, AUC, KEY_FIGURES, constant_answer
 from components.properties import (
@@ -23,13 +24,13 @@ from components.properties import (
     TRACKING,
     UNUSED_PROPERTY,
 )
-from components.pusher import ServingFolder
 from components.run_report import history
 from components.run_report.component import REPORT_FILE
 from components.run_report.page import collect
 from components.run_report.tracking import from_environment, track
 from core.metadata import connection_config
 from pipeline.config import PipelineConfig, recorded_settings
+from pipeline.destinations import destination_of
 from pipeline.nodes import REPORT, SERVING_CHECK
 from pipeline.pipeline import tracking_of
 from platforms.local import unchanged
@@ -59,7 +60,7 @@ class Runner(LocalDagRunner):
 
     def run_with_ir(self, pipeline: pipeline_pb2.Pipeline, **options: Any) -> None:
         with self._metadata() as handle:
-            mark_replaced(handle, self._paths.serving)
+            mark_replaced(handle, make_destination(destination_of(self._config)))
         recorded = {
             history.SETTINGS: recorded_settings(self._config),
             history.VERSIONS: json.dumps(history.installed_versions()),
@@ -80,7 +81,11 @@ class Runner(LocalDagRunner):
             self.run_id = pipeline.runtime_spec.pipeline_run_id.field_value.string_value
 
     def outcome(self) -> dict[str, Any]:
-        """Return the `outcome_of` the run, which must have finished, and record it."""
+        """Return the `outcome_of` the run, which must have finished, and record it.
+
+        Raises:
+          OSError, tensorflow.errors.OpError: an output of the run cannot be read.
+        """
         assert self.run_id is not None
         with self._metadata() as handle:
             [run] = history.read_runs(handle.store, self.run_id)
@@ -90,7 +95,13 @@ class Runner(LocalDagRunner):
         return outcome
 
     def record_failure(self, error: str) -> None:
-        """Record the error of the run in one line."""
+        """Record the error of the run in one line, and send the run to the tracking server.
+
+        Nothing is recorded if the run has not begun.
+
+        Args:
+          error: the component that failed, and the cause.
+        """
         if self.run_id:
             with self._metadata() as handle:
                 history.record(handle.store, self.run_id, history.ERROR, error)
@@ -102,26 +113,33 @@ class Runner(LocalDagRunner):
         return metadata.Metadata(connection_config(self._paths.metadata))
 
 
-def mark_replaced(handle: metadata.Metadata, serving: str) -> None:
-    """Mark the pushed models in ML Metadata that are not the newest sound version in `serving`.
+def mark_replaced(handle: metadata.Metadata, destination: Destination) -> None:
+    """Mark the pushed models in ML Metadata that `destination` does not serve any more.
 
-    TFX's cache checks the artifact of a Pusher, but not the model that was copied to `serving`. It
-    ignores an execution whose output is marked, so the Pusher pushes such a model again. Without
-    the mark, a run that returns to earlier settings would be a cache hit, and the model of the
-    later settings would stay in production.
+    TFX's cache checks the artifact of a Pusher, but not the model at the destination. It ignores an
+    execution whose output is marked, so the Pusher pushes such a model again. Without the mark, a
+    run that returns to earlier settings would be a cache hit, and the model of the later settings
+    would stay in production.
+
+    Args:
+      handle: an open connection to ML Metadata.
+      destination: the destination of the push. Models of other destinations are not marked.
+
+    Raises:
+      OSError, tensorflow.errors.OpError, RuntimeError: the destination cannot be read.
+      InputError: a service refuses a setting of the destination.
     """
-    newest = ServingFolder(serving).newest()
+    served = destination.served_name()
     for artifact in handle.store.get_artifacts_by_type("PushedModel"):
-        folder = history.destination(artifact)
+        place = history.destination(artifact)
         if (
             artifact.state == mlmd.Artifact.LIVE
-            and os.path.dirname(folder) == serving.rstrip("/")
-            and folder != newest
+            and destination.name_of(place) not in (None, served)
             # Several machines may share ML Metadata. Only the machine that pushed the model has the
             # record.
             and fileio.exists(artifact.uri)
         ):
-            logging.info("No longer served from %s: %s", serving, folder)
+            logging.info("No longer served from %s: %s", destination.place, place)
             artifact.state = mlmd.Artifact.MARKED_FOR_DELETION
             handle.store.put_artifacts([artifact])
 

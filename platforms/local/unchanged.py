@@ -13,28 +13,29 @@ from typing import Any
 
 from absl import logging
 
+from components.destination import make_destination
 from components.run_report import history
 from core.errors import InputError
 from core.metadata import open_store
 from pipeline.code_version import all_code
 from pipeline.config import PipelineConfig, recorded_settings
+from pipeline.destinations import destination_of
 from pipeline.inputs import input_fingerprint
-from serving.identity import identity
-from serving.versions import is_complete, versions
 
 
 def fingerprint(config: PipelineConfig, of_input: str | None = None) -> str | None:
     """Return a digest of everything that a run reads, before the run: code, settings and input.
 
-    None if a run with these settings must never be skipped, if an input file cannot be read, or if
-    a folder is in a bucket, which this module cannot list.
-
     Args:
+      config: the settings of the run.
       of_input: the `input_fingerprint`, which is the cache key of the files too; None: it is
         computed here.
+
+    Returns:
+      None if a run with these settings must never be skipped, if an input file cannot be read, or
+      if a folder is in a bucket, which this module cannot list.
     """
-    paths = config.paths
-    folders = (paths.root, paths.serving, config.data.input_base or "")
+    folders = (config.paths.root, config.data.input_base or "")
     # A warm start continues from the model that the last run pushed.
     if not config.cache or config.training.warm_start or any("://" in each for each in folders):
         return None
@@ -49,57 +50,52 @@ def fingerprint(config: PipelineConfig, of_input: str | None = None) -> str | No
 
 
 def record(store: Any, run_id: str, config: PipelineConfig, before: str | None) -> None:
-    """Record the state after a run in ML Metadata; `before` is the `fingerprint` before it.
+    """Record the state after a run in ML Metadata, unless the run must never be skipped.
 
-    Without a state, the next run is not skipped. So a serving folder that cannot be read now does
-    not fail a run that is complete.
+    Without a state, the next run is not skipped. So a destination that cannot be read now does not
+    fail a run that is complete.
+
+    Args:
+      store: ML Metadata with the run.
+      run_id: the id of the run.
+      config: the settings of the run.
+      before: the `fingerprint` before the run.
     """
-    if not before:
+    if before is None:
         return
     try:
-        state = _state(config, before)
+        served = make_destination(destination_of(config)).state()
     except (OSError, InputError) as error:
         logging.warning("The next run will not be skipped: %s", error)
         return
-    history.record(store, run_id, history.STATE, state)
+    if served is not None:
+        history.record(store, run_id, history.STATE, _digest(before, served))
 
 
 def find_unchanged(config: PipelineConfig) -> history.Run | None:
     """Return the last run if a new run with these settings would only repeat it, else None.
 
     This is so if the last run finished, nothing that it read has changed, all of its outputs exist,
-    and the serving folder contains the same models as after the run.
+    and the destination of the push is in the same state as after the run.
     """
-    before = fingerprint(config) if os.path.exists(config.paths.metadata) else None
-    if before is None:
+    if not os.path.exists(config.paths.metadata):
+        return None
+    try:
+        served = make_destination(destination_of(config)).state()
+    except (OSError, InputError):  # The run reports what is wrong with the destination.
+        return None
+    before = None if served is None else fingerprint(config)
+    if before is None or served is None:
         return None
     store = open_store(config.paths.metadata)
     state = history.last_state(store)
-    try:
-        if not state or state[1] != _state(config, before):
-            return None
-    except (OSError, InputError):  # The run reports what is wrong with the serving folder.
+    if state is None or state[1] != _digest(before, served):
         return None
     [run] = history.read_runs(store, state[0])
     outputs = [artifact for of_node in run.outputs.values() for artifact in of_node.values()]
     if run.outcome is None or not all(map(history.exists, outputs)):
         return None
     return run if os.path.exists(run.outcome["report"]) else None
-
-
-def _state(config: PipelineConfig, before: str) -> str:
-    models = map(_content, versions(config.paths.serving))
-    return _digest(before, *models)
-
-
-def _content(version: str) -> str:
-    """Return a text that changes if a model is replaced under its version, or loses bytes."""
-    files = sorted(
-        (os.path.relpath(os.path.join(folder, name), version), os.stat(f"{folder}/{name}").st_size)
-        for folder, _, names in os.walk(version)
-        for name in names
-    )
-    return f"{version}\0{identity(version) if is_complete(version) else ''}\0{files}"
 
 
 def _digest(*parts: str) -> str:

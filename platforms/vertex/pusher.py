@@ -13,6 +13,7 @@ import hashlib
 import os
 import time
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from absl import logging
@@ -22,7 +23,7 @@ from google.cloud.aiplatform_v1.services.endpoint_service import EndpointService
 from google.cloud.aiplatform_v1.services.model_service import ModelServiceClient
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from components.pusher import ROLLED_BACK, SERVED, Destination, PushedModel
+from components.destination import ROLLED_BACK, SERVED, Destination, Push, PushedModel
 from components.saved_models import copy_folder
 from pipeline.cluster_settings import Vertex
 from platforms.google_cloud import api as vertex_api
@@ -49,22 +50,43 @@ class Endpoint(Destination):
     All methods raise InputError if Vertex AI refuses a setting, and RuntimeError if it does not
     respond or failed to deploy the model.
 
+    Args:
+      vertex: the settings of the section `vertex`.
+      name: the name of the pipeline.
+
     Attributes:
       name: name of the model in TensorFlow Serving, start of its resource's name, and display name
         of the endpoint, which serves no other model.
     """
 
+    setting = "push.destination: vertex"
+    repair = "`amazon-reviews rollback` serves the model before it"
+
     def __init__(self, vertex: Mapping[str, Any], name: str):
         self.name = name.replace("_", "-")
         self.place = f"the endpoint {self.name}"
         self._vertex = Vertex(**vertex)
-        region = self._vertex.region or ""
-        self._parent = f"projects/{self._vertex.project}/locations/{region}"
-        self._models = vertex_api.connect(ModelServiceClient, region)
-        self._endpoints = vertex_api.connect(EndpointServiceClient, region)
+        self._parent = f"projects/{self._vertex.project}/locations/{self._vertex.region or ''}"
         self._own = {"parent": self._parent, "filter": f'display_name="{self.name}"'}
 
-    def push(self, model: str, uri: str) -> tuple[str, str]:
+    @cached_property
+    def _models(self) -> Any:
+        return vertex_api.connect(ModelServiceClient, self._vertex.region or "")
+
+    @cached_property
+    def _endpoints(self) -> Any:
+        return vertex_api.connect(EndpointServiceClient, self._vertex.region or "")
+
+    def push(self, model: str, uri: str) -> Push:
+        """Push a SavedModel, and copy it to the subfolder `1` of the folder `uri` of the artifact.
+
+        A push that gets no response is tried ATTEMPTS times.
+
+        Raises:
+          InputError: the model is incomplete or was rolled back, or Vertex AI refuses a setting.
+          RuntimeError: Vertex AI does not respond, or failed to deploy the model.
+          OSError, tensorflow.errors.OpError: the artifact cannot be written.
+        """
         content = identity(model)
         # The same id in every push of the model, of at most 63 characters.
         model_id = f"{self.name[:46]}-{content}"
@@ -73,7 +95,7 @@ class Endpoint(Destination):
                 self.check_not_rolled_back(content)
                 copy_folder(model, os.path.join(uri, _VERSION))
                 self.upload(model_id, uri)
-                return self.serve(model_id), model_id
+                return Push(self.serve(model_id), model_id)
             except RuntimeError as error:
                 if attempt == ATTEMPTS:
                     raise
@@ -85,7 +107,13 @@ class Endpoint(Destination):
     def upload(self, model_id: str, artifact_uri: str) -> None:
         """Upload the model with its serving container, unless it exists; return at its end.
 
-        The folder `artifact_uri` has the model in a subfolder whose name is a number.
+        Args:
+          model_id: the id of the model on Vertex AI.
+          artifact_uri: a folder with the model in a subfolder whose name is a number.
+
+        Raises:
+          InputError: Vertex AI refuses a setting.
+          RuntimeError: Vertex AI does not respond, or failed to upload the model.
         """
         # An earlier attempt may have started the upload.
         self._wait_for_earlier(self._models, self._resource(model_id))
@@ -119,7 +147,18 @@ class Endpoint(Destination):
 
     @errors_in_one_line("deploy the model")
     def serve(self, model_id: str) -> str:
-        """Deploy a model, move all traffic to it, undeploy all others; return the endpoint."""
+        """Deploy a model, move all traffic to it, undeploy all others; return the endpoint.
+
+        Args:
+          model_id: the id of an uploaded model on Vertex AI.
+
+        Returns:
+          The resource name of the endpoint.
+
+        Raises:
+          InputError: Vertex AI refuses a setting.
+          RuntimeError: Vertex AI does not respond, or failed to deploy the model.
+        """
         name = self._find() or self._create()
         self._wait_for_earlier(self._endpoints, name)
         endpoint = self._endpoints.get_endpoint(name=name, **retrying())
@@ -161,6 +200,14 @@ class Endpoint(Destination):
     def folder(self, name: str) -> str:
         model = self._models.get_model(name=self._resource(name), **retrying())
         return os.path.join(model.artifact_uri, _VERSION)
+
+    def name_of(self, place: str) -> str | None:
+        """Return None: all models of an endpoint are pushed to the same place."""
+        return None
+
+    def state(self) -> str | None:
+        """Return None: the state would take requests to Vertex AI."""
+        return None
 
     def _check_loads(self, model: PushedModel) -> None:
         """Leave the check to Vertex AI.

@@ -11,7 +11,6 @@ import typer
 from typer.testing import CliRunner
 
 from cli.app import app
-from cli.monitor import local_runner
 from tests.checkout import CHECKOUT
 from tests.loaded import run_command
 
@@ -83,16 +82,6 @@ def test_overrides_may_be_repeated_and_the_last_one_wins(monkeypatch):
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
     assert "/no/c" in result.stderr
-
-
-def test_the_pipelines_process_gets_the_settings_as_arguments(tmp_path):
-    config = tmp_path / "mine.yaml"
-    config.write_text("training: {epochs: 3}\n")
-    command = local_runner(str(config), ["training.loop=custom", "training.workers=0"])
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 2
-    line = done.stderr.splitlines()[-1]
-    assert line.startswith(f"{config} with --set: training.workers: ")
 
 
 def test_a_wrong_word_is_refused_with_a_suggestion():

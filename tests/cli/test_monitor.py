@@ -7,8 +7,9 @@ import logging
 import pytest
 from rich.console import Console
 
-from cli.monitor import Component, Watched
+from cli.monitor import Component, Watched, run_pipeline
 from core.events import receive
+from pipeline.config import load_config
 from platforms.local import events
 
 
@@ -84,3 +85,18 @@ def test_text_that_looks_like_markup_is_shown_unchanged():
 def test_a_line_that_a_kill_cut_short_is_dropped():
     pipe = io.StringIO(json.dumps(RUNNING) + '\n{"event": "fin')
     assert list(receive(pipe)) == [RUNNING]
+
+
+def test_the_pipelines_process_gets_the_settings_that_were_checked(tmp_path, monkeypatch):
+    # The handler of SIGTERM would outlive the test.
+    monkeypatch.setattr("signal.signal", lambda number, handler: None)
+    file = tmp_path / "mine.yaml"
+    file.write_text(f"serving_check: {{golden: {tmp_path}/first.txt}}\n")
+    checked = load_config(str(file), [f"paths.root={tmp_path}/runs"], environ={})
+    # Somebody edits the file, and exports other settings, before the process has started.
+    file.write_text(f"serving_check: {{golden: {tmp_path}/second.txt}}\n")
+    monkeypatch.setenv("PIPELINE_CONFIG", str(file))
+    monkeypatch.setenv("PIPELINE_SET", "training.epochs=none")
+    watched = run_pipeline(Console(file=io.StringIO()), tmp_path / "log", checked)
+    assert watched.failure["input"]
+    assert f"{tmp_path}/first.txt" in watched.failure["error"]

@@ -15,7 +15,7 @@ from tfx.types.standard_artifacts import Model
 from tfx.utils import path_utils
 
 from components.baseline import PushedBaseline, ServedBaseline, existing_model
-from components.pusher import ServingFolder
+from components.serving_folder import ServingFolder
 from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.destinations import destination_of
@@ -40,6 +40,8 @@ class Runs:
     def __init__(self, folder):
         self.folder = folder
         self.serving = folder / "serving"
+        config = load_config("sample", [f"paths.serving={self.serving}"], {})
+        self.destination = destination_of(config)
         self.models = {}
         for number, name in enumerate("abcd"):
             push(folder / name / "Format-Serving", 0.9 + number / 100)
@@ -60,7 +62,7 @@ class Runs:
         candidate = importer.outputs["result"]
         baseline = Resolver(
             strategy_class=ServedBaseline,
-            config={"serving": str(self.serving), "copies": str(self.folder / "copies")},
+            config={"destination": self.destination, "copies": str(self.folder / "copies")},
             model=Channel(type=Model),
             candidate=candidate,
         ).with_id("Baseline")
@@ -184,9 +186,8 @@ def test_the_component_finds_the_newest_model_that_is_not_the_candidate(
         shutil.copytree(runs.folder / name / "Format-Serving", runs.serving / version)
     model, given = Model(), Model()
     model.uri, given.uri = str(runs.folder / "out"), str(runs.folder / "c")
-    config = load_config("sample", [f"paths.serving={runs.serving}"], {})
     PushedBaseline.test_call(
-        destination=destination_of(config), model=model, candidate=given if candidate else None
+        destination=runs.destination, model=model, candidate=given if candidate else None
     )
     inputs = existing_model({"model": [model], "other": []}, "model")
     assert ("model" in inputs, "other" in inputs) == (expected is not None, True)

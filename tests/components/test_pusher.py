@@ -10,7 +10,9 @@ from tfx.dsl.io import fileio
 from tfx.types import standard_artifacts
 from tfx.utils import io_utils
 
-from components.pusher import ROLLED_BACK, ServingFolder, VersionPusher
+from components.destination import ROLLED_BACK
+from components.pusher import VersionPusher
+from components.serving_folder import ServingFolder
 from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.destinations import destination_of

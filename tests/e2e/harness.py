@@ -14,7 +14,7 @@ from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
 from pipeline.config import PipelineConfig
-from pipeline.nodes import node_ids
+from pipeline.selected_nodes import node_ids
 from tests.waiting import wait
 
 COMMAND = str(Path(sys.executable).with_name("amazon-reviews"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.config import load_config
-from pipeline.nodes import node_ids
+from pipeline.selected_nodes import node_ids
 from tests.e2e.conftest import LITTLE
 from tests.e2e.harness import COMMAND, PIPELINE_NODES, Run, Workspace
 from tests.exhaustive import exhaustive

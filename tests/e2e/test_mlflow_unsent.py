@@ -364,7 +364,7 @@ def test_a_run_that_was_kept_by_an_earlier_version_is_sent(place):
 
 @pytest.mark.exhaustive
 def test_a_rerun_of_a_rollback_that_was_killed_moves_the_alias(place):
-    from components.pusher import ServingFolder
+    from components.serving_folder import ServingFolder
 
     place.add("A")
     place.add("B")

@@ -19,6 +19,7 @@ CHECKOUT = Path(code_version.__file__).parents[1]
 DEPENDENTS = {
     "components/beam.py": {"ReviewExampleGen", "Transform", "Evaluator"},
     "components/data_gate.py": {"DataGate"},
+    "components/saved_models.py": {"Pusher"},
     "core/errors.py": {"DataGate"},
     "preprocessing/transform.py": {"Transform"},  # which an execution property names
     "preprocessing/fast/ngrams.py": {"Evaluator", "ServingCheck"},
@@ -31,6 +32,7 @@ DEPENDENTS = {
 """Source -> some of the components whose output depends on it."""
 ALL_DEPENDENTS = {
     "components/review_example_gen/component.py": {"ReviewExampleGen"},
+    "components/serving_folder.py": {"Pusher"},  # which an execution property names
     # These determine no output, except through inputs and properties.
     "cli/app.py": set(),
     "pipeline/pipeline.py": set(),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.errors import ConfigError
 from core.overrides import parse_overrides
-from pipeline.config import PRESETS, load_config
+from pipeline.config import PRESETS, load_config, recorded_settings, settings_of_record
 from trainer_module.models import hyperparameters
 
 
@@ -192,6 +192,31 @@ def test_an_empty_variable_or_option_is_an_error(variable):
         load_config(environ={variable: ""})
     with pytest.raises(ConfigError, match="--set: the value is empty"):
         load_config(overrides=[""], environ={})
+
+
+@pytest.mark.parametrize(
+    ("preset", "overrides"),
+    [
+        *((preset.stem, "") for preset in PRESETS.glob("*.yaml")),
+        ("sample", "data.labels={yes: 1, off: 0, 3: null},data.columns={title: null}"),
+        ("sample", "data.max_examples=7,data.splits={train: a.csv, test: 'b*'}"),
+        ("sample", "paths.root=~/runs,paths.serving=gs://bucket/é,data.input_base=/in"),
+        ("sample", "training.hyperparameters.table_size=1024,training.tuner_trials=2"),
+        ("sample", "cluster.resources={Trainer: {cpu: 0.1, memory: 16G}},beam.args=[--x=1]"),
+        (
+            "sample",
+            "serving_check.golden=mine.txt,evaluation.slices=[],training.learning_rate=1e-7",
+        ),
+        ("sample", "beam={runner: flink, flink: {master: [local]}}"),
+        (
+            "sample",
+            "kubeflow.training_pod={tolerations: [{key: x}]},kubeflow.volume={claim: a, mount: /b}",
+        ),
+    ],
+)
+def test_settings_are_the_same_after_they_were_recorded(preset, overrides):
+    config = load_config(preset, [overrides] if overrides else [], environ={})
+    assert settings_of_record(recorded_settings(config)) == config
 
 
 @pytest.mark.parametrize("word", ["null", "~", "Null"])

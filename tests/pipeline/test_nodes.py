@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from pipeline import selected_nodes
 from pipeline.config import PipelineConfig
-from pipeline.nodes import node_ids
 from pipeline.pipeline import create_pipeline
+from pipeline.selected_nodes import node_ids
 from platforms.local.platform import Local
 
 pytestmark = pytest.mark.slow
@@ -24,6 +25,15 @@ def test_the_nodes_are_those_of_the_pipeline_in_its_order(tmp_path, sections):
     # TFX sorts the nodes by their dependencies, and runs them in this order.
     nodes = create_pipeline(config, Local(config)).components
     assert [node.id for node in nodes] == node_ids(config)
+
+
+def test_a_component_that_is_built_and_not_listed_is_an_error(tmp_path, monkeypatch):
+    config = PipelineConfig.model_validate({"paths": {"root": str(tmp_path)}})
+    # No component reads an output of DataGate.
+    listed = tuple(name for name in selected_nodes.NODES if name != "DataGate")
+    monkeypatch.setattr(selected_nodes, "NODES", listed)
+    with pytest.raises(ValueError, match="the node DataGate is built, but"):
+        create_pipeline(config, Local(config))
 
 
 def test_the_trainer_has_all_its_settings_and_inputs(tmp_path):

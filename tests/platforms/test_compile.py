@@ -111,7 +111,7 @@ def test_vertex_compares_with_what_is_served(pushes):
         assert arguments["vertex"]["serving_image"] == "registry/serving:1"
     else:
         folder = {"serving": "gs://bucket/serving"}
-        assert json.loads(destination) == ["components.pusher.ServingFolder", folder]
+        assert json.loads(destination) == ["components.serving_folder.ServingFolder", folder]
     if pushes != "none":
         assert not found.tasks["Pusher"]["cachingOptions"]
         assert found.constant("Pusher", "destination") == destination

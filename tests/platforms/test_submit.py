@@ -14,7 +14,7 @@ from platforms import follow
 
 
 def test_errors_are_reported_before_compiling(kubeflow, tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "compile_to", lambda *arguments: pytest.fail("compiled"))
+    monkeypatch.setattr(command, "compile_checked", lambda *arguments: pytest.fail("compiled"))
     config = tmp_path / "config.yaml"
     for wrong in (None, "host:8080"):
         kubeflow.settings["kubeflow"]["endpoint"] = wrong

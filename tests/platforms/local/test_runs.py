@@ -157,6 +157,7 @@ def test_the_report_of_a_failed_run(metadata, call, tmp_path):
 
 @pytest.mark.slow
 def test_a_model_is_pushed_again_if_this_machine_pushed_it_and_another_one_is_served(tmp_path):
+    from components.serving_folder import ServingFolder
     from platforms.local.run import mark_replaced
     from tests.serving.models import push
 
@@ -177,11 +178,11 @@ def test_a_model_is_pushed_again_if_this_machine_pushed_it_and_another_one_is_se
         artifact.custom_properties["pushed"].int_value = 1
         artifact.custom_properties["pushed_destination"].string_value = str(folder)
         store.put_artifacts([artifact])
-    mark_replaced(Mock(store=store), f"{serving}/")
+    mark_replaced(Mock(store=store), ServingFolder(f"{serving}/"))
     states = [artifact.state == mlmd.Artifact.LIVE for artifact in store.get_artifacts()]
     assert states == [False, True, False, True, True]
     # Somebody has deleted all versions.
     shutil.rmtree(serving)
-    mark_replaced(Mock(store=store), f"{serving}/")
+    mark_replaced(Mock(store=store), ServingFolder(f"{serving}/"))
     states = [artifact.state == mlmd.Artifact.LIVE for artifact in store.get_artifacts()]
     assert states == [False, False, False, True, True]

@@ -10,10 +10,11 @@ import tensorflow as tf
 from tfx.types import standard_artifacts
 
 from components.baseline import PushedBaseline, existing_model
-from components.pusher import make_destination
-from core.errors import InputError
+from components.destination import make_destination
+from core.errors import ConfigError, InputError
 from pipeline.config import PipelineConfig
 from pipeline.destinations import destination_of
+from platforms import models
 from platforms.google_cloud import api as vertex_api
 from platforms.vertex import pusher
 from tests.components.test_pusher import push_model
@@ -29,9 +30,8 @@ VERTEX = {
     "serving_image": "registry/serving:2.21.0",
     "machine_type": "n1-standard-4",
 }
-DESTINATION = destination_of(
-    PipelineConfig.model_validate({"vertex": VERTEX, "push": {"destination": "vertex"}})
-)
+CONFIG = PipelineConfig.model_validate({"vertex": VERTEX, "push": {"destination": "vertex"}})
+DESTINATION = destination_of(CONFIG)
 ENDPOINT_FIELDS = ("CreateEndpoint", "DeployModel", "UpdateEndpoint", "UndeployModel")
 
 
@@ -151,6 +151,19 @@ def test_a_refusal_by_vertex_is_one_line(vertex, tmp_path):
     vertex.fail("DeployModel", grpc.StatusCode.INVALID_ARGUMENT, "no machine")
     with pytest.raises(InputError, match="refuses to deploy the model: 400 no machine"):
         push(tmp_path)
+
+
+def test_an_error_blames_the_setting_of_the_endpoint(monkeypatch):
+    connect = Mock(side_effect=ConnectionError("unreachable"))
+    monkeypatch.setattr(vertex_api, "connect", connect)
+    endpoint = make_destination(DESTINATION)
+    # A constructor that connects could raise where TFX hides exceptions.
+    assert not connect.called
+    with pytest.raises(ConfigError, match=r"^push.destination: vertex: cannot be read or written"):
+        models.list_models(CONFIG)
+    damaged = endpoint.damaged_baseline("gs://b/1", ValueError("half"))
+    assert damaged.endswith("(half); `amazon-reviews rollback` serves the model before it")
+    assert endpoint.no_baseline() == "no other model is served from the endpoint amazon-reviews"
 
 
 def states():

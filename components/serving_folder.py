@@ -1,0 +1,184 @@
+"""The folder `paths.serving` as a destination: one subfolder for each version of the model.
+
+A push copies the model to a new version, which is newer than all others. A rollback pushes a copy
+of an earlier version. All servers load the newest version, so a rollback works for each of them as
+any push does.
+
+TFX and TensorFlow are imported by the methods that require them, because `state` is called by
+commands that load neither.
+"""
+
+from __future__ import annotations
+
+import os
+
+from absl import logging
+
+from components.destination import (
+    DAMAGED,
+    ROLLED_BACK,
+    SERVED,
+    Destination,
+    Push,
+    PushedModel,
+)
+from core.errors import InputError
+from serving.identity import identity
+from serving.versions import is_complete, next_version, versions
+
+_ROLLBACK = "assets.extra/rollback.txt"
+"""A file of each version that a rollback pushed. SavedModels have such a folder for files that
+TensorFlow does not read."""
+
+
+class ServingFolder(Destination):
+    """The versions in a folder. The newest one that a server can load is the served one.
+
+    All methods raise OSError or tensorflow.errors.OpError if a file cannot be read or written.
+
+    Args:
+      serving: a local folder, or a URL of a file system that TensorFlow reads, such as gs://. A
+        missing folder has no versions.
+    """
+
+    setting = "paths.serving"
+    repair = "delete this folder to compare with the version before it"
+
+    def __init__(self, serving: str):
+        self.place = serving
+
+    def push(self, model: str, uri: str) -> Push:
+        """Push a SavedModel, and copy it to the folder `uri` of the artifact.
+
+        A model that is the newest version already is not copied to the serving folder again.
+
+        Raises:
+          InputError: the model was rolled back, a server could not load it, or no version can
+            follow the newest one.
+        """
+        from components.saved_models import check_files, copy_folder
+
+        check_files(model)
+        version, content = self.newest(), identity(model)
+        if version is None or identity(version) != content:
+            self.check_not_rolled_back(content)
+            version = self._copy(model)
+        copy_folder(model, uri)
+        return Push(version, os.path.basename(version))
+
+    def newest(self) -> str | None:
+        """Return the path of the newest version that a server can load; None if there is none."""
+        from components.saved_models import check_files
+
+        for path in versions(self.place):
+            try:
+                check_files(path)
+            except InputError as error:
+                logging.warning("%s is damaged, and is not served: %s", path, error)
+            else:
+                return path
+        return None
+
+    def pushed_models(self) -> list[PushedModel]:
+        from tfx.dsl.io import fileio
+
+        newest = self.newest()
+        served = identity(newest) if newest else ""
+        models: dict[str, PushedModel] = {}
+        names: dict[str, list[str]] = {}
+        undone: set[str] = set()
+        damaged: set[str] = set()
+        content = ""
+        for path in reversed(list(versions(self.place))):
+            name = os.path.basename(path)
+            replaced = content
+            # Of the versions before the newest sound one, only the names of the files are read.
+            is_before = newest is not None and int(name) <= int(os.path.basename(newest))
+            if not is_before or not is_complete(path):
+                content = f"{DAMAGED} {name}"
+                damaged.add(content)
+            else:
+                content = identity(path)
+            if fileio.exists(os.path.join(path, _ROLLBACK)):
+                undone.add(replaced)
+            else:  # A run that returns to earlier settings pushes an earlier model again.
+                models.pop(content, None)
+            undone.discard(content)
+            models.setdefault(content, PushedModel(name, int(name), content))
+            names.setdefault(content, []).append(name)
+        states = {
+            **dict.fromkeys(undone, ROLLED_BACK),
+            **dict.fromkeys(damaged, DAMAGED),
+            served: SERVED,
+        }
+        found = [
+            model._replace(
+                content="" if model.content in damaged else model.content,
+                state=states.get(model.content, ""),
+                copies=tuple(name for name in names[model.content] if name != model.name),
+            )
+            for model in models.values()
+        ]
+        return found[::-1]
+
+    def folder(self, name: str) -> str:
+        return f"{self.place.rstrip('/')}/{name}"
+
+    def name_of(self, place: str) -> str | None:
+        folder, name = os.path.split(place)
+        return name if folder == self.place.rstrip("/") else None
+
+    def served_name(self) -> str | None:
+        newest = self.newest()
+        return os.path.basename(newest) if newest else None
+
+    def state(self) -> str | None:
+        """Return a text that changes if any version is added, replaced, damaged or removed.
+
+        The weights are not read: a version has the names and sizes of its files, and its identity.
+
+        Returns:
+          None for a folder that is not on this machine.
+        """
+        if "://" in self.place:
+            return None
+        return "\0\0".join(map(_content, versions(self.place)))
+
+    def _check_loads(self, model: PushedModel) -> None:
+        from components.saved_models import check_loads
+
+        check_loads(self.folder(model.name))
+
+    def _serve_again(self, model: PushedModel) -> None:
+        self._copy(self.folder(model.name), rolls_back=True)
+
+    def _copy(self, model: str, *, rolls_back: bool = False) -> str:
+        """Copy a model to a new version; return its folder."""
+        import tensorflow as tf
+        from tfx.dsl.io import fileio
+        from tfx.utils import io_utils
+
+        from components.saved_models import copy_model
+
+        fileio.makedirs(self.place)
+        while True:
+            version = self.folder(str(next_version(self.place)))
+            try:
+                tf.io.gfile.mkdir(version)
+            except tf.errors.AlreadyExistsError:  # Another run has just pushed a model.
+                continue
+            if rolls_back:
+                text = f"a copy of version {os.path.basename(model)}\n"
+                io_utils.write_string_file(os.path.join(version, _ROLLBACK), text)
+            copy_model(model, version)
+            return version
+
+
+def _content(version: str) -> str:
+    """Return a text that changes if a model is replaced under its version, or loses bytes."""
+    files = sorted(
+        (os.path.relpath(os.path.join(folder, name), version), os.stat(f"{folder}/{name}").st_size)
+        for folder, _, names in os.walk(version)
+        for name in names
+    )
+    return f"{version}\0{identity(version) if is_complete(version) else ''}\0{files}"
