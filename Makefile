@@ -119,7 +119,7 @@ docs: reference docs-venv ## build the documentation into site/, and fail on a d
 docs-venv:
 	@$(call ENVIRONMENT,$(DOCS_VENV),requirements/docs.txt)
 
-reference: install ## write the generated pages of docs/reference/ from the code
+reference: install ## write the generated parts of docs/reference/ and kubeflow/training.yaml
 	@$(BIN)/python -m tools.reference
 
 lint: install ## check style, format, types and the direction of imports

@@ -36,6 +36,8 @@ the other kinds contain these codes.
 """
 PORT = 2222
 """The port of TensorFlow in each pod; the training operator uses the same one."""
+GRACE_SECONDS = 60
+"""Seconds between SIGTERM and SIGKILL of a pod, in which it writes a checkpoint."""
 LABELS = {
     "app.kubernetes.io/name": "amazon-reviews",
     "app.kubernetes.io/component": "trainer",
@@ -45,8 +47,6 @@ LABELS = {
 
 _SECONDS_KEPT = 24 * 3600
 """Seconds after which Kubernetes deletes a finished job and its pods, with their logs."""
-_GRACE_SECONDS = 60
-"""Seconds between SIGTERM and SIGKILL of a pod, in which it writes a checkpoint."""
 _VOLUME = "pipeline"
 _SCRATCH = "scratch"
 
@@ -100,7 +100,7 @@ def _pod_fields(settings: KubernetesJobSettings) -> Object:
     claim = {"claimName": settings.volume_claim}
     volumes = [{"name": _VOLUME, "persistentVolumeClaim": claim}] if settings.volume_claim else []
     volumes += settings.pod.get("volumes") or []
-    fields = {"terminationGracePeriodSeconds": _GRACE_SECONDS, **account, **settings.pod}
+    fields = {"terminationGracePeriodSeconds": GRACE_SECONDS, **account, **settings.pod}
     return {**fields, "volumes": volumes}
 
 
