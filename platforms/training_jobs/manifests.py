@@ -52,6 +52,7 @@ _SCRATCH = "scratch"
 
 
 def pod_metadata() -> Object:
+    """Return the labels and annotations of the pods."""
     # Namespaces of Kubeflow add a proxy to every pod. It blocks TensorFlow's connections and keeps
     # the pod alive after the training. Istio reads the label; older versions read the annotation.
     no_proxy = {"sidecar.istio.io/inject": "false"}
@@ -62,6 +63,10 @@ def bare_pod(container: str, image: str | None) -> Object:
     """Return the spec of a pod with one container, without its command and the user's settings.
 
     The pod satisfies the Pod Security Standard `restricted`, and its root file system is read-only.
+
+    Args:
+      container: name of the container.
+      image: image of the container; None: a TrainJob sets it.
     """
     return {
         "containers": [
@@ -122,7 +127,13 @@ def _resources(settings: KubernetesJobSettings, gpus: int) -> dict[str, dict[str
 
 
 def tfjob_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> Object:
-    """Return the spec of a TFJob. The operator sets TF_CONFIG in its pods."""
+    """Return the spec of a TFJob. The operator sets TF_CONFIG in its pods.
+
+    Args:
+      job: the training.
+      job_file: the path of `job` in a file, which every pod reads.
+      settings: the pods and the timeout.
+    """
     types = {CHIEF: "Chief", WORKER: "Worker", PS: "PS"}
     return {
         "runPolicy": {
@@ -150,6 +161,11 @@ def trainjob_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettin
 
     The runtime in `kubeflow/training.yaml` has the other fields of the JobSet. The number of a node
     determines its task: first the chief, then the workers, then the parameter servers.
+
+    Args:
+      job: the training.
+      job_file: the path of `job` in a file, which every pod reads.
+      settings: the pods and the timeout.
     """
     name, groups = job_name(job), replica_groups(job.training, settings.gpus)
     nodes = sum(group.count for group in groups)
@@ -183,7 +199,13 @@ def trainjob_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettin
 
 
 def jobset_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> Object:
-    """Return the spec of a JobSet: a replicated job for each task type of TF_CONFIG."""
+    """Return the spec of a JobSet: a replicated job for each task type of TF_CONFIG.
+
+    Args:
+      job: the training.
+      job_file: the path of `job` in a file, which every pod reads.
+      settings: the pods and the timeout.
+    """
     name, groups = job_name(job), replica_groups(job.training, settings.gpus)
     cluster = {group.task: _host_names(name, group.task, group.count) for group in groups}
     replicated_jobs = []
@@ -209,7 +231,8 @@ def jobset_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings
 def job_set_policies(chief: str) -> Object:
     """Return the fields of a JobSet's spec for its network, its success and its failure.
 
-    The success of the replicated job `chief` is that of the JobSet.
+    Args:
+      chief: name of the replicated job whose success is that of the JobSet.
     """
     return {
         # A headless service with the name of the JobSet. TensorFlow connects to its peers while
@@ -236,6 +259,9 @@ def job_policies(container: str) -> Object:
 
     An exit code in `PERMANENT` fails the Job. After any other code, or an eviction, the
     pod is replaced. The new pod has the same host name. The other pods continue.
+
+    Args:
+      container: name of the container whose exit code counts.
     """
     codes = {"containerName": container, "values": [*PERMANENT]}
     return {
