@@ -1,4 +1,4 @@
-"""The requests to the Kubernetes API for a training job, with retries, and errors of one line."""
+"""The requests to the Kubernetes API for a training job, with retries and errors of one line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TRANSIENT = (0, 401, 408, 429, 500, 502, 503, 504)
 client uses 0 for TLS errors. After 401 it reads the file of an expired token again, and a starting
 API server may reject tokens."""
 _EXPECTED = {"POST": "AlreadyExists", "GET": "NotFound", "DELETE": "NotFound"}
-"""Method -> the reason of the API for an error that is a result."""
+"""Method -> the reason in an error of the API that is an ordinary result."""
 
 
 class Unreachable(ServerError):
@@ -40,7 +40,7 @@ class Unreachable(ServerError):
 
 
 def connect() -> ApiClient:
-    """Return a client of this pod's cluster, or outside a pod, of the cluster in the kube config.
+    """Return a client of the cluster of this pod; outside a pod, of the one in the kube config.
 
     Raises:
       InputError: this process does not run in a pod, and there is no valid kube config.
@@ -244,7 +244,8 @@ class JobClient:
             guide = "the Role that this step requires is in docs/how-to/kubeflow.md"
             return InputError(f"Kubernetes forbids {problem}; {guide}")
         if error.status == 404 and not _status(error):
-            crd, controller = self.kind.title, self.kind.controller
+            crd = self.kind.title
+            controller = self.kind.controller
             return InputError(f"no {crd} CRD in this cluster; it belongs to {controller}")
         return InputError(f"Kubernetes refuses {problem}")
 

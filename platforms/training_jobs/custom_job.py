@@ -43,7 +43,7 @@ _ATTEMPTS = 4
 _SECONDS_TO_CANCEL = 15.0
 """Timeout of the cancellation; a container is killed half a minute after SIGTERM."""
 _REJECTED_SETTING = re.compile(rf"non-zero status of {exit_codes.BAD_INPUT}\b")
-"""The exit code for wrong settings in the message of a failed CustomJob."""
+"""The part of the message of a failed CustomJob with the exit code for wrong settings."""
 
 
 def train(job: TrainingJob, job_file: str, settings: CustomJobSettings) -> None:
@@ -75,7 +75,8 @@ def train(job: TrainingJob, job_file: str, settings: CustomJobSettings) -> None:
         while True:
             with errors_in_one_line("read the state of the training"):
                 found = client.get_custom_job(name=name, **retrying())
-            before, state = state, JobState(found.state).name.removeprefix("JOB_STATE_").lower()
+            before = state
+            state = JobState(found.state).name.removeprefix("JOB_STATE_").lower()
             if state != before:
                 logging.info("CustomJob %s: %s", name, state)
             if found.state == JobState.JOB_STATE_SUCCEEDED:
@@ -146,7 +147,8 @@ def _create_or_find(
       InputError: Vertex AI refuses the CustomJob.
       ApiError: Vertex AI does not respond.
     """
-    label, poll_seconds = made.labels[LABEL], settings.poll_seconds
+    label = made.labels[LABEL]
+    poll_seconds = settings.poll_seconds
     for attempt in range(1, _ATTEMPTS + 1):
         found = _newest(client, settings, label)
         while found and found.state == JobState.JOB_STATE_CANCELLING:

@@ -35,7 +35,8 @@ class JobKind:
       index_label: key of the label of each pod whose value is the number of the pod.
       task_label: key of the label of each pod whose value is its task type in TF_CONFIG, by which
         the pods are numbered; None: all pods are numbered together.
-      loss: part of the message of a job that failed, but may only have lost a replica.
+      loss: part of the message of a job that may have failed only because it lost a replica; None:
+        such a job does not fail.
     """
 
     name: str

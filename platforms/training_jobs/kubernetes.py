@@ -115,7 +115,8 @@ class _Job:
           Unreachable: the API does not respond.
           JobFailed: the earlier job still exists long after its deletion.
         """
-        title, deadline = self.client.kind.title, time.monotonic() + REFUSED_SECONDS
+        title = self.client.kind.title
+        deadline = time.monotonic() + REFUSED_SECONDS
         while True:
             found = self.client.get(self.name)
             if found is None:
@@ -214,7 +215,8 @@ class _Follower:
         Raises:
           JobFailed: the job was deleted.
         """
-        job, client = self._job.find(uid), self._job.client
+        client = self._job.client
+        job = self._job.find(uid)
         if job is None:
             self._logs.finish(self._replicas.pods)
             raise JobFailed(f"{self._job.label} was deleted by somebody else while it trained")
@@ -261,7 +263,8 @@ class _Follower:
 
     def _check_limits(self) -> None:
         """Raise JobAborted if the training exceeds a limit or cannot succeed."""
-        label, settings = self._job.label, self._job.settings
+        label = self._job.label
+        settings = self._job.settings
         reasons = "".join(f"; {problem}" for problem in self._problems.found)
         describe = f"; see {self._job.describe}" if reasons else ""
         if time.monotonic() - self._started > settings.timeout_seconds:
@@ -275,7 +278,8 @@ class _Follower:
 
     def _failure(self, message: str) -> UserError:
         """Return the error of the replica that most likely caused the failure."""
-        label, failed = self._job.label, self._replicas.most_likely_cause()
+        label = self._job.label
+        failed = self._replicas.most_likely_cause()
         # An earlier loss may be the cause: the loss of one replica makes the others fail.
         losses = self._replicas.losses(but=failed.replica if failed else "")
         before = f"; before that {losses}" if losses else ""

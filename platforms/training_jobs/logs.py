@@ -21,7 +21,7 @@ _LAST_SECONDS = 15.0
 """Seconds for the rest of the logs after the end of a job."""
 # The fraction of a second, if there is one, always has nine digits.
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT[\d:.]+)\S* ?")
-# The last line of a traceback, which TensorFlow's lines may follow; else a similar line, or any.
+# The last line of a traceback, behind which TensorFlow may log; then a similar line; then any line.
 _ERRORS = (r"[\w.]*(Error|Exception)\b", r".*(Error|Exception|Check failed|[Ff]atal)", "")
 # A line that is no log record of absl, of TensorFlow's C++ part or of TensorFlow's import.
 _PRINTED = (r"(?![IWEF]\d{4} |\d{4}-\d\d-\d\d |WARNING|INFO)", "")
@@ -88,7 +88,7 @@ class _PodLog:
                 for line in _lines(response):
                     self._copy_line(line, before, pod.replica)
         except ApiException as error:
-            # With other errors the log does not exist yet, or the server of the node is away.
+            # After other errors, the log does not exist yet or the node does not respond.
             if error.status in (403, 404):
                 self.complete = True
                 logging.warning("The log of %s cannot be shown: %s", pod.replica, message_of(error))
@@ -127,7 +127,8 @@ def error_line(lines: Sequence[str], printed: bool = False) -> str:
 def _lines(response: urllib3.HTTPResponse) -> Iterator[bytes]:
     """Yield whole lines, and an incomplete last line at the regular end of the response."""
     rest = b""
-    # In chunks as they arrive: a fixed number of bytes would delay the lines of a quiet log.
+    # Without an amount, chunks are returned as they arrive: with one, the lines of a job that logs
+    # little would be late.
     for chunk in response.stream(None):
         *lines, rest = (rest + chunk).split(b"\n")
         yield from lines

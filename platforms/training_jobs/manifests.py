@@ -26,8 +26,8 @@ TENSORFLOW = "tensorflow"
 NODE = "node"
 """Name of the replicated job of a TrainJob and of its container; the webhook requires it."""
 MAX_RESTARTS = 10
-"""Limit of the restarts of one replica without a new checkpoint. The controllers do not count the
-restarts of a replica that was killed."""
+"""Limit of the restarts of one replica without a new checkpoint. The step enforces it, because the
+controllers do not count the restarts of a replica that was killed."""
 PERMANENT = range(1, 128)
 """The exit codes with which a replica fails its job. After any greater code it is restarted.
 
@@ -91,7 +91,8 @@ def bare_pod(container: str, image: str | None) -> Object:
 
 def _pod_template(job_file: str, settings: KubernetesJobSettings, gpus: int) -> Object:
     """Return the template of the pods of a group of replicas."""
-    pod, fields = bare_pod(TENSORFLOW, settings.image), _pod_fields(settings)
+    pod = bare_pod(TENSORFLOW, settings.image)
+    fields = _pod_fields(settings)
     [container] = pod["containers"]
     container |= {"command": command(job_file), "resources": _resources(settings, gpus)}
     container["volumeMounts"] += _volume_mounts(settings)
@@ -101,12 +102,15 @@ def _pod_template(job_file: str, settings: KubernetesJobSettings, gpus: int) -> 
 
 def _pod_fields(settings: KubernetesJobSettings) -> Object:
     """Return the fields of a pod's spec for its account, its volumes, and those of the user."""
-    account = {"serviceAccountName": settings.service_account} if settings.service_account else {}
-    claim = {"claimName": settings.volume_claim}
-    volumes = [{"name": _VOLUME, "persistentVolumeClaim": claim}] if settings.volume_claim else []
+    fields: Object = {"terminationGracePeriodSeconds": GRACE_SECONDS}
+    if settings.service_account:
+        fields["serviceAccountName"] = settings.service_account
+    volumes = []
+    if settings.volume_claim:
+        claim = {"claimName": settings.volume_claim}
+        volumes.append({"name": _VOLUME, "persistentVolumeClaim": claim})
     volumes += settings.pod.get("volumes") or []
-    fields = {"terminationGracePeriodSeconds": GRACE_SECONDS, **account, **settings.pod}
-    return {**fields, "volumes": volumes}
+    return {**fields, **settings.pod, "volumes": volumes}
 
 
 def _volume_mounts(settings: KubernetesJobSettings) -> list[dict[str, str]]:
@@ -167,12 +171,14 @@ def trainjob_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettin
       job_file: the path of `job` in a file, which every pod reads.
       settings: the pods and the timeout.
     """
-    name, groups = job_name(job), replica_groups(job.training, settings.gpus)
+    name = job_name(job)
+    groups = replica_groups(job.training, settings.gpus)
     nodes = sum(group.count for group in groups)
     addresses = iter(_host_names(name, NODE, nodes))
     cluster = {group.task: [next(addresses) for _ in range(group.count)] for group in groups}
     amounts = _resources(settings, settings.gpus)
-    pod, mounts = _pod_fields(settings), _volume_mounts(settings)
+    pod = _pod_fields(settings)
+    mounts = _volume_mounts(settings)
     if mounts:
         pod["containers"] = [{"name": NODE, "volumeMounts": mounts}]
     if not pod["volumes"]:
@@ -206,7 +212,8 @@ def jobset_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings
       job_file: the path of `job` in a file, which every pod reads.
       settings: the pods and the timeout.
     """
-    name, groups = job_name(job), replica_groups(job.training, settings.gpus)
+    name = job_name(job)
+    groups = replica_groups(job.training, settings.gpus)
     cluster = {group.task: _host_names(name, group.task, group.count) for group in groups}
     replicated_jobs = []
     for group in groups:

@@ -45,8 +45,10 @@ class Pod(NamedTuple):
           replica: the replica that runs in the pod.
           container: name of the container that trains, whose exit code counts.
         """
-        metadata, status = pod["metadata"], pod.get("status", {})
-        phase, conditions = status.get("phase", "Unknown"), status.get("conditions") or []
+        metadata = pod["metadata"]
+        status = pod.get("status", {})
+        phase = status.get("phase", "Unknown")
+        conditions = status.get("conditions") or []
         true = {each["type"]: each for each in conditions if each["status"] == "True"}
         disruption = true.get("DisruptionTarget", {}).get("reason", "")
         # If a node does not respond, the control plane sets Ready to False and nothing else.

@@ -125,7 +125,8 @@ def _problem_of_pod(event: Object, pending: dict[str, Pod]) -> dict[str, str]:
 
 def _refusal(event: Object) -> dict[str, str]:
     """Return the object whose pods or services are refused, and the reason; else nothing."""
-    of, text = event["involvedObject"], _text(event)
+    of = event["involvedObject"]
+    text = _text(event)
     return {f"{of['kind']} {of['name']}": f"reports {text}"} if _REFUSED.match(text) else {}
 
 

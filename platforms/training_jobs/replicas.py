@@ -76,7 +76,7 @@ class Replicas:
 
     @property
     def wait_in_vain(self) -> bool:
-        """True if a replica was restarted after others had ended, and would wait for them."""
+        """True if a replica was restarted after others had ended, to which it cannot connect."""
         ended = [pod.finished_at for pod in self.pods if pod.phase == "Succeeded"]
         return bool(ended) and any(pod.created_at > min(ended) for pod in self.pods)
 
