@@ -50,8 +50,6 @@ DOWNLOAD_JOB_SERVER = 'import sys; from apache_beam.utils.subprocess_server impo
 	jar = server.path_to_beam_jar("runners:flink:1.19:job-server:shadowJar"); \
 	server.local_jar(jar, sys.argv[1])'
 
-COUNT_LINES = git ls-files -z $(1) | xargs -0 cat | wc -l
-
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\#.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
@@ -121,7 +119,7 @@ docs: reference docs-venv ## build the documentation into site/, and fail on a d
 docs-venv:
 	@$(call ENVIRONMENT,$(DOCS_VENV),requirements/docs.txt)
 
-reference: install ## write the generated pages of docs/reference/ from the code
+reference: install ## write the generated parts of docs/reference/ and kubeflow/training.yaml
 	@$(BIN)/python -m tools.reference
 
 lint: install ## check style, format, types and the direction of imports
@@ -177,12 +175,6 @@ endif
 	@PYTHONWARNINGS=ignore $(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
 		--output-file $(SBOM) .cache/sbom.txt
 	@echo $(SBOM)
-
-weight: ## print the lines of Python (product without sample_data), and the number of settings
-	@printf 'product %6d lines\n' $$($(call COUNT_LINES,'*.py' ':!tests' ':!benchmarks' ':!tools' ':!sample_data'))
-	@printf 'tests %8d lines\n' $$($(call COUNT_LINES,'tests/*.py'))
-	@printf 'others %7d lines (benchmarks, tools)\n' $$($(call COUNT_LINES,'benchmarks/*.py' 'tools/*.py'))
-	@printf 'settings %5d keys\n' $$(grep -c '^| `' docs/reference/settings.md)
 
 clean: ## remove what builds and tools leave; keep .venv and runs
 	@rm -rf build dist site *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

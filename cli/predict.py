@@ -93,7 +93,12 @@ def predict(
 
 
 def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig) -> bool:
-    """Print a prediction for each text or line of input; return whether all were usable."""
+    """Print a prediction for each text or line of input; return whether all were usable.
+
+    Raises:
+      InputError: there is no review, or no model.
+      ConfigError: `paths.serving` cannot be read.
+    """
     from cli.console import silent_stderr
     from cli.models import last_pushed_model
     from core.processes import large_imports
@@ -137,7 +142,19 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
 def _score(
     inputs: Sequence[str], output: str | None, id: str | None, config: PipelineConfig
 ) -> bool:
-    """Score the reviews of files and print the counts; return whether every line was scored."""
+    """Score the reviews of files and print the counts; return whether every line was scored.
+
+    Args:
+      inputs: files, folders and globs.
+      output: the value of --output.
+      id: a column of the input that the output repeats.
+      config: the settings, which determine the model and the runner of Beam.
+
+    Raises:
+      InputError: an argument, a file or the model cannot be used.
+      ConfigError: a setting does not fit the runner.
+      Interrupted: Ctrl-C ended the scoring; its message says what is kept.
+    """
     target = _check(inputs, output, id)
     # TensorFlow logs while it is imported and while it loads a model.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -184,7 +201,11 @@ def _score(
 
 
 def _check(inputs: Sequence[str], output: str | None, id: str | None) -> str:
-    """Check the arguments; return the output as an absolute path or URL."""
+    """Check the arguments; return the output as an absolute path or URL.
+
+    Raises:
+      InputError: an argument is missing, empty or cannot be used.
+    """
     if "" in inputs:
         raise InputError("--input: a value is empty; give each file a name")
     if not inputs:
@@ -203,7 +224,14 @@ class ShownProgress(logging.Handler):
     A terminal shows one line, which changes; any other output gets a line every few seconds.
     """
 
+    # No rich.progress: to a file or a pipe it prints a single line, when everything is done.
+
     def __init__(self, status: Status):
+        """Create the context.
+
+        Args:
+          status: the line of a terminal, which the context starts and stops.
+        """
         super().__init__(logging.INFO)
         self._status = status
         self._done: dict[str, dict[str, int]] = {"reviews": {}, "bytes": {}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -23,9 +23,6 @@ class Section(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-    removed: ClassVar[Mapping[str, str]] = {}
-    """A key of the last release -> what to set or do instead, as a whole clause."""
 
 
 AnySection = TypeVar("AnySection", bound=Section)
@@ -81,9 +78,6 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
         name = str(location[-1])
         sections = dict(_sections(section))
         inner = sections.get(".".join(map(str, location[:-1])))
-        removed = getattr(inner, "removed", {})
-        if name in removed:
-            return f"{key}: was removed; {removed[name]}"
         known = list(inner.model_fields) if inner else []
         others = ((at, each.model_fields) for at, each in sections.items() if at)
         elsewhere = [f"{at}.{name}" for at, fields in others if name in fields]

@@ -55,11 +55,6 @@ class Cluster(Section):
 class Vertex(Section):
     """Vertex AI Pipelines, for `--target vertex`."""
 
-    removed = {
-        "endpoint": "the endpoint has the name of the pipeline",
-        "training_timeout_hours": "set cluster.training_timeout_hours instead",
-    }
-
     project: str | None = None
     """Google Cloud project."""
     region: str | None = None
@@ -90,18 +85,6 @@ RUNTIME = "amazon-reviews"
 
 class Kubeflow(Section):
     """Kubeflow Pipelines, for `--target kubeflow`."""
-
-    removed = {
-        "experiment": "the experiment has the name of the pipeline",
-        "training_runtime": f"the runtime of TrainJobs has the name {RUNTIME}",
-        "training_timeout_hours": "set cluster.training_timeout_hours instead",
-        "refused_timeout_minutes": "the limit is 10 minutes",
-        "termination_grace_seconds": (
-            "set kubeflow.training_pod.terminationGracePeriodSeconds instead"
-        ),
-        "node_selector": "set kubeflow.training_pod.nodeSelector instead",
-        "tolerations": "set kubeflow.training_pod.tolerations instead",
-    }
 
     endpoint: str | None = None
     """URL of the Kubeflow Pipelines API; `http://127.0.0.1:8080` after a port-forward."""
@@ -140,16 +123,6 @@ Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:[0-9]+$")]
 
 class Flink(Section):
     """Apache Flink, for `beam.runner: flink`."""
-
-    removed = {
-        "environment": "the workers are threads of the component with master: [local], and in the "
-        "worker pool of each TaskManager otherwise",
-        "worker_command": "start a worker pool next to each TaskManager",
-        "workers_per_task_manager": "set beam.args: [--sdk_worker_parallelism=N] instead",
-        "job_server_memory": "it is 2g",
-        "network_memory": "it is 512m",
-        "kubernetes": "copy and edit kubeflow/flink/cluster.yaml instead",
-    }
 
     master: Literal["[local]"] | Address = LOCAL
     """REST address of a Flink cluster, `HOST:PORT`; `[local]` starts Flink inside the job

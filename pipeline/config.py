@@ -80,11 +80,6 @@ class Paths(Section):
 class Data(Section):
     """The raw files, and how they become splits."""
 
-    removed = {
-        "label_scale": "set data.labels, such as {1: 0, 2: 0, 3: null, 4: 1, 5: 1} for stars",
-        "neutral": "set data.labels, such as {1: 0, 2: 0, 3: 1, 4: 1, 5: 1}",
-    }
-
     input_base: Annotated[str, Field(min_length=1)] | None = None
     """Folder or `gs://` prefix with the raw files; None: the sample that the package contains."""
     format: Literal["auto", "fasttext", "csv", "jsonl", "parquet"] = "auto"
@@ -151,12 +146,6 @@ class Data(Section):
 class Beam(Section):
     """The runner of the Beam pipelines."""
 
-    removed = {
-        "direct_running_mode": "set beam.args: [--direct_running_mode=...]",
-        "direct_num_workers": "set beam.args: [--direct_num_workers=...]",
-        "dataflow": "set Dataflow's own options in beam.args",
-    }
-
     runner: Literal["direct", "flink"] = "direct"
     """`direct` runs Beam in the process of the component, `flink` on Apache Flink."""
     args: list[str] = []
@@ -199,12 +188,6 @@ class PipelineConfig(Section):
 
     `make reference` writes `docs/reference/settings.md` from them.
     """
-
-    removed = {
-        "serve": "set server.host and server.port",
-        "serving": "set the keys of serving_check",
-        "signing": "sign pushed models with model_signing, see docs/how-to/sign-models.md",
-    }
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "amazon_reviews"
     """Name of the pipeline in TFX and ML Metadata."""

@@ -54,10 +54,16 @@ def check_target(config: PipelineConfig, target: Target) -> None:
 
 
 def check_engine(own: str) -> bool:
-    """Return whether this process is the TFX command line; raise ConfigError for another engine.
+    """Return whether this process is the TFX command line.
 
     TFX replaces `run` only in the runner of its own engine. The runner of another engine would
     start the pipeline.
+
+    Args:
+      own: the engine of the runner that calls this function.
+
+    Raises:
+      ConfigError: the command line names another engine.
     """
     context = click.get_current_context(silent=True)
     engine = context.params.get("engine") if context else None
@@ -166,8 +172,15 @@ def _kubeflow(config: PipelineConfig) -> Iterator[str]:
 
 
 def _unknown_fields(kind: str, value: Any, path: str) -> Iterator[str]:
-    """Yield the fields that Kubernetes does not have, and would ignore, by its client's models."""
-    # This import takes a second.
+    """Yield the fields that Kubernetes does not have, by the models of its Python client.
+
+    Args:
+      kind: the name of a model, such as `V1PodSpec`, or `list[MODEL]`.
+      value: the value of the user.
+      path: the key of the value in the settings.
+    """
+    # The API server finds them too (fieldValidation=Strict in JobClient.create), but only in the
+    # step that trains, after all steps before it. This import takes half a second.
     from kubernetes import client
 
     of_list = re.fullmatch(r"list\[(.*)\]", kind)

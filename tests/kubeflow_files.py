@@ -13,4 +13,11 @@ def objects(name):
 
 def training_runtime():
     """Return the ClusterTrainingRuntime of `training.yaml`."""
-    return objects("training.yaml")[0]
+    return training_objects()[1]
+
+
+def training_objects():
+    """Return the NetworkPolicy and the ClusterTrainingRuntime of `training.yaml`."""
+    policy, runtime = objects("training.yaml")
+    assert (policy["kind"], runtime["kind"]) == ("NetworkPolicy", "ClusterTrainingRuntime")
+    return policy, runtime

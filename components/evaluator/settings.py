@@ -10,11 +10,6 @@ from core.settings import Fraction, Section
 class Evaluation(Section):
     """The evaluation, and the thresholds that a model has to pass to be blessed."""
 
-    removed = {
-        "baseline_model": "the baseline is the model that paths.serving serves",
-        "batched": "the metrics are always computed in batches; remove it",
-    }
-
     min_accuracy: Fraction = 0.8
     """Minimum accuracy on the test split; 0: none."""
     min_class_recall: Fraction = 0.4

@@ -25,10 +25,6 @@ _Positive = Annotated[float, Field(gt=0)]
 class Thresholds(Section):
     """ServingCheck, which serves a candidate in a new process, and its thresholds for a push."""
 
-    removed = dict.fromkeys(
-        ("max_load_seconds", "min_reviews_per_second"), "use serving_check.max_p99_ms"
-    ) | dict.fromkeys(("check_examples", "timeout_seconds"), "the value is fixed; delete the key")
-
     max_memory_mb: _Positive = 4096.0
     """Greatest resident memory in MiB of the process, which includes TensorFlow's."""
     max_p99_ms: _Positive = 1000.0

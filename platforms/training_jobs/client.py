@@ -1,4 +1,4 @@
-"""The requests to the Kubernetes API for a training job, with retries, and errors of one line."""
+"""The requests to the Kubernetes API for a training job, with retries and errors of one line."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ SECONDS = 300.0
 FIRST_PAUSE = 1.0
 """Seconds before the second attempt; each further pause is twice as long."""
 _LONGEST_PAUSE = 30.0
-# Of the server, or of a proxy. The Python client uses 0 for TLS errors. After 401 it reads the file
-# of an expired token again, and a starting API server may reject tokens.
 _TRANSIENT = (0, 401, 408, 429, 500, 502, 503, 504)
+"""The status codes of the API server, or of a proxy, after which a request is repeated. The Python
+client uses 0 for TLS errors. After 401 it reads the file of an expired token again, and a starting
+API server may reject tokens."""
 _EXPECTED = {"POST": "AlreadyExists", "GET": "NotFound", "DELETE": "NotFound"}
-"""Method -> the reason of the API for an error that is a result."""
+"""Method -> the reason in an error of the API that is an ordinary result."""
 
 
 class Unreachable(ServerError):
@@ -39,7 +40,7 @@ class Unreachable(ServerError):
 
 
 def connect() -> ApiClient:
-    """Return a client of this pod's cluster, or outside a pod, of the cluster in the kube config.
+    """Return a client of the cluster of this pod; outside a pod, of the one in the kube config.
 
     Raises:
       InputError: this process does not run in a pod, and there is no valid kube config.
@@ -70,13 +71,23 @@ def connect() -> ApiClient:
 class JobClient:
     """The jobs of one kind in one namespace, with their pods, events and logs.
 
-    Every method but `log` repeats its request after transient errors, and logs each of them. It
-    raises InputError if the API refuses the request, and Unreachable if the API does not respond
-    before the timeout. `urllib3.Retry` has no timeout for all attempts.
+    Every method but `log` repeats its request after transient errors, and logs each of them.
+
+    Attributes:
+      kind: the kind of the jobs.
+      namespace: the namespace of the jobs and of their pods.
     """
 
     def __init__(self, api: ApiClient, kind: JobKind, namespace: str):
-        self.kind, self.namespace = kind, namespace
+        """Create a client, without a request to the API.
+
+        Args:
+          api: the connection to the cluster, see `connect`.
+          kind: the kind of the jobs.
+          namespace: the namespace of the jobs and of their pods.
+        """
+        self.kind = kind
+        self.namespace = namespace
         self._request = functools.partial(
             api.call_api,
             auth_settings=["BearerToken"],
@@ -87,23 +98,50 @@ class JobClient:
         self._core = f"/api/v1/namespaces/{namespace}"
 
     def get(self, name: str) -> Object | None:
-        """Return the job; None: there is no job with this name."""
+        """Return the job; None: there is no job with this name.
+
+        Raises:
+          InputError: the API refuses the request, or has no jobs of this kind.
+          Unreachable: the API does not respond before the timeout.
+        """
         return self._call("GET", f"{self._jobs}/{name}")
 
     def create(self, manifest: Object) -> Object | None:
-        """Create the job and return it; None: a job with this name exists already."""
+        """Create the job and return it; None: a job with this name exists already.
+
+        Raises:
+          InputError: the API refuses the job, for example because of an unknown field.
+          Unreachable: the API does not respond before the timeout.
+        """
         # Otherwise the API server drops fields that the CRD does not define.
         return self._call("POST", self._jobs, {"fieldValidation": "Strict"}, manifest)
 
     def delete(self, name: str, seconds: float | None = None) -> None:
-        """Delete the job, if it exists; the API server removes it after its pods."""
+        """Delete the job, if it exists; the API server removes it after its pods.
+
+        Args:
+          name: name of the job.
+          seconds: timeout of the request with all its attempts; None: that of all requests.
+
+        Raises:
+          InputError: the API refuses the request.
+          Unreachable: the API does not respond before the timeout.
+        """
         # Background deletion removes the job at once and its pods later, but the pods of the next
         # job have the same names.
         body = {"propagationPolicy": "Foreground"}
         self._call("DELETE", f"{self._jobs}/{name}", body=body, seconds=seconds)
 
     def pods(self, job: Object) -> list[Pod]:
-        """Return all pods of a job that exist, including those that were replaced."""
+        """Return all pods of a job that exist, including those that were replaced.
+
+        Args:
+          job: the job, or the manifest from which it is created.
+
+        Raises:
+          InputError: the API refuses the request.
+          Unreachable: the API does not respond before the timeout.
+        """
         selector = f"{self.kind.job_label}={job['metadata']['name']}"
         found = self._call("GET", f"{self._core}/pods", {"labelSelector": selector})
         return [
@@ -112,7 +150,18 @@ class JobClient:
         ]
 
     def warnings(self, job: Object) -> list[Object]:
-        """Return the events about a job and its objects, which Kubernetes keeps for an hour."""
+        """Return the warnings about a job and its objects, which Kubernetes keeps for an hour.
+
+        Args:
+          job: the job, or the manifest from which it is created.
+
+        Returns:
+          The events of the API, the oldest first.
+
+        Raises:
+          InputError: the API refuses the request.
+          Unreachable: the API does not respond before the timeout.
+        """
         found = self._call("GET", f"{self._core}/events", {"fieldSelector": "type=Warning"})
         events = sorted(found["items"], key=_created_at)
         # The names of the objects that the controllers create begin with that of the job. An older
@@ -127,6 +176,9 @@ class JobClient:
 
     def log(self, pod: str) -> urllib3.HTTPResponse:
         """Stream the log of a pod, with a time stamp before each line, in a single attempt.
+
+        Args:
+          pod: name of the pod.
 
         Raises:
           ApiException, urllib3.exceptions.HTTPError: the log is not available now.
@@ -143,9 +195,24 @@ class JobClient:
         body: Object | None = None,
         seconds: float | None = None,
     ) -> Any:
-        """Return the JSON of the response; None: the API responds with the error in `_EXPECTED`."""
+        """Return the JSON of the response; None: the API responds with the error in `_EXPECTED`.
+
+        Args:
+          method: GET, POST or DELETE.
+          path: path of the URL.
+          query: parameters of the URL.
+          body: content of the request.
+          seconds: timeout of all attempts together; None: SECONDS.
+
+        Raises:
+          InputError: the API refuses the request.
+          Unreachable: the API does not respond before the timeout.
+        """
+        # A plain loop: urllib3.Retry has no timeout for all attempts, and google.api_core.retry no
+        # Retry-After; with an iterator of pauses of our own it takes 33 lines instead of 23.
         seconds = SECONDS if seconds is None else seconds
-        deadline, pause = time.monotonic() + seconds, FIRST_PAUSE
+        deadline = time.monotonic() + seconds
+        pause = FIRST_PAUSE
         # A pair, because the package ignores a single timeout that is not an integer.
         options = {"query_params": query or {}, "_request_timeout": (10.0, 30.0)}
         while True:
@@ -171,12 +238,14 @@ class JobClient:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _refusal(self, error: ApiException, problem: str) -> InputError:
+        """Return the error of a refused request, with its remedy if there is one."""
         # Quotas and admission webhooks also respond with 403, and no Role would help.
         if error.status == 403 and "cannot" in problem:
             guide = "the Role that this step requires is in docs/how-to/kubeflow.md"
             return InputError(f"Kubernetes forbids {problem}; {guide}")
         if error.status == 404 and not _status(error):
-            crd, controller = self.kind.title, self.kind.controller
+            crd = self.kind.title
+            controller = self.kind.controller
             return InputError(f"no {crd} CRD in this cluster; it belongs to {controller}")
         return InputError(f"Kubernetes refuses {problem}")
 
@@ -186,6 +255,10 @@ def supported_kind(api: ApiClient, settings: KubernetesJobSettings) -> JobKind:
 
     Where Kubeflow Trainer runs, `auto` chooses the JobSet of which it would make a TrainJob. A
     JobSet requires no runtime, and gives GPUs only to the replicas that use them.
+
+    Raises:
+      InputError: the cluster has no such kind, or this step has no permission for it.
+      Unreachable: the API does not respond before the timeout.
     """
     if settings.kind != "auto":
         return next(kind for kind in KINDS if kind.name == settings.kind)
@@ -215,6 +288,6 @@ def _status(error: ApiException) -> Object:
 
 
 def message_of(error: ApiException) -> str:
-    """Return the server's explanation of an error."""
+    """Return the server's explanation of an error, at most 1,000 characters."""
     body = error.body.decode(errors="replace") if error.body else ""
     return str(_status(error).get("message") or body or error.reason)[:1000]

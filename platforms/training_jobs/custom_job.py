@@ -30,6 +30,7 @@ from platforms.training_jobs.job import (
 from trainer_module.settings import TrainingJob
 
 LABEL = "training"
+"""The label of a CustomJob with the name of its training."""
 _ENDED = (
     JobState.JOB_STATE_SUCCEEDED,
     JobState.JOB_STATE_PARTIALLY_SUCCEEDED,
@@ -42,14 +43,27 @@ _ATTEMPTS = 4
 _SECONDS_TO_CANCEL = 15.0
 """Timeout of the cancellation; a container is killed half a minute after SIGTERM."""
 _REJECTED_SETTING = re.compile(rf"non-zero status of {exit_codes.BAD_INPUT}\b")
-"""The exit code for wrong settings in the message of a failed CustomJob."""
+"""The part of the message of a failed CustomJob with the exit code for wrong settings."""
 
 
 def train(job: TrainingJob, job_file: str, settings: CustomJobSettings) -> None:
     """Run a training as a CustomJob; return when it has succeeded.
 
-    A retried step finds it by its label. Otherwise it is like a job on Kubernetes: see
-    `kubernetes.train`.
+    A retried step finds the CustomJob of the earlier attempt by its label, and follows it if it
+    runs, or succeeded with a model. This function cancels the CustomJob after SIGTERM in the main
+    thread, after SIGINT and after the timeout.
+
+    Args:
+      job: the training.
+      job_file: the path of `job` in a file, which every replica reads.
+      settings: the project, the machines and the timeout.
+
+    Raises:
+      InputError: Vertex AI refuses the CustomJob, there are no credentials, or the training rejects
+        a setting.
+      ApiError: Vertex AI does not respond before the timeout of a request.
+      JobFailed: the training failed.
+      JobAborted: the training exceeded its timeout.
     """
     client = vertex_api.connect(JobServiceClient, settings.region)
     made = make_custom_job(job, job_file, settings)
@@ -61,7 +75,8 @@ def train(job: TrainingJob, job_file: str, settings: CustomJobSettings) -> None:
         while True:
             with errors_in_one_line("read the state of the training"):
                 found = client.get_custom_job(name=name, **retrying())
-            before, state = state, JobState(found.state).name.removeprefix("JOB_STATE_").lower()
+            before = state
+            state = JobState(found.state).name.removeprefix("JOB_STATE_").lower()
             if state != before:
                 logging.info("CustomJob %s: %s", name, state)
             if found.state == JobState.JOB_STATE_SUCCEEDED:
@@ -74,7 +89,16 @@ def train(job: TrainingJob, job_file: str, settings: CustomJobSettings) -> None:
 
 
 def make_custom_job(job: TrainingJob, job_file: str, settings: CustomJobSettings) -> CustomJob:
-    """Return the CustomJob of a training; every replica reads `job_file`."""
+    """Return the CustomJob of a training, which `train` creates.
+
+    Args:
+      job: the training.
+      job_file: the path of `job` in a file, which every replica reads.
+      settings: the machines and the timeout.
+
+    Raises:
+      InputError: Vertex AI has no such GPU.
+    """
     container = types.ContainerSpec(image_uri=settings.image, command=command(job_file))
     return CustomJob(
         display_name=settings.display_name,
@@ -117,8 +141,14 @@ def _machine(settings: CustomJobSettings, gpus: int) -> types.MachineSpec:
 def _create_or_find(
     client: Any, made: CustomJob, job: TrainingJob, settings: CustomJobSettings
 ) -> str:
-    """Return the name of the CustomJob to follow."""
-    label, poll_seconds = made.labels[LABEL], settings.poll_seconds
+    """Return the name of the CustomJob to follow, after it was created if necessary.
+
+    Raises:
+      InputError: Vertex AI refuses the CustomJob.
+      ApiError: Vertex AI does not respond.
+    """
+    label = made.labels[LABEL]
+    poll_seconds = settings.poll_seconds
     for attempt in range(1, _ATTEMPTS + 1):
         found = _newest(client, settings, label)
         while found and found.state == JobState.JOB_STATE_CANCELLING:
@@ -179,7 +209,11 @@ def _log_command(name: str) -> str:
 
 
 def _cancel(client: Any, settings: CustomJobSettings, label: str) -> None:
-    """Cancel the running CustomJobs with a label. A signal may arrive before their names do."""
+    """Cancel the running CustomJobs with a label, and log an error if that fails.
+
+    Their names may be unknown: a signal may arrive before the response to the request that creates
+    one.
+    """
     options = {"retry": None, "timeout": _SECONDS_TO_CANCEL / 2}
     try:
         for job in _with_label(client, settings, label, **options):

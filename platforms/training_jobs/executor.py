@@ -34,7 +34,19 @@ class TrainingJobExecutor(Executor):
         output_dict: dict[str, list[types.Artifact]],
         exec_properties: dict[str, Any],
     ) -> None:
-        """See TFX's GenericExecutor, and `train` of the modules for the exceptions."""
+        """Run the job and return when it has written its model.
+
+        Args:
+          input_dict: see TFX's GenericExecutor.
+          output_dict: see TFX's GenericExecutor.
+          exec_properties: see TFX's GenericExecutor.
+
+        Raises:
+          InputError: the cluster refuses the job, or the training rejects a setting.
+          Unreachable, ApiError: Kubernetes or Vertex AI does not respond.
+          JobFailed, JobAborted: the training failed, or exceeded a limit.
+          RuntimeError: the job succeeded, but its model is not here.
+        """
         self._log_startup(input_dict, output_dict, exec_properties)
         fn_args = self._GetFnArgs(
             existing_model(input_dict, BASE_MODEL_KEY),
@@ -62,7 +74,13 @@ class TrainingJobExecutor(Executor):
 
 
 class TrainingJobTrainer(Trainer):
-    """A Trainer whose step starts a job with these settings and follows it."""
+    """A Trainer whose step starts a job with these settings and follows it.
+
+    Args:
+      job: the settings of the job, of the platform that runs it.
+      custom_config: see `trainer_module.settings.CustomConfig`.
+      arguments: the other arguments of `Trainer`.
+    """
 
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(TrainingJobExecutor)
 

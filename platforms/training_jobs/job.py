@@ -29,10 +29,12 @@ class JobSettings(Section):
 
     image: str
     service_account: str | None = None
-    # Of each replica that computes gradients.
     gpus: int = 0
+    """GPUs of each replica that computes gradients."""
     timeout_seconds: float
+    """Timeout of the training, including its time in a queue."""
     poll_seconds: float
+    """Seconds between two requests for the state of the job."""
 
 
 class KubernetesJobSettings(JobSettings):
@@ -43,11 +45,14 @@ class KubernetesJobSettings(JobSettings):
     kind: JobKindName = "auto"
     queue: str | None = None
     namespace: str
-    # Of each pod.
     cpu: float | None = None
+    """CPU cores of each pod; None: the cluster decides."""
     memory: str | None = None
+    """Memory of each pod, in the form of Kubernetes; None: the cluster decides."""
     gpu_type: str | None = None
+    """Resource name of the GPUs; None: `nvidia.com/gpu`."""
     pod: dict[str, Any] = {}
+    """Further fields of the spec of each pod, in the words of Kubernetes."""
     volume_claim: str | None = None
     volume_mount: str | None = None
     poll_seconds: float = 10.0
@@ -68,6 +73,7 @@ class CustomJobSettings(JobSettings):
 
     @property
     def parent(self) -> str:
+        """The resource name of the location, to which the CustomJobs belong."""
         return f"projects/{self.project}/locations/{self.region}"
 
 
@@ -80,6 +86,12 @@ class JobAborted(JobFailed):
 
 
 def exceeded_timeout(label: str, settings: JobSettings) -> JobAborted:
+    """Return the error of a training that exceeded its timeout.
+
+    Args:
+      label: the subject of the message, the job.
+      settings: the settings with the timeout.
+    """
     return JobAborted(
         f"{label} did not end within {settings.timeout_seconds / 3600:g} hours "
         "(cluster.training_timeout_hours); run again to continue from the last checkpoint"
@@ -87,7 +99,7 @@ def exceeded_timeout(label: str, settings: JobSettings) -> JobAborted:
 
 
 def is_done(job: TrainingJob) -> bool:
-    """Return whether the model of a training is complete: a killed export leaves a part of it."""
+    """Return whether the model of a training is complete; a killed export leaves a part of it."""
     return is_complete(job.serving_model_dir)
 
 
@@ -103,7 +115,13 @@ def last_checkpoint(job: TrainingJob) -> str:
 
 @dataclass(frozen=True)
 class ReplicaGroup:
-    """Equal replicas: their task type in TF_CONFIG, their number, and the GPUs of each."""
+    """Equal replicas of a training.
+
+    Attributes:
+      task: their task type in TF_CONFIG.
+      count: their number.
+      gpus: the GPUs of each of them.
+    """
 
     task: str
     count: int
@@ -113,8 +131,12 @@ class ReplicaGroup:
 def replica_groups(training: Training, gpus: int) -> list[ReplicaGroup]:
     """Return the groups of replicas of a training with several processes, the chief first.
 
-    Only replicas that compute gradients get GPUs. With `multi_worker_mirrored` the chief is one of
+    Only replicas that compute gradients have GPUs. With `multi_worker_mirrored` the chief is one of
     the workers. With `parameter_server` it only coordinates, and the servers only store variables.
+
+    Args:
+      training: the strategy and the numbers of processes.
+      gpus: the GPUs of each replica that computes gradients.
     """
     if training.strategy == "parameter_server":
         return [
@@ -131,10 +153,9 @@ def command(job_file: str) -> list[str]:
 
 
 def job_name(job: TrainingJob) -> str:
-    """Return the name of a training's job, which every attempt of one execution shares.
+    """Return the name of a training's job, which is the same for all attempts of an execution.
 
-    The name is a DNS-1035 label of 31 characters. The controllers append the replica to it for the
-    names of the pods.
+    The name is a DNS-1035 label of 31 characters. The name of a pod begins with it.
     """
     identity = f"{os.path.basename(job.checkpoint_dir)}\0{job.serving_model_dir}"
     return f"amazon-reviews-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
@@ -142,9 +163,16 @@ def job_name(job: TrainingJob) -> str:
 
 @contextlib.contextmanager
 def job_ends_with_step(end: Callable[[], None]) -> Iterator[None]:
-    """Call `end` after SIGTERM in the main thread, after SIGINT and after JobAborted.
+    """Call `end` if this context ends by SIGTERM in the main thread, by SIGINT or by JobAborted.
 
-    SIGTERM raises SystemExit. A second SIGTERM does not interrupt the clean-up after the first one.
+    A second SIGTERM does not interrupt `end`.
+
+    Args:
+      end: deletes or cancels the job.
+
+    Raises:
+      SystemExit: SIGTERM arrived.
+      KeyboardInterrupt, JobAborted: they pass through.
     """
 
     def terminate(number: signal.Signals) -> None:

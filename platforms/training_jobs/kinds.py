@@ -25,13 +25,18 @@ class JobKind:
 
     Attributes:
       name: the value of `kubeflow.training_job`.
-      title: the kind of the object, such as `TFJob`; `group` and `version` are those of its API.
+      title: the kind of the object, such as `TFJob`.
+      group: the group of its API.
+      version: the version of its API.
       controller: the program that runs jobs of this kind.
+      make_spec: returns the spec of the object; its arguments are those of `make_manifest`.
       container: name of the container that trains, whose log and exit code count.
       job_label: key of the label of each pod whose value is the name of the job.
-      index_label: the same for the number of the pod, among all or those of its task.
-      task_label: the same for the task type in TF_CONFIG; None: all pods are numbered together.
-      loss: part of the message of a job that failed, but may only have lost a replica.
+      index_label: key of the label of each pod whose value is the number of the pod.
+      task_label: key of the label of each pod whose value is its task type in TF_CONFIG, by which
+        the pods are numbered; None: all pods are numbered together.
+      loss: part of the message of a job that may have failed only because it lost a replica; None:
+        such a job does not fail.
     """
 
     name: str
@@ -49,7 +54,13 @@ class JobKind:
     def make_manifest(
         self, job: TrainingJob, job_file: str, settings: KubernetesJobSettings
     ) -> Object:
-        """Return the object to create for a training; every pod reads `job_file`."""
+        """Return the object to create for a training.
+
+        Args:
+          job: the training.
+          job_file: the path of `job` in a file, which every pod reads.
+          settings: the pods, the queue and the namespace.
+        """
         queue = {"kueue.x-k8s.io/queue-name": settings.queue} if settings.queue else {}
         replicas = [
             _replica(group.task, index)
@@ -69,7 +80,12 @@ class JobKind:
         }
 
     def replica_of(self, pod: Object, job: Object) -> str:
-        """Return the replica that runs in a pod of the API; empty if it is none of ours."""
+        """Return the replica that runs in a pod; empty if the pod is none of ours.
+
+        Args:
+          pod: the pod as the API returns it.
+          job: the job of the pod, or its manifest.
+        """
         labels = pod["metadata"].get("labels", {})
         index = labels.get(self.index_label, "")
         if self.task_label:
@@ -83,7 +99,7 @@ def replicas(job: Object) -> list[str]:
 
 
 def conditions(job: Object) -> list[Object]:
-    """Return the conditions of a job that are true, the latest last."""
+    """Return the conditions of a job of the API that are true, the latest last."""
     found = job.get("status", {}).get("conditions") or []
     true = [each for each in found if each["status"] == "True"]
     # Conditions of the same second keep their order.
@@ -91,7 +107,7 @@ def conditions(job: Object) -> list[Object]:
 
 
 def end_of(job: Object) -> Object | None:
-    """Return the condition with which a job ended; None: it has not ended."""
+    """Return the condition with which a job of the API ended; None: it has not ended."""
     return next((each for each in conditions(job) if each["type"] in _ENDS), None)
 
 

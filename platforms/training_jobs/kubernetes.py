@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections import Counter
+from dataclasses import dataclass
 
 from absl import logging
 
 from core import exit_codes
-from core.errors import InputError
+from core.errors import InputError, UserError
 from platforms.training_jobs.client import JobClient, Unreachable, connect, supported_kind
 from platforms.training_jobs.job import (
     JobAborted,
@@ -20,10 +19,11 @@ from platforms.training_jobs.job import (
     job_ends_with_step,
     last_checkpoint,
 )
-from platforms.training_jobs.kinds import FAILED, conditions, end_of, replicas
+from platforms.training_jobs.kinds import FAILED, conditions, end_of
 from platforms.training_jobs.logs import Logs, error_line
 from platforms.training_jobs.manifests import MAX_RESTARTS, Object
-from platforms.training_jobs.pods import Pod
+from platforms.training_jobs.problems import Problems, find_problems
+from platforms.training_jobs.replicas import JobEnd, Replicas
 from trainer_module.settings import TrainingJob
 
 REFUSED_SECONDS = 600.0
@@ -31,15 +31,6 @@ REFUSED_SECONDS = 600.0
 account. A temporary reason, such as a quota, has no timeout of its own."""
 _SECONDS_TO_DELETE = 20.0
 """Timeout of the request to delete the job; SIGKILL follows 30 seconds after SIGTERM."""
-_USUAL_SECONDS = 30.0
-"""Seconds in which a controller usually creates the pods of a job."""
-_REFUSED = re.compile(r"\w*(FailedCreate|CreationFailed)")
-"""The reasons of controllers' events about pods and services, such as FailedCreatePod."""
-_TEMPORARY = re.compile(
-    r"is lost \(|is Suspended|exceeded quota|SchedulingGated: "
-    r"|Unschedulable: (?!.*persistentvolumeclaim)"
-)
-"""Reasons why replicas do not run that may end without a change by the user."""
 
 
 def train(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> None:
@@ -51,6 +42,19 @@ def train(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> N
     This function deletes the job after SIGTERM in the main thread, after SIGINT, and when it raises
     JobAborted, for example after a timeout. A job that its controller has failed is kept, and so is
     one whose API does not respond.
+
+    Args:
+      job: the training.
+      job_file: the path of `job` in a file, which every pod reads.
+      settings: the cluster, the pods and the timeout.
+
+    Raises:
+      InputError: there is no cluster, it lacks the kind of job or a permission, it refuses the job,
+        or the training rejects a setting.
+      Unreachable: the API does not respond before the timeout of a request.
+      JobFailed: the training failed, or somebody else deleted its job.
+      JobAborted: the training exceeded a limit: its timeout, the restarts of a replica, or the time
+        without a pod that Kubernetes accepts.
     """
     api = connect()
     kind = supported_kind(api, settings)
@@ -61,228 +65,232 @@ def train(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> N
 def run(
     client: JobClient, manifest: Object, job: TrainingJob, settings: KubernetesJobSettings
 ) -> None:
-    """Run a job; return when it has succeeded and its logs are in the log of this process."""
-    with job_ends_with_step(lambda: _delete(client, manifest["metadata"]["name"])):
+    """Run a job; return when it has succeeded and its logs are in the log of this process.
+
+    Args:
+      client: the client for jobs of the kind of the manifest.
+      manifest: the object to create.
+      job: the training that the pods run.
+      settings: the timeout and the interval between two polls.
+
+    Raises:
+      InputError, Unreachable, JobFailed, JobAborted: as `train` does.
+    """
+    own = _Job(client, manifest, job, settings)
+    with job_ends_with_step(own.delete):
         # Without one of these permissions no job is created.
         client.pods(manifest)
         client.warnings(manifest)
-        _JobFollower(client, manifest, job, settings).until_end()
+        _Follower(own).until_end()
 
 
-def _delete(client: JobClient, name: str) -> None:
-    title = client.kind.title
-    logging.info("Deleting %s %s", title, name)
-    try:
-        client.delete(name, _SECONDS_TO_DELETE)
-    except (InputError, Unreachable) as error:
-        logging.error("%s %s may still exist: %s", title, name, error)
+@dataclass(frozen=True)
+class _Job:
+    """The job of a training, which has the same name in every attempt of the step."""
 
+    client: JobClient
+    manifest: Object
+    training: TrainingJob
+    settings: KubernetesJobSettings
 
-class _JobFollower:
-    """The loop that polls a job until its end, and the state of its replicas."""
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
 
-    def __init__(
-        self, client: JobClient, manifest: Object, job: TrainingJob, settings: KubernetesJobSettings
-    ):
-        self._client, self._manifest, self._training = client, manifest, job
-        self._settings = settings
-        self._kind, self._name = client.kind, manifest["metadata"]["name"]
-        self._label = f"{self._kind.title} {self._name} in namespace {client.namespace}"
-        self._describe = f"kubectl describe {self._kind.name} {self._name} -n {client.namespace}"
-        self._replicas = replicas(manifest)
-        self._started = time.monotonic()
-        self._logs = Logs(client)
-        self._pods: list[Pod] = []
-        self._seen: dict[str, Pod] = {}
-        self._restarts: Counter[str] = Counter()
-        self._last_progress = ""
-        self._warnings: list[str] = []
-        self._refused_since: float | None = None
-        self._logged: dict[str, str] = {}
+    @property
+    def label(self) -> str:
+        """The subject of a message about the job."""
+        return f"{self.client.kind.title} {self.name} in namespace {self.client.namespace}"
 
-    def until_end(self) -> None:
-        """Create the job or find it; return when it has ended or its training is over."""
-        uid = self._create_or_find()
+    @property
+    def describe(self) -> str:
+        """The command that shows the state of the job."""
+        return f"kubectl describe {self.client.kind.name} {self.name} -n {self.client.namespace}"
+
+    def create_or_find(self) -> str:
+        """Return the uid of the job to follow, after the deletion of an earlier one that failed.
+
+        Raises:
+          InputError: the API refuses a request.
+          Unreachable: the API does not respond.
+          JobFailed: the earlier job still exists long after its deletion.
+        """
+        title = self.client.kind.title
+        deadline = time.monotonic() + REFUSED_SECONDS
         while True:
-            job = self._client.get(self._name)
-            metadata = job["metadata"] if job else {}
-            if job is None or metadata["uid"] != uid or "deletionTimestamp" in metadata:
-                self._logs.finish(self._pods)
-                raise JobFailed(f"{self._label} was deleted by somebody else while it trained")
-            self._update_pods(job)
-            for last in conditions(job)[-1:]:
-                self._log_change(self._kind.title, f"is {last['type']}: {last.get('message')}")
-            if end := end_of(job):
-                self._logs.finish(self._pods)
-                if not self._only_lost_a_replica(end):
-                    return
-                self._check_limits()
-                logging.warning("%s: %s; starting it again", self._label, end["message"])
-                uid = self._create_or_find()
-                continue
-            ended = [pod.finished_at for pod in self._pods if pod.phase == "Succeeded"]
-            if ended and any(pod.created_at > min(ended) for pod in self._pods):
-                # It was restarted after the others had ended, and would wait for them in vain.
-                logging.warning("%s: a replica was lost when the training was over", self._label)
-                _delete(self._client, self._name)
-                return
-            self._update_warnings(job)
-            self._check_limits()
-            time.sleep(self._settings.poll_seconds)
-
-    def _create_or_find(self) -> str:
-        """Return the uid of the job to follow, after the deletion of an earlier one that failed."""
-        title, deadline = self._kind.title, time.monotonic() + REFUSED_SECONDS
-        while True:
-            found = self._client.get(self._name)
+            found = self.client.get(self.name)
             if found is None:
-                created = self._client.create(self._manifest)
+                created = self.client.create(self.manifest)
                 if created is not None:
-                    logging.info("Created %s", self._label)
+                    logging.info("Created %s", self.label)
                     return str(created["metadata"]["uid"])
                 # Another process created it, or the response to an earlier attempt was lost.
             elif "deletionTimestamp" not in found["metadata"]:
                 end = end_of(found)
-                if end is None or (end["type"] != FAILED and is_done(self._training)):
-                    logging.info("Following %s %s of an earlier attempt", title, self._name)
+                if end is None or (end["type"] != FAILED and is_done(self.training)):
+                    logging.info("Following %s %s of an earlier attempt", title, self.name)
                     return str(found["metadata"]["uid"])
                 text = f"of an earlier attempt, which is {end['type']}: {end.get('message')}"
-                logging.info("Deleting %s %s %s", title, self._name, text)
-                self._client.delete(self._name)
+                logging.info("Deleting %s %s %s", title, self.name, text)
+                self.client.delete(self.name)
             elif time.monotonic() > deadline:
-                raise JobFailed(f"{self._label} is not deleted; see {self._describe}")
-            time.sleep(self._settings.poll_seconds)
+                raise JobFailed(f"{self.label} is not deleted; see {self.describe}")
+            time.sleep(self.settings.poll_seconds)
 
-    def _only_lost_a_replica(self, end: Object) -> bool:
-        """Return whether a job that has ended has to start again; raise the error of a failure."""
-        if end["type"] != FAILED:
-            logging.info("%s succeeded", self._label)
-        elif any(pod.phase == "Succeeded" for pod in self._pods):
-            # No replica succeeds before the model is complete.
-            logging.warning("%s: %s, but the training was over", self._label, end["message"])
-        else:
-            only_losses = self._pods and not any(pod.failed_permanently for pod in self._pods)
-            if only_losses and self._kind.loss and self._kind.loss in end["message"]:
-                return True
-            raise self._failure(end["message"])
-        return False
+    def find(self, uid: str) -> Object | None:
+        """Return the job as it is now; None: it was deleted, or is being deleted.
 
-    def _update_pods(self, job: Object) -> None:
-        """Read the pods, log their changes, and copy their logs."""
-        # Times of creation have no fractions of a second.
-        pods = sorted(self._client.pods(job), key=lambda pod: (pod.created_at, not pod.to_replace))
-        # A Job keeps the failed pods that it has replaced.
-        self._pods = list({pod.replica: pod for pod in pods}.values())
-        self._logs.update(self._pods)
-        for pod in pods:
-            known = {each.replica for each in self._seen.values()}
-            if pod.uid not in self._seen and pod.replica in known:
-                self._count_restart(pod.replica)
-            self._seen[pod.uid] = pod
-        for pod in self._pods:
-            if text := pod.end_text if pod.ended else pod.problem:
-                self._log_change(pod.replica, text)
+        Raises:
+          InputError: the API refuses the request.
+          Unreachable: the API does not respond.
+        """
+        found = self.client.get(self.name)
+        if found is None or found["metadata"]["uid"] != uid:
+            return None
+        return None if "deletionTimestamp" in found["metadata"] else found
 
-    def _count_restart(self, replica: str) -> None:
-        progress = last_checkpoint(self._training)
-        if progress != self._last_progress:
-            self._last_progress = progress
-            self._restarts.clear()
-        self._restarts[replica] += 1
-        self._log_change(replica, "was restarted")
+    def delete(self) -> None:
+        """Delete the job, and log an error if that fails, because the step ends anyway."""
+        title = self.client.kind.title
+        logging.info("Deleting %s %s", title, self.name)
+        try:
+            self.client.delete(self.name, _SECONDS_TO_DELETE)
+        except (InputError, Unreachable) as error:
+            logging.error("%s %s may still exist: %s", title, self.name, error)
 
-    def _losses(self, but: str = "") -> str:
-        """Describe the last loss of each replica; those that only lost another one come last."""
-        current = {pod.uid for pod in self._pods if not pod.to_replace}
-        lost = {pod.replica: pod for pod in self._seen.values() if pod.uid not in current}
-        last = sorted(lost.values(), key=lambda pod: pod.lost_peer)
-        return ", ".join(f"{pod.replica} {pod.end_text}" for pod in last if pod.replica != but)
 
-    def _update_warnings(self, job: Object) -> None:
-        first: dict[str, str] = {}
-        for subject, text in self._find_warnings(job).items():
-            # Equal replicas usually have the same problem.
-            first.setdefault(text, subject)
-        for text, subject in first.items():
-            self._log_change(subject, text)
-        self._warnings = [f"{subject} {text}" for text, subject in first.items()]
-        if all(_TEMPORARY.search(warning) for warning in self._warnings):
-            self._refused_since = None
-        elif self._refused_since is None:
-            self._refused_since = time.monotonic()
+class _Changes:
+    """A log that contains a text about a subject only if it differs from the last one."""
 
-    def _find_warnings(self, job: Object) -> dict[str, str]:
-        """Return why replicas do not run: their names, or the object that creates them -> why."""
-        last = conditions(job)[-1:]
-        if last and last[0]["type"] == "Suspended":
-            return {self._kind.title: f"is Suspended: {last[0].get('message')}"}
-        found = {pod.replica: pod.problem for pod in self._pods if pod.problem}
-        existing = {pod.replica for pod in self._pods if not pod.to_replace}
-        missing = not existing.issuperset(self._replicas)
-        pending = {pod.uid: pod for pod in self._pods if pod.phase == "Pending"}
-        # The training operator writes no status if the API server refuses a pod or a service.
-        accepted = any(job.get("status", {}).values())
-        if not (missing or pending) and accepted:
-            return found
-        for event in self._client.warnings(job):
-            of, text = event["involvedObject"], f"{event.get('reason')}: {event.get('message')}"
-            if of["kind"] == "Pod":
-                pod = pending.get(of.get("uid"))
-                # It may be about a volume that the node cannot mount. What keeps a pod from a node
-                # is in the pod, and its event is outdated as soon as the pod has a node.
-                if pod and not pod.problem and event.get("reason") != "FailedScheduling":
-                    found[pod.replica] = f"does not run yet: {text}"
-            elif _REFUSED.match(text) and (missing or not accepted):
-                found[f"{of['kind']} {of['name']}"] = f"reports {text}"
-        overdue = time.monotonic() - self._started > _USUAL_SECONDS
-        if overdue and not (found or accepted or self._pods):
-            text = f"has no pods: check that {self._kind.controller} runs in this cluster"
-            found[self._kind.title] = text
-        return found
+    def __init__(self, name: str):
+        self._name = name
+        self._last: dict[str, str] = {}
 
-    def _log_change(self, subject: str, text: str) -> None:
-        """Log a text about a subject unless it is the last one about the same subject."""
-        if self._logged.get(subject) != text:
-            self._logged[subject] = text
+    def log(self, subject: str, text: str) -> None:
+        if self._last.get(subject) != text:
+            self._last[subject] = text
             logging.info("%s: %s %s", self._name, subject, text)
+
+
+class _Follower:
+    """The loop that polls a job until its end."""
+
+    def __init__(self, job: _Job):
+        self._job = job
+        self._started = time.monotonic()
+        self._changes = _Changes(job.name)
+        self._logs = Logs(job.client)
+        self._replicas = Replicas(lambda: last_checkpoint(job.training))
+        self._problems = Problems()
+
+    def until_end(self) -> None:
+        """Create the job or find it; return when it has ended or its training is over.
+
+        Raises:
+          InputError, Unreachable, JobFailed, JobAborted: as `train` does.
+        """
+        uid = self._job.create_or_find()
+        while True:
+            job = self._read(uid)
+            condition = end_of(job)
+            if condition is not None:
+                if self._is_over(condition):
+                    return
+                self._check_limits()
+                logging.warning("%s: %s; starting it again", self._job.label, condition["message"])
+                uid = self._job.create_or_find()
+                continue
+            if self._replicas.wait_in_vain:
+                label = self._job.label
+                logging.warning("%s: a replica was lost when the training was over", label)
+                self._job.delete()
+                return
+            self._update_problems(job)
+            self._check_limits()
+            time.sleep(self._job.settings.poll_seconds)
+
+    def _read(self, uid: str) -> Object:
+        """Return the job as it is now; log its changes and those of its pods, and copy their logs.
+
+        Raises:
+          JobFailed: the job was deleted.
+        """
+        client = self._job.client
+        job = self._job.find(uid)
+        if job is None:
+            self._logs.finish(self._replicas.pods)
+            raise JobFailed(f"{self._job.label} was deleted by somebody else while it trained")
+        restarted = self._replicas.update(client.pods(job))
+        self._logs.update(self._replicas.pods)
+        for replica in restarted:
+            self._changes.log(replica, "was restarted")
+        for pod in self._replicas.pods:
+            if text := pod.end_text if pod.ended else pod.problem:
+                self._changes.log(pod.replica, text)
+        for last in conditions(job)[-1:]:
+            self._changes.log(client.kind.title, f"is {last['type']}: {last.get('message')}")
+        return job
+
+    def _is_over(self, condition: Object) -> bool:
+        """Return whether the training is over; False: its job has to start again.
+
+        Args:
+          condition: the condition with which the job ended.
+
+        Raises:
+          InputError: the training rejected a setting.
+          JobFailed: the training failed.
+        """
+        self._logs.finish(self._replicas.pods)
+        end = self._replicas.meaning_of(condition, self._job.client.kind)
+        if end is JobEnd.FAILED:
+            raise self._failure(condition["message"])
+        if end is JobEnd.LOST_REPLICA:
+            return False
+        if condition["type"] == FAILED:
+            text = f"{condition['message']}, but the training was over"
+            logging.warning("%s: %s", self._job.label, text)
+        else:
+            logging.info("%s succeeded", self._job.label)
+        return True
+
+    def _update_problems(self, job: Object) -> None:
+        seconds = time.monotonic() - self._started
+        found = find_problems(self._job.client, job, self._replicas.pods, seconds)
+        for problem in found:
+            self._changes.log(problem.subject, problem.text)
+        self._problems.update(found)
 
     def _check_limits(self) -> None:
         """Raise JobAborted if the training exceeds a limit or cannot succeed."""
-        now = time.monotonic()
-        reasons = "".join(f"; {warning}" for warning in self._warnings)
-        describe = f"; see {self._describe}" if reasons else ""
-        if now - self._started > self._settings.timeout_seconds:
-            raise JobAborted(f"{exceeded_timeout(self._label, self._settings)}{reasons}{describe}")
-        if self._refused_since and now - self._refused_since > REFUSED_SECONDS:
+        label = self._job.label
+        settings = self._job.settings
+        reasons = "".join(f"; {problem}" for problem in self._problems.found)
+        describe = f"; see {self._job.describe}" if reasons else ""
+        if time.monotonic() - self._started > settings.timeout_seconds:
+            raise JobAborted(f"{exceeded_timeout(label, settings)}{reasons}{describe}")
+        if self._problems.permanent_seconds > REFUSED_SECONDS:
             minutes = f"{REFUSED_SECONDS / 60:g} minutes"
-            raise JobAborted(f"{self._label} does not run after {minutes}{reasons}{describe}")
-        if any(restarts > MAX_RESTARTS for restarts in self._restarts.values()):
+            raise JobAborted(f"{label} does not run after {minutes}{reasons}{describe}")
+        if self._replicas.most_restarts > MAX_RESTARTS:
             times = f"{MAX_RESTARTS} times without a new checkpoint"
-            raise JobAborted(f"{self._label} was restarted {times}: {self._losses()}")
+            raise JobAborted(f"{label} was restarted {times}: {self._replicas.losses()}")
 
-    def _failure(self, message: str) -> Exception:
+    def _failure(self, message: str) -> UserError:
         """Return the error of the replica that most likely caused the failure."""
-        failed = min(
-            (pod for pod in self._pods if pod.phase == "Failed"),
-            key=lambda pod: (
-                pod.exit_code != exit_codes.BAD_INPUT,
-                not pod.failed_permanently,
-                pod.lost_peer,
-                pod.finished_at,
-            ),
-            default=None,
-        )
+        label = self._job.label
+        failed = self._replicas.most_likely_cause()
         # An earlier loss may be the cause: the loss of one replica makes the others fail.
-        losses = self._losses(failed.replica if failed else "")
+        losses = self._replicas.losses(but=failed.replica if failed else "")
         before = f"; before that {losses}" if losses else ""
         if failed is None:
-            return JobFailed(f"{self._label} failed: {message}{before}")
+            return JobFailed(f"{label} failed: {message}{before}")
         lines = self._logs.last_lines(failed)
         if failed.exit_code == exit_codes.BAD_INPUT and lines:
             return InputError(error_line(lines, printed=True))
         output = "\n".join(lines) or "(no output)"
         logging.error("The last lines of %s:\n%s", failed.replica, output)
         return JobFailed(
-            f"{self._label} failed: {failed.replica} {failed.end_text}: {error_line(lines)}{before}"
+            f"{label} failed: {failed.replica} {failed.end_text}: {error_line(lines)}{before}"
             "; run again to continue from the last checkpoint"
         )

@@ -21,7 +21,7 @@ _LAST_SECONDS = 15.0
 """Seconds for the rest of the logs after the end of a job."""
 # The fraction of a second, if there is one, always has nine digits.
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT[\d:.]+)\S* ?")
-# The last line of a traceback, which TensorFlow's lines may follow; else a similar line, or any.
+# The last line of a traceback, behind which TensorFlow may log; then a similar line; then any line.
 _ERRORS = (r"[\w.]*(Error|Exception)\b", r".*(Error|Exception|Check failed|[Ff]atal)", "")
 # A line that is no log record of absl, of TensorFlow's C++ part or of TensorFlow's import.
 _PRINTED = (r"(?![IWEF]\d{4} |\d{4}-\d\d-\d\d |WARNING|INFO)", "")
@@ -29,20 +29,21 @@ _MAX_CHARACTERS = 500
 
 
 class Logs:
-    """The log of each pod, and a thread that copies it."""
+    """Copies the logs of the pods of a job, with a thread for each pod."""
 
     def __init__(self, client: JobClient):
+        """Start without a thread; `client` reads the logs."""
         self._client = client
         self._logs: dict[str, _PodLog] = {}
 
     def update(self, pods: Sequence[Pod]) -> None:
-        """Copy the logs of these pods, which exist, from where the last copy ended."""
+        """Continue the copies of the logs of these pods, which have to exist."""
         for pod in pods:
             if pod.phase == "Running" or pod.ended:
                 self._logs.setdefault(pod.uid, _PodLog(self._client)).copy(pod)
 
     def finish(self, pods: Sequence[Pod]) -> None:
-        """Return when the logs of pods that have ended are copied, or after some seconds."""
+        """Return when the logs of those pods that have ended are copied, or after 15 seconds."""
         deadline = time.monotonic() + _LAST_SECONDS
         ended = [pod for pod in pods if pod.ended]
         while time.monotonic() < deadline:
@@ -52,10 +53,18 @@ class Logs:
             time.sleep(0.1)
 
     def last_lines(self, pod: Pod) -> list[str]:
+        """Return the last lines of the log of a pod, at most 20; empty if none was copied."""
         return list(self._logs[pod.uid].lines) if pod.uid in self._logs else []
 
 
 class _PodLog:
+    """The log of one pod.
+
+    Attributes:
+      lines: the last lines that were copied.
+      complete: whether all lines were copied, or the log cannot be read.
+    """
+
     def __init__(self, client: JobClient):
         self.lines: deque[str] = deque(maxlen=_LINES_KEPT)
         self.complete = False
@@ -64,7 +73,7 @@ class _PodLog:
         self._last = b""
 
     def copy(self, pod: Pod) -> None:
-        """Start a thread unless it still runs, or nothing more will come."""
+        """Start a thread, unless one still runs or the log is complete."""
         if not (self.complete or (self._thread and self._thread.is_alive())):
             name = f"log of {pod.replica}"
             self._thread = threading.Thread(target=self._run, args=[pod], name=name, daemon=True)
@@ -79,7 +88,7 @@ class _PodLog:
                 for line in _lines(response):
                     self._copy_line(line, before, pod.replica)
         except ApiException as error:
-            # With other errors the log does not exist yet, or the server of the node is away.
+            # After other errors, the log does not exist yet or the node does not respond.
             if error.status in (403, 404):
                 self.complete = True
                 logging.warning("The log of %s cannot be shown: %s", pod.replica, message_of(error))
@@ -106,6 +115,7 @@ def error_line(lines: Sequence[str], printed: bool = False) -> str:
     """Return the line at the end of a log that most likely contains the error.
 
     Args:
+      lines: the last lines of the log.
       printed: the error is a printed line, such as that of a wrong setting, and no log record.
     """
     texts = [line.strip() for line in reversed(lines) if line.strip()] or ["no output"]
@@ -117,7 +127,8 @@ def error_line(lines: Sequence[str], printed: bool = False) -> str:
 def _lines(response: urllib3.HTTPResponse) -> Iterator[bytes]:
     """Yield whole lines, and an incomplete last line at the regular end of the response."""
     rest = b""
-    # In chunks as they arrive: a fixed number of bytes would delay the lines of a quiet log.
+    # Without an amount, chunks are returned as they arrive: with one, the lines of a job that logs
+    # little would be late.
     for chunk in response.stream(None):
         *lines, rest = (rest + chunk).split(b"\n")
         yield from lines

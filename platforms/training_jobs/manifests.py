@@ -26,8 +26,8 @@ TENSORFLOW = "tensorflow"
 NODE = "node"
 """Name of the replicated job of a TrainJob and of its container; the webhook requires it."""
 MAX_RESTARTS = 10
-"""Limit of the restarts of one replica without a new checkpoint. The controllers do not count the
-restarts of a replica that was killed."""
+"""Limit of the restarts of one replica without a new checkpoint. The step enforces it, because the
+controllers do not count the restarts of a replica that was killed."""
 PERMANENT = range(1, 128)
 """The exit codes with which a replica fails its job. After any greater code it is restarted.
 
@@ -36,6 +36,8 @@ the other kinds contain these codes.
 """
 PORT = 2222
 """The port of TensorFlow in each pod; the training operator uses the same one."""
+GRACE_SECONDS = 60
+"""Seconds between SIGTERM and SIGKILL of a pod, in which it writes a checkpoint."""
 LABELS = {
     "app.kubernetes.io/name": "amazon-reviews",
     "app.kubernetes.io/component": "trainer",
@@ -45,13 +47,12 @@ LABELS = {
 
 _SECONDS_KEPT = 24 * 3600
 """Seconds after which Kubernetes deletes a finished job and its pods, with their logs."""
-_GRACE_SECONDS = 60
-"""Seconds between SIGTERM and SIGKILL of a pod, in which it writes a checkpoint."""
 _VOLUME = "pipeline"
 _SCRATCH = "scratch"
 
 
 def pod_metadata() -> Object:
+    """Return the labels and annotations of the pods."""
     # Namespaces of Kubeflow add a proxy to every pod. It blocks TensorFlow's connections and keeps
     # the pod alive after the training. Istio reads the label; older versions read the annotation.
     no_proxy = {"sidecar.istio.io/inject": "false"}
@@ -62,6 +63,10 @@ def bare_pod(container: str, image: str | None) -> Object:
     """Return the spec of a pod with one container, without its command and the user's settings.
 
     The pod satisfies the Pod Security Standard `restricted`, and its root file system is read-only.
+
+    Args:
+      container: name of the container.
+      image: image of the container; None: a TrainJob sets it.
     """
     return {
         "containers": [
@@ -86,7 +91,8 @@ def bare_pod(container: str, image: str | None) -> Object:
 
 def _pod_template(job_file: str, settings: KubernetesJobSettings, gpus: int) -> Object:
     """Return the template of the pods of a group of replicas."""
-    pod, fields = bare_pod(TENSORFLOW, settings.image), _pod_fields(settings)
+    pod = bare_pod(TENSORFLOW, settings.image)
+    fields = _pod_fields(settings)
     [container] = pod["containers"]
     container |= {"command": command(job_file), "resources": _resources(settings, gpus)}
     container["volumeMounts"] += _volume_mounts(settings)
@@ -96,12 +102,15 @@ def _pod_template(job_file: str, settings: KubernetesJobSettings, gpus: int) -> 
 
 def _pod_fields(settings: KubernetesJobSettings) -> Object:
     """Return the fields of a pod's spec for its account, its volumes, and those of the user."""
-    account = {"serviceAccountName": settings.service_account} if settings.service_account else {}
-    claim = {"claimName": settings.volume_claim}
-    volumes = [{"name": _VOLUME, "persistentVolumeClaim": claim}] if settings.volume_claim else []
+    fields: Object = {"terminationGracePeriodSeconds": GRACE_SECONDS}
+    if settings.service_account:
+        fields["serviceAccountName"] = settings.service_account
+    volumes = []
+    if settings.volume_claim:
+        claim = {"claimName": settings.volume_claim}
+        volumes.append({"name": _VOLUME, "persistentVolumeClaim": claim})
     volumes += settings.pod.get("volumes") or []
-    fields = {"terminationGracePeriodSeconds": _GRACE_SECONDS, **account, **settings.pod}
-    return {**fields, "volumes": volumes}
+    return {**fields, **settings.pod, "volumes": volumes}
 
 
 def _volume_mounts(settings: KubernetesJobSettings) -> list[dict[str, str]]:
@@ -122,7 +131,13 @@ def _resources(settings: KubernetesJobSettings, gpus: int) -> dict[str, dict[str
 
 
 def tfjob_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> Object:
-    """Return the spec of a TFJob. The operator sets TF_CONFIG in its pods."""
+    """Return the spec of a TFJob. The operator sets TF_CONFIG in its pods.
+
+    Args:
+      job: the training.
+      job_file: the path of `job` in a file, which every pod reads.
+      settings: the pods and the timeout.
+    """
     types = {CHIEF: "Chief", WORKER: "Worker", PS: "PS"}
     return {
         "runPolicy": {
@@ -150,13 +165,20 @@ def trainjob_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettin
 
     The runtime in `kubeflow/training.yaml` has the other fields of the JobSet. The number of a node
     determines its task: first the chief, then the workers, then the parameter servers.
+
+    Args:
+      job: the training.
+      job_file: the path of `job` in a file, which every pod reads.
+      settings: the pods and the timeout.
     """
-    name, groups = job_name(job), replica_groups(job.training, settings.gpus)
+    name = job_name(job)
+    groups = replica_groups(job.training, settings.gpus)
     nodes = sum(group.count for group in groups)
     addresses = iter(_host_names(name, NODE, nodes))
     cluster = {group.task: [next(addresses) for _ in range(group.count)] for group in groups}
     amounts = _resources(settings, settings.gpus)
-    pod, mounts = _pod_fields(settings), _volume_mounts(settings)
+    pod = _pod_fields(settings)
+    mounts = _volume_mounts(settings)
     if mounts:
         pod["containers"] = [{"name": NODE, "volumeMounts": mounts}]
     if not pod["volumes"]:
@@ -183,8 +205,15 @@ def trainjob_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettin
 
 
 def jobset_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> Object:
-    """Return the spec of a JobSet: a replicated job for each task type of TF_CONFIG."""
-    name, groups = job_name(job), replica_groups(job.training, settings.gpus)
+    """Return the spec of a JobSet: a replicated job for each task type of TF_CONFIG.
+
+    Args:
+      job: the training.
+      job_file: the path of `job` in a file, which every pod reads.
+      settings: the pods and the timeout.
+    """
+    name = job_name(job)
+    groups = replica_groups(job.training, settings.gpus)
     cluster = {group.task: _host_names(name, group.task, group.count) for group in groups}
     replicated_jobs = []
     for group in groups:
@@ -209,7 +238,8 @@ def jobset_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings
 def job_set_policies(chief: str) -> Object:
     """Return the fields of a JobSet's spec for its network, its success and its failure.
 
-    The success of the replicated job `chief` is that of the JobSet.
+    Args:
+      chief: name of the replicated job whose success is that of the JobSet.
     """
     return {
         # A headless service with the name of the JobSet. TensorFlow connects to its peers while
@@ -236,6 +266,9 @@ def job_policies(container: str) -> Object:
 
     An exit code in `PERMANENT` fails the Job. After any other code, or an eviction, the
     pod is replaced. The new pod has the same host name. The other pods continue.
+
+    Args:
+      container: name of the container whose exit code counts.
     """
     codes = {"containerName": container, "values": [*PERMANENT]}
     return {

@@ -1,4 +1,4 @@
-"""A pod of a training job, with the fields that decide what becomes of the job."""
+"""A pod of a training job, with the fields that decide whether the job continues or fails."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ class Pod(NamedTuple):
     """One pod at one moment. Times are in RFC 3339.
 
     Attributes:
-      name: name of the pod; its successor may have the same name, but has another uid.
+      name: name of the pod, which its replacement may have too.
+      uid: the id of the pod, which no other pod has.
       replica: the replica that runs in the pod, `chief` or `worker 1`.
       phase: Kubernetes's phase: Pending, Running, Succeeded, Failed or Unknown.
       exit_code: exit code of the training; None: it has not ended, or the pod was evicted.
       reason: Kubernetes's reason for the end of the pod, such as OOMKilled or Evicted.
-      problem: why the pod does not run yet, or why Kubernetes gives it up and for what its
-        replacement waits; usually empty.
+      created_at: time of the creation, without fractions of a second; empty if it is unknown.
+      finished_at: time of the end of the training; empty before it, and after an eviction.
+      problem: what prevents the pod from running, or that it is lost with its node; it follows the
+        name of the replica in a message. Empty: there is no problem.
     """
 
     name: str
@@ -35,18 +38,27 @@ class Pod(NamedTuple):
 
     @classmethod
     def read(cls, pod: Object, replica: str, container: str) -> Pod:
-        metadata, status = pod["metadata"], pod.get("status", {})
-        phase, conditions = status.get("phase", "Unknown"), status.get("conditions") or []
+        """Return the fields of a pod of the API.
+
+        Args:
+          pod: the object as the API returns it.
+          replica: the replica that runs in the pod.
+          container: name of the container that trains, whose exit code counts.
+        """
+        metadata = pod["metadata"]
+        status = pod.get("status", {})
+        phase = status.get("phase", "Unknown")
+        conditions = status.get("conditions") or []
         true = {each["type"]: each for each in conditions if each["status"] == "True"}
         disruption = true.get("DisruptionTarget", {}).get("reason", "")
-        # Of these conditions the control plane changes only Ready, when the node does not respond.
-        silent = "ContainersReady" in true and "Ready" not in true
-        given_up = disruption or ("NodeNotReady" if silent else "")
+        # If a node does not respond, the control plane sets Ready to False and nothing else.
+        node_is_silent = "ContainersReady" in true and "Ready" not in true
+        lost = disruption or ("NodeNotReady" if node_is_silent else "")
         problem = ""
-        if phase == "Running" and given_up:
+        if phase == "Running" and lost:
             node = pod.get("spec", {}).get("nodeName")
             problem = (
-                f"is lost ({given_up}): the job waits until node {node} has ended pod "
+                f"is lost ({lost}): the job waits until node {node} has ended pod "
                 f"{metadata['name']}, or until the Node object is deleted"
             )
         elif phase == "Pending" and (blocked_by := _blocked_by(status)):
@@ -71,6 +83,7 @@ class Pod(NamedTuple):
 
     @property
     def ended(self) -> bool:
+        """True if no container of the pod runs, and none will start again."""
         return self.phase in ("Succeeded", "Failed")
 
     @property
@@ -80,6 +93,7 @@ class Pod(NamedTuple):
 
     @property
     def failed_permanently(self) -> bool:
+        """True if the pod failed with an exit code that also fails its job."""
         return self.phase == "Failed" and not self.to_replace
 
     @property
@@ -100,6 +114,7 @@ class Pod(NamedTuple):
 
 
 def _blocked_by(status: Object) -> str:
+    """Return the reason why a pending pod has not started; empty if that is usual."""
     for condition in status.get("conditions") or []:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return f"{condition.get('reason')}: {condition.get('message')}"

@@ -45,6 +45,8 @@ _PREDICT = f"/v1/models/{MODEL_NAME}:predict"
 _MODEL = "/v1/models/{name:name}"
 _QUOTED = 100
 """Most characters of a request that an error quotes."""
+CLOSED = "the handler is closed"
+"""The end of uvloop's message about a connection that is closed; the error has no own class."""
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _PAGE = ("index.html", "page.css", "page.js", "icon.svg")
 _PAGE_HEADERS = {
@@ -130,7 +132,7 @@ class _Application(Router):
             return
         except Exception as error:  # an unexpected error must not stop the server
             # uvloop closes a connection before it reports the end of it.
-            if "handler is closed" in str(error):
+            if CLOSED in str(error):
                 await asyncio.sleep(0)
                 return
             # %r: a path may contain line breaks.

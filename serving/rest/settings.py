@@ -22,11 +22,6 @@ class Server(Section):
     port: Annotated[int, Field(ge=0, le=65535)] = 8501
     """TCP port; 0: any free port, which the command prints."""
 
-    removed = dict.fromkeys(
-        ("max_body_bytes", "max_batch_size", "max_queue", "read_timeout", "poll_seconds"),
-        "the value is fixed; delete the key",
-    )
-
 
 def url(host: str, port: int) -> str:
     """Return the URL of a server, without a path."""

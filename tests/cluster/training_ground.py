@@ -15,7 +15,7 @@ from platforms.training_jobs import kubernetes
 from platforms.training_jobs.client import JobClient, connect
 from platforms.training_jobs.kinds import KINDS
 from tests.checkout import CHECKOUT
-from tests.kubeflow_files import objects
+from tests.kubeflow_files import training_objects
 from tests.platforms.training_jobs.manifests import make_job, make_settings
 from tests.waiting import in_background
 
@@ -68,7 +68,7 @@ class Cluster:
         claimed = {**volume, "resources": {"requests": size}, "volumeName": self.namespace}
         claim = {"metadata": {"name": CLAIM}, "spec": claimed}
         self.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim})
-        runtime, policy = objects("training.yaml")
+        policy, runtime = training_objects()
         policy["metadata"].pop("namespace")
         for each in (runtime, policy):
             self.apply(each)

@@ -45,17 +45,6 @@ SHAPES = {
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("runner", ["pipeline/local_runner.py", "kubeflow/runner.py"])
-def test_the_old_paths_of_the_runners_work(tmp_path, runner):
-    environ = Workspace(tmp_path, SETTINGS).env("training.epoch=3")
-    words = [sys.executable, str(CHECKOUT / runner)]
-    done = subprocess.run(words, env=environ, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "training.epoch: unknown key, did you mean epochs?" in done.stderr.splitlines()[-1]
-
-
-@pytest.mark.slow
-@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("verb", "engine", "runner", "own"),
     [

@@ -74,7 +74,6 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
         (f"kubeflow.namespace={'n' * 64}", "kubeflow.namespace"),
         ("kubeflow.service_account=Trainer", "kubeflow.service_account"),
         ("kubeflow.training_pod={containers: []}", "cluster.image and cluster.resources describe"),
-        ("kubeflow.experiment=x", "kubeflow.experiment: was removed; the experiment has the name"),
     ],
 )
 def test_wrong_values_are_refused_when_loading(more, line):

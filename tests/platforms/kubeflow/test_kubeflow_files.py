@@ -4,19 +4,10 @@ import re
 
 import pytest
 
-from pipeline.cluster_settings import RUNTIME
 from platforms.training_jobs.kinds import KINDS
-from platforms.training_jobs.manifests import (
-    LABELS,
-    NODE,
-    bare_pod,
-    index_variable,
-    job_policies,
-    job_set_policies,
-    pod_metadata,
-)
+from platforms.training_jobs.manifests import LABELS, PORT
 from tests.checkout import CHECKOUT
-from tests.kubeflow_files import objects, training_runtime
+from tests.kubeflow_files import objects, training_objects
 from tests.platforms.training_jobs.manifests import (
     JOB_FILE,
     PARAMETER_SERVER,
@@ -53,29 +44,14 @@ def test_the_server_is_not_older_than_the_tensorflow_that_trains():
         assert number(served_with) >= number(trained_with), file.name
 
 
-def test_the_runtime_restarts_and_ends_the_pods_of_a_trainjob_like_those_of_a_jobset():
-    runtime = training_runtime()
-    assert runtime["metadata"]["name"] == RUNTIME
-    spec = runtime["spec"]["template"]["spec"]
-    assert job_set_policies(chief=NODE).items() <= spec.items()
-    [job] = spec["replicatedJobs"]
-    job = job["template"]["spec"]
-    assert job_policies(NODE).items() <= job.items()
-    assert job["template"]["metadata"] == pod_metadata()
-    pod = bare_pod(NODE, None)
-    pod["containers"][0]["env"].append(index_variable())
-    assert pod.items() <= job["template"]["spec"].items()
-    assert job["template"]["spec"]["restartPolicy"] == "Never"
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_training_pods_of_all_kinds_accept_only_each_other(kind):
-    _, policy = objects("training.yaml")
+    policy, _ = training_objects()
     [rule] = policy["spec"]["ingress"]
     selector = policy["spec"]["podSelector"]["matchLabels"]
     assert selector.items() <= LABELS.items()
     assert rule["from"] == [{"podSelector": {"matchLabels": selector}}]
-    assert rule["ports"] == [{"protocol": "TCP", "port": 2222}]
+    assert rule["ports"] == [{"protocol": "TCP", "port": PORT}]
     manifest = kind.make_manifest(make_job(**PARAMETER_SERVER), JOB_FILE, make_settings())
     for _, _, template in jobs_of(manifest):
         assert selector.items() <= template["metadata"]["labels"].items()

@@ -11,7 +11,7 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 
 from core.errors import InputError
-from platforms.training_jobs import kubernetes, logs
+from platforms.training_jobs import kubernetes, logs, problems
 from platforms.training_jobs.client import Unreachable
 from platforms.training_jobs.job import JobFailed
 from platforms.training_jobs.kinds import JOBSET, TFJOB
@@ -295,7 +295,7 @@ MOUNT = event("FailedMount", "no such volume", "Pod", "worker 0 1")
 )
 def test_a_replica_that_does_not_start_is_reported(log, monkeypatch, look, why, temporary):
     """A reason that may end by itself ends the job only at its timeout."""
-    monkeypatch.setattr(kubernetes, "_USUAL_SECONDS", 0.01)
+    monkeypatch.setattr(problems, "_USUAL_SECONDS", 0.01)
     with pytest.raises(JobFailed) as caught:
         run(look, **({"timeout": 0.3} if temporary else {"refused": 0.1}))
     message = str(caught.value)

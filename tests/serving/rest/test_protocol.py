@@ -1,5 +1,6 @@
 """What becomes of a connection: ends of every kind, and bytes that are no request."""
 
+import asyncio
 import gc
 import itertools
 import json
@@ -10,8 +11,10 @@ import time
 import weakref
 
 import pytest
+import uvloop
 
 from serving.rest import protocol
+from serving.rest.app import CLOSED
 from serving.rest.protocol import LimitedProtocol, RefusalLog
 from tests.serving.rest.running import MODEL, PREDICT, running
 from tests.waiting import wait
@@ -245,3 +248,19 @@ def test_a_status_request_of_http_1_0_ends_the_connection(patient):
         connection.sendall(f"GET {MODEL} HTTP/1.0\r\n\r\n".encode())
         connection.shutdown(socket.SHUT_WR)
         assert b'"AVAILABLE"' in answer_of(connection)
+
+
+def test_uvloop_names_a_closed_connection_as_the_server_expects():
+    async def write_after_the_end():
+        ours, other = socket.socketpair()
+        loop = asyncio.get_running_loop()
+        with other:
+            transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
+            transport.abort()
+            await asyncio.sleep(0)
+            transport.write(b"x")
+
+    loop = uvloop.new_event_loop()
+    with pytest.raises(RuntimeError, match=CLOSED):
+        loop.run_until_complete(write_after_the_end())
+    loop.close()
