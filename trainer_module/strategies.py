@@ -9,8 +9,10 @@ import tensorflow as tf
 from absl import logging
 
 from core.errors import cause
+from core.machine import cores
 from trainer_module.cluster.resources import no_tpu, tpu_address
 from trainer_module.cluster.tf_config import Cluster
+from trainer_module.inputs.device_iterators import patch_device_iterators
 from trainer_module.settings import ONE_PROCESS, Training
 
 _MIN_SHARD_BYTES = 256 << 10
@@ -43,7 +45,21 @@ def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
 def make_strategy(
     training: Training, cluster: Cluster | None
 ) -> tuple[tf.distribute.Strategy, str]:
-    """Return the strategy and the reason for it; call this before any other TensorFlow op."""
+    """Patch TensorFlow for strategies; return the strategy and the reason for it.
+
+    Call this at the start of a process, before any other operation of TensorFlow.
+
+    Args:
+      training: the settings, of which `strategy` may be `auto`.
+      cluster: the cluster of this process; None: it trains alone.
+
+    Raises:
+      ValueError: the strategy contradicts the cluster, the settings or the devices of this machine,
+        or no TPU is reachable.
+      RuntimeError: an operation of TensorFlow came before, so the CPU cannot be split or collective
+        operations cannot be set up.
+    """
+    patch_device_iterators()
     name, reason = _choose(training, cluster)
     _check_cluster(name, cluster)
     if training.strategy == "auto":
@@ -63,7 +79,7 @@ def make_strategy(
 def serve(cluster: Cluster) -> None:
     """Run the server of a parameter server or of its workers; this never returns."""
     _let_grpc_wait_for_restarted_peers()
-    threads = max(_MIN_THREADS, len(os.sched_getaffinity(0)))
+    threads = max(_MIN_THREADS, cores())
     server = tf.distribute.Server(
         tf.train.ClusterSpec(cluster.spec),
         job_name=cluster.task_type,

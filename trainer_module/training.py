@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import time
@@ -15,14 +14,15 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
-from core.files import damage_named
 from core.processes import signals_to
+from core.training_summary import write_summary
+from examples.counts import LABELS, NGRAMS
+from examples.tfrecords import damage_named
 from preprocessing.features import CLASSES
 from trainer_module import models, strategies, weights
 from trainer_module.cluster.collective import Collective, PreemptionSync
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.inputs.dataset import Inputs
-from trainer_module.inputs.stored import LABELS, NGRAMS
 from trainer_module.loop import checkpoint_folders
 from trainer_module.loop.callbacks import (
     Measurements,
@@ -34,7 +34,7 @@ from trainer_module.loop.callbacks import (
 from trainer_module.loop.checkpoints import Checkpoints, EarlyStopping, SaveRegularly
 from trainer_module.loop.loops import LOOPS, Plan
 from trainer_module.loop.steps import Loss, Trainable, WarmUp, make_schedule
-from trainer_module.settings import SUMMARY_FILE, Training, TrainingJob
+from trainer_module.settings import Training, TrainingJob
 
 _SHORTENED_TO_0 = 2**31 - 1
 """TensorFlow takes the remainder of a division by this number as its global seed."""
@@ -136,9 +136,7 @@ def fit(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
                 {**point, "learning_rate": float(rate(point["step"] - 1))} for point in state.curve
             ],
         }
-        tf.io.gfile.makedirs(job.model_run_dir)
-        with tf.io.gfile.GFile(os.path.join(job.model_run_dir, SUMMARY_FILE), "w") as stream:
-            stream.write(json.dumps(figures, indent=1, allow_nan=False))
+        write_summary(job.model_run_dir, figures)
     return TrainingResult(model, metrics, checkpoints, collective)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from typing import Any
 
 import tf_keras
 
+from core.machine import cores, peak_rss
 from core.progress import report
-from trainer_module.cluster.resources import peak_rss
 from trainer_module.loop.finite import check_loss
 
 MAX_POINTS = 256
@@ -85,7 +84,7 @@ class Measurements(StepCallback):
     def __init__(self, examples: int, first_step: int, so_far: dict[str, Any]):
         super().__init__(first_step)
         self._examples = examples
-        self._cpus = len(os.sched_getaffinity(0))
+        self._cpus = cores()
         self._so_far = so_far
         self._seconds_per_epoch: list[float] = so_far.setdefault("seconds_per_epoch", [])
         so_far.setdefault("cpu_seconds", 0.0)

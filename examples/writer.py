@@ -5,22 +5,14 @@ The files are gzip files at every level, so all readers of TFX and TensorFlow ac
 
 from __future__ import annotations
 
-import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 
 import google_crc32c
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
-from tfx import types
-from tfx.components.util import examples_utils
-from tfx.dsl.io import fileio
-from tfx.proto import example_gen_pb2
-from tfx.types import artifact_utils
-
-from trainer_module.inputs import stored
 
 TEXT_LEVEL = 1
 """Compression level for text: four times as fast as the default, with files a quarter larger."""
@@ -33,12 +25,18 @@ _CRC_DELTA = 0xA282EAD8
 
 
 class ShardWriter:
-    """One TFRecord file; the threads of `pool` compress and write one buffer after the other.
+    """A new TFRecord file; the threads of `pool` compress and write one buffer after the other.
 
-    `count` is the number of records.
+    All methods raise OSError, or the error of the remote file system, if the file cannot be
+    written. The failure of a buffer is raised by a later call.
+
+    Attributes:
+      path: the path of the file, local or remote.
+      count: the number of records so far.
     """
 
     def __init__(self, path: str, level: int, pool: ThreadPoolExecutor):
+        """Create the file, with the compression `level` of zlib, 0 to 9."""
         self.path, self.count = path, 0
         self._pool = pool
         self._deflate = zlib.compressobj(level, zlib.DEFLATED, _GZIP)
@@ -50,6 +48,7 @@ class ShardWriter:
         self._running: Future[None] | None = None
 
     def write(self, records: Sequence[bytes]) -> None:
+        """Append serialized records; about a megabyte of them is buffered."""
         self.count += len(records)
         parts, size = self._parts, self._size
         for record in records:
@@ -62,6 +61,7 @@ class ShardWriter:
             self._flush()
 
     def close(self) -> None:
+        """Write what is buffered; only then the file is complete."""
         self._flush()
         if self._running is not None:
             self._running.result()
@@ -83,33 +83,3 @@ def _header(length: int) -> bytes:
     crc = google_crc32c.value(size)
     masked = ((crc >> 15 | crc << 17) + _CRC_DELTA) & 0xFFFFFFFF
     return size + masked.to_bytes(4, "little")
-
-
-def cores() -> int:
-    """Return the number of CPU cores that this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
-def publish(
-    examples: types.Artifact, prefix: str, shards: Mapping[str, Sequence[tuple[str, int]]]
-) -> None:
-    """Move closed files, each with its number of Examples, to the splits of an artifact.
-
-    A split without files gets one empty file, because later components require a file.
-    """
-    examples.split_names = artifact_utils.encode_split_names(list(shards))
-    examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
-    examples_utils.set_file_format(examples, "tfrecords_gzip")
-    counts: dict[str, int] = {}
-    for split, files in shards.items():
-        fileio.makedirs(artifact_utils.get_split_uri([examples], split))
-        total = max(len(files), 1)
-        names = [f"Split-{split}/{prefix}-{n:05d}-of-{total:05d}.gz" for n in range(total)]
-        targets = [f"{examples.uri}/{name}" for name in names]
-        if files:
-            FileSystems.rename([path for path, _ in files], targets)
-        else:
-            with ThreadPoolExecutor(1) as pool:
-                ShardWriter(targets[0], TEXT_LEVEL, pool).close()
-        counts.update(zip(names, (count for _, count in files), strict=False))
-    stored.write_example_counts(examples.uri, counts)
