@@ -14,7 +14,7 @@ from core.errors import cause
 from trainer_module import models
 from trainer_module.run_fn import make_job
 from trainer_module.settings import TrainingJob
-from trainer_module.training import fit
+from trainer_module.training import train_model
 
 OBJECTIVE = keras_tuner.Objective("val_loss", "min")
 
@@ -46,7 +46,7 @@ class TrialTuner(keras_tuner.Tuner):
             }
         )
         try:
-            trained = fit(job, None)
+            trained = train_model(job, None)
         except Exception as error:
             logging.warning("Trial %s failed", trial.trial_id, exc_info=True)
             self._failure = cause(error)
@@ -62,7 +62,7 @@ def tuner_fn(fn_args: Any) -> Any:
     job = make_job(fn_args)
     training = job.training
     fixed = training.hyperparameters.keys() | ({"learning_rate"} if training.learning_rate else ())
-    space = models.load(training.model).SEARCH_SPACE
+    space = models.resolve(training).search_space
     free = {name: values for name, values in space.items() if name not in fixed}
     if not free:
         raise ValueError(

@@ -84,7 +84,6 @@ class Measurements(StepCallback):
     def __init__(self, examples: int, first_step: int, so_far: dict[str, Any]):
         super().__init__(first_step)
         self._examples = examples
-        self._cpus = cores()
         self._so_far = so_far
         self._seconds_per_epoch: list[float] = so_far.setdefault("seconds_per_epoch", [])
         so_far.setdefault("cpu_seconds", 0.0)
@@ -105,7 +104,7 @@ class Measurements(StepCallback):
 
     def summary(self) -> dict[str, Any]:
         """Return the figures of all epochs so far, the last of which is complete."""
-        seconds = sum(self._seconds_per_epoch)
+        seconds, cpus = sum(self._seconds_per_epoch), cores()
         # The product of steps and batch size would also count padding and Examples that short and
         # empty batches lack.
         examples = self._examples * len(self._seconds_per_epoch)
@@ -114,8 +113,8 @@ class Measurements(StepCallback):
             "steps": self.step,
             "step_seconds": seconds / max(1, self.step),
             "examples_per_second": examples / max(1e-9, seconds),
-            "cpu_utilisation": self._so_far["cpu_seconds"] / max(1e-9, seconds * self._cpus),
-            "cpus": self._cpus,
+            "cpu_utilisation": self._so_far["cpu_seconds"] / max(1e-9, seconds * cpus),
+            "cpus": cpus,
             "peak_rss_bytes": peak_rss(),
         }
 

@@ -53,6 +53,11 @@ class State(tf.train.experimental.PythonState):
     curve: list[dict[str, float]] = field(default_factory=list)
     history: list[dict[str, float]] = field(default_factory=list)
 
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The metrics of the best epoch, or without early stopping of the last one."""
+        return self.history[-1 if self.best_epoch is None else self.best_epoch]
+
     def serialize(self) -> str:
         return json.dumps(asdict(self))
 

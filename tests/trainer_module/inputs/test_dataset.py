@@ -240,7 +240,7 @@ ENDS = """
 import gc, time
 import tensorflow as tf
 from examples.tfrecords import without_autotune
-from trainer_module.inputs.device_iterators import patch_device_iterators
+from trainer_module.strategies import patch_device_iterators
 patch_device_iterators()
 [cpu] = tf.config.list_physical_devices("CPU")
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
