@@ -31,6 +31,11 @@ class TrialTuner(keras_tuner.Tuner):
         super().__init__(**kwargs)
 
     def search(self, *args: Any, **kwargs: Any) -> None:
+        """Run all trials.
+
+        Raises:
+          ValueError: every trial failed; the message contains the failure of the last one.
+        """
         super().search(*args, **kwargs)
         if self.oracle.get_best_trials()[0].status != TrialStatus.COMPLETED:
             raise ValueError(f"every trial of the Tuner failed, the last one with {self._failure}")
@@ -56,6 +61,16 @@ class TrialTuner(keras_tuner.Tuner):
 
 
 def tuner_fn(fn_args: Any) -> Any:
+    """Return TFX's TunerFnResult: a tuner of what the settings leave free, and no arguments.
+
+    Args:
+      fn_args: TFX's FnArgs, see `run_fn.make_job`, with the folder `working_dir`.
+
+    Raises:
+      ValueError: the settings contain all values of the search space, or the model does not allow a
+        hyperparameter.
+      pydantic.ValidationError, tensorflow.errors.OpError: see `run_fn.make_job`.
+    """
     # Only TFX calls this function; the rest of the package does not depend on TFX.
     from tfx.components.tuner.component import TunerFnResult
 

@@ -48,3 +48,12 @@ def test_a_record_of_many_megabytes_is_written(tmp_path):
         writer.write(written)
         writer.close()
     assert records(tmp_path / "0.gz") == written
+
+
+def test_the_failure_of_a_buffer_is_raised():
+    """Every write to /dev/full fails, as on a full disk."""
+    with ThreadPoolExecutor(1) as pool:
+        writer = ShardWriter("/dev/full", ID_LEVEL, pool)
+        writer.write([b"x" * (2 << 20)])
+        with pytest.raises(tf.errors.OpError):
+            writer.close()

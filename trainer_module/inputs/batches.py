@@ -24,7 +24,9 @@ class BatchSpec:
     """The parameters by which Examples become batches.
 
     Attributes:
-      names: the model's features, of `preprocessing.features`, and their settings `transform`.
+      names: the model's features, of `preprocessing.features`.
+      transform: the settings of the features.
+      batch_size: Examples in a batch of a replica.
       replicas: number of replicas of this process. Batches of words for the same step have a
         similar width, so no replica waits for another.
       static_shapes: every batch has the same shape, as XLA requires: rows are padded to the maximum
@@ -100,6 +102,9 @@ def length_boundaries(max_tokens: int) -> list[int]:
     return [*range(_BUCKET_STEP, max_tokens, _BUCKET_STEP), max_tokens]
 
 
+# The number of batches of `Dataset.bucket_by_sequence_length` depends on the lengths: of 12
+# reviews, half of them long, it makes 4 batches of 4 or 2, and not 3 of 4. So processes with the
+# same number of reviews would take different numbers of steps.
 def length_batches(
     records: tf.data.Dataset, batching: BatchSpec, *, shuffle: bool, seed: int | tf.Tensor
 ) -> tf.data.Dataset:

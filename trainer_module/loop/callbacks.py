@@ -17,7 +17,11 @@ MAX_POINTS = 256
 
 
 class StepCallback(tf_keras.callbacks.Callback):
-    """A callback whose `step` is the number of steps done over all epochs, also before a resume."""
+    """A callback whose `step` is the number of steps done over all epochs, also before a resume.
+
+    Args:
+      first_step: the number of steps before a resume; 0: the training begins.
+    """
 
     def __init__(self, first_step: int = 0) -> None:
         super().__init__()
@@ -78,6 +82,7 @@ class Measurements(StepCallback):
 
     Args:
       examples: the Examples of the train split, all of which an epoch reads once.
+      first_step: see `StepCallback`.
       so_far: the measurements of the steps before a resume, which checkpoints contain; updated.
     """
 
@@ -103,7 +108,10 @@ class Measurements(StepCallback):
         self._measure()
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures of all epochs so far, the last of which is complete."""
+        """Return the figures of all epochs so far, the last of which is complete.
+
+        Times are in seconds, memory in bytes; `cpu_utilisation` is the fraction of all cores.
+        """
         seconds, cpus = sum(self._seconds_per_epoch), cores()
         # The product of steps and batch size would also count padding and Examples that short and
         # empty batches lack.
@@ -133,6 +141,8 @@ class TrainingCurve(StepCallback):
     would take longer than a small step.
 
     Args:
+      first_step: see `StepCallback`.
+      total_steps: the steps over all epochs, over which MAX_POINTS points are distributed.
       points: the points of the steps before a resume, to which the others are added.
       examples_of_step: number of a step, from 0 -> the Examples of the first replica in it. It may
         have none in the last steps of an epoch, for which the logs contain zeros.

@@ -41,6 +41,8 @@ def make_schedule(
     )
 
 
+# The first rate of Keras's CosineDecay is 0, or its cosine begins a step earlier: of 20 steps with
+# a warm-up of 4, the rates differ from these by up to 7 % of the peak.
 class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
     """A learning rate that rises linearly to `peak` over `warmup_steps`.
 
