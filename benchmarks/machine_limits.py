@@ -70,7 +70,7 @@ def _decompress(path: str, pool: ThreadPoolExecutor) -> None:
 
 
 def _seconds_to_write(batches: list[Any], folder: Path, pool: ThreadPoolExecutor) -> np.ndarray:
-    from components.tfrecords import TEXT_LEVEL, ShardWriter
+    from examples.writer import TEXT_LEVEL, ShardWriter
     from preprocessing.fast.encode import encode_examples
 
     folder.mkdir()

@@ -20,7 +20,7 @@ import fasttext
 
 from benchmarks import usage
 from benchmarks.peer_files import main, read_reviews
-from trainer_module.cluster.resources import peak_rss
+from core.machine import peak_rss
 
 EPOCHS = 5
 _FEATURES = 100_000

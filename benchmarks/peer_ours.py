@@ -127,11 +127,11 @@ def _run_to_transform(settings: str, job: str, *overrides: str) -> None:
 
 
 def _print_fit_seconds(job: str) -> None:
-    from trainer_module.training import fit
+    from trainer_module.training import train_model
 
     parsed = TrainingJob.model_validate_json(Path(job).read_text())
     start = time.perf_counter()
-    fit(parsed, None)
+    train_model(parsed, None)
     print(json.dumps({"fit_seconds": time.perf_counter() - start}))
 
 

@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from benchmarks.peer_files import main, read_reviews
-from trainer_module.cluster.resources import peak_rss
+from core.machine import peak_rss
 
 _WORD = r"[!-/:-@\[-`{-~]|[^\s!-/:-@\[-`{-~]+"
 """The words as for fastText: a punctuation mark is a word."""

@@ -32,7 +32,7 @@ from rich.table import Column, Table
 from benchmarks import usage
 from benchmarks.peer_fasttext import fit, prepare
 from benchmarks.peer_files import read_reviews
-from trainer_module.cluster.resources import peak_rss
+from core.machine import peak_rss
 
 MEANS = ("ours", "loop", "bulk-inferrer", "fasttext", "fasttext-text")
 _TRAIN = "train-fasttext"

@@ -20,7 +20,7 @@ import numpy as np
 import tf_keras
 
 from benchmarks.peer_files import main, read_reviews
-from trainer_module.cluster.resources import peak_rss
+from core.machine import peak_rss
 
 BATCH_SIZE = 512
 WORDS = 20_000

@@ -1,78 +1,66 @@
-"""The Examples of a split: their files, batches of them, a sample."""
+"""Examples artifacts of TFX: the files of their splits, and the publication of new files."""
 
 from __future__ import annotations
 
-import heapq
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
-import tensorflow as tf
+from apache_beam.io.filesystems import FileSystems
 from tfx import types
+from tfx.components.util import examples_utils
+from tfx.dsl.io import fileio
+from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from core.errors import InputError
-from core.files import damage_named, list_files
-from trainer_module.inputs.batches import without_autotune
+from examples.counts import write_example_counts
+from examples.tfrecords import example_files
+from examples.writer import TEXT_LEVEL, ShardWriter
 
 SAMPLE_SIZE = 1000
 """Test Examples whose predictions the Evaluator stores and ServingCheck compares, at most."""
-_BATCH = 1024
-_FILES_AT_ONCE = 2
-
-
-def example_files(folder: str) -> list[str]:
-    """Return the sorted TFRecord files in the folder of a split, which always has some.
-
-    Raises:
-      InputError: the files were deleted.
-    """
-    files = list_files(folder)
-    if not files:
-        raise InputError(
-            f"{folder}: the Examples were deleted, although ML Metadata lists them; run once with "
-            "--set cache=false to write them again"
-        )
-    return files
 
 
 def split_files(examples: list[types.Artifact], splits: Iterable[str]) -> list[str]:
-    """Return the files of some splits of Examples artifacts; see `example_files`."""
+    """Return the sorted TFRecord files of some splits of Examples artifacts.
+
+    Raises:
+      InputError: the files of a split were deleted.
+      ValueError: an artifact has no such split.
+      tensorflow.errors.OpError: a folder cannot be listed.
+    """
     folders = [uri for split in splits for uri in artifact_utils.get_split_uris(examples, split)]
     return sorted(path for folder in folders for path in example_files(folder))
 
 
-def batches(files: Sequence[str], size: int) -> tf.data.Dataset:
-    """Return batches of the serialized Examples of files, always in the same order."""
-    return tf.data.Dataset.from_tensor_slices(list(files)).interleave(
-        lambda file: tf.data.TFRecordDataset(file, compression_type="GZIP").batch(size),
-        cycle_length=_FILES_AT_ONCE,
-        num_parallel_calls=_FILES_AT_ONCE,
-        deterministic=True,
-    )
+def publish(
+    examples: types.Artifact, prefix: str, shards: Mapping[str, Sequence[tuple[str, int]]]
+) -> None:
+    """Move closed files, each with its number of Examples, to the splits of an artifact.
 
+    A split without files gets one empty file, because later components require a file.
 
-def read(dataset: tf.data.Dataset, files: Sequence[str]) -> Iterator[Any]:
-    """Yield the elements of a dataset of `files`.
-
-    Raises:
-      InputError: a file is damaged.
-    """
-    with damage_named(files):
-        yield from without_autotune(dataset)
-
-
-def read_sample(folder: str, size: int) -> list[bytes]:
-    """Return a random sample of the serialized Examples in the gzipped TFRecords of a folder.
-
-    The Examples with the smallest hash are sampled, so that a sorted input makes no difference, and
-    every call returns the same ones. Memory grows with `size`, not with the split.
+    Args:
+      examples: the new artifact, whose properties are set.
+      prefix: the beginning of the names of the files.
+      shards: name of a split -> path and number of Examples of each file.
 
     Raises:
-      InputError: see `example_files` and `read`.
+      apache_beam.io.filesystem.BeamIOError: a file cannot be moved.
+      OSError, tensorflow.errors.OpError: a folder or a file cannot be written.
     """
-    files = example_files(folder)
-    examples = (
-        example for batch in read(batches(files, _BATCH), files) for example in batch.numpy()
-    )
-    return heapq.nsmallest(size, examples, key=zlib.crc32)
+    examples.split_names = artifact_utils.encode_split_names(list(shards))
+    examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
+    examples_utils.set_file_format(examples, "tfrecords_gzip")
+    counts: dict[str, int] = {}
+    for split, files in shards.items():
+        fileio.makedirs(artifact_utils.get_split_uri([examples], split))
+        total = max(len(files), 1)
+        names = [f"Split-{split}/{prefix}-{n:05d}-of-{total:05d}.gz" for n in range(total)]
+        targets = [f"{examples.uri}/{name}" for name in names]
+        if files:
+            FileSystems.rename([path for path, _ in files], targets)
+        else:
+            with ThreadPoolExecutor(1) as pool:
+                ShardWriter(targets[0], TEXT_LEVEL, pool).close()
+        counts.update(zip(names, (count for _, count in files), strict=False))
+    write_example_counts(examples.uri, counts)

@@ -27,9 +27,9 @@ from tfx.types.standard_artifacts import Examples, ExampleStatistics, Schema
 from tfx.utils import io_utils
 from tfx_bsl.coders import example_coder
 
-from components.examples import example_files, read
 from components.schema_gen import read_schema
-from trainer_module.inputs.stored import count_examples
+from examples.counts import count_examples
+from examples.tfrecords import example_files, read
 
 _BATCH = 8192
 _FILES_AT_ONCE = 4

@@ -49,13 +49,15 @@ from tfx_bsl.coders import example_coder
 from tfx_bsl.public import tfxio
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
-from components import tfrecords
 from components.beam import LocalBeamExecutor, read_results, units_of, write_results
-from components.examples import batches, read, split_files
+from components.examples import publish, split_files
 from components.schema_gen import read_schema
-from components.tfrecords import ID_LEVEL, ShardWriter, cores
+from core.machine import cores
 from core.progress import Progress
-from trainer_module.inputs import stored
+from examples import digest
+from examples.counts import ClassCounter, write_class_counts
+from examples.tfrecords import batches, read
+from examples.writer import ID_LEVEL, ShardWriter
 
 _FILE_PREFIX = "transformed_examples"
 _DECIDING = (PREPROCESSING_FN_KEY, CUSTOM_CONFIG_KEY, SPLITS_CONFIG_KEY, "code")
@@ -114,7 +116,7 @@ class TransformFiles(beam.DoFn):
         encoder = example_coder.RecordBatchToExamplesEncoder()
         # The name is unique, so a bundle that Beam retries leaves only unused files.
         name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
-        counter = stored.ClassCounter.of(self._config) if split in self._counted else None
+        counter = ClassCounter.of(self._config) if split in self._counted else None
         with (
             # TensorFlow deserializes the sparse tensors of a dataset on a GPU, where two threads at
             # a time got each other's values (TensorFlow 2.21, H200).
@@ -181,7 +183,7 @@ class Executor(LocalBeamExecutor):
             write_results(pipeline, done, scratch)
         _publish(transformed, splits.transform, read_results(scratch))
         fileio.rmtree(scratch)
-        stored.write_content(
+        digest.write_digest(
             transformed.uri,
             split_files(examples, sorted({*splits.analyze, *splits.transform})),
             [str(exec_properties.get(key)) for key in _DECIDING],
@@ -239,5 +241,5 @@ def _publish(transformed: types.Artifact, splits: Iterable[str], done: list[Done
         files[split] += shards
         if classes:
             counted[f"Split-{split}"].append(classes)
-    tfrecords.publish(transformed, _FILE_PREFIX, files)
-    stored.write_class_counts(transformed.uri, counted)
+    publish(transformed, _FILE_PREFIX, files)
+    write_class_counts(transformed.uri, counted)

@@ -1,14 +1,13 @@
-"""Files: lists of them, damaged ones, and the outputs of commands."""
+"""Files: the list of a folder, and the outputs of commands."""
 
 from __future__ import annotations
 
 import contextlib
 import fnmatch
 import os
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from core.errors import ConfigError, InputError
+from core.errors import ConfigError
 
 
 def list_files(folder: str, names: str = "*") -> list[str]:
@@ -16,6 +15,9 @@ def list_files(folder: str, names: str = "*") -> list[str]:
 
     The folder is local or remote, and has no subfolders. In its path `[`, `*` and `?` are ordinary
     characters; `names` is a pattern, such as `lines*`.
+
+    Raises:
+      tensorflow.errors.OpError: the folder cannot be listed.
     """
     import tensorflow as tf
 
@@ -24,31 +26,6 @@ def list_files(folder: str, names: str = "*") -> list[str]:
     except tf.errors.NotFoundError:
         return []
     return [os.path.join(folder, name) for name in sorted(fnmatch.filter(found, names))]
-
-
-@contextlib.contextmanager
-def damage_named(files: Iterable[str]) -> Iterator[None]:
-    """Name the damaged one of some gzipped TFRecord files, if the context fails because of it.
-
-    The error of TensorFlow does not name it.
-
-    Raises:
-      InputError: a file is damaged.
-    """
-    import tensorflow as tf
-
-    try:
-        yield
-    except tf.errors.DataLossError:
-        for file in files:
-            try:
-                for _ in tf.data.TFRecordDataset(file, compression_type="GZIP").batch(1024):
-                    pass
-            except tf.errors.DataLossError:
-                raise InputError(
-                    f"{file} is damaged; run once with --set cache=false to write it again"
-                ) from None
-        raise
 
 
 def output_path(file: str | Path) -> str:

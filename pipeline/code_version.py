@@ -25,6 +25,7 @@ PACKAGES = (
     "cli",
     "components",
     "core",
+    "examples",
     "pipeline",
     "platforms",
     "preprocessing",

@@ -292,7 +292,7 @@ def check_hyperparameters(config: PipelineConfig) -> None:
     from trainer_module import models
 
     try:
-        models.hyperparameters(config.training)
+        models.resolve(config.training)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 

@@ -186,7 +186,7 @@ def _transform(
         splits_config=transform_pb2.SplitsConfig(analyze=["train"], transform=["train", "eval"]),
         custom_config={
             **_transform_settings(config).model_dump(exclude_unset=True),
-            "features": list(models.load(config.training.model).FEATURES),
+            "features": list(models.resolve(config.training).features),
         },
         # StatisticsGen and DataGate have checked the data already.
         disable_statistics=True,
@@ -213,6 +213,6 @@ def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> d
 def _transform_settings(config: PipelineConfig) -> TransformSettings:
     """Return only the settings that the model uses, so that other settings cause no cache miss."""
     settings = config.transform.model_dump()
-    names = models.load(config.training.model).FEATURES
+    names = models.resolve(config.training).features
     used = {key: settings[key] for name in names for key in features.SETTINGS[name]}
     return TransformSettings(**used)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from core.errors import InputError
@@ -16,33 +15,48 @@ from trainer_module.training import train
 
 
 def run_fn(fn_args: Any) -> None:
-    """Train and export the model; `training.train` and `cluster.local.run` document the errors."""
+    """Train and export the model.
+
+    Args:
+      fn_args: TFX's FnArgs, whose `custom_config` has the fields of `CustomConfig`.
+
+    Raises:
+      InputError: TF_CONFIG, a setting or the Examples are wrong; the message is one line.
+      Exception: the other errors of `training.train` and `cluster.local.run`.
+    """
     job = make_job(fn_args)
     try:
-        if needs_processes(job.training):
+        cluster = Cluster.from_environ(os.environ)
+        if needs_processes(job.training, cluster):
             local.run(job)
         else:
-            train(job)
+            train(job, cluster)
     except ValueError as error:
         if not is_self_explanatory(error):
             raise
         raise InputError(str(error)) from None
 
 
-def needs_processes(training: Training, environ: Mapping[str, str] = os.environ) -> bool:
+def needs_processes(training: Training, cluster: Cluster | None) -> bool:
     """Return whether this process, which has already used TensorFlow, cannot train itself.
 
-    It cannot be one of several processes without TF_CONFIG. It can neither split the CPU nor use
+    It cannot be one of several processes without a `cluster`. It can neither split the CPU nor use
     collective operations, both of which TensorFlow sets up before its first operation.
     """
-    if Cluster.from_environ(environ) is not None:
+    if cluster is not None:
         return False
     collective = training.strategy == "multi_worker_mirrored"
     return training.has_peers or collective or (training.devices or 1) > 1
 
 
 def make_job(fn_args: Any) -> TrainingJob:
-    """Return the job for TFX's FnArgs, whose `custom_config` has the fields of `CustomConfig`."""
+    """Return the job for TFX's FnArgs, whose `custom_config` has the fields of `CustomConfig`.
+
+    Raises:
+      pydantic.ValidationError: `custom_config` lacks a field, or has a wrong value.
+      tensorflow.errors.OpError: a file of the Examples, of the transform graph or of the base model
+        cannot be read; the name of the folder of checkpoints depends on their content.
+    """
     config = CustomConfig.model_validate(fn_args.custom_config)
     training = config.training
     # The results of a Tuner.

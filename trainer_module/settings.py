@@ -10,10 +10,6 @@ from pydantic import ConfigDict, Field, model_validator
 from core.settings import Fraction, PositiveInt, Section
 from preprocessing.settings import Transform
 
-SUMMARY_FILE = "training.json"
-"""The file in `model_run_dir` with the duration, resource usage and metrics of a training."""
-
-
 ONE_PROCESS = ("auto", "one_device", "mirrored", "central_storage", "tpu")
 """Strategies of a single process; the others need a cluster."""
 _ALL_DEVICES = ("multi_worker_mirrored", "parameter_server", "tpu")

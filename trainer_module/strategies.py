@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 from absl import logging
+from tensorflow.python.data.ops import multi_device_iterator_ops
 
 from core.errors import cause
+from core.machine import cores
+from examples.tfrecords import without_autotune
 from trainer_module.cluster.resources import no_tpu, tpu_address
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import ONE_PROCESS, Training
 
+_create_device_dataset = multi_device_iterator_ops._create_device_dataset
 _MIN_SHARD_BYTES = 256 << 10
 """Minimum bytes of a shard of a variable; smaller shards cost more than they save."""
 
@@ -43,7 +48,21 @@ def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
 def make_strategy(
     training: Training, cluster: Cluster | None
 ) -> tuple[tf.distribute.Strategy, str]:
-    """Return the strategy and the reason for it; call this before any other TensorFlow op."""
+    """Patch TensorFlow for strategies; return the strategy and the reason for it.
+
+    Call this at the start of a process, before any other operation of TensorFlow.
+
+    Args:
+      training: the settings, of which `strategy` may be `auto`.
+      cluster: the cluster of this process; None: it trains alone.
+
+    Raises:
+      ValueError: the strategy contradicts the cluster, the settings or the devices of this machine,
+        or no TPU is reachable.
+      RuntimeError: an operation of TensorFlow came before, so the CPU cannot be split or collective
+        operations cannot be set up.
+    """
+    patch_device_iterators()
     name, reason = _choose(training, cluster)
     _check_cluster(name, cluster)
     if training.strategy == "auto":
@@ -63,7 +82,7 @@ def make_strategy(
 def serve(cluster: Cluster) -> None:
     """Run the server of a parameter server or of its workers; this never returns."""
     _let_grpc_wait_for_restarted_peers()
-    threads = max(_MIN_THREADS, len(os.sched_getaffinity(0)))
+    threads = max(_MIN_THREADS, cores())
     server = tf.distribute.Server(
         tf.train.ClusterSpec(cluster.spec),
         job_name=cluster.task_type,
@@ -160,3 +179,18 @@ def _let_grpc_wait_for_restarted_peers() -> None:
     # TensorFlow's guide to parameter server training requires this. Without it a call to a task
     # that is being restarted fails at once.
     os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")
+
+
+def patch_device_iterators() -> None:
+    """Let TensorFlow create the iterators of all strategies' devices without autotuning.
+
+    A strategy creates one more iterator for each device of a process. Its dataset has none of the
+    options of the dataset that a caller distributes, and TensorFlow creates it by a private
+    function without a parameter for options (2.16 and 2.21). So the end of such an iterator would
+    wait for its tuning thread, see `without_autotune`. A second call changes nothing.
+    """
+    multi_device_iterator_ops._create_device_dataset = _untuned_device_dataset
+
+
+def _untuned_device_dataset(*arguments: Any) -> tf.data.Dataset:
+    return without_autotune(_create_device_dataset(*arguments))

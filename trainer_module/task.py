@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # TensorFlow takes seconds to import, so the checks above come first.
             from trainer_module.training import train
 
-            train(job)
+            train(job, cluster)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except Exception as error:

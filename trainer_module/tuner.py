@@ -14,7 +14,7 @@ from core.errors import cause
 from trainer_module import models
 from trainer_module.run_fn import make_job
 from trainer_module.settings import TrainingJob
-from trainer_module.training import fit
+from trainer_module.training import train_model
 
 OBJECTIVE = keras_tuner.Objective("val_loss", "min")
 
@@ -31,6 +31,11 @@ class TrialTuner(keras_tuner.Tuner):
         super().__init__(**kwargs)
 
     def search(self, *args: Any, **kwargs: Any) -> None:
+        """Run all trials.
+
+        Raises:
+          ValueError: every trial failed; the message contains the failure of the last one.
+        """
         super().search(*args, **kwargs)
         if self.oracle.get_best_trials()[0].status != TrialStatus.COMPLETED:
             raise ValueError(f"every trial of the Tuner failed, the last one with {self._failure}")
@@ -46,7 +51,7 @@ class TrialTuner(keras_tuner.Tuner):
             }
         )
         try:
-            trained = fit(job, None)
+            trained = train_model(job, None)
         except Exception as error:
             logging.warning("Trial %s failed", trial.trial_id, exc_info=True)
             self._failure = cause(error)
@@ -56,13 +61,23 @@ class TrialTuner(keras_tuner.Tuner):
 
 
 def tuner_fn(fn_args: Any) -> Any:
+    """Return TFX's TunerFnResult: a tuner of what the settings leave free, and no arguments.
+
+    Args:
+      fn_args: TFX's FnArgs, see `run_fn.make_job`, with the folder `working_dir`.
+
+    Raises:
+      ValueError: the settings contain all values of the search space, or the model does not allow a
+        hyperparameter.
+      pydantic.ValidationError, tensorflow.errors.OpError: see `run_fn.make_job`.
+    """
     # Only TFX calls this function; the rest of the package does not depend on TFX.
     from tfx.components.tuner.component import TunerFnResult
 
     job = make_job(fn_args)
     training = job.training
     fixed = training.hyperparameters.keys() | ({"learning_rate"} if training.learning_rate else ())
-    space = models.load(training.model).SEARCH_SPACE
+    space = models.resolve(training).search_space
     free = {name: values for name, values in space.items() if name not in fixed}
     if not free:
         raise ValueError(

@@ -25,7 +25,12 @@ ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
 
 
 def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
-    """Copy the weights of `plain`, a model outside any strategy, to the same model under one."""
+    """Copy the weights of `plain`, a model outside any strategy, to the same model under one.
+
+    Args:
+      plain: the source; each of its variables is whole.
+      model: the target; under parameter servers a variable may be several shards of rows.
+    """
     for whole, parts in _parts(plain, model):
         value = whole.read_value()
         values = [value] if len(parts) == 1 else tf.split(value, list(map(_rows, parts)))
@@ -37,6 +42,9 @@ def gather(model: tf_keras.Model, plain: tf_keras.Model) -> None:
     """Copy the weights of `model` to `plain`, see `spread`.
 
     Reading a variable can be a collective operation, so every synchronous process calls this.
+
+    Raises:
+      tensorflow.errors.OpError: another process of the cluster is gone.
     """
     for whole, parts in _parts(plain, model):
         values = [part.read_value() for part in parts]
@@ -44,7 +52,18 @@ def gather(model: tf_keras.Model, plain: tf_keras.Model) -> None:
 
 
 def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the properties that two models must share to have interchangeable weights."""
+    """Return the properties that two models must share to have interchangeable weights.
+
+    Args:
+      job: the training of a model.
+      feature_names: the features that the model reads.
+
+    Returns:
+      JSON values; `vocabulary` is a SHA-256, or None for a model without words.
+
+    Raises:
+      tensorflow.errors.OpError: the vocabulary cannot be read.
+    """
     settings, vocabulary = job.transform.model_dump(), None
     if features.TOKENS in feature_names:
         assets = os.path.join(job.transform_graph, "transform_fn", "assets")
@@ -61,6 +80,11 @@ def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
+    """Write `origin` to ORIGIN_FILE in the SavedModel of a training.
+
+    Raises:
+      tensorflow.errors.OpError: the vocabulary cannot be read, or the file cannot be written.
+    """
     file = os.path.join(job.serving_model_dir, ORIGIN_FILE)
     tf.io.gfile.makedirs(os.path.dirname(file))
     with tf.io.gfile.GFile(file, "w") as stream:
@@ -74,6 +98,9 @@ def warm_start(
 
     Returns:
       Whether the weights fit and are finite. If not, a line is logged and no weight is changed.
+
+    Raises:
+      tensorflow.errors.OpError: the vocabulary or the base model cannot be read.
     """
     assert job.base_model is not None
     try:

@@ -24,9 +24,10 @@ from tfx_bsl.coders import example_coder
 
 from components.evaluator.files import CANDIDATE, WHOLE, Slice, digest
 from components.evaluator.metrics import Counts
-from components.examples import SAMPLE_SIZE, batches, read
-from components.tfrecords import cores
+from components.examples import SAMPLE_SIZE
+from core.machine import cores
 from core.progress import Progress
+from examples.tfrecords import batches, read
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
 from preprocessing.features import THRESHOLD

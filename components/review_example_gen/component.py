@@ -20,9 +20,9 @@ from tfx.types import standard_artifacts
 from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 from tfx.types.standard_component_specs import EXAMPLES_KEY, INPUT_BASE_KEY
 
-from components import tfrecords
 from components.artifacts import RejectedLines
 from components.beam import LocalBeamExecutor, read_results, write_results
+from components.examples import publish
 from components.properties import READING_PROPERTY, UNUSED_PROPERTY
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
 from components.review_example_gen.read_unit import DUPLICATE, LOST_BYTES, UnitResult, read_unit
@@ -111,7 +111,7 @@ class Executor(LocalBeamExecutor):
         for unit in done:
             for split, path, count in unit.shards:
                 shards[split].append((path, count))
-        tfrecords.publish(examples, _FILE_PREFIX, shards)
+        publish(examples, _FILE_PREFIX, shards)
         _publish_rejected(done, rejected.uri)
         fileio.rmtree(scratch)
 

@@ -25,8 +25,9 @@ from components.review_example_gen.splits import (
     is_over,
 )
 from components.review_example_gen.units import Unit, read_in_turns
-from components.tfrecords import TEXT_LEVEL, ShardWriter, cores
+from core.machine import cores
 from core.progress import Progress
+from examples.writer import TEXT_LEVEL, ShardWriter
 from preprocessing.fast.encode import encode_examples
 from preprocessing.reading.pieces import Piece
 

@@ -26,7 +26,7 @@ import apache_beam as beam
 import numpy as np
 
 from components.review_example_gen.units import Source, Unit, in_units, read_in_turns
-from components.tfrecords import cores
+from core.machine import cores
 from preprocessing.reading.files import HELD_OUT
 from preprocessing.reading.records import Batch
 

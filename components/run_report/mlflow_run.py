@@ -25,8 +25,8 @@ from components.run_report.page import Content, render
 from components.saved_models import check_loads, copy_folder
 from core.errors import InputError
 from core.settings import flat_settings
+from examples.digest import content_digest
 from serving.identity import identity
-from trainer_module.inputs import stored
 
 if TYPE_CHECKING:
     import mlflow.entities
@@ -256,7 +256,7 @@ def _datasets(run: Run) -> list[Any]:
     found = []
     for folder in sorted(fileio.glob(os.path.join(run.uris["examples"], "Split-*"))):
         split = os.path.basename(folder).removeprefix("Split-")
-        digest = stored.content_digest([os.path.join(folder, "*")])
+        digest = content_digest([os.path.join(folder, "*")])
         # MLflow's limit is 36 characters.
         digest = hashlib.sha256(digest.encode()).hexdigest()[:32]
         name, where = f"{run.name}/{split}", json.dumps({"uri": folder})

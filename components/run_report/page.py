@@ -20,10 +20,10 @@ from components.run_report.charts import draw
 from components.run_report.history import UNFINISHED, Run, result_of
 from core.errors import cause
 from core.settings import flat_settings
+from core.training_summary import read_summary
 from preprocessing.features import CLASSES, THRESHOLD
 from serving.explain import Part, parts, variants
 from serving.predict_text import load_predict_text
-from trainer_module.settings import SUMMARY_FILE
 
 _T = TypeVar("_T")
 _VERDICTS = {
@@ -94,7 +94,7 @@ def collect(run: Run, model: str | None = None) -> Content:
         input=read("input", input_data.read_input, uri("rejected")),
         balance=read("class balance", input_data.read_balance, uri("statistics")) or {},
         anomalies=read("anomalies", input_data.read_all_anomalies, uri("anomalies")),
-        training=read("training figures", files.read_json, uri("model_run"), SUMMARY_FILE) or {},
+        training=read("training figures", read_summary, uri("model_run")) or {},
         evaluation=read("evaluation", files.read, uri("evaluation")),
         mistakes=read("mistakes", explain, uri("evaluation"), model) or [],
         check=read("serving check", files.read_json, uri("check"), CHECK_FILE),

@@ -31,10 +31,10 @@ from absl import logging
 from components.saved_models import copy_folder
 from core import processes
 from core.errors import ERROR_LINE, ServerError, cause
+from core.machine import peak_rss
 from preprocessing import features
 from serving.rest import server
 from serving.rest.settings import MODEL_NAME
-from trainer_module.cluster.resources import peak_rss
 
 EXAMPLE, TEXT = "serving_default", "predict_text"
 _SIGNATURES = (EXAMPLE, TEXT, "transform_features")

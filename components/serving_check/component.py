@@ -19,7 +19,7 @@ from tfx.types.standard_artifacts import Examples, InfraBlessing, Model, ModelEv
 from tfx.utils import path_utils
 
 from components.evaluator.files import stored_predictions
-from components.examples import SAMPLE_SIZE, read_sample
+from components.examples import SAMPLE_SIZE
 from components.properties import (
     BLESSED_PROPERTY,
     CAUSE_PROPERTY,
@@ -29,6 +29,7 @@ from components.properties import (
 from components.serving_check.candidate import EXAMPLE, TEXT, Answers, text_of, try_candidate
 from components.serving_check.known_words import why_not_applied
 from components.serving_check.settings import Thresholds
+from examples.tfrecords import read_sample
 from preprocessing.features import CLASSES, THRESHOLD
 
 _TOLERANCE = 1e-3

@@ -29,12 +29,12 @@ from components.run_report.component import REPORT_FILE
 from components.run_report.page import collect
 from components.run_report.tracking import from_environment, track
 from core.metadata import connection_config
+from core.training_summary import SUMMARY_FILE
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.destinations import destination_of
 from pipeline.nodes import REPORT, SERVING_CHECK
 from pipeline.pipeline import tracking_of
 from platforms.local import unchanged
-from trainer_module.settings import SUMMARY_FILE
 
 
 class Runner(LocalDagRunner):

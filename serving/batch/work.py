@@ -8,7 +8,6 @@ the lines depend on, and the number of the unit.
 from __future__ import annotations
 
 import glob
-import os
 import shutil
 import uuid
 from collections import deque
@@ -24,6 +23,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.utils.shared import Shared
 
 from core import progress
+from core.machine import cores
 from core.progress import Progress
 from preprocessing.reading.files import delete_file
 from preprocessing.reading.pieces import Piece
@@ -113,12 +113,12 @@ class ScoreUnit(beam.DoFn):
         """
         target, unit = element
         predict = self._shared.acquire(lambda: load_predict_text(self._model), self._model)
-        cores = len(os.sched_getaffinity(0))
+        threads = cores()
         # Beam may retry a unit, or run it twice.
         path = f"{target}.{uuid.uuid4().hex}"
         with (
-            ThreadPoolExecutor(cores) as readers,
-            ThreadPoolExecutor(cores) as scorers,
+            ThreadPoolExecutor(threads) as readers,
+            ThreadPoolExecutor(threads) as scorers,
             create(path) as file,
             pa.ipc.new_stream(file, SCHEMA) as stream,
             Progress(REVIEWS, target) as reviews,
@@ -129,7 +129,7 @@ class ScoreUnit(beam.DoFn):
                 for batch in read_batches(piece, readers):
                     scores = scorers.submit(predict, batch.texts) if batch.texts else None
                     waiting.append((index, batch, scores))
-                    if len(waiting) > cores:
+                    if len(waiting) > threads:
                         _write(stream, *waiting.popleft())
                     reviews.advance(batch.lines)
                     size.advance(sum(map(len, batch.texts)))

@@ -14,8 +14,9 @@ from components.evaluator.files import BASELINE, CANDIDATE, WHOLE
 from components.evaluator.metrics import ACCURACY, METRICS, Counts
 from components.evaluator.scoring import ScoreFiles
 from components.evaluator.settings import Evaluation
-from components.examples import read_sample, split_files
+from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
+from examples.tfrecords import read_sample
 from preprocessing import normalise
 from tests.components.evaluated import NgramModel, OtherModel, write_examples, write_model
 

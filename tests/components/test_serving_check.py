@@ -11,12 +11,12 @@ import tensorflow as tf
 from tfx.types import artifact_utils, standard_artifacts
 
 from components.evaluator import files
-from components.examples import read_sample
 from components.serving_check import candidate, component
 from components.serving_check.candidate import Answers, try_candidate
 from components.serving_check.component import ServingCheck, check
 from components.serving_check.settings import Thresholds, read_golden
 from core.errors import InputError
+from examples.tfrecords import read_sample
 from sample_data.generate import OUTPUT as SAMPLE
 from serving.rest.limits import Limits
 from tests.examples import example, write

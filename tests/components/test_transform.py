@@ -18,12 +18,12 @@ from tfx.utils import proto_utils
 
 import preprocessing
 from components.transform import Executor
+from examples import digest
+from examples.counts import LABELS, NGRAMS, read_class_counts
 from pipeline.config import PipelineConfig
 from platforms.beam import beam_args
 from preprocessing.fast.ngrams import ngram_ids
 from tests.components.example_gen import label_of, read_files, records, text_of, write
-from trainer_module.inputs import stored
-from trainer_module.inputs.stored import LABELS, NGRAMS, read_class_counts
 
 pytestmark = pytest.mark.slow
 
@@ -95,7 +95,7 @@ def read(tmp_path_factory):
 
 def test_ngrams_words_and_counts_are_those_of_the_examples(read, tmp_path, monkeypatch):
     digested = Mock()
-    monkeypatch.setattr(stored, "write_content", digested)
+    monkeypatch.setattr(digest, "write_digest", digested)
     output, transformed = transform(read.examples, tmp_path, ["ngrams", "tokens"], code="c0de")
     # The digest of the output depends on the settings and on the code.
     assert {'"vocabulary_size": 30' in each for each in digested.call_args[0][2]} == {True, False}

@@ -1,15 +1,12 @@
 """Lists of files, damaged files, and outputs that are replaced."""
 
-import gzip
 import os
 import resource
 
 import pytest
-import tensorflow as tf
 
-from core.errors import ConfigError, InputError
-from core.files import damage_named, list_files, output_path, write_output
-from tests import examples
+from core.errors import ConfigError
+from core.files import list_files, output_path, write_output
 
 
 def test_only_the_names_of_files_are_patterns(tmp_path):
@@ -21,16 +18,6 @@ def test_only_the_names_of_files_are_patterns(tmp_path):
     assert list_files(folder) == [f"{folder}/{name}" for name in ("a1", "a2", "b")]
     assert list_files(folder, "a*") == [f"{folder}/a1", f"{folder}/a2"]
     assert list_files(f"{folder}/missing") == []
-
-
-def test_the_damaged_file_is_named(tmp_path):
-    good, bad = str(tmp_path / "good.gz"), str(tmp_path / "bad.gz")
-    examples.write(good, [b"a"])
-    (tmp_path / "bad.gz").write_bytes(gzip.compress(b"no record" * 9))
-    with pytest.raises(InputError, match=f"^{bad} is damaged"), damage_named([good, bad]):
-        list(tf.data.TFRecordDataset([good, bad], "GZIP"))
-    with pytest.raises(tf.errors.DataLossError), damage_named([good]):
-        list(tf.data.TFRecordDataset(bad, "GZIP"))
 
 
 def test_an_output_is_written_through_links_and_only_to_a_regular_file(tmp_path):

@@ -154,7 +154,7 @@ def trained(prepared, once):
     def write(folder):
         from trainer_module.training import train
 
-        train(make_job(prepared, folder))
+        train(make_job(prepared, folder), None)
 
     return once("trained", write)
 

@@ -18,7 +18,7 @@ import tensorflow as tf
 from trainer_module.cluster import resources
 from trainer_module.cluster.tf_config import CHIEF
 from trainer_module.settings import TrainingJob
-from trainer_module.training import fit
+from trainer_module.training import train_model
 
 _THREADS = 16
 """Inter-op threads, which all servers share; with fewer, a step that waits may block all others."""
@@ -54,7 +54,7 @@ def _eval_loss(job, task, seed):
             "checkpoint_dir": f"{folder}/checkpoints",
             "training": job.training.model_copy(update={"seed": seed}),
         }
-        return fit(job.model_copy(update=update), task).metrics["val_loss"]
+        return train_model(job.model_copy(update=update), task).metrics["val_loss"]
 
 
 if __name__ == "__main__":

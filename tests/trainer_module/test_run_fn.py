@@ -41,7 +41,7 @@ def test_several_processes_or_logical_devices_need_processes_of_their_own(
 ):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     trained = []
-    monkeypatch.setattr(run_fn, "train", lambda job: trained.append(("here", job)))
+    monkeypatch.setattr(run_fn, "train", lambda job, cluster: trained.append(("here", job)))
     monkeypatch.setattr(run_fn.local, "run", lambda job: trained.append(("cluster", job)))
     args = fn_args(tmp_path, "checkpoints", **training)
     run_fn.run_fn(args)
@@ -50,12 +50,11 @@ def test_several_processes_or_logical_devices_need_processes_of_their_own(
 
 def test_a_wrong_setting_is_an_error_of_the_input_and_a_defect_is_not(tmp_path, monkeypatch):
     wrong = fn_args(tmp_path, "checkpoints")
-    monkeypatch.setattr(
-        run_fn, "train", lambda job: run_fn.needs_processes(job.training, {"TF_CONFIG": "worker"})
-    )
+    monkeypatch.setenv("TF_CONFIG", "worker")
     with pytest.raises(InputError, match="TF_CONFIG: Invalid JSON"):
         run_fn.run_fn(wrong)
-    monkeypatch.setattr(run_fn, "train", lambda job: int("no number"))
+    monkeypatch.delenv("TF_CONFIG")
+    monkeypatch.setattr(run_fn, "train", lambda job, cluster: int("no number"))
     with pytest.raises(ValueError, match="invalid literal") as error:
         run_fn.run_fn(wrong)
     assert not isinstance(error.value, InputError)

@@ -99,7 +99,7 @@ def test_each_strategy_trains_a_model_that_learned_and_evaluates_every_example(
     if training["strategy"] == "mirrored":
         # One device sees the same global batches, of which none is short.
         one = tmp_path / "one"
-        train(make_job(prepared, one, batch_size_per_replica=10))
+        train(make_job(prepared, one, batch_size_per_replica=10), None)
         assert probabilities(tmp_path) == pytest.approx(probabilities(one), abs=1e-5)
 
 

@@ -38,7 +38,7 @@ def training(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     training = SimpleNamespace(jobs=[], error=None)
 
-    def train(job):
+    def train(job, cluster):
         training.jobs.append(job)
         if training.error:
             raise training.error

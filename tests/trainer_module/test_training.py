@@ -15,8 +15,8 @@ from tests.trainer_module.conftest import (
     summary,
 )
 from trainer_module.loop.finite import NotFiniteError
-from trainer_module.loop.steps import WarmUp
-from trainer_module.training import fit, train
+from trainer_module.loop.learning_rate import WarmUp
+from trainer_module.training import train, train_model
 
 pytestmark = pytest.mark.slow
 
@@ -78,7 +78,7 @@ def test_the_saved_model_holds_no_keras_object(trained):
 def test_loops_calls_of_several_steps_and_static_shapes_have_equal_results(
     prepared, trained, tmp_path, settings
 ):
-    train(make_job(prepared, tmp_path, **settings))
+    train(make_job(prepared, tmp_path, **settings), None)
     assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-5)
     ours, others = summary(tmp_path), summary(trained)
     for name in ("loss", "accuracy", "val_loss", "val_accuracy", "steps"):
@@ -89,13 +89,13 @@ def test_loops_calls_of_several_steps_and_static_shapes_have_equal_results(
 @pytest.mark.parametrize("precision", ["float16", "bfloat16"])
 def test_mixed_precision_learns_the_same_and_ends_with_the_training(prepared, tmp_path, precision):
     settings = {"model": "text_cnn", "mixed_precision": precision, "learning_rate": 0.08}
-    train(make_job(prepared, tmp_path, epochs=6, **settings))
+    train(make_job(prepared, tmp_path, epochs=6, **settings), None)
     assert learned_negation(tmp_path)
     assert tf_keras.mixed_precision.global_policy().name == "float32"
 
 
 def test_a_training_outside_the_main_thread_works(prepared, tmp_path):
-    thread = threading.Thread(target=train, args=[make_job(prepared, tmp_path, epochs=1)])
+    thread = threading.Thread(target=train, args=[make_job(prepared, tmp_path, epochs=1), None])
     thread.start()
     thread.join(120)
     assert (tmp_path / "model" / "saved_model.pb").exists()
@@ -123,26 +123,26 @@ def test_weights_that_an_update_destroys_are_neither_exported_nor_continued(
             WarmUp, "__call__", lambda self, done: tf.where(done < step - 1, 0.01, float("nan"))
         )
         with pytest.raises(NotFiniteError, match=rf"^{line}, nothing was exported; a smaller "):
-            train(job)
+            train(job, None)
     assert not (tmp_path / "model").exists()
     assert not (tmp_path / "run" / "training.json").exists()
-    fit(job, None)
+    train_model(job, None)
     assert "Resuming after step 16" in log.text or "Resuming after step 32" in log.text
     assert summary(tmp_path)["val_loss"] > 0
 
 
 @pytest.mark.parametrize("seed", [0, exhaustive(2**31 - 1), exhaustive(2**32 - 1)])
 def test_every_seed_trains(records, tmp_path, seed):
-    fit(make_job(records, tmp_path, seed=seed, epochs=1), None)
+    train_model(make_job(records, tmp_path, seed=seed, epochs=1), None)
     assert summary(tmp_path)["val_loss"] > 0
 
 
 def test_no_example_is_an_error_that_names_the_files(prepared, tmp_path):
     with pytest.raises(ValueError, match=r"no Example in .*nothing-\*.gz"):
-        train(make_job(prepared, tmp_path, train="nothing-*.gz"))
+        train(make_job(prepared, tmp_path, train="nothing-*.gz"), None)
 
 
 def test_a_warm_start_begins_with_the_weights_of_the_base_model(prepared, trained, tmp_path):
     base = str(trained / "model")
-    train(make_job(prepared, tmp_path, base_model=base, epochs=1, learning_rate=1e-9))
+    train(make_job(prepared, tmp_path, base_model=base, epochs=1, learning_rate=1e-9), None)
     assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-4)

@@ -22,10 +22,10 @@ def fit(records, tmp_path, monkeypatch):
     places = map(str, range(100))
 
     def fit(folder=records, **settings):
-        return training.fit(make_job(folder, tmp_path / next(places), **settings), None)
+        return training.train_model(make_job(folder, tmp_path / next(places), **settings), None)
 
     yield fit
-    tf_keras.mixed_precision.set_global_policy("float32")
+    assert tf_keras.mixed_precision.global_policy().name == "float32"
 
 
 @pytest.fixture

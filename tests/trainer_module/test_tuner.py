@@ -24,14 +24,14 @@ def jobs(monkeypatch):
     """The jobs of all trials, which train nothing; the eval loss is the smoothing."""
     jobs, removed = [], []
 
-    def fit(job, cluster):
+    def train_model(job, cluster):
         assert cluster is None
         jobs.append(job)
         loss = job.training.hyperparameters["scale_smoothing"]
         checkpoints = SimpleNamespace(remove=lambda: removed.append(job))
         return SimpleNamespace(metrics={"val_loss": loss, "loss": -loss}, checkpoints=checkpoints)
 
-    monkeypatch.setattr(tuner, "fit", fit)
+    monkeypatch.setattr(tuner, "train_model", train_model)
     yield jobs
     assert removed == jobs
 
@@ -70,15 +70,15 @@ def test_each_trial_is_a_training_on_one_device_and_the_least_eval_loss_is_the_b
 def test_only_the_failure_of_every_trial_is_an_error(
     records, tmp_path, jobs, monkeypatch, successes
 ):
-    fit = tuner.fit
+    train_model = tuner.train_model
     numbers = iter(range(4))
 
     def fails_later(job, cluster):
         if next(numbers) >= successes:
             raise ValueError("the loss is nan\nin step 3")
-        return fit(job, cluster)
+        return train_model(job, cluster)
 
-    monkeypatch.setattr(tuner, "fit", fails_later)
+    monkeypatch.setattr(tuner, "train_model", fails_later)
     found = tuner.tuner_fn(tuner_args(records, tmp_path, tuner_trials=4))
     if successes:
         found.tuner.search(**found.fit_kwargs)

@@ -121,7 +121,7 @@ def test_a_resumed_training_keeps_its_own_weights(records, tmp_path, monkeypatch
     monkeypatch.setitem(training.LOOPS, "fit", loop)
     job = make_job(records, tmp_path, base_model="base", checkpoint_steps=1)
     for _ in range(2):
-        training.fit(job, None)
+        training.train_model(job, None)
     assert loaded == ["base"]
     buckets = TRANSFORM["ngram_buckets"]
     assert seen == [[0.0] * buckets, [1.0] * buckets]

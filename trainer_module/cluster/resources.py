@@ -5,7 +5,6 @@ The module does not use TensorFlow, which takes seconds to import and allocates 
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import re
@@ -16,8 +15,6 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TypeVar
-
-import psutil
 
 from trainer_module.cluster.tf_config import CHIEF, PS, VARIABLE, WORKER, Cluster
 from trainer_module.settings import ONE_PROCESS, Training, TrainingJob
@@ -143,18 +140,6 @@ def _tensorflow_release() -> tuple[int, int] | None:
     except metadata.PackageNotFoundError:
         return None
     return int(major), int(minor)
-
-
-def peak_rss(pid: int | None = None) -> int:
-    """Return the peak resident memory of a process so far, in bytes; None: of this process.
-
-    Some container runtimes do not report the peak. Then it is the present memory.
-    """
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in Path(f"/proc/{pid or 'self'}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    return int(psutil.Process(pid).memory_info().rss)
 
 
 def tpu_address(training: Training, environ: Mapping[str, str]) -> str | None:

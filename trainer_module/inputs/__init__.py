@@ -1,1 +1,1 @@
-"""From TFRecords to batches: shards of processes, batches of similar length, stored counts."""
+"""From TFRecords to batches: shards of processes, batches of similar length."""

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import multi_device_iterator_ops
 
 from preprocessing import features
 from preprocessing.settings import Transform
 
-_create_device_dataset = multi_device_iterator_ops._create_device_dataset
 NGRAM_PADDING = -1
 """The id that pads the rows of NGRAMS to static shapes; no n-gram has this id."""
 _BUCKET_STEP = 16
@@ -26,7 +24,9 @@ class BatchSpec:
     """The parameters by which Examples become batches.
 
     Attributes:
-      names: the model's features, of `preprocessing.features`, and their settings `transform`.
+      names: the model's features, of `preprocessing.features`.
+      transform: the settings of the features.
+      batch_size: Examples in a batch of a replica.
       replicas: number of replicas of this process. Batches of words for the same step have a
         similar width, so no replica waits for another.
       static_shapes: every batch has the same shape, as XLA requires: rows are padded to the maximum
@@ -102,6 +102,9 @@ def length_boundaries(max_tokens: int) -> list[int]:
     return [*range(_BUCKET_STEP, max_tokens, _BUCKET_STEP), max_tokens]
 
 
+# The number of batches of `Dataset.bucket_by_sequence_length` depends on the lengths: of 12
+# reviews, half of them long, it makes 4 batches of 4 or 2, and not 3 of 4. So processes with the
+# same number of reviews would take different numbers of steps.
 def length_batches(
     records: tf.data.Dataset, batching: BatchSpec, *, shuffle: bool, seed: int | tf.Tensor
 ) -> tf.data.Dataset:
@@ -163,31 +166,3 @@ def _shuffled(order: tf.Tensor, groups: tf.Tensor, group: int, seed: Any) -> tf.
     runs = tf.reshape(order[: groups * group], [groups, group])
     mixed = tf.gather(runs, tf.argsort(tf.random.stateless_uniform([groups], seed)))
     return tf.concat([tf.reshape(mixed, [-1]), order[groups * group :]], axis=0)
-
-
-def without_autotune(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Return the dataset without autotuning, also for the iterators of a strategy's devices.
-
-    tf.data tunes each iterator in a thread, with a period that doubles up to 60 s. The end of an
-    iterator waits for this thread. It wakes the thread before it records the cancellation
-    (`CancellationManager::StartCancelWithStatus` runs the callbacks first), so the thread may find
-    nothing to do and sleep for the rest of its period (TensorFlow 2.16 and 2.21). Trainings waited
-    for up to 99 s after their last step.
-
-    tf.data.AUTOTUNE then means one parallel call for each CPU core, and a buffer of prefetched
-    elements that grows on demand.
-    """
-    # A strategy creates one more iterator for each device, by a private function without a
-    # parameter for its options.
-    multi_device_iterator_ops._create_device_dataset = _untuned_device_dataset
-    return _untuned(dataset)
-
-
-def _untuned(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    return dataset.with_options(options)
-
-
-def _untuned_device_dataset(*arguments: Any) -> tf.data.Dataset:
-    return _untuned(_create_device_dataset(*arguments))

@@ -17,10 +17,11 @@ import tensorflow as tf
 from absl import logging
 
 from core.files import list_files
+from examples.counts import NGRAMS, ClassCounter, count_examples, read_class_counts
+from examples.tfrecords import without_autotune
 from preprocessing import features
 from trainer_module.cluster.collective import Collective
-from trainer_module.inputs.batches import BatchSpec, length_batches, without_autotune
-from trainer_module.inputs.stored import NGRAMS, ClassCounter, count_examples, read_class_counts
+from trainer_module.inputs.batches import BatchSpec, length_batches
 from trainer_module.settings import TrainingJob
 
 _MAX_IMBALANCE = 1.1
@@ -50,7 +51,17 @@ class Split:
 
     @classmethod
     def find(cls, patterns: Sequence[str], collective: Collective | None = None) -> Split:
-        """Find the files and count their Examples; each process counts some of the files."""
+        """Find the files and count their Examples.
+
+        Args:
+          patterns: paths in whose last part `*` and `?` are wildcards.
+          collective: the processes, each of which counts some of the files and calls this; None:
+            this process counts all.
+
+        Raises:
+          InputError: a file is damaged.
+          tensorflow.errors.OpError: a file cannot be read, or another process is gone.
+        """
         files = sorted(
             {file for pattern in patterns for file in list_files(*os.path.split(pattern))}
         )
@@ -93,6 +104,10 @@ class Split:
 
         With a `shuffle_buffer` the files are in another order for other seeds, and a buffer of
         about this many Examples is shuffled; with 0 the pass is in order.
+
+        Args:
+          shuffle_buffer: Examples in the shuffle buffer.
+          seeds: int64 [2] or longer; the seeds of the files and of the blocks.
         """
 
         def of_file(name: tf.Tensor) -> tf.data.Dataset:
@@ -141,7 +156,11 @@ def endless(
     """Return endless passes over `shard`, each padded with empty batches to `wanted` batches.
 
     Args:
-      shuffle_buffer, seed: see `Split.blocks`; the order of each pass follows from both.
+      shard: the Examples.
+      batching: the form of the batches.
+      wanted: batches in a pass, at least those of `shard`.
+      shuffle_buffer: see `Split.blocks`.
+      seed: with the number of the pass, determines its order if there is a `shuffle_buffer`.
       done: batches to skip at the beginning, for a resumed training.
       parse: whether the batches are parsed here, and not by `parse_on_worker`.
     """
@@ -176,6 +195,17 @@ class Inputs:
     only the coordinator reads, and a step is the work of a single worker. The coordinator sends
     serialized Examples, which are a third of the parsed ones in bytes, and the workers parse them.
     Batches of words are parsed before, because they are sorted by length.
+
+    Args:
+      job: the files and the settings.
+      feature_names: the features that the model reads.
+      strategy: the strategy, under which the datasets are distributed.
+      collective: sums over the processes that train synchronously, all of which call this.
+
+    Raises:
+      ValueError: a split has no Example.
+      InputError: a file is damaged.
+      tensorflow.errors.OpError: a file cannot be read, or another process of the cluster is gone.
     """
 
     def __init__(
@@ -211,11 +241,17 @@ class Inputs:
         self.eval_steps = self._steps(self.evaluation)
 
     def train_dataset(self, first_step: int) -> Any:
-        """Return the train split, endless and shuffled, from `first_step` on."""
+        """Return the train split, endless and shuffled, from `first_step` on.
+
+        Returns:
+          A dataset, or a DistributedDataset with a batch for each replica of this process: (inputs,
+          label, and with static shapes the weight), see `make_dataset`. Under parameter servers the
+          batches are not parsed, see `parse_on_worker`.
+        """
         return self._distributed(self.train, first_step, self._job.training.shuffle_buffer)
 
     def eval_dataset(self) -> Any:
-        """Return the eval split, endless and in order."""
+        """Return the eval split, endless and in order; its form is that of `train_dataset`."""
         return self._distributed(self.evaluation, 0, 0)
 
     def examples_of_step(self, step: int) -> int:
@@ -237,6 +273,10 @@ class Inputs:
         """Return counts of the train split by class, LABELS float64 [2] or NGRAMS [2, buckets].
 
         If Transform has not stored them, each synchronous process counts those of a shard.
+
+        Raises:
+          InputError: a file is damaged.
+          tensorflow.errors.OpError: a file cannot be read, or another process is gone.
         """
         transform, names = self._batching.transform, [features.NGRAMS] if kind == NGRAMS else []
         buckets = transform.ngram_buckets if names else 0

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from typing import Any
 
 import tf_keras
 
+from core.machine import cores, peak_rss
 from core.progress import report
-from trainer_module.cluster.resources import peak_rss
 from trainer_module.loop.finite import check_loss
 
 MAX_POINTS = 256
@@ -18,7 +17,11 @@ MAX_POINTS = 256
 
 
 class StepCallback(tf_keras.callbacks.Callback):
-    """A callback whose `step` is the number of steps done over all epochs, also before a resume."""
+    """A callback whose `step` is the number of steps done over all epochs, also before a resume.
+
+    Args:
+      first_step: the number of steps before a resume; 0: the training begins.
+    """
 
     def __init__(self, first_step: int = 0) -> None:
         super().__init__()
@@ -79,13 +82,13 @@ class Measurements(StepCallback):
 
     Args:
       examples: the Examples of the train split, all of which an epoch reads once.
+      first_step: see `StepCallback`.
       so_far: the measurements of the steps before a resume, which checkpoints contain; updated.
     """
 
     def __init__(self, examples: int, first_step: int, so_far: dict[str, Any]):
         super().__init__(first_step)
         self._examples = examples
-        self._cpus = len(os.sched_getaffinity(0))
         self._so_far = so_far
         self._seconds_per_epoch: list[float] = so_far.setdefault("seconds_per_epoch", [])
         so_far.setdefault("cpu_seconds", 0.0)
@@ -105,8 +108,11 @@ class Measurements(StepCallback):
         self._measure()
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures of all epochs so far, the last of which is complete."""
-        seconds = sum(self._seconds_per_epoch)
+        """Return the figures of all epochs so far, the last of which is complete.
+
+        Times are in seconds, memory in bytes; `cpu_utilisation` is the fraction of all cores.
+        """
+        seconds, cpus = sum(self._seconds_per_epoch), cores()
         # The product of steps and batch size would also count padding and Examples that short and
         # empty batches lack.
         examples = self._examples * len(self._seconds_per_epoch)
@@ -115,8 +121,8 @@ class Measurements(StepCallback):
             "steps": self.step,
             "step_seconds": seconds / max(1, self.step),
             "examples_per_second": examples / max(1e-9, seconds),
-            "cpu_utilisation": self._so_far["cpu_seconds"] / max(1e-9, seconds * self._cpus),
-            "cpus": self._cpus,
+            "cpu_utilisation": self._so_far["cpu_seconds"] / max(1e-9, seconds * cpus),
+            "cpus": cpus,
             "peak_rss_bytes": peak_rss(),
         }
 
@@ -135,6 +141,8 @@ class TrainingCurve(StepCallback):
     would take longer than a small step.
 
     Args:
+      first_step: see `StepCallback`.
+      total_steps: the steps over all epochs, over which MAX_POINTS points are distributed.
       points: the points of the steps before a resume, to which the others are added.
       examples_of_step: number of a step, from 0 -> the Examples of the first replica in it. It may
         have none in the last steps of an epoch, for which the logs contain zeros.

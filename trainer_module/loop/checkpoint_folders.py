@@ -19,7 +19,7 @@ import tensorflow as tf
 from absl import logging
 
 from core.files import list_files
-from trainer_module.inputs import stored
+from examples.digest import content_digest
 from trainer_module.loop.checkpoints import (
     BEST,
     LIST_FILE,
@@ -42,7 +42,7 @@ _SECONDS_KEPT = 7 * 24 * 3600.0
 def name(job: TrainingJob, code: str) -> str:
     """Return the name of the folder for an execution of `job` with the code fingerprint `code`."""
     settings = job.model_dump(mode="json", exclude=_PLACES | _OUTPUTS)
-    examples = [stored.content_digest(patterns) for patterns in (job.train_files, job.eval_files)]
+    examples = [content_digest(patterns) for patterns in (job.train_files, job.eval_files)]
     # The vocabulary defines the meaning of the ids in the Examples.
     files = list_files(os.path.join(job.transform_graph, "transform_fn", "assets"))
     if job.base_model:

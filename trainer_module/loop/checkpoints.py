@@ -53,6 +53,11 @@ class State(tf.train.experimental.PythonState):
     curve: list[dict[str, float]] = field(default_factory=list)
     history: list[dict[str, float]] = field(default_factory=list)
 
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The metrics of the best epoch, or without early stopping of the last one."""
+        return self.history[-1 if self.best_epoch is None else self.best_epoch]
+
     def serialize(self) -> str:
         return json.dumps(asdict(self))
 
@@ -102,7 +107,20 @@ class Checkpoints:
     """The checkpoints of one training; every process of a cluster calls the same methods.
 
     Saving is collective, so the processes other than the chief save too, each to a scratch folder
-    with its `name` that is never read.
+    that is never read.
+
+    Args:
+      folder: the folder of the chief, which exists, local or remote.
+      model: the compiled model.
+      chief: whether this process is the chief.
+      name: the name of the scratch folder of another process.
+
+    Raises:
+      CheckpointError: the scratch folder cannot be written, or the list of checkpoints is damaged.
+
+    Attributes:
+      state: the Python values of the training.
+      steps_done: the number of steps at the last checkpoint, int64 [].
     """
 
     def __init__(self, folder: str, model: tf_keras.Model, *, chief: bool, name: str):
@@ -177,6 +195,9 @@ class Checkpoints:
         """Save the current weights as those of `state.best_epoch`.
 
         The previous ones are kept until the next checkpoint, whose state names the new ones.
+
+        Raises:
+          CheckpointError: the weights cannot be written.
         """
         try:
             self._weights().write(os.path.join(self._mine, self._best_name()))
@@ -184,7 +205,11 @@ class Checkpoints:
             raise self._unwritable("the best weights", error) from error
 
     def restore_best(self) -> None:
-        """Set the model's weights to those of `state.best_epoch`, if there is one."""
+        """Set the model's weights to those of `state.best_epoch`, if there is one.
+
+        Raises:
+          CheckpointError: the weights cannot be read.
+        """
         if self.state.best_epoch is None:
             return
         path = os.path.join(self._folder, self._best_name())
@@ -195,7 +220,11 @@ class Checkpoints:
         logging.info("The best weights are those of epoch %d", self.state.best_epoch + 1)
 
     def remove(self) -> None:
-        """Remove all checkpoints at the end of the training; only the chief does this."""
+        """Remove all checkpoints at the end of the training; only the chief does this.
+
+        Raises:
+          tensorflow.errors.OpError: a file cannot be removed.
+        """
         if self._mine == self._folder and tf.io.gfile.exists(self._folder):
             remove_folder(self._folder)
 
@@ -216,7 +245,8 @@ class EarlyStopping(tf_keras.callbacks.Callback):
     """A callback that ends the training after `patience` epochs without a lower eval loss.
 
     Keras's EarlyStopping loses its state with the process. This callback must precede the one that
-    saves checkpoints, because they contain its state.
+    saves checkpoints, because they contain its state. It raises CheckpointError if the best weights
+    cannot be written.
     """
 
     def __init__(self, patience: int, checkpoints: Checkpoints):
@@ -242,7 +272,14 @@ class SaveRegularly(StepCallback):
     with SystemExit.
 
     An epoch counts as done after its evaluation. Therefore nothing is saved between its last step
-    and the end of the evaluation.
+    and the end of the evaluation. The errors of `Checkpoints.save` pass through.
+
+    Args:
+      checkpoints: the checkpoints.
+      every: the steps between two checkpoints.
+      steps_per_epoch: the steps of an epoch.
+      first_step: see `StepCallback`.
+      sync: the vote of all processes whether to end.
     """
 
     def __init__(

@@ -13,13 +13,22 @@ from absl import logging
 from trainer_module.inputs.dataset import Inputs
 from trainer_module.loop.checkpoints import State
 from trainer_module.loop.parameter_server import CoordinatorSteps
-from trainer_module.loop.steps import NAMES, Step, Trainable, step_means
+from trainer_module.loop.sums import NAMES, Step, step_means
+from trainer_module.loop.trainable import Trainable
 from trainer_module.settings import Training
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps that a training has yet to take, of which a resumed one has done `first_step`."""
+    """The steps that a training has yet to take.
+
+    Attributes:
+      inputs: the splits.
+      training: the settings.
+      state: the state, which the callbacks update.
+      first_step: the number of steps that are done, of a resumed training.
+      workers: the number of processes that compute gradients.
+    """
 
     inputs: Inputs
     training: Training
@@ -43,14 +52,26 @@ class Plan:
         return rounds
 
 
-def fit(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]) -> None:
+def keras_loop(
+    model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
+) -> None:
     """Train with Keras's `fit`.
 
-    Under parameter servers train with `custom`: there Keras does not determine which step reads
-    which batch.
+    Under parameter servers train with `custom_loop`: there Keras does not determine which step
+    reads which batch.
+
+    Args:
+      model: the compiled model, with the weights after `plan.first_step`.
+      plan: the steps to take.
+      callbacks: called in this order.
+
+    Raises:
+      NotFiniteError, CheckpointError, SystemExit: see `callbacks.StopOnNonFiniteLoss` and
+        `checkpoints.SaveRegularly`.
+      tensorflow.errors.OpError: a file cannot be read, or another process of the cluster is gone.
     """
     if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
-        custom(model, plan, callbacks)
+        custom_loop(model, plan, callbacks)
         return
     model.distribute_reduction_method = "first"
     callbacks = [EpochMetrics(plan.training.epochs, model.means, model.means), *callbacks]
@@ -70,8 +91,13 @@ def fit(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Cal
         )
 
 
-def custom(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]) -> None:
-    """Train with our own loop over `strategy.run`, which makes the same calls as `fit`."""
+def custom_loop(
+    model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
+) -> None:
+    """Train with our own loop over `strategy.run`, which makes the same calls as Keras's `fit`.
+
+    Arguments and errors are those of `keras_loop`.
+    """
     train_steps, test_steps = _executors(model, plan)
     metrics = EpochMetrics(plan.training.epochs, train_steps.means, test_steps.means)
     hooks = tf_keras.callbacks.CallbackList([metrics, *callbacks], model=model)
@@ -108,7 +134,8 @@ def custom(model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.
     hooks.on_train_end()
 
 
-LOOPS = {"fit": fit, "custom": custom}
+LOOPS = {"fit": keras_loop, "custom": custom_loop}
+"""`training.loop` -> the loop."""
 
 
 class EpochMetrics(tf_keras.callbacks.Callback):

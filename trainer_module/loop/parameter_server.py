@@ -16,7 +16,7 @@ import tensorflow as tf
 from absl import logging
 
 from trainer_module.cluster.collective import waiting_for
-from trainer_module.loop.steps import NAMES, Step, means
+from trainer_module.loop.sums import NAMES, Step, means
 
 _STEPS_AHEAD = 4
 """Scheduled steps for each worker. A worker that is slower than the others by this factor does not
@@ -24,7 +24,13 @@ delay them. A training that receives SIGTERM finishes the scheduled steps before
 
 
 class CoordinatorSteps:
-    """An executor of steps on the workers, which adds up the sums of all steps."""
+    """An executor of steps on the workers, which adds up the sums of all steps.
+
+    Args:
+      step: what a replica computes for a batch; it may return further sums than those of NAMES.
+      strategy: the strategy of the variables in `step`.
+      workers: the number of workers.
+    """
 
     def __init__(self, step: Step, strategy: tf.distribute.ParameterServerStrategy, workers: int):
         self._step = step
@@ -38,12 +44,21 @@ class CoordinatorSteps:
         self.reset()
 
     def reset(self) -> None:
+        """Forget the sums of the earlier steps, which are done."""
         self._totals: dict[str, Any] = {}
 
     def __call__(self, data: Any, count: int) -> dict[str, float]:
         """Schedule `count` steps; return the means of the last step whose result has arrived.
 
         Only the first call waits for a result. A later epoch begins with that of the one before.
+
+        Args:
+          data: an iterator of batches, of which a step takes one for each replica of a worker.
+          count: the number of steps.
+
+        Raises:
+          tensorflow.errors.OpError: a step failed, a parameter server is gone, or `data` cannot be
+            read.
         """
         if self._function is None:
             self._function = self._on_worker(data.element_spec)
@@ -58,12 +73,17 @@ class CoordinatorSteps:
         return self._last
 
     def totals(self) -> dict[str, Any]:
-        """Wait for all steps; return the sums over the steps since `reset`."""
+        """Wait for all steps; return name -> the sum over the steps since `reset`, float64.
+
+        Raises:
+          tensorflow.errors.OpError: a step failed, or a parameter server is gone.
+        """
         while self._pending:
             self._collect()
         return self._totals
 
     def means(self) -> dict[str, float]:
+        """Return the metrics over the steps since `reset`; see `totals` for the errors."""
         return means(self.totals())
 
     def _collect(self) -> None:

@@ -19,16 +19,99 @@ A module has
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tf_keras
 from pydantic import ValidationError
 
 from core.settings import first_problem
+from preprocessing.features import CLASSES
+from preprocessing.settings import Transform
 from trainer_module.settings import Training
+
+Loss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+"""A function of label, float32 [batch, 1], and logits, float32 [batch, logits], that returns the
+loss of each Example, float32 [batch]."""
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """The architecture of a training: a module of this package with the hyperparameters.
+
+    Attributes:
+      features: the names of the transformed features that the model reads.
+      learning_rate: the default learning rate, at a global batch of 1024.
+      search_space: name of a hyperparameter -> the values that the Tuner tries.
+      loss: the loss of each Example.
+      build: (settings of Transform, `static_shapes=False`) -> the model, created in the current
+        strategy and precision.
+      optimizer: (learning rate or schedule) -> the optimizer.
+      adapt: (model, counts of n-grams by class, [2, buckets]) fits the weights of the model that
+        are not trained; None: it has none.
+      exported: (trained model of `plain_model`) -> the model that is exported.
+    """
+
+    features: tuple[str, ...]
+    learning_rate: float
+    search_space: dict[str, Any]
+    loss: Loss
+    build: Callable[..., tf_keras.Model]
+    optimizer: Callable[[Any], tf_keras.optimizers.Optimizer]
+    adapt: Callable[[tf_keras.Model, np.ndarray], None] | None
+    exported: Callable[[tf_keras.Model], tf_keras.Model]
+
+    def plain_model(self, transform: Transform) -> tf_keras.Model:
+        """Build the model to export: on the CPU, in float32, for dynamic shapes.
+
+        Call this outside any strategy.
+        """
+        with precision("float32"), tf.device("/CPU:0"):
+            return self.build(transform)
+
+
+def resolve(training: Training) -> Architecture:
+    """Return the architecture of `training.model` with `training.hyperparameters`.
+
+    Raises:
+      ValueError: the model has no such hyperparameter, or does not allow its value.
+    """
+    module, chosen = load(training.model), hyperparameters(training)
+
+    def exported(model: tf_keras.Model) -> tf_keras.Model:
+        return module.exported(model, chosen) if hasattr(module, "exported") else model
+
+    return Architecture(
+        features=module.FEATURES,
+        learning_rate=module.LEARNING_RATE,
+        search_space=module.SEARCH_SPACE,
+        loss=getattr(module, "loss", loss),
+        build=partial(module.build, chosen),
+        optimizer=module.optimizer,
+        adapt=getattr(module, "adapt", None),
+        exported=exported,
+    )
+
+
+def hyperparameters(training: Training) -> Any:
+    """Return `training.hyperparameters` as the Hyperparameters of `training.model`.
+
+    Raises:
+      ValueError: the model has no such hyperparameter, or does not allow its value.
+    """
+    known = load(training.model).Hyperparameters
+    try:
+        return known.model_validate(training.hyperparameters)
+    except ValidationError as error:
+        problem = first_problem(error, known, "training.hyperparameters")
+        raise ValueError(f"{problem} (training.model is {training.model})") from None
 
 
 def load(name: str) -> ModuleType:
@@ -47,11 +130,38 @@ def loss(label: tf.Tensor, logit: tf.Tensor) -> tf.Tensor:
     return tf_keras.losses.binary_crossentropy(each, logit, from_logits=True)
 
 
-def hyperparameters(training: Training) -> Any:
-    """Return `training.hyperparameters` as the model's own Hyperparameters."""
-    known = load(training.model).Hyperparameters
+def weighted_by_class(loss: Loss, counts: np.ndarray) -> Loss:
+    """Return `loss` multiplied by the weight of the class of each Example.
+
+    The weights follow from the train split as a whole, and their mean over it is 1. So the loss
+    remains a mean over Examples, however they are divided into batches, replicas and processes.
+
+    Args:
+      loss: the loss of each Example.
+      counts: the negative and the positive reviews of the train split, float64 [2].
+
+    Raises:
+      ValueError: a class has no reviews.
+    """
+    if not counts.all():
+        missing = CLASSES[int(counts[0] > 0)]
+        raise ValueError(
+            f"training.class_weights: balanced, but the train split has no {missing} reviews; add "
+            "some, or set none"
+        )
+    negative, positive = (counts.sum() / (2 * counts)).tolist()
+    return lambda label, logit: loss(label, logit) * tf.where(label[:, 0] > 0, positive, negative)
+
+
+@contextlib.contextmanager
+def precision(policy: str) -> Iterator[None]:
+    """Let Keras create layers and models with a policy, such as `mixed_bfloat16`, in the context.
+
+    Keras takes the policy of a new layer from a global value, which is restored.
+    """
+    before = tf_keras.mixed_precision.global_policy()
+    tf_keras.mixed_precision.set_global_policy(policy)
     try:
-        return known.model_validate(training.hyperparameters)
-    except ValidationError as error:
-        problem = first_problem(error, known, "training.hyperparameters")
-        raise ValueError(f"{problem} (training.model is {training.model})") from None
+        yield
+    finally:
+        tf_keras.mixed_precision.set_global_policy(before)

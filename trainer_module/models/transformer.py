@@ -93,6 +93,9 @@ class Steps(tf_keras.layers.Layer):
         return vectors + self._positions(tf.range(steps)), real[:, :steps]
 
 
+# Keras's MultiHeadAttention takes a third more CPU time (138 instead of 104 ms for the gradients of
+# 256 reviews of 72 steps), and no training could start from earlier models: its weights have other
+# shapes.
 class SelfAttention(tf_keras.layers.Layer):
     """A layer of multi-head scaled dot-product attention to the steps that are not padding.
 
@@ -124,6 +127,7 @@ class SelfAttention(tf_keras.layers.Layer):
         return self._combine(tf.reshape(mixed, [shape[0], shape[1], self._vector_width]))
 
 
+# Keras's GlobalAveragePooling1D returns NaN for a review without steps.
 class MeanOfSteps(tf_keras.layers.Layer):
     """A layer that averages the steps of a review; zeros for a review without steps.
 

@@ -30,7 +30,7 @@ import sys
 from preprocessing.reading import pieces
 from serving.batch import work
 from tests.waiting import wait
-from trainer_module.cluster.resources import peak_rss
+from core.machine import peak_rss
 pieces._PLAIN_BYTES, work._BYTES_PER_UNIT = 1 << 20, 2 << 20
 from cli import command
 try:

@@ -40,7 +40,7 @@ def test_parameter_servers_on_other_machines_start_warm_and_export(prepared, tmp
     transform = {"ngrams": 2, "ngram_buckets": 1 << 18, "vocabulary_size": 9000, "max_tokens": 12}
     base = make_job(prepared, tmp_path / "base", model=model, epochs=6, learning_rate=0.16)
     base = base.model_copy(update={"transform": type(base.transform)(**transform)})
-    train(base)
+    train(base, None)
     assert learned_negation(tmp_path / "base")
 
     folder = tmp_path / "cluster"

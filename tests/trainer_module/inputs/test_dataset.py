@@ -12,11 +12,12 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples.counts import count_examples, write_example_counts
 from preprocessing import features
 from preprocessing.settings import Transform
 from tests import examples
 from tests.trainer_module.conftest import FILES, make_job, result, run_workers
-from trainer_module.inputs import dataset, stored
+from trainer_module.inputs import dataset
 from trainer_module.inputs.batches import BatchSpec
 from trainer_module.inputs.dataset import Inputs, Split, endless, make_dataset
 from trainer_module.settings import Training
@@ -59,8 +60,8 @@ def test_files_are_counted_unless_their_numbers_are_stored(write, tmp_path):
     for file in files:
         file.parent.mkdir()
         examples.write(file, [example(1)])
-    stored.write_example_counts(str(tmp_path), {"Split-train/Split-train.gz": 7})
-    assert stored.count_examples([str(file) for file in files]) == [7, 1]
+    write_example_counts(str(tmp_path), {"Split-train/Split-train.gz": 7})
+    assert count_examples([str(file) for file in files]) == [7, 1]
 
 
 @pytest.mark.parametrize(
@@ -238,7 +239,9 @@ def test_two_real_workers_read_every_example_once_and_count_all(prepared, tmp_pa
 ENDS = """
 import gc, time
 import tensorflow as tf
-from trainer_module.inputs.batches import without_autotune
+from examples.tfrecords import without_autotune
+from trainer_module.strategies import patch_device_iterators
+patch_device_iterators()
 [cpu] = tf.config.list_physical_devices("CPU")
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 def dataset(context=None):

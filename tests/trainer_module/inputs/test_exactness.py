@@ -49,22 +49,18 @@ if cluster.serves:
         ),
     ).join()
 
-from trainer_module.cluster.collective import Collective
-from trainer_module.inputs.dataset import Inputs
 from trainer_module.loop.parameter_server import CoordinatorSteps
-from trainer_module.loop.steps import WarmUp
 from trainer_module.settings import TrainingJob
 from trainer_module.strategies import make_strategy
-from trainer_module.training import build_model
+from trainer_module.training import build_model, resolve
 
 job = TrainingJob.model_validate_json(sys.argv[1])
 strategy, _ = make_strategy(job.training, cluster)
 # As if each worker had several GPUs, with CPU devices in their place.
 strategy.extended._num_gpus_per_worker = REPLICAS
 type(strategy.extended).worker_devices = [f'/device:CPU:{i}' for i in range(REPLICAS)]
-collective = Collective(strategy, cluster)
-inputs = Inputs(job, ('ngrams',), strategy, collective)
-model = build_model(job, inputs, strategy, WarmUp(0.1, 0, 1, False))
+setup = resolve(job, cluster, strategy)
+inputs, model = setup.inputs, build_model(setup)
 
 def step(sent):
     data = inputs.parse_on_worker(sent)

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
+from examples.digest import content_digest, write_digest
 from tests.trainer_module.conftest import TRAINING, fn_args, summary
-from trainer_module.inputs import stored
 from trainer_module.loop import checkpoint_folders, checkpoints
 from trainer_module.loop.checkpoint_folders import continued
 from trainer_module.loop.checkpoints import CheckpointError
@@ -77,17 +77,17 @@ def test_examples_with_the_same_digest_of_transform_have_the_same_identity(tmp_p
         for folder, data in (("raw", source), ("made/Split-train", written)):
             (tmp_path / place / folder).mkdir(parents=True)
             (tmp_path / place / folder / "0.gz").write_bytes(data)
-        stored.write_content(
+        write_digest(
             str(tmp_path / place / "made"), [str(tmp_path / place / "raw" / "0.gz")], [settings]
         )
-        return stored.content_digest([str(tmp_path / place / "made" / "Split-train" / "*")])
+        return content_digest([str(tmp_path / place / "made" / "Split-train" / "*")])
 
     first = digest("a", b"source--", b"one-----")
     assert digest("b", b"source--", b"another-") == first
     assert digest("c", b"other---", b"one-----") != first
     assert digest("d", b"source--", b"one-----", "2") != first
     # Each split has a digest of its own.
-    assert stored.content_digest([f"{tmp_path}/a/made/Split-eval/*"]) != first
+    assert content_digest([f"{tmp_path}/a/made/Split-eval/*"]) != first
 
 
 KILLED = """

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer_module.cluster import resources
 from trainer_module.loop import callbacks
 from trainer_module.loop.callbacks import (
     MAX_POINTS,
@@ -39,7 +38,7 @@ class Clock:
 def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(callbacks, "time", clock)
-    monkeypatch.setattr(callbacks.os, "sched_getaffinity", lambda process: set(range(CPUS)))
+    monkeypatch.setattr(callbacks, "cores", lambda: CPUS)
     return clock
 
 
@@ -177,11 +176,3 @@ def test_the_curve_of_a_replica_without_examples_is_empty():
         curve.on_train_batch_end(batch, {"loss": 0.0, "accuracy": 0.0})
     curve.on_epoch_end(0, {})
     assert points == []
-
-
-def test_memory_is_measured_without_proc(monkeypatch):
-    def hidden(self, *arguments, **named):
-        raise PermissionError("/proc is hidden")
-
-    monkeypatch.setattr(resources.Path, "read_text", hidden)
-    assert resources.peak_rss() > 2**20

@@ -12,7 +12,7 @@ from trainer_module import models
 from trainer_module.loop.callbacks import StepCallback
 from trainer_module.loop.checkpoints import State
 from trainer_module.loop.loops import LOOPS, Plan
-from trainer_module.loop.steps import Trainable
+from trainer_module.loop.trainable import Trainable
 from trainer_module.settings import Training
 
 STEPS, EVAL_STEPS, EPOCHS = 3, 2, 3

@@ -9,7 +9,7 @@ import pytest
 from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import make_job, run_workers, summary
 from trainer_module.loop import callbacks, checkpoints
-from trainer_module.training import fit
+from trainer_module.training import train_model
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +55,7 @@ class Script:
 
     def train_until_it_ends(self, job):
         with pytest.raises(SystemExit) as ended:
-            fit(job, None)
+            train_model(job, None)
         assert ended.value.code == 143
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
@@ -71,7 +71,7 @@ def best(records, tmp_path_factory):
     """Return the weights after the best epoch of an uninterrupted training."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         script = Script(monkeypatch)
-        fit(make_job(records, tmp_path_factory.mktemp("best"), **TRAINING), None)
+        train_model(make_job(records, tmp_path_factory.mktemp("best"), **TRAINING), None)
     return script.weights[1]
 
 
@@ -91,7 +91,7 @@ def test_early_stopping_resumes_with_its_best_weights_and_its_patience(
     job = make_job(records, tmp_path, loop=loop, **TRAINING)
     script.term_at_step = step
     script.train_until_it_ends(job)
-    check_weights(fit(job, None), best)
+    check_weights(train_model(job, None), best)
     # The best epoch is the second one, after three more without a better one it is over.
     assert len(script.steps) == STEPS * 5
     figures = summary(tmp_path)
@@ -102,9 +102,9 @@ def test_early_stopping_resumes_with_its_best_weights_and_its_patience(
 
 def test_a_kill_before_the_export_trains_no_further(records, tmp_path, script, best):
     job = make_job(records, tmp_path, **TRAINING)
-    fit(job, None)
+    train_model(job, None)
     assert len(script.steps) == STEPS * 5
-    check_weights(fit(job, None), best)
+    check_weights(train_model(job, None), best)
     assert len(script.steps) == STEPS * 5, "it trained beyond the stop"
     figures = summary(tmp_path)
     assert (figures["val_loss"], figures["steps"]) == (0.1, STEPS * 5)
@@ -116,14 +116,14 @@ def test_sigterm_in_an_evaluation_ends_the_training_after_it(records, tmp_path, 
     script.term_at_test = 2
     script.train_until_it_ends(job)
     assert len(script.steps) == STEPS * 2
-    check_weights(fit(job, None), best)
+    check_weights(train_model(job, None), best)
     assert (script.tests, len(script.steps)) == (5, STEPS * 5), "it was not repeated"
 
 
 def test_a_resumed_training_drops_the_same_units(records, tmp_path, script):
     def trained(place):
         training = {"model": "text_cnn", "hyperparameters": {"dropout": 0.5}}
-        return fit(make_job(records, tmp_path / place, **training), None)
+        return train_model(make_job(records, tmp_path / place, **training), None)
 
     script.term_at_step = STEPS + 2
     with pytest.raises(SystemExit):

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 from preprocessing import features
 from preprocessing.settings import Transform
 from trainer_module import models
-from trainer_module.loop.steps import Trainable
+from trainer_module.loop.trainable import Trainable
 from trainer_module.models import ngram_linear
 
 BUCKETS = 50

@@ -9,7 +9,7 @@ from preprocessing import features
 from preprocessing.settings import Transform
 from tests.exhaustive import exhaustive
 from trainer_module import models
-from trainer_module.loop.steps import Trainable
+from trainer_module.loop.trainable import Trainable
 from trainer_module.models import cnn_lstm, text_cnn, transformer, wide_and_deep
 
 pytestmark = pytest.mark.slow

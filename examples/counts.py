@@ -1,50 +1,57 @@
-"""What Transform stores next to the splits: counts, and a digest of the content.
+"""Counts of Examples: in each file, and by class.
 
-Each count would take a pass over the files. The digest is one of the inputs of Transform, which
-writes equal Examples with different bytes each time: Protocol Buffers do not fix the order of the
-features.
+Transform stores both next to the splits. Each count would take a pass over the files.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from core.files import damage_named, list_files
+from examples.tfrecords import damage_named, map_files, without_autotune
 from preprocessing import features
-from trainer_module.inputs.batches import without_autotune
 
 _CLASSES = len(features.CLASSES)
 LABELS, NGRAMS = "labels", "ngrams"
 """Kinds of counts by class."""
 _EXAMPLES_FILE = "example_counts.json"
 _CLASSES_FILE = "class_counts.npz"
-_CONTENT_FILE = "content.sha256"
 _MAX_BUCKETS = 2**24
 """Buckets of the largest table that Transform counts. Each of its workers has 16 bytes a bucket."""
 _CHUNK = 1024
-_FILES_AT_ONCE = 16
-"""Opening a remote file takes tens of milliseconds."""
-_GZIP_TRAILER = 8
 
 
 def write_example_counts(folder: str, counts: Mapping[str, int]) -> None:
-    """Write the numbers of Examples of the artifact in `folder`, path relative to it -> number."""
+    """Write the numbers of Examples of the artifact in `folder`.
+
+    Args:
+      folder: the folder of the artifact, local or remote.
+      counts: path of a file, relative to `folder` -> number of its Examples.
+
+    Raises:
+      tensorflow.errors.OpError: the file of the counts cannot be written.
+    """
     with tf.io.gfile.GFile(os.path.join(folder, _EXAMPLES_FILE), "w") as stream:
         stream.write(json.dumps(counts))
 
 
 def count_examples(files: Sequence[str]) -> list[int]:
-    """Return the stored or counted number of Examples in each gzipped TFRecord file."""
+    """Return the stored or counted number of Examples in each gzipped TFRecord file.
+
+    Args:
+      files: paths ARTIFACT/Split-NAME/FILE; the counts of an artifact are stored in its folder.
+
+    Raises:
+      InputError: a file without a stored count is damaged.
+      tensorflow.errors.OpError: a file cannot be read.
+    """
     known: dict[str, int] = {}
     for folder in {os.path.dirname(os.path.dirname(file)) for file in files}:
         stored = os.path.join(folder, _EXAMPLES_FILE)
@@ -53,8 +60,7 @@ def count_examples(files: Sequence[str]) -> list[int]:
                 counts = json.loads(stream.read())
             known |= {os.path.join(folder, file): count for file, count in counts.items()}
     unknown = [file for file in files if file not in known]
-    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        known |= zip(unknown, pool.map(_counted, unknown), strict=True)
+    known |= zip(unknown, map_files(_counted, unknown), strict=True)
     return [known[file] for file in files]
 
 
@@ -65,7 +71,12 @@ def _counted(file: str) -> int:
 
 
 class ClassCounter:
-    """Counts Examples by class, and the n-grams of each class unless `buckets` is 0."""
+    """A counter of Examples by class, and of the n-grams of each class unless `buckets` is 0.
+
+    Attributes:
+      counts: LABELS, int64 [2]: the Examples of each class. NGRAMS, int64 [2, buckets]: the
+        occurrences of each n-gram in the Examples of each class.
+    """
 
     def __init__(self, buckets: int):
         self.counts = {
@@ -81,7 +92,12 @@ class ClassCounter:
         return cls(buckets if buckets <= _MAX_BUCKETS else 0)
 
     def add(self, batch: Mapping[str, Any]) -> None:
-        """Count a batch, whose tensors are outputs of `preprocessing_fn`."""
+        """Count a batch.
+
+        Args:
+          batch: eager outputs of `preprocessing_fn`: LABEL, int64 [batch, 1]; with `buckets` also
+            NGRAMS, a SparseTensor of int64 [batch, n-grams].
+        """
         label = batch[features.LABEL].numpy()[:, 0]
         self.counts[LABELS] += np.bincount(label, minlength=_CLASSES)
         if self._buckets:
@@ -91,6 +107,11 @@ class ClassCounter:
             np.add.at(self.counts[NGRAMS].reshape(-1), classes + ngrams.values.numpy(), 1)
 
     def save(self, file: str) -> None:
+        """Write the counts to a file; `write_class_counts` sums such files.
+
+        Raises:
+          tensorflow.errors.OpError: the file cannot be written.
+        """
         _save(file, self.counts)
 
 
@@ -100,6 +121,9 @@ def write_class_counts(folder: str, parts: Mapping[str, Sequence[str]]) -> None:
     Args:
       folder: the folder of the artifact.
       parts: name of the folder of a split -> files of its counters, which are summed.
+
+    Raises:
+      tensorflow.errors.OpError: a file cannot be read or written.
     """
     counts = {}
     for split, files in parts.items():
@@ -117,6 +141,9 @@ def read_class_counts(patterns: Sequence[str], kind: str, buckets: int = 0) -> n
 
     They are int64, LABELS [2], NGRAMS [2, buckets]; None if `write_class_counts` did not store
     them. Only those of a pattern FOLDER/Split-train/* are stored in FOLDER.
+
+    Raises:
+      tensorflow.errors.OpError: the stored counts cannot be read.
     """
     total = ClassCounter(buckets).counts[kind]
     for pattern in set(patterns):
@@ -130,49 +157,6 @@ def read_class_counts(patterns: Sequence[str], kind: str, buckets: int = 0) -> n
         # The stored type is the smallest one, and NumPy adds uint64 to int64 as floats.
         total += counts.astype(np.int64)
     return total
-
-
-def write_content(folder: str, files: Iterable[str], made_with: Iterable[str]) -> None:
-    """Write the digest of the Examples artifact in `folder`.
-
-    Args:
-      files: the gzipped input files of the Examples.
-      made_with: the settings and the version of the code that made the Examples.
-    """
-    text = json.dumps([_checksums(files), list(made_with)])
-    with tf.io.gfile.GFile(os.path.join(folder, _CONTENT_FILE), "w") as stream:
-        stream.write(hashlib.sha256(text.encode()).hexdigest())
-
-
-def content_digest(patterns: Sequence[str]) -> str:
-    """Return the digest of the Examples in the files that match `patterns`.
-
-    For a pattern FOLDER/Split-train/* this is the digest that `write_content` has stored in FOLDER,
-    or else the checksums of the files.
-    """
-    found = []
-    for pattern in patterns:
-        split = os.path.dirname(pattern)
-        file = os.path.join(os.path.dirname(split), _CONTENT_FILE)
-        if tf.io.gfile.exists(file):
-            with tf.io.gfile.GFile(file) as stream:
-                found.append([os.path.basename(split), stream.read()])
-        else:
-            found.append([_checksums(list_files(*os.path.split(pattern)))])
-    return json.dumps(found)
-
-
-def _checksums(files: Iterable[str]) -> list[tuple[str, int, str]]:
-    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        return list(pool.map(_checksum, sorted(files)))
-
-
-def _checksum(file: str) -> tuple[str, int, str]:
-    """Return the name, the size, and the checksum at the end of a gzipped file."""
-    size = tf.io.gfile.stat(file).length
-    with tf.io.gfile.GFile(file, "rb") as stream:
-        stream.seek(max(0, size - _GZIP_TRAILER))
-        return os.path.basename(file), size, stream.read().hex()
 
 
 def _save(file: str, arrays: Mapping[str, Any]) -> None:

@@ -1,17 +1,20 @@
-"""The counts by class, which Transform stores and the Trainer reads."""
+"""The counts of Examples by file and by class, which Transform stores and the Trainer reads."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from preprocessing import features
-from trainer_module.inputs.stored import (
+from examples.counts import (
     LABELS,
     NGRAMS,
     ClassCounter,
+    count_examples,
     read_class_counts,
     write_class_counts,
+    write_example_counts,
 )
+from preprocessing import features
+from tests import examples
 
 CONFIG = {"features": [features.NGRAMS], "ngram_buckets": 4}
 
@@ -78,3 +81,15 @@ def test_large_counts_are_exact(tmp_path, count):
     np.testing.assert_array_equal(
         read_class_counts(train, NGRAMS, 4), [[2 * count, 0, 0, 2], [0, 0, 2 * count, 0]]
     )
+
+
+def test_files_without_stored_counts_are_counted(tmp_path):
+    """The process was killed after the files and before their counts were written."""
+    folder = tmp_path / "Split-train"
+    folder.mkdir()
+    for name, count in (("a.gz", 2), ("b.gz", 5)):
+        examples.write(folder / name, [b"x"] * count)
+    files = [str(folder / name) for name in ("a.gz", "b.gz")]
+    assert count_examples(files) == [2, 5]
+    write_example_counts(str(tmp_path), {"Split-train/b.gz": 5})
+    assert count_examples(files) == [2, 5]

@@ -1,0 +1,4 @@
+"""Examples on disk, for components and trainer: TFRecord files, counts, digests, a writer.
+
+This package does not use TFX.
+"""

@@ -1,0 +1,29 @@
+"""Files of TFRecords: the damaged one is named, and the pure functions change no global state."""
+
+import gzip
+
+import pytest
+import tensorflow as tf
+from tensorflow.python.data.ops import multi_device_iterator_ops
+
+from core.errors import InputError
+from examples.tfrecords import damage_named, without_autotune
+from tests import examples
+
+
+def test_the_damaged_file_is_named(tmp_path):
+    good, bad = str(tmp_path / "good.gz"), str(tmp_path / "bad.gz")
+    examples.write(good, [b"a"])
+    (tmp_path / "bad.gz").write_bytes(gzip.compress(b"no record" * 9))
+    with pytest.raises(InputError, match=f"^{bad} is damaged"), damage_named([good, bad]):
+        list(tf.data.TFRecordDataset([good, bad], "GZIP"))
+    with pytest.raises(tf.errors.DataLossError), damage_named([good]):
+        list(tf.data.TFRecordDataset(bad, "GZIP"))
+
+
+def test_a_dataset_without_autotuning_leaves_tensorflow_as_it_is():
+    before = multi_device_iterator_ops._create_device_dataset
+    tuned = tf.data.Dataset.range(3)
+    assert not without_autotune(tuned).options().autotune.enabled
+    assert tuned.options().autotune.enabled is None
+    assert multi_device_iterator_ops._create_device_dataset is before

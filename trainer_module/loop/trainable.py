@@ -1,0 +1,102 @@
+"""The model in a training: its steps, which both loops take, and its metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+import tf_keras
+
+from trainer_module.loop.dropout import StepRandom
+from trainer_module.loop.sums import NAMES, step_means
+from trainer_module.models import Loss
+
+
+class Trainable(tf_keras.Model):
+    """The functional model `net` with a loss, for which Keras's `fit` executes our steps.
+
+    Its metrics are means over all steps and replicas. Under parameter servers it has none, because
+    there the coordinator adds up the results of the steps. It must be created in the scope of its
+    strategy.
+
+    Args:
+      net: inputs -> logits, float32 [batch, logits].
+      loss: the loss of each Example.
+      seed: with the number of the step, determines dropout.
+    """
+
+    def __init__(self, net: tf_keras.Model, loss: Loss, seed: int = 0):
+        super().__init__(net.input, net.output, name=net.name)
+        self.loss_of_examples = loss
+        self.random = StepRandom(seed)
+        self.random.use_in(self)
+        strategy = tf.distribute.get_strategy()
+        by_coordinator = isinstance(strategy, tf.distribute.ParameterServerStrategy)
+        running = [] if by_coordinator else [tf_keras.metrics.Mean(name) for name in NAMES]
+        # Keras would add the variables of an attribute that is a metric to those of the model.
+        self._running = lambda: running
+
+    def compile(self, *arguments: Any, **options: Any) -> None:
+        super().compile(*arguments, **options)
+        # The optimizer creates this variable when it is first read, which must not be in a step.
+        self.random.step = self.optimizer.iterations
+
+    @property
+    def metrics(self) -> list[tf_keras.metrics.Metric]:
+        return list(self._running())
+
+    def means(self) -> dict[str, float]:
+        """Return the metrics since their reset, over all replicas."""
+        return {name: float(value) for name, value in self.get_metrics_result().items()}
+
+    # AutoGraph excludes TensorFlow's own `keras`, but not the package `tf_keras`. It would convert
+    # Keras itself, which takes ten seconds before the first step and changes nothing.
+    @tf.autograph.experimental.do_not_convert
+    def train_sums(self, data: Any) -> dict[str, tf.Tensor]:
+        """Take a training step, which also updates the metrics; a `Step`.
+
+        Args:
+          data: the inputs, the label, float32 [batch, 1], and perhaps the weight, float32 [batch].
+        """
+        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
+        self.random.restart()
+        with tf.GradientTape() as tape:
+            sums = self._sums(label, self(inputs, training=True), weight)
+            # The mean over this replica's Examples, divided by the replicas; the optimizer sums
+            # the gradients over them.
+            loss = step_means(sums)["loss"] / self.distribute_strategy.num_replicas_in_sync
+        self.optimizer.minimize(loss, self.trainable_variables, tape=tape)
+        return sums
+
+    @tf.autograph.experimental.do_not_convert
+    def test_sums(self, data: Any) -> dict[str, tf.Tensor]:
+        """Take an evaluation step, which also updates the metrics; a `Step` like `train_sums`."""
+        inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
+        return self._sums(label, self(inputs, training=False), weight)
+
+    @tf.autograph.experimental.do_not_convert
+    def train_step(self, data: Any) -> dict[str, tf.Tensor]:
+        return step_means(self.train_sums(data))
+
+    @tf.autograph.experimental.do_not_convert
+    def test_step(self, data: Any) -> dict[str, tf.Tensor]:
+        return step_means(self.test_sums(data))
+
+    def _sums(
+        self, label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None
+    ) -> dict[str, tf.Tensor]:
+        """Return the result of a step, and update the metrics.
+
+        The value of an Example is the mean over its logits, [batch, logits]. The weight, [batch],
+        is 0 for padding; None: no Example is padding.
+        """
+        values = {
+            "loss": self.loss_of_examples(label, logit),
+            "accuracy": tf_keras.metrics.binary_accuracy(label, logit, threshold=0.0),
+        }
+        if weight is None:
+            weight = tf.ones_like(label[:, 0])
+        for metric in self.metrics:
+            metric.update_state(values[metric.name], weight)
+        examples = tf.reduce_sum(weight)
+        return {name: tf.stack([tf.reduce_sum(weight * values[name]), examples]) for name in NAMES}

@@ -1,0 +1,85 @@
+"""The figures of a finished training, which `core.training_summary` stores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from trainer_module.loop.checkpoints import State
+from trainer_module.loop.trainable import Trainable
+
+if TYPE_CHECKING:
+    from trainer_module.training import Setup
+
+
+def figures(
+    setup: Setup,
+    model: Trainable,
+    state: State,
+    *,
+    strategy_reason: str,
+    prepare_seconds: float,
+    measured: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the summary of a training: JSON values.
+
+    Args:
+      setup: the training.
+      model: the trained model.
+      state: the state after the last epoch.
+      strategy_reason: the reason for the strategy.
+      prepare_seconds: the seconds from the creation of the strategy to the first step.
+      measured: `Measurements.summary`, the figures of the steps.
+    """
+    return {
+        "strategy_reason": strategy_reason,
+        **_configuration(setup, model, epochs=len(state.history)),
+        "prepare_seconds": round(prepare_seconds, 3),
+        **measured,
+        "seconds": round(prepare_seconds + sum(measured["seconds_per_epoch"]), 3),
+        **state.metrics,
+        "epoch_metrics": state.history,
+        "curve": [
+            {**point, "learning_rate": float(setup.learning_rate(point["step"] - 1))}
+            for point in state.curve
+        ],
+    }
+
+
+def _configuration(setup: Setup, model: Trainable, *, epochs: int) -> dict[str, Any]:
+    """Return the model, the data and the devices.
+
+    `epochs` are those that were trained, which early stopping may have ended.
+    """
+    training, strategy, inputs = setup.job.training, setup.strategy, setup.inputs
+    devices = map(tf.DeviceSpec.from_string, strategy.extended.worker_devices)
+    return {
+        "model": training.model,
+        "strategy": type(strategy).__name__,
+        "processes": setup.cluster.processes if setup.cluster else 1,
+        "devices": [f"{device.device_type}:{device.device_index}" for device in devices],
+        "replicas": strategy.num_replicas_in_sync,
+        "batch_size_per_replica": training.batch_size_per_replica,
+        "examples": inputs.train.examples,
+        "epochs": epochs,
+        "steps_per_epoch": inputs.steps,
+        "parameter_server_bytes": _bytes_on_servers(model),
+    }
+
+
+def _bytes_on_servers(model: Trainable) -> list[int]:
+    """Return the bytes of the model's and the optimizer's variables on each parameter server."""
+    parts = {
+        id(part): part
+        for variable in (*model.variables, *model.optimizer.variables())
+        for part in getattr(variable, "variables", [variable])
+    }
+    held: Counter[int] = Counter()
+    for part in parts.values():
+        device = tf.DeviceSpec.from_string(part.device)
+        if device.job == "ps":
+            held[device.task] += part.shape.num_elements() * part.dtype.size
+    return [held[task] for task in sorted(held)]
