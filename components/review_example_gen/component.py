@@ -5,8 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 import os
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,10 +22,12 @@ from tfx.types.standard_component_specs import EXAMPLES_KEY, INPUT_BASE_KEY
 from components.artifacts import RejectedLines
 from components.beam import LocalBeamExecutor, read_results, write_results
 from components.examples import publish
+from components.line_counts import DUPLICATE, SPLITS, LineCounts
 from components.properties import READING_PROPERTY, UNUSED_PROPERTY
+from components.rejected_lines import RejectedLine, read_lines, write_counts, write_lines
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
-from components.review_example_gen.read_unit import DUPLICATE, LOST_BYTES, UnitResult, read_unit
-from components.review_example_gen.splits import SPLITS, find_held_out, find_limits
+from components.review_example_gen.read_unit import UnitResult, read_unit
+from components.review_example_gen.splits import find_held_out, find_limits
 from components.review_example_gen.units import Source, in_units, lines_before
 from core.errors import InputError
 from preprocessing.reading.detect import encoding_remedy
@@ -54,9 +55,6 @@ from preprocessing.reading.records import (
 )
 
 REJECTED_KEY = "rejected"
-SUMMARY_FILE = "summary.json"
-FILES_FILE = "files.jsonl"
-LINES_FILE = "lines-00000-of-00001.jsonl"
 
 _REMEDIES = {
     BAD_LABEL: "data.labels sets the meaning of labels, and data.columns.label their column",
@@ -106,22 +104,24 @@ class Executor(LocalBeamExecutor):
             raise InputError(
                 f"data.input_base: a file in {base} changed after the start of the run; run again"
             )
-        done = [UnitResult(*unit) for unit in read_results(scratch)]
+        done = [UnitResult.from_json(unit) for unit in read_results(scratch)]
         shards: dict[str, list[tuple[str, int]]] = {split: [] for split in SPLITS}
         for unit in done:
             for split, path, count in unit.shards:
                 shards[split].append((path, count))
         publish(examples, _FILE_PREFIX, shards)
-        _publish_rejected(done, rejected.uri)
+        write_lines(rejected.uri, _rejected_lines(done))
         fileio.rmtree(scratch)
 
-        by_file: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        by_file: dict[str, LineCounts] = {}
         for unit in done:
             for path, of_file in unit.counts.items():
-                by_file[path].update(of_file)
-        counts = sum(by_file.values(), Counter[str]())
-        logging.info("Lines read: %s", dict(counts))
-        _publish_summary(counts, by_file, rejected)
+                by_file[path] = by_file.get(path, LineCounts()) + of_file
+        counts = sum(by_file.values(), LineCounts())
+        logging.info("Lines read: %s", counts.to_file())
+        write_counts(rejected.uri, by_file, counts)
+        for name, count in counts.to_properties().items():
+            rejected.set_int_custom_property(name, count)
         unused = _unused_files(by_file, rejected.uri)
         for line in unused:
             logging.warning(line)
@@ -184,96 +184,70 @@ def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:
         ]
 
 
-def _publish_rejected(done: list[UnitResult], uri: str) -> None:
-    """Write the rejected lines in the order of the units, with their positions in the files."""
+def _rejected_lines(done: list[UnitResult]) -> Iterator[RejectedLine]:
+    """Yield the rejected lines in the order of the units, with their positions in the files."""
     before = lines_before(line for unit in done for line in unit.lines)
-    with fileio.open(os.path.join(uri, LINES_FILE), "w") as target:
-        for unit in done:
-            with fileio.open(unit.rejected) as source:
-                for line in source:
-                    file, piece, position, reason, detail = json.loads(line)
-                    record = {
-                        "file": file,
-                        "position": before[file, piece] + position,
-                        "reason": reason,
-                        "detail": detail,
-                    }
-                    target.write(json.dumps(record) + "\n")
+    for unit in done:
+        with fileio.open(unit.rejected) as source:
+            for line in source:
+                file, piece, position, reason, detail = json.loads(line)
+                yield RejectedLine(file, before[file, piece] + position, reason, detail)
 
 
-def _publish_summary(
-    counts: Counter[str], by_file: Mapping[str, Counter[str]], rejected: types.Artifact
-) -> None:
-    with fileio.open(os.path.join(rejected.uri, FILES_FILE), "w") as file:
-        for path, of_file in sorted(by_file.items()):
-            file.write(json.dumps({"file": path, **of_file}, sort_keys=True) + "\n")
-    with fileio.open(os.path.join(rejected.uri, SUMMARY_FILE), "w") as file:
-        file.write(json.dumps(counts, indent=2, sort_keys=True))
-    for name, count in counts.items():
-        rejected.set_int_custom_property(name.replace("/", "_"), count)
-
-
-def _unused_files(by_file: Mapping[str, Counter[str]], rejected_uri: str) -> list[str]:
+def _unused_files(by_file: Mapping[str, LineCounts], rejected_uri: str) -> list[str]:
     """Return a line for each of the first files of which every line is unusable."""
-    reasons: dict[str, Counter[str]] = {}
-    for path, of_file in sorted(by_file.items()):
-        by_reason = _by_reason(of_file)
-        rejected = by_reason.total()
-        is_unused = of_file.total() - of_file[LOST_BYTES] == rejected and not by_reason[DUPLICATE]
-        if is_unused and by_reason.keys() - HARMLESS:
-            reasons[path] = by_reason
-    shown = dict(list(reasons.items())[:_SHOWN])
+    unused = [path for path, counts in sorted(by_file.items()) if counts.no_line_usable]
+    shown = unused[:_SHOWN]
     if not shown:
         return []
     first: dict[str, str] = {}
-    with fileio.open(os.path.join(rejected_uri, LINES_FILE)) as file:
-        for line in map(json.loads, file):
-            if line["file"] in shown and line["reason"] not in HARMLESS:
-                first.setdefault(line["file"], line["detail"])
-                if len(first) == len(shown):
-                    break
-    found = [unused_file(path, of_file, first[path]) for path, of_file in shown.items()]
-    more = len(reasons) - len(shown)
+    for line in read_lines(rejected_uri):
+        if line.file in shown and line.reason not in HARMLESS:
+            first.setdefault(line.file, line.detail)
+            if len(first) == len(shown):
+                break
+    found = [unused_file(path, by_file[path].rejected, first[path]) for path in shown]
+    more = len(unused) - len(shown)
     return [*found, f"no line of {more} more files can be used"] if more else found
 
 
-def _by_reason(counts: Mapping[str, int]) -> Counter[str]:
-    """Return reason -> number of rejected lines."""
-    prefix = "rejected/"
-    return Counter(
-        {name.removeprefix(prefix): n for name, n in counts.items() if name.startswith(prefix)}
-    )
-
-
 def _check(
-    counts: Counter[str],
-    by_file: Mapping[str, Counter[str]],
+    counts: LineCounts,
+    by_file: Mapping[str, LineCounts],
     size: int,
     max_rejected_fraction: float,
     rejected_uri: str,
 ) -> None:
-    """Raise InputError if too much of the input is unusable; duplicates and lines without a review
-    do not count.
+    """Check that enough of the input is usable. Duplicates and lines without a review do not count.
 
     A single label that contradicts a guessed scale is too much, because it makes every other label
     doubtful.
+
+    Args:
+      counts: the counts of the lines of all files.
+      by_file: path of a file -> the counts of its lines.
+      size: bytes of all files.
+      max_rejected_fraction: see `data.max_rejected_fraction`; of the lines, and of the bytes.
+      rejected_uri: URI of the artifact with the rejected lines.
+
+    Raises:
+      InputError: too much of the input is unusable, or no review is left for training.
     """
-    by_reason = _by_reason(counts)
-    if by_reason[OTHER_SCALE]:
+    if counts.rejected[OTHER_SCALE]:
         raise InputError(
-            f"{by_reason[OTHER_SCALE]} of the labels contradict the scale of samples of the files: "
-            "set data.labels to the meaning of all labels, such as {1: 0, 2: 0, 3: null, 4: 1, 5: "
-            f"1}}; the first: {_first_rejected(rejected_uri, {OTHER_SCALE})}"
+            f"{counts.rejected[OTHER_SCALE]} of the labels contradict the scale of samples of the "
+            "files: set data.labels to the meaning of all labels, such as {1: 0, 2: 0, 3: null, "
+            f"4: 1, 5: 1}}; the first: {_first_rejected(rejected_uri, {OTHER_SCALE})}"
         )
-    lost = counts[LOST_BYTES]
-    total = counts.total() - lost - sum(by_reason[reason] for reason in HARMLESS)
-    unusable = by_reason.keys() - {DUPLICATE} - HARMLESS
-    rejected = sum(by_reason[reason] for reason in unusable)
+    lost = counts.lost_bytes
+    total = counts.lines_with_review
+    unusable = counts.unusable
+    rejected = unusable.total()
     excess = f"more than data.max_rejected_fraction ({max_rejected_fraction:g}) allows; the first: "
     if rejected > max_rejected_fraction * total:
-        remedies = [remedy for reason, remedy in _REMEDIES.items() if by_reason[reason]]
+        remedies = [remedy for reason, remedy in _REMEDIES.items() if counts.rejected[reason]]
         paths = [
-            path for path, of_file in sorted(by_file.items()) if _by_reason(of_file)[INVALID_UTF8]
+            path for path, of_file in sorted(by_file.items()) if of_file.rejected[INVALID_UTF8]
         ]
         if paths:
             remedies.append(f"{paths[0]} {encoding_remedy(paths[0])}")
@@ -287,20 +261,19 @@ def _check(
             f"of {TOO_LONG}, {excess}{_first_rejected(rejected_uri, unusable)}; "
             "download or copy the files again"
         )
-    if not counts["examples/train"]:
+    if not counts.examples["train"]:
         raise InputError(
             f"no review is left for training: of {total} lines with text {rejected} were rejected, "
-            f"{counts['neutral']} neutral, {by_reason[DUPLICATE]} duplicates of held-out reviews, "
-            f"{counts['over_max_examples']} over data.max_examples"
+            f"{counts.neutral} neutral, {counts.rejected[DUPLICATE]} duplicates of held-out "
+            f"reviews, {counts.over_max_examples} over data.max_examples"
         )
 
 
-def _first_rejected(rejected_uri: str, reasons: Set[str]) -> str:
-    """Return the first few rejected lines, by file and position, in constant memory."""
-    with fileio.open(os.path.join(rejected_uri, LINES_FILE)) as file:
-        found = (line for line in map(json.loads, file) if line["reason"] in reasons)
-        first = heapq.nsmallest(_SHOWN, found, key=lambda line: (line["file"], line["position"]))
-    return "; ".join(
-        f"{os.path.basename(line['file'])}:{line['position']} {line['reason']} ({line['detail']})"
-        for line in first
-    )
+def _first_rejected(rejected_uri: str, reasons: Collection[str]) -> str:
+    """Return the first few lines that were rejected for `reasons`, by file and position.
+
+    The memory that it takes does not depend on the number of rejected lines.
+    """
+    found = (line for line in read_lines(rejected_uri) if line.reason in reasons)
+    first = heapq.nsmallest(_SHOWN, found, key=lambda line: (line.file, line.position))
+    return "; ".join(f"{line.place()} {line.reason} ({line.detail})" for line in first)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 from apache_beam.io.filesystems import FileSystems
 
+from components.line_counts import DUPLICATE, SPLITS, LineCounts
 from components.review_example_gen.splits import (
-    SPLITS,
     AssignedBatch,
     HeldOut,
     Limits,
@@ -31,31 +31,51 @@ from examples.writer import TEXT_LEVEL, ShardWriter
 from preprocessing.fast.encode import encode_examples
 from preprocessing.reading.pieces import Piece
 
-DUPLICATE = "duplicate_across_splits"
-"""The reason of a readable review whose text is also in the files of a held-out split."""
-LOST_BYTES = "lost_bytes"
-"""The count of the bytes that cannot be read, see `Batch.lost`, beside the counts of lines."""
-
 
 class UnitResult(NamedTuple):
+    """The files that a unit has written, and its counts."""
+
     unit: int
-    shards: tuple[tuple[str, str, int], ...]
+    shards: Sequence[tuple[str, str, int]]
     """(split, path, number of Examples) of the closed, not yet published files."""
     rejected: str
     """Path of the rejected lines, whose positions count from the beginning of their piece."""
-    counts: Mapping[str, Mapping[str, int]]
-    """Path of a file -> `neutral`, `over_max_examples`, `lost_bytes`, `rejected/REASON` and
-    `examples/SPLIT` -> their number."""
-    lines: tuple[tuple[str, int, int], ...]
-    """(path of a file, number of a piece, lines in it)."""
+    counts: Mapping[str, LineCounts]
+    """Path of a file -> the counts of its lines in the unit."""
+    lines: Sequence[tuple[str, int, int]]
+    """(path of a file, number of a piece, number of lines in it)."""
+
+    def to_json(self) -> list[Any]:
+        """Return a list for JSON, which begins with the number of the unit."""
+        counts = {path: of_file.to_file() for path, of_file in self.counts.items()}
+        return [self.unit, self.shards, self.rejected, counts, self.lines]
+
+    @classmethod
+    def from_json(cls, stored: Sequence[Any]) -> UnitResult:
+        """Return the result that `to_json` returned, with lists for tuples."""
+        unit, shards, rejected, by_file, lines = stored
+        counts = {path: LineCounts.from_file(of_file) for path, of_file in by_file.items()}
+        return cls(unit, shards, rejected, counts, lines)
 
 
 def read_unit(
     unit: Unit, held_out: HeldOut, limits: Limits, named: frozenset[str], scratch: str
-) -> Iterator[UnitResult]:
-    """Read every line of a unit, assign its split, encode it and write it to the folder `scratch`.
+) -> Iterator[list[Any]]:
+    """Read every line of a unit, assign its split, encode it and write it.
 
-    `named` are the groups that have files of their own.
+    Args:
+      unit: the pieces of files to read.
+      held_out: the keys of the reviews in the files of held-out groups.
+      limits: the number of ranges that each limited split keeps.
+      named: the groups that have files of their own.
+      scratch: the folder of the files that are written.
+
+    Yields:
+      One element, the JSON of a `UnitResult`.
+
+    Raises:
+      InputError: a file cannot be read.
+      OSError: a file cannot be written.
     """
     # Beam may retry a bundle: the files of the first attempt are then never published.
     name = FileSystems.join(scratch, f"{unit.number:05d}-{uuid.uuid4().hex}")
@@ -72,55 +92,89 @@ def read_unit(
             lines[piece.path, piece.number] += batch.lines
             progress.advance(batch.lines)
         shards = output.close()
-    counts = {path: dict(+of_file) for path, of_file in output.counts.items()}
     by_piece = tuple((path, number, count) for (path, number), count in lines.items())
-    yield UnitResult(unit.number, shards, f"{name}.jsonl", counts, by_piece)
+    result = UnitResult(unit.number, shards, f"{name}.jsonl", output.counts, by_piece)
+    yield result.to_json()
 
 
 class UnitOutput:
-    """The open files of a unit, and `counts`, see `UnitResult`."""
+    """The open files of a unit.
+
+    Args:
+      name: the beginning of the path of each shard.
+      shards: number of shards of each split.
+      rejected: a binary file for the rejected lines.
+      pool: the threads that compress.
+
+    Attributes:
+      counts: path of a file -> the counts of its lines so far.
+    """
 
     def __init__(self, name: str, shards: int, rejected: Any, pool: ThreadPoolExecutor):
-        """`name` is the beginning of the path of each of the `shards` of a split."""
-        self._name, self._shards, self._rejected, self._pool = name, shards, rejected, pool
+        self._name = name
+        self._shards = shards
+        self._rejected = rejected
+        self._pool = pool
         self._open: dict[tuple[str, int], ShardWriter] = {}
-        self.counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.counts: dict[str, LineCounts] = {}
 
     def add(self, piece: Piece, assigned: AssignedBatch, over: np.ndarray) -> None:
-        """Write a batch and count its lines; the mask `over` is true for reviews over a limit."""
-        batch, counts = assigned.batch, self.counts[piece.path]
+        """Write a batch and count its lines.
+
+        Args:
+          piece: the piece of a file that contains the batch.
+          assigned: the batch.
+          over: whether each review is over the limit of its split, bool [reviews].
+
+        Raises:
+          OSError: a file cannot be written.
+        """
+        batch = assigned.batch
         unique = assigned.duplicate_in == ""
-        counts["neutral"] += len(batch.neutrals)
-        counts[LOST_BYTES] += batch.lost
-        counts["over_max_examples"] += int(np.count_nonzero(unique & over))
+        counts = LineCounts(
+            examples=self._write_examples(assigned, unique & ~over),
+            neutral=len(batch.neutrals),
+            over_max_examples=int(np.count_nonzero(unique & over)),
+            rejected=self._write_rejected(piece, assigned),
+            lost_bytes=batch.lost,
+        )
+        self.counts[piece.path] = self.counts.get(piece.path, LineCounts()) + counts
+
+    def _write_rejected(self, piece: Piece, assigned: AssignedBatch) -> Counter[str]:
+        """Write the rejected lines and the duplicates of a batch; return reason -> number."""
+        batch = assigned.batch
         found = [(item.position, item.reason, item.detail) for item in batch.rejected]
-        for index in np.flatnonzero(~unique).tolist():
+        for index in np.flatnonzero(assigned.duplicate_in != "").tolist():
             detail = f"the same text is in the {assigned.duplicate_in[index]} files"
             found.append((batch.positions[index], DUPLICATE, detail))
         for position, reason, detail in sorted(found):
-            counts[f"rejected/{reason}"] += 1
             line = json.dumps([piece.path, piece.number, position, reason, detail])
             self._rejected.write(line.encode() + b"\n")
-        self._write_examples(assigned, unique & ~over, counts)
+        return Counter(reason for _, reason, _ in found)
 
-    def _write_examples(
-        self, assigned: AssignedBatch, chosen: np.ndarray, counts: Counter[str]
-    ) -> None:
+    def _write_examples(self, assigned: AssignedBatch, chosen: np.ndarray) -> Counter[str]:
+        """Write the chosen reviews of a batch; return split -> number."""
+        counts: Counter[str] = Counter()
         examples = encode_examples(assigned.batch.columns)
         # The text of a review decides its shard.
         shard = (assigned.keys >> np.uint64(8)) % np.uint64(self._shards)
         for split in SPLITS:
             of_split = chosen & (assigned.split == split)
-            counts[f"examples/{split}"] += int(np.count_nonzero(of_split))
+            counts[split] = int(np.count_nonzero(of_split))
             for index in np.unique(shard[of_split]).tolist():
                 if (split, index) not in self._open:
                     path = f"{self._name}-{split}-{index:03d}.gz"
                     self._open[split, index] = ShardWriter(path, TEXT_LEVEL, self._pool)
                 here = np.flatnonzero(of_split & (shard == index)).tolist()
                 self._open[split, index].write([examples[i] for i in here])
+        return counts
 
     def close(self) -> tuple[tuple[str, str, int], ...]:
-        """Close all shards; return split, path and number of Examples of each."""
+        """Close all shards; return (split, path, number of Examples) of each.
+
+        Raises:
+          OSError: a shard cannot be written.
+        """
         for writer in self._open.values():
             writer.close()
         shards = sorted(self._open.items())

@@ -7,11 +7,12 @@ splits.
 The text keys of eval and test files, by which duplicates in other files are found, are joined by
 broadcast: every worker gets all of them, see docs/explanation/scale.md.
 
-The limits of `data.max_examples` follow from a histogram: a first pass over the input counts the
-reviews of each split in 65,536 ranges of text keys. Of these, the lowest ranges are kept that
-together have at most `max_examples` reviews. A range is kept or left out as a whole, so of N
-different reviews the split has up to about N / 65,536 fewer. In return a limit is one number, and
-neither the order of the files nor the number of workers matters.
+The limits of `data.max_examples` follow from a histogram. A first pass over the input counts the
+reviews of each split in 65,536 ranges of text keys, in ascending order. A split keeps ranges from
+the lowest one on, as long as they have at most `max_examples` reviews together. A range is kept or
+left out as a whole. Therefore a split of N different reviews has up to about N / 65,536 fewer
+reviews than `max_examples`. In return, a limit is one number, and it depends neither on the order
+of the files nor on the number of workers.
 """
 
 from __future__ import annotations
@@ -29,8 +30,6 @@ from components.review_example_gen.units import Source, Unit, in_units, read_in_
 from core.machine import cores
 from preprocessing.reading.files import HELD_OUT
 from preprocessing.reading.records import Batch
-
-SPLITS = ("train", "eval", "test")
 
 HeldOut = Mapping[str, np.ndarray]
 """Named held-out group -> the sorted, unique `text_keys` of reviews in its files (uint64)."""

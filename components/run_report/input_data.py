@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tfx.dsl.io import fileio
 
 from components.data_gate import class_counts, read_anomalies
+from components.line_counts import DUPLICATE, SPLITS, LineCounts
+from components.rejected_lines import read_counts, read_lines
 from core.errors import InputError
-from core.files import list_files
 
-OVER_CAP = "over data.max_examples"
 _FILES_SHOWN = 50
 _SAMPLES = 3
-_SPLITS = ("train", "eval", "test")
-_REJECTED = "rejected/"
-_DUPLICATE = f"{_REJECTED}duplicate_across_splits"
 
 
 class Reason(NamedTuple):
-    """A reason for which lines were rejected, and some of these lines."""
+    """A reason for which lines were rejected, their number, and some of these lines."""
 
     name: str
     lines: int
@@ -34,38 +28,59 @@ class InputData(NamedTuple):
     """The input of a run.
 
     Attributes:
-      total: heading of a column -> lines of all files; the lines read are the sum of the others.
-      files: the name of a file and its columns.
+      total: the counts of the lines of all files.
+      files: (name, counts of its lines) of each file that is listed.
       more_files: number of files that are not listed.
-      lost_bytes: bytes of the files that cannot be read, see `preprocessing.reading.records.Batch`.
-      reasons: why lines were rejected.
+      reasons: why lines were rejected, the most frequent reason first.
     """
 
-    total: Mapping[str, int]
-    files: list[tuple[str, Mapping[str, int]]]
+    total: LineCounts
+    files: list[tuple[str, LineCounts]]
     more_files: int
-    lost_bytes: int
     reasons: list[Reason]
 
 
 def read_input(rejected: str) -> InputData:
-    """Read the output `rejected` of ReviewExampleGen.
+    """Return the input of a run from the output `rejected` of its ReviewExampleGen.
+
+    Args:
+      rejected: URI of the output.
 
     Raises:
       InputError: the output was deleted.
+      ValueError, KeyError, TypeError: a file of the output is damaged.
     """
-    total: Counter[str] = Counter()
-    files: list[tuple[str, Mapping[str, int]]] = []
+    total = LineCounts()
+    files: list[tuple[str, LineCounts]] = []
     more_files = 0
-    for counts in _json_lines(os.path.join(rejected, "files.jsonl")):
-        path = counts.pop("file")
-        total.update(counts)
+    for path, counts in read_counts(rejected):
+        total += counts
         if len(files) < _FILES_SHOWN:
-            files.append((os.path.basename(path), _columns(Counter(counts))))
+            files.append((os.path.basename(path), counts))
         else:
             more_files += 1
-    reasons = _reasons(rejected, total)
-    return InputData(_columns(total), files, more_files, total["lost_bytes"], reasons)
+    return InputData(total, files, more_files, _reasons(rejected, total))
+
+
+def columns(counts: LineCounts, total: LineCounts) -> dict[str, int]:
+    """Return a row of the table of files: heading -> number of lines.
+
+    The first number is that of the lines read, which is the sum of the others.
+
+    Args:
+      counts: the counts of the row.
+      total: the counts of all files. The table has no column of `data.max_examples` if no review
+        was over it.
+    """
+    row = {"lines read": counts.lines}
+    for split in SPLITS:
+        row[split] = counts.examples[split]
+    row["duplicates"] = counts.rejected[DUPLICATE]
+    row["neutral"] = counts.neutral
+    if total.over_max_examples:
+        row["over data.max_examples"] = counts.over_max_examples
+    row["rejected"] = counts.rejected.total() - counts.rejected[DUPLICATE]
+    return row
 
 
 def read_balance(statistics: str) -> dict[str, dict[str, float]]:
@@ -93,47 +108,21 @@ def read_all_anomalies(anomalies: str) -> list[str]:
 
 
 def _existing_splits(folder: str) -> list[str]:
-    splits = [split for split in _SPLITS if fileio.exists(f"{folder}/Split-{split}")]
+    splits = [split for split in SPLITS if fileio.exists(f"{folder}/Split-{split}")]
     if not splits:
         raise InputError(f"{folder} has no split")
     return splits
 
 
-def _columns(counts: Counter[str]) -> dict[str, int]:
-    rejected = sum(n for key, n in counts.items() if key.startswith(_REJECTED))
-    return {
-        "lines read": counts.total() - counts["lost_bytes"],
-        **{split: counts[f"examples/{split}"] for split in _SPLITS},
-        "duplicates": counts[_DUPLICATE],
-        "neutral": counts["neutral"],
-        OVER_CAP: counts["over_max_examples"],
-        "rejected": rejected - counts[_DUPLICATE],
-    }
-
-
-def _reasons(rejected: str, total: Counter[str]) -> list[Reason]:
-    reasons = {
-        name.removeprefix(_REJECTED): Reason(name.removeprefix(_REJECTED), lines, [])
-        for name, lines in total.most_common()
-        if name.startswith(_REJECTED)
-    }
+def _reasons(rejected: str, total: LineCounts) -> list[Reason]:
+    reasons = {name: Reason(name, lines, []) for name, lines in total.rejected.most_common()}
     incomplete = set(reasons)
-    for path in list_files(rejected, "lines*"):
-        for line in _json_lines(path):
-            if not incomplete:
-                break
-            samples = reasons[line["reason"]].samples
-            if len(samples) < _SAMPLES:
-                name = os.path.basename(line["file"])
-                samples.append(f"{name}:{line['position']} {line['detail']}")
-            else:
-                incomplete.discard(line["reason"])
+    for line in read_lines(rejected):
+        if not incomplete:
+            break
+        samples = reasons[line.reason].samples
+        if len(samples) < _SAMPLES:
+            samples.append(f"{line.place()} {line.detail}")
+        else:
+            incomplete.discard(line.reason)
     return list(reasons.values())
-
-
-def _json_lines(path: str) -> Iterator[dict[str, Any]]:
-    if not fileio.exists(path):
-        raise InputError(f"{path} is missing")
-    with fileio.open(path) as file:
-        for line in file:
-            yield json.loads(line)

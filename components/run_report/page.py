@@ -117,7 +117,7 @@ def render(content: Content) -> str:
     environment.globals |= {
         **{"highlighted": highlighted, "number": _number, "figure": figure, "answer": answer},
         **{"CLASSES": CLASSES, "ACCURACY": ACCURACY},
-        **{"constant_answer": constant_answer, "OVER_CAP": input_data.OVER_CAP},
+        **{"constant_answer": constant_answer, "line_columns": input_data.columns},
     }
     return environment.get_template("report.html.j2").render(
         **content._asdict(),
@@ -186,4 +186,4 @@ def result(content: Content) -> str:
     """Return the result of the run, a key of _VERDICTS."""
     run, check = content.run, content.check
     refused = check is not None and not check["passed"]
-    return result_of(run.error, run.blessed, refused, run.pushed_to)
+    return result_of(run.error, run.blessed, refused=refused, pushed=bool(run.pushed_to))

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from components.line_counts import SPLITS
 from components.review_example_gen import splits
 from preprocessing.reading.records import Batch
 
@@ -21,7 +22,7 @@ from preprocessing.reading.records import Batch
 def test_shares(group, named, expected):
     keys = splits.text_keys([f"review {i}".encode() for i in range(20_000)])
     found = list(splits.assign_splits(keys, group, frozenset(named)))
-    shares = [found.count(name) / len(keys) for name in splits.SPLITS]
+    shares = [found.count(name) / len(keys) for name in SPLITS]
     assert shares == pytest.approx(expected, abs=0.015)
 
 

@@ -49,7 +49,7 @@ def test_the_evaluation_and_the_mistakes_are_those_of_the_evaluator(small):
 def test_many_files_are_listed_in_part(run, monkeypatch):
     monkeypatch.setattr("components.run_report.input_data._FILES_SHOWN", 1)
     found = read_input(run.uris["rejected"])
-    assert (len(found.files), found.more_files, found.total["lines read"]) == (1, 1, 32)
+    assert (len(found.files), found.more_files, found.total.lines) == (1, 1, 32)
 
 
 @pytest.mark.parametrize("name", ["rejected", "statistics", "anomalies"])

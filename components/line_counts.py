@@ -1,0 +1,152 @@
+"""The counts of the lines of an input, by what became of them. Imports no TFX."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from preprocessing.reading.records import HARMLESS, NO_TEXT
+
+SPLITS = ("train", "eval", "test")
+DUPLICATE = "duplicate_across_splits"
+"""The reason of a readable review whose text is also in the files of a held-out split."""
+
+_EXAMPLES, _REJECTED = "examples", "rejected"
+_NUMBERS = ("neutral", "over_max_examples", "lost_bytes")
+"""The attributes of LineCounts with one number, which are also the names of their counts."""
+_FILE_SEPARATOR, _PROPERTY_SEPARATOR = "/", "_"
+
+
+@dataclass(frozen=True)
+class LineCounts:
+    """What became of the lines of a file, of a part of it, or of all files.
+
+    Every line is counted once: in `examples`, `neutral`, `over_max_examples` or `rejected`.
+
+    Attributes:
+      examples: split -> number of lines that became its Examples; 0 for any other split.
+      neutral: number of reviews that are left out because their label is neutral.
+      over_max_examples: number of reviews beyond the limits of `data.max_examples`.
+      rejected: reason -> number of lines that are not used for it; 0 for any other reason. A reason
+        is DUPLICATE or a constant of `preprocessing.reading.records`.
+      lost_bytes: number of bytes of the files whose content cannot be read. It is a count of bytes,
+        so `lines` does not contain it.
+    """
+
+    examples: Counter[str] = field(default_factory=Counter)
+    neutral: int = 0
+    over_max_examples: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    lost_bytes: int = 0
+
+    @classmethod
+    def from_file(cls, counts: Mapping[str, int]) -> LineCounts:
+        """Return the counts that `to_file` returned.
+
+        Raises:
+          ValueError: a name is not that of a count.
+        """
+        return cls._from_names(counts, _FILE_SEPARATOR)
+
+    @classmethod
+    def from_properties(cls, counts: Mapping[str, int]) -> LineCounts:
+        """Return the counts that `to_properties` returned.
+
+        Raises:
+          ValueError: a name is not that of a count.
+        """
+        return cls._from_names(counts, _PROPERTY_SEPARATOR)
+
+    @classmethod
+    def _from_names(cls, counts: Mapping[str, int], separator: str) -> LineCounts:
+        examples: Counter[str] = Counter()
+        rejected: Counter[str] = Counter()
+        numbers: dict[str, int] = {}
+        for name, count in counts.items():
+            group, found, member = name.partition(separator)
+            if name in _NUMBERS:
+                numbers[name] = count
+            elif group == _EXAMPLES and found:
+                examples[member] = count
+            elif group == _REJECTED and found:
+                rejected[member] = count
+            else:
+                raise ValueError(f"{name} is not the name of a count of lines")
+        return cls(examples=examples, rejected=rejected, **numbers)
+
+    def to_file(self) -> dict[str, int]:
+        """Return the counts other than 0 by their names in files.
+
+        The names are `neutral`, `over_max_examples`, `lost_bytes`, `examples/SPLIT` and
+        `rejected/REASON`.
+        """
+        return dict(self._named(_FILE_SEPARATOR))
+
+    def to_properties(self) -> dict[str, int]:
+        """Return the counts as `to_file` does, with `_` for `/`, as the custom properties of an
+        artifact and the outcome of a run have them."""
+        return dict(self._named(_PROPERTY_SEPARATOR))
+
+    def _named(self, separator: str) -> Iterator[tuple[str, int]]:
+        for group, members in ((_EXAMPLES, self.examples), (_REJECTED, self.rejected)):
+            for member, count in members.items():
+                if count:
+                    yield f"{group}{separator}{member}", count
+        for name in _NUMBERS:
+            count = getattr(self, name)
+            if count:
+                yield name, count
+
+    def __add__(self, other: LineCounts) -> LineCounts:
+        return LineCounts(
+            examples=self.examples + other.examples,
+            neutral=self.neutral + other.neutral,
+            over_max_examples=self.over_max_examples + other.over_max_examples,
+            rejected=self.rejected + other.rejected,
+            lost_bytes=self.lost_bytes + other.lost_bytes,
+        )
+
+    @property
+    def lines(self) -> int:
+        """The number of all lines that were read."""
+        used = self.examples.total() + self.neutral + self.over_max_examples
+        return used + self.rejected.total()
+
+    @property
+    def lines_with_review(self) -> int:
+        """The number of lines, without blank lines, repeated headers and the like."""
+        return self.lines - sum(self.rejected[reason] for reason in HARMLESS)
+
+    @property
+    def unusable(self) -> Counter[str]:
+        """Reason -> number of rejected lines with a review that cannot be read.
+
+        It has neither the reasons of lines without a review nor that of duplicates, whose review is
+        in another split.
+        """
+        left_out = {DUPLICATE, *HARMLESS}
+        return Counter({name: n for name, n in self.rejected.items() if n and name not in left_out})
+
+    @property
+    def no_line_usable(self) -> bool:
+        """Whether there is a line with a review, and every line is rejected as unusable."""
+        only_rejected = self.lines == self.rejected.total()
+        return only_rejected and not self.rejected[DUPLICATE] and bool(self.unusable)
+
+    def sentence(self) -> str:
+        """Return `3,000 read: 2,400 train, …, 12 rejected (bad_label 12)`, with every line."""
+        parts = [f"{self.examples[split]:,} {split}" for split in SPLITS]
+        if self.neutral:
+            parts.append(f"{self.neutral:,} neutral left out")
+        if self.over_max_examples:
+            parts.append(f"{self.over_max_examples:,} over data.max_examples")
+        if self.rejected[NO_TEXT]:
+            parts.append(f"{self.rejected[NO_TEXT]:,} without text left out")
+        rejected = {name: n for name, n in sorted(self.rejected.items()) if n and name != NO_TEXT}
+        reasons = ", ".join(f"{name} {count:,}" for name, count in rejected.items())
+        in_brackets = f" ({reasons})" if reasons else ""
+        parts.append(f"{sum(rejected.values()):,} rejected{in_brackets}")
+        if self.lost_bytes:
+            parts.append(f"{self.lost_bytes:,} bytes of the files cannot be read")
+        return f"{self.lines:,} read: {', '.join(parts)}"

@@ -1,0 +1,95 @@
+"""The files of the artifact RejectedLines: the rejected lines, and the counts of all lines."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tfx.dsl.io import fileio
+
+from components.line_counts import LineCounts
+from core.errors import InputError
+from core.files import list_files
+
+_SUMMARY_FILE = "summary.json"
+_FILES_FILE = "files.jsonl"
+_LINES_FILE, _LINES_FILES = "lines-00000-of-00001.jsonl", "lines*"
+_PATH = "file"
+"""The key of a line of _FILES_FILE that is not the name of a count."""
+
+
+class RejectedLine(NamedTuple):
+    """A line that did not become an Example.
+
+    Attributes:
+      file: path of its file.
+      position: number of the line in the file, from 1; CSV: of the first line; Parquet: of the row.
+      reason: why it is not used, see `LineCounts.rejected`.
+      detail: the content that is the reason, at most 200 printable characters.
+    """
+
+    file: str
+    position: int
+    reason: str
+    detail: str
+
+    def place(self) -> str:
+        """Return the name of the file, without its folder, and the position."""
+        return f"{os.path.basename(self.file)}:{self.position}"
+
+
+def write_counts(folder: str, by_file: Mapping[str, LineCounts], total: LineCounts) -> None:
+    """Write the counts of each file, and their sum.
+
+    Args:
+      folder: URI of the artifact.
+      by_file: path of each file -> its counts.
+      total: the sum of them.
+    """
+    with fileio.open(os.path.join(folder, _FILES_FILE), "w") as target:
+        for path, counts in sorted(by_file.items()):
+            target.write(json.dumps({_PATH: path, **counts.to_file()}, sort_keys=True) + "\n")
+    with fileio.open(os.path.join(folder, _SUMMARY_FILE), "w") as target:
+        target.write(json.dumps(total.to_file(), indent=2, sort_keys=True))
+
+
+def read_counts(folder: str) -> Iterator[tuple[str, LineCounts]]:
+    """Yield the path of each file and its counts, in the order of the paths.
+
+    Raises:
+      InputError: the artifact with the URI `folder` was deleted.
+      ValueError: the file of the counts is damaged.
+    """
+    path = os.path.join(folder, _FILES_FILE)
+    if not fileio.exists(path):
+        raise InputError(f"{path} is missing")
+    for stored in _json_lines(path):
+        file = stored.pop(_PATH)
+        yield file, LineCounts.from_file(stored)
+
+
+def write_lines(folder: str, lines: Iterable[RejectedLine]) -> None:
+    """Write rejected lines, in their order, into the artifact with the URI `folder`."""
+    with fileio.open(os.path.join(folder, _LINES_FILE), "w") as target:
+        for line in lines:
+            target.write(json.dumps(line._asdict()) + "\n")
+
+
+def read_lines(folder: str) -> Iterator[RejectedLine]:
+    """Yield the rejected lines in the artifact with the URI `folder`, in the order of writing.
+
+    Raises:
+      ValueError, TypeError: a file of lines is damaged.
+    """
+    # Without a rejected line there may be no file.
+    for path in list_files(folder, _LINES_FILES):
+        for stored in _json_lines(path):
+            yield RejectedLine(**stored)
+
+
+def _json_lines(path: str) -> Iterator[dict[str, Any]]:
+    with fileio.open(path) as file:
+        for line in file:
+            yield json.loads(line)
