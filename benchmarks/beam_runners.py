@@ -37,6 +37,7 @@ from rich.table import Column, Table
 
 from benchmarks import usage
 from cli.monitor import run_pipeline
+from components.line_counts import LineCounts
 from core.errors import UserError
 from pipeline.cluster_settings import Flink
 from pipeline.config import load_config
@@ -164,7 +165,7 @@ def measure(
         memory = {kind: max(each.resident.get(kind, 0) for each in samples) for kind in kinds}
         return {
             "reviews": _reviews(root / "runs"),
-            "accuracy": watched.outcome["accuracy"],
+            "accuracy": watched.outcome.accuracy,
             "seconds": {name: end - start for name, (start, end) in spans.items()},
             "cpu": {name: tree.cpu_seconds(*span) for name, span in spans.items()},
             "memory": {**memory, _TOGETHER: max(each.together for each in samples)},
@@ -174,8 +175,7 @@ def measure(
 def _reviews(root: Path) -> int:
     """Return the number of Examples that the only run of a pipeline read."""
     [summary] = root.glob("ReviewExampleGen/rejected/*/summary.json")
-    counts = json.loads(summary.read_text())
-    return sum(count for name, count in counts.items() if name.startswith("examples/"))
+    return LineCounts.from_file(json.loads(summary.read_text())).examples.total()
 
 
 def tables(figures: dict[str, Any]) -> list[Table]:

@@ -67,7 +67,7 @@ def _run_ours(console: Console, arguments: argparse.Namespace, root: Path) -> Wa
     watched = run_pipeline(console, root / "log", loaded, prepare(loaded))
     watched = _finished(watched, root / "log")
     assert watched.outcome is not None
-    console.print(f"accuracy {watched.outcome['accuracy']:.4f}, AUC {watched.outcome['auc']:.4f}")
+    console.print(f"accuracy {watched.outcome.accuracy:.4f}, AUC {watched.outcome.auc:.4f}")
     return watched
 
 

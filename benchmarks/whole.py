@@ -109,7 +109,7 @@ def run(inputs: Path, root: Path, overrides: Sequence[str], log: Path) -> dict[s
         )
         end = time.time()
     found = runs.find_run(load_config(_PRESET, settings), None)
-    if found.outcome is None or not found.outcome["pushed_to"]:
+    if found.outcome is None or not found.outcome.pushed_to:
         raise SystemExit(f"no model was pushed, the run is {runs.result(found)}: {found.outcome}")
     components = {}
     for step in found.steps:
@@ -122,7 +122,7 @@ def run(inputs: Path, root: Path, overrides: Sequence[str], log: Path) -> dict[s
         "components": components,
         "memory": max(sum(sample.resident.values()) for sample in tree.samples()),
         "disk": max(sample.disk for sample in tree.samples()),
-        "accuracy": found.outcome["accuracy"],
+        "accuracy": found.outcome.accuracy,
     }
 
 

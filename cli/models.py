@@ -33,7 +33,6 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
 
     settings = load_config(config, overrides or ())
     with silent_stderr():
-        from components.evaluator.metrics import wilson
         from platforms.models import list_models
 
         found = list_models(settings)
@@ -41,9 +40,9 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
     for model, run in found:
         accuracy = interval = "–"
         if run and run.outcome:
-            share, tested = run.outcome["accuracy"], run.outcome["lines"]["examples_test"]
-            accuracy = f"{share:.4f}"
-            interval = "{:.4f} to {:.4f}".format(*wilson(round(share * tested), tested))
+            accuracy = f"{run.outcome.accuracy:.4f}"
+            if run.outcome.accuracy_interval:
+                interval = "{:.4f} to {:.4f}".format(*run.outcome.accuracy_interval)
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(model.pushed))
         name = run.id if run else "–"
         copies = ", ".join(model.copies)

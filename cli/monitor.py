@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -19,6 +19,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from components.run_report.outcome import Outcome
 from core import exit_codes, processes
 from core.events import FAILED, PROGRESS, VARIABLE, receive
 from pipeline.config import PipelineConfig, recorded_settings
@@ -192,7 +193,7 @@ class Watched:
     components: list[Component] = field(default_factory=list)
     phase: str = ""
     """The current activity while no component runs."""
-    outcome: Mapping[str, Any] | None = None
+    outcome: Outcome | None = None
     failure: dict[str, Any] | None = None
 
     def update(self, event: dict[str, Any]) -> Component | None:
@@ -201,7 +202,8 @@ class Watched:
         if kind == events.PHASE:
             self.phase = event["doing"]
         elif kind == events.OUTCOME:
-            self.outcome, self.phase = event, ""
+            self.outcome = Outcome.from_json(event["outcome"])
+            self.phase = ""
         elif kind == FAILED:
             return self._end(event)
         elif kind == events.RUNNING:

@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cli.monitor import Watched
+    from components.run_report.outcome import Outcome
     from pipeline.config import PipelineConfig
 
 app = typer.Typer()
-_NO_TEXT = "rejected_no_text"
-"""The count of blank lines and of reviews without text."""
 
 
 @app.command(epilog="Example: amazon-reviews run --config mine.yaml --set training.epochs=3")
@@ -89,43 +88,43 @@ def _show_result(
         return _show_failure(watched.failure, log)
     assert watched.outcome is not None
     outcome = watched.outcome
-    _line(console, f"reviews   {_account(outcome['lines'])}")
-    for way in outcome["reading"]:
+    _line(console, f"reviews   {outcome.lines.sentence()}")
+    for way in outcome.reading:
         _line(console, f"read as   {way}")
-    for line in outcome["unused"]:
+    for line in outcome.unused:
         _line(console, ("unused", "yellow"), f"    {line}")
-    figures = f"{outcome['accuracy']:.4f}   AUC {outcome['auc']:.4f}"
-    _line(console, f"accuracy  {figures} (test split; {outcome['constant_answer']})")
-    _line(console, f"report    {outcome['report']}")
-    if not outcome["blessed"]:
-        baseline = f" (the baseline is {outcome['baseline']})" if outcome["baseline"] else ""
-        _line(console, ("not blessed", "red"), f": {'; '.join(outcome['reasons'])}{baseline}")
+    figures = f"{outcome.accuracy:.4f}   AUC {outcome.auc:.4f}"
+    _line(console, f"accuracy  {figures} (test split; {outcome.constant_answer})")
+    _line(console, f"report    {outcome.report}")
+    if not outcome.blessed:
+        baseline = f" (the baseline is {outcome.baseline})" if outcome.baseline else ""
+        _line(console, ("not blessed", "red"), f": {'; '.join(outcome.reasons)}{baseline}")
     else:
         _line(console, ("blessed", "green"), _comparison(config, outcome))
-    if outcome["not_checked"]:
-        _line(console, f"serving check: {outcome['not_checked']}")
-    if outcome["refused"]:
-        _line(console, ("not pushed", "red"), f": serving check: {outcome['refused']}")
-    if outcome["refused"] or not outcome["blessed"]:
+    if outcome.not_checked:
+        _line(console, f"serving check: {outcome.not_checked}")
+    if outcome.refused:
+        _line(console, ("not pushed", "red"), f": serving check: {outcome.refused}")
+    if outcome.refused or not outcome.blessed:
         return exit_codes.NOT_BLESSED
     if not config.push.is_enabled:
         _line(console, "not pushed (push.destination: none)")
         return exit_codes.PUSHED
-    _line(console, f"pushed to {outcome['pushed_to']}")
+    _line(console, f"pushed to {outcome.pushed_to}")
     _line(console, f'next: amazon-reviews predict{options} "Battery died in a week"')
     return exit_codes.PUSHED
 
 
-def _comparison(config: PipelineConfig, outcome: Mapping[str, Any]) -> str:
+def _comparison(config: PipelineConfig, outcome: Outcome) -> str:
     """Return how the model compares with its baseline, or why it was compared with none."""
     from components.destination import make_destination
     from pipeline.destinations import destination_of
 
-    if not outcome["baseline"]:
+    if not outcome.baseline:
         return f" (not compared: {make_destination(destination_of(config)).no_baseline()})"
-    change = outcome["accuracy_change"]
+    change = outcome.accuracy_change
     direction = "below" if change < 0 else "above"
-    return f": accuracy {abs(change):.4f} {direction} {outcome['baseline']}"
+    return f": accuracy {abs(change):.4f} {direction} {outcome.baseline}"
 
 
 def _unsent(config: PipelineConfig) -> int:
@@ -165,28 +164,3 @@ def _line(console: Console, *parts: str | tuple[str, str]) -> None:
     from rich.text import Text
 
     console.print(Text.assemble(*parts), soft_wrap=True)
-
-
-def _account(lines: dict[str, int]) -> str:
-    """Return `3,000 read: 2,400 train, …, 12 rejected (bad_label 12)`, which counts every line."""
-    lines = dict(lines)
-    lost_bytes = lines.pop("lost_bytes", 0)
-    parts = [
-        f"{lines.get(f'examples_{split}', 0):,} {split}" for split in ("train", "eval", "test")
-    ]
-    if lines.get("neutral"):
-        parts.append(f"{lines['neutral']:,} neutral left out")
-    if lines.get("over_max_examples"):
-        parts.append(f"{lines['over_max_examples']:,} over data.max_examples")
-    if lines.get(_NO_TEXT):
-        parts.append(f"{lines[_NO_TEXT]:,} without text left out")
-    rejected = {
-        name.removeprefix("rejected_"): count
-        for name, count in lines.items()
-        if name.startswith("rejected_") and name != _NO_TEXT and count
-    }
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.items())
-    parts.append(f"{sum(rejected.values()):,} rejected" + (f" ({reasons})" if reasons else ""))
-    if lost_bytes:
-        parts.append(f"{lost_bytes:,} bytes of the files cannot be read")
-    return f"{sum(lines.values()):,} read: " + ", ".join(parts)

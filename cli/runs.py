@@ -126,7 +126,7 @@ def compare(
         table.add_column(run.id, overflow="fold")
     both = []
     for run in pair:
-        metrics = (run.outcome or {}).get("metrics", {})
+        metrics = run.outcome.metrics if run.outcome else {}
         of_metrics = {title: f"{value:.4f}" for title, value in metrics.items()}
         steps = {step.name: f"{step.seconds:.1f} s, {step.state}" for step in run.steps}
         both.append(_row(run) | of_metrics | steps)
@@ -145,15 +145,15 @@ def _values(run: Run) -> dict[str, Any]:
     """Return the value of each column; None if it is unknown."""
     from platforms.local.runs import result, setting
 
-    outcome = run.outcome or {}
+    outcome = run.outcome
     return {
         "run": run.id,
         "started": time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)),
         "data": (setting(run, "data.input_base") or "sample") if run.settings else None,
         "model": setting(run, "training.model"),
-        "strategy": outcome.get("strategy", setting(run, "training.strategy")),
+        "strategy": outcome.strategy if outcome else setting(run, "training.strategy"),
         "seconds": round(run.seconds, 1),
-        "accuracy": outcome.get("accuracy"),
+        "accuracy": outcome.accuracy if outcome else None,
         "result": result(run),
     }
 

@@ -47,16 +47,19 @@ class LineCounts:
         Raises:
           ValueError: a name is not that of a count.
         """
+        for name in counts:
+            if not _is_count(name, _FILE_SEPARATOR):
+                raise ValueError(f"{name} is not the name of a count of lines")
         return cls._from_names(counts, _FILE_SEPARATOR)
 
     @classmethod
     def from_properties(cls, counts: Mapping[str, int]) -> LineCounts:
-        """Return the counts that `to_properties` returned.
+        """Return the counts that `to_properties` returned, from all integers among the properties.
 
-        Raises:
-          ValueError: a name is not that of a count.
+        TFX adds properties of its own, such as `is_external`. They are no counts.
         """
-        return cls._from_names(counts, _PROPERTY_SEPARATOR)
+        own = {name: n for name, n in counts.items() if _is_count(name, _PROPERTY_SEPARATOR)}
+        return cls._from_names(own, _PROPERTY_SEPARATOR)
 
     @classmethod
     def _from_names(cls, counts: Mapping[str, int], separator: str) -> LineCounts:
@@ -64,15 +67,13 @@ class LineCounts:
         rejected: Counter[str] = Counter()
         numbers: dict[str, int] = {}
         for name, count in counts.items():
-            group, found, member = name.partition(separator)
+            group, _, member = name.partition(separator)
             if name in _NUMBERS:
                 numbers[name] = count
-            elif group == _EXAMPLES and found:
+            elif group == _EXAMPLES:
                 examples[member] = count
-            elif group == _REJECTED and found:
-                rejected[member] = count
             else:
-                raise ValueError(f"{name} is not the name of a count of lines")
+                rejected[member] = count
         return cls(examples=examples, rejected=rejected, **numbers)
 
     def to_file(self) -> dict[str, int]:
@@ -150,3 +151,9 @@ class LineCounts:
         if self.lost_bytes:
             parts.append(f"{self.lost_bytes:,} bytes of the files cannot be read")
         return f"{self.lines:,} read: {', '.join(parts)}"
+
+
+def _is_count(name: str, separator: str) -> bool:
+    """Return whether a name is one that `LineCounts.to_file` or `to_properties` may return."""
+    groups = (f"{_EXAMPLES}{separator}", f"{_REJECTED}{separator}")
+    return name in _NUMBERS or name.startswith(groups)

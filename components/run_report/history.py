@@ -19,6 +19,8 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 
 from components.properties import BASELINE_PROPERTY, PUSHED, PUSHED_DESTINATION, REPORT_NODE
 from core.settings import flat_settings
+from components.run_report.outcome import Outcome
+from core.errors import InputError
 
 SETTINGS, VERSIONS, OUTCOME = "settings", "versions", "outcome"
 """Custom properties of the context: the settings, the versions of libraries and the outcome, each
@@ -78,7 +80,7 @@ class Run:
       blessed: whether the Evaluator blessed the model; None if it did not decide.
       baseline: the name of the model that the candidate was compared with; empty if there was none.
       pushed_to: the folder or the endpoint of the pushed model; empty if no model was pushed.
-      outcome: see `platforms.local.run.outcome_of`; None if the run did not finish.
+      outcome: the outcome of the run; None if it did not finish.
       outputs: node id -> output key -> artifact in ML Metadata, of the successful components.
     """
 
@@ -94,7 +96,7 @@ class Run:
     blessed: bool | None = None
     baseline: str = ""
     pushed_to: str = ""
-    outcome: Mapping[str, Any] | None = None
+    outcome: Outcome | None = None
     outputs: Mapping[str, Mapping[str, mlmd.Artifact]] = field(default_factory=dict)
 
     @property
@@ -103,8 +105,15 @@ class Run:
         return max((step.started + step.seconds for step in self.steps), default=0.0)
 
 
-def result_of(failure: str, blessed: bool | None, refused: object, pushed: object) -> str:
-    """Return the result of a run in one or two words, from what is known of its candidate."""
+def result_of(failure: str, blessed: bool | None, refused: bool, pushed: bool) -> str:
+    """Return the result of a run in one or two words.
+
+    Args:
+      failure: the error of the run; empty if it did not fail.
+      blessed: whether the Evaluator blessed the model; None if it did not decide.
+      refused: whether the serving check refused the model.
+      pushed: whether the model was pushed.
+    """
     if failure:
         return "failed"
     if blessed is None:
@@ -125,18 +134,32 @@ def installed_versions() -> dict[str, str]:
 
 
 def read_runs(store: MetadataStore, run_id: str | None = None) -> list[Run]:
-    """Return the runs, the newest first; only the run `run_id` if it is given."""
+    """Return the runs, the newest first; only the run `run_id` if it is given.
+
+    Raises:
+      InputError: the recorded outcome of a run cannot be read.
+    """
     contexts = [each for each in _newest_first(store) if run_id in (None, each.name)]
     nodes = _node_ids(store) if contexts else {}
     return [_read_run(store, context, nodes) for context in contexts]
 
 
 def read_run_of(store: MetadataStore, output: str) -> Run:
-    """Return the run that writes the folder `output`, whose name is the id of an execution."""
+    """Return the run that writes the folder `output`, whose name is the id of an execution.
+
+    Raises:
+      InputError: the recorded outcome of the run cannot be read.
+      ValueError: the name is no id, or the execution belongs to no run.
+    """
     contexts = store.get_contexts_by_execution(int(os.path.basename(output)))
     [run_id] = [context.name for context in contexts if context.type == RUN_TYPE]
     [run] = read_runs(store, run_id)
     return run
+
+
+def record_outcome(store: MetadataStore, run_id: str, outcome: Outcome) -> None:
+    """Add the outcome to the context of a run, for `Run.outcome`."""
+    record(store, run_id, OUTCOME, json.dumps(outcome.to_json()))
 
 
 def record(store: MetadataStore, run_id: str, key: str, value: str) -> None:
@@ -209,9 +232,22 @@ def _read_run(store: MetadataStore, context: mlmd.Context, nodes: Mapping[int, s
         blessed=_int(blessing, "blessed") == 1 if blessing else None,
         baseline=_text(blessing, BASELINE_PROPERTY),
         pushed_to=destination(output("Pusher", "pushed_model")),
-        outcome=json.loads(_text(context, OUTCOME) or "null"),
+        outcome=_outcome(context),
         outputs=outputs,
     )
+
+
+def _outcome(context: mlmd.Context) -> Outcome | None:
+    recorded = _text(context, OUTCOME)
+    if not recorded:
+        return None
+    try:
+        return Outcome.from_json(json.loads(recorded))
+    except ValueError as error:
+        raise InputError(
+            f"paths.metadata: the outcome of the run {context.name} cannot be read ({error}); "
+            "another version of this program recorded it: set paths.root to another folder"
+        ) from None
 
 
 def _step(name: str, execution: mlmd.Execution, run_started: float) -> Step:

@@ -30,6 +30,7 @@ from components.run_report.mlflow_run import (
     move_champion,
     send,
 )
+from components.run_report.outcome import Outcome
 from components.run_report.page import Content, collect, result
 from core.errors import ConfigError, InputError, ServerError, UserError, cause
 from serving.identity import identity
@@ -176,7 +177,11 @@ def _keep(unsent: str, record: Record) -> None:
     """Write a run to the folder of the runs that were not sent."""
     run = record.content.run
     kept = {
-        "run": {**vars(run), "outputs": {}},
+        "run": {
+            **vars(run),
+            "outcome": run.outcome and run.outcome.to_json(),
+            "outputs": {},
+        },
         "tags": record.tags,
         "model": record.model,
         "open_run": record.open_run,
@@ -200,8 +205,10 @@ def _read(file: str) -> Record | None:
         return None
     try:
         kept = json.loads(text)
-        steps = [Step(*step) for step in kept["run"]["steps"]]
-        run = Run(**{**kept["run"], "steps": steps})
+        stored = kept["run"]
+        steps = [Step(*step) for step in stored["steps"]]
+        outcome = Outcome.from_json(stored["outcome"]) if stored["outcome"] else None
+        run = Run(**{**stored, "steps": steps, "outcome": outcome})
         tags, model = dict(kept["tags"]), str(kept.get("model", ""))
         open_run, lacked = str(kept.get("open_run", "")), list(kept.get("lacks", ()))
     except (ValueError, KeyError, TypeError) as error:

@@ -13,7 +13,8 @@ from core import events, progress
 RUNNING, CACHED, FINISHED = "running", "cached", "finished"
 """States of a component, in the order in which they come."""
 PHASE, OUTCOME = "phase", "outcome"
-"""Other kinds of event. The key `doing` of a phase describes the work while no component runs."""
+"""Other kinds of event. The key `doing` of a phase describes the work while no component runs. The
+key `outcome` of an outcome has the JSON of an `Outcome`."""
 
 _STATE_OF_MESSAGE = {
     "Component %s is running.": RUNNING,

@@ -88,8 +88,8 @@ def _run(config: PipelineConfig, sender: events.Sender) -> None:
     if runner.run_id is None:
         return
     sender.send(events.PHASE, doing="reading the result")
-    outcome = runner.outcome()
-    sender.send(events.OUTCOME, **outcome)
+    outcome = runner.outcome().to_json()
+    sender.send(events.OUTCOME, outcome=outcome)
     logging.info("Outcome: %s", outcome)
 
 

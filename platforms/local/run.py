@@ -17,6 +17,7 @@ from tfx.proto.orchestration import pipeline_pb2
 from components.destination import Destination, make_destination
 from components.evaluator.files import read
 from components.evaluator.metrics import ACCURACY, AUC, KEY_FIGURES, constant_answer
+from components.line_counts import LineCounts
 from components.properties import (
     CAUSE_PROPERTY,
     NOT_CHECKED_PROPERTY,
@@ -26,6 +27,7 @@ from components.properties import (
 )
 from components.run_report import history
 from components.run_report.component import REPORT_FILE
+from components.run_report.outcome import Outcome
 from components.run_report.page import collect
 from components.run_report.tracking import from_environment, track
 from core.metadata import connection_config
@@ -80,17 +82,18 @@ class Runner(LocalDagRunner):
             # During the run TFX has replaced the runtime parameter by its value.
             self.run_id = pipeline.runtime_spec.pipeline_run_id.field_value.string_value
 
-    def outcome(self) -> dict[str, Any]:
-        """Return the `outcome_of` the run, which must have finished, and record it.
+    def outcome(self) -> Outcome:
+        """Return the outcome of the run, which must have finished, and record it.
 
         Raises:
-          OSError, tensorflow.errors.OpError: an output of the run cannot be read.
+          KeyError: the run lacks an artifact.
+          InputError: the evaluation was deleted.
         """
         assert self.run_id is not None
         with self._metadata() as handle:
             [run] = history.read_runs(handle.store, self.run_id)
             outcome = outcome_of(run)
-            history.record(handle.store, self.run_id, history.OUTCOME, json.dumps(outcome))
+            history.record_outcome(handle.store, self.run_id, outcome)
             unchanged.record(handle.store, self.run_id, self._config, self._fingerprint)
         return outcome
 
@@ -144,52 +147,40 @@ def mark_replaced(handle: metadata.Metadata, destination: Destination) -> None:
             handle.store.put_artifacts([artifact])
 
 
-def outcome_of(run: history.Run) -> dict[str, Any]:
-    """Return the outcome of a finished run.
+def outcome_of(run: history.Run) -> Outcome:
+    """Return the outcome of a run that has finished, from the artifacts of its components.
 
-    lines: name of a count (`examples_train`, `neutral`, `rejected_bad_label`, …) -> lines.
-    reading: the format, the columns and the scale of the files, in a few lines.
-    unused: a line for each of the first files without a usable line.
-    accuracy, auc: metrics of the candidate on the whole test split.
-    constant_answer: the accuracy of a constant answer there, as a clause.
-    baseline: the name of the model that the candidate was compared with; empty if there was none.
-    accuracy_change: the accuracy minus that of the baseline; 0 if there was none.
-    blessed: True if the Evaluator blessed the model.
-    reasons: the thresholds that the model did not reach; empty if it is blessed.
-    refused: the reason for which the serving check refused the model; empty if it passed.
-    not_checked: what the serving check left out, and why; empty if it checked everything.
-    pushed_to: folder of the pushed model; empty if no model was pushed.
-    report: file of the run's report.
-    strategy: class of the strategy that trained; empty if it is unknown.
-    metrics: title -> value of every metric of the candidate.
+    Raises:
+      KeyError: the run lacks an artifact.
+      InputError: the evaluation was deleted.
     """
     read_lines = run.outputs["ReviewExampleGen"]["rejected"].custom_properties
     check = run.outputs[SERVING_CHECK]["blessing"].custom_properties
     results = read(run.outputs["Evaluator"]["evaluation"].uri)
     own, base = results.candidate, results.baseline or results.candidate
     missed = [each.sentence for each in results.checks() if not each.passed]
-    return {
-        "lines": {
-            name: value.int_value
-            for name, value in sorted(read_lines.items())
-            if value.HasField("int_value")
-        },
-        "reading": read_lines[READING_PROPERTY].string_value.splitlines(),
-        "unused": read_lines[UNUSED_PROPERTY].string_value.splitlines(),
-        "accuracy": ACCURACY.value(own),
-        "auc": AUC.value(own),
-        "constant_answer": constant_answer(own),
-        "baseline": run.baseline,
-        "accuracy_change": ACCURACY.value(own) - ACCURACY.value(base),
-        "blessed": bool(run.blessed),
-        "reasons": [] if run.blessed else missed,
-        "refused": check[CAUSE_PROPERTY].string_value,
-        "not_checked": check[NOT_CHECKED_PROPERTY].string_value,
-        "pushed_to": run.pushed_to,
-        "report": os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
-        "strategy": _strategy(run.uris),
-        "metrics": {metric.title: metric.value(own) for metric in KEY_FIGURES},
+    counts = {
+        name: value.int_value for name, value in read_lines.items() if value.HasField("int_value")
     }
+    return Outcome(
+        lines=LineCounts.from_properties(counts),
+        reading=read_lines[READING_PROPERTY].string_value.splitlines(),
+        unused=read_lines[UNUSED_PROPERTY].string_value.splitlines(),
+        accuracy=ACCURACY.value(own),
+        accuracy_interval=ACCURACY.interval(own),
+        auc=AUC.value(own),
+        constant_answer=constant_answer(own),
+        baseline=run.baseline,
+        accuracy_change=ACCURACY.value(own) - ACCURACY.value(base),
+        blessed=bool(run.blessed),
+        reasons=[] if run.blessed else missed,
+        refused=check[CAUSE_PROPERTY].string_value,
+        not_checked=check[NOT_CHECKED_PROPERTY].string_value,
+        pushed_to=run.pushed_to,
+        report=os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
+        strategy=_strategy(run.uris),
+        metrics={metric.title: metric.value(own) for metric in KEY_FIGURES},
+    )
 
 
 def _strategy(uris: Mapping[str, str]) -> str:

@@ -13,7 +13,12 @@ from pipeline.config import PipelineConfig
 
 
 def find_runs(config: PipelineConfig) -> list[Run]:
-    """Return `all_runs`; raise an InputError if there is none."""
+    """Return all runs in `paths.metadata`, the newest first.
+
+    Raises:
+      InputError: there is no run, or the recorded outcome of one cannot be read.
+      ConfigError: `paths.metadata` cannot be opened.
+    """
     runs = all_runs(config)
     if not runs:
         raise InputError(
@@ -23,7 +28,16 @@ def find_runs(config: PipelineConfig) -> list[Run]:
 
 
 def find_run(config: PipelineConfig, run_id: str | None) -> Run:
-    """Return the run whose id begins so, the newest if `run_id` is None; or raise an InputError."""
+    """Return one of the runs in `paths.metadata`.
+
+    Args:
+      config: the settings.
+      run_id: the id of the run, or its beginning; None: the newest run.
+
+    Raises:
+      InputError: there is no such run, several ids begin so, or a recorded outcome cannot be read.
+      ConfigError: `paths.metadata` cannot be opened.
+    """
     runs = find_runs(config)
     if run_id is None:
         return runs[0]
@@ -36,9 +50,11 @@ def find_run(config: PipelineConfig, run_id: str | None) -> Run:
 
 def result(run: Run) -> str:
     """Return the result of a run in one or two words."""
-    outcome = run.outcome or {}
-    facts = (outcome.get(key) for key in ("blessed", "refused", "pushed_to"))
-    return result_of(run.error, *facts)
+    outcome = run.outcome
+    if outcome is None:
+        return result_of(run.error, None, refused=False, pushed=False)
+    pushed = bool(outcome.pushed_to)
+    return result_of(run.error, outcome.blessed, refused=bool(outcome.refused), pushed=pushed)
 
 
 def setting(run: Run, key: str) -> Any:
@@ -47,7 +63,12 @@ def setting(run: Run, key: str) -> Any:
 
 
 def all_runs(config: PipelineConfig) -> list[Run]:
-    """Return all runs in `paths.metadata`, the newest first."""
+    """Return all runs in `paths.metadata`, the newest first; an empty list if there is none.
+
+    Raises:
+      InputError: the recorded outcome of a run cannot be read.
+      ConfigError: `paths.metadata` cannot be opened.
+    """
     location = config.paths.metadata
     # Opening a file that is missing would create it.
     if not os.path.exists(location):

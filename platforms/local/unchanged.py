@@ -95,7 +95,7 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
     outputs = [artifact for of_node in run.outputs.values() for artifact in of_node.values()]
     if run.outcome is None or not all(map(history.exists, outputs)):
         return None
-    return run if os.path.exists(run.outcome["report"]) else None
+    return run if os.path.exists(run.outcome.report) else None
 
 
 def _digest(*parts: str) -> str:

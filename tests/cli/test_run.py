@@ -1,35 +1,20 @@
-"""The lines at the end of a run: the counts of the lines read, and the pushed model."""
+"""The lines at the end of a run, and the exit code."""
 
 import shlex
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+import tests.outcomes
 from cli.monitor import Watched
 from cli.options import settings_options
-from cli.run import _account, show
+from cli.run import show
 from pipeline.config import PipelineConfig
 
-OUTCOME = {
-    "lines": {},
-    "reading": ["CSV: label `stars`"],
-    "unused": ["no line of b.csv can be used: bad_label 3; the first: label: x"],
-    "accuracy": 0.91234,
-    "auc": 0.95,
-    "constant_answer": "always answering positive would give 0.5000",
-    "blessed": True,
-    "reasons": ["too bad"],
-    "baseline": "",
-    "accuracy_change": 0.0,
-    "refused": "",
-    "not_checked": "",
-    "report": "/runs/[1]/report.html",
-    "pushed_to": "/serving/7",
-}
-
-
+OUTCOME = replace(tests.outcomes.OUTCOME, reasons=("too bad",))
 SHOWN = [
     "reviews   0 read: 0 train, 0 eval, 0 test, 0 rejected",
     "read as   CSV: label `stars`",
@@ -37,29 +22,6 @@ SHOWN = [
     "accuracy  0.9123   AUC 0.9500 (test split; always answering positive would give 0.5000)",
     "report    /runs/[1]/report.html",
 ]
-
-
-@pytest.mark.parametrize(
-    ("lines", "line"),
-    [
-        (
-            {
-                **{"examples_train": 5, "neutral": 1, "over_max_examples": 3},
-                **{"rejected_bad_label": 2, "rejected_no_text": 4},
-            },
-            "15 read: 5 train, 0 eval, 0 test, 1 neutral left out, 3 over data.max_examples, "
-            "4 without text left out, 2 rejected (bad_label 2)",
-        ),
-        (
-            # Lost bytes do not count as lines.
-            {"examples_train": 5, "rejected_corrupt_archive": 1, "lost_bytes": 900_000},
-            "6 read: 5 train, 0 eval, 0 test, 1 rejected (corrupt_archive 1), "
-            "900,000 bytes of the files cannot be read",
-        ),
-    ],
-)
-def test_every_line_is_counted(lines, line):
-    assert _account(lines) == line
 
 
 def end(watched, options="", **settings):
@@ -103,7 +65,9 @@ def test_a_failure_names_component_error_and_log_on_standard_error(failure, code
     ],
 )
 def test_the_last_line_and_the_exit_code(outcome, destination, code, last):
-    found, lines = end(Watched(outcome=OUTCOME | outcome), push={"destination": destination})
+    found, lines = end(
+        Watched(outcome=replace(OUTCOME, **outcome)), push={"destination": destination}
+    )
     assert (found, lines[-1], lines[: len(SHOWN)]) == (code, last, SHOWN)
     assert ("pushed to /serving/7" in lines) == last.startswith("next")
 
@@ -112,7 +76,7 @@ def test_the_last_line_and_the_exit_code(outcome, destination, code, last):
     ("watched", "code"),
     [
         (Watched(outcome=OUTCOME), 0),
-        (Watched(outcome=OUTCOME | {"blessed": False}), 3),
+        (Watched(outcome=replace(OUTCOME, blessed=False)), 3),
         (Watched(failure={"component": "Trainer", "error": "boom", "input": False}), 1),
     ],
     ids=["pushed", "not blessed", "failed"],
@@ -140,9 +104,9 @@ def test_the_result_names_the_runs_that_mlflow_did_not_receive(watched, code, tm
 
 
 def test_the_result_names_the_baseline_and_what_was_not_checked():
-    outcome = OUTCOME | {"baseline": "version 7", "accuracy_change": -0.003}
+    outcome = replace(OUTCOME, baseline="version 7", accuracy_change=-0.003)
     assert "blessed: accuracy 0.0030 below version 7" in end(Watched(outcome=outcome))[1]
     note = "golden sentences not applied"
-    assert f"serving check: {note}" in end(Watched(outcome=OUTCOME | {"not_checked": note}))[1]
+    assert f"serving check: {note}" in end(Watched(outcome=replace(OUTCOME, not_checked=note)))[1]
     line = "blessed (not compared: no other model is served from /s)"
     assert line in end(Watched(outcome=OUTCOME), paths={"serving": "/s"})[1]

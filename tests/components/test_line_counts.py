@@ -47,6 +47,11 @@ def test_a_name_that_is_no_count_is_not_taken_for_lines(name):
         LineCounts.from_file({name: 3})
 
 
+def test_a_property_of_tfx_is_not_taken_for_lines():
+    counts = LineCounts.from_properties({"examples_train": 5, "is_external": 1})
+    assert (counts.to_properties(), counts.lines) == ({"examples_train": 5}, 5)
+
+
 @pytest.mark.parametrize(
     ("stored", "line"),
     [

@@ -1,6 +1,6 @@
 """The commands `models` and `rollback`: damaged versions, copies, a folder that cannot be read."""
 
-import json
+import dataclasses
 import os
 import shutil
 
@@ -9,9 +9,10 @@ import tensorflow as tf
 from typer.testing import CliRunner
 
 from cli.app import app
-from components.run_report.history import OUTCOME, record
+from components.run_report.history import record_outcome
 from serving.rest.metrics import Metrics
 from serving.rest.versions import ServedVersions
+from tests.outcomes import OUTCOME
 from tests.platforms.local.store import Metadata
 from tests.serving.models import push
 
@@ -47,8 +48,13 @@ def test_the_number_that_a_server_names_is_listed_and_accepted(tmp_path):
     # A server names this number.
     copy = ServedVersions(str(serving), Metrics()).current.version
     assert copy > 3
+    store = Metadata(tmp_path)
+    store.add_run("2026-01-01T10:00:00", {})
+    pushed = dataclasses.replace(OUTCOME, pushed_to=str(serving / "3"))
+    record_outcome(store.store, "2026-01-01T10:00:00", pushed)
     _, [heading, *rows] = call("models")
     assert "also served as" in heading
+    assert rows[0].split()[3:8] == ["0.9123", "0.9012", "to", "0.9234", "2026-01-01T10:00:00"]
     assert [line.split()[0] for line in rows] == ["3", "2", "1"]
     assert [line.split()[-1] for line in rows] == ["back", "damaged", "served"]
     assert rows[2].split()[1] == str(copy)

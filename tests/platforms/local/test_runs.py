@@ -14,19 +14,13 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from typer.testing import CliRunner
 
 from cli.app import app
-from components.run_report.history import ERROR, OUTCOME, VERSIONS, read_runs, record
+from components.run_report.history import ERROR, VERSIONS, record, record_outcome
+from tests.outcomes import OUTCOME
 from tests.platforms.local.store import Metadata
 
 NODES = ("Trainer", "RunReport")
 COMMAND = "from cli.command import main; main()"
 RUNS = ("2026-01-01T10:00:00", "2026-01-02T10:00:00")
-OUTCOME_OF_FIRST = {
-    "accuracy": 0.91234,
-    "metrics": {"accuracy": 0.91234, "AUC": 0.95},
-    "blessed": True,
-    "pushed_to": "/models/1",
-    "strategy": "OneDeviceStrategy",
-}
 
 
 @pytest.fixture
@@ -36,7 +30,7 @@ def metadata(tmp_path):
         training = {"model": "cnn_lstm", "epochs": epochs}
         metadata.add_run(run, {"training": training}, NODES)
         record(metadata.store, run, VERSIONS, json.dumps({"python": "3.10.13", "tfx": tfx}))
-    record(metadata.store, RUNS[0], OUTCOME, json.dumps(OUTCOME_OF_FIRST))
+    record_outcome(metadata.store, RUNS[0], OUTCOME)
     record(metadata.store, RUNS[1], ERROR, "Trainer: out of [memory]")
     return metadata
 
@@ -119,6 +113,14 @@ def test_a_wrong_argument_is_one_line_and_exit_code_2(metadata, call, arguments,
     code, output = call(*arguments)
     assert code == 2
     assert output.strip().splitlines()[-1].startswith(message.format(cwd=os.getcwd()))
+
+
+def test_an_outcome_that_cannot_be_read_is_2_and_one_line(metadata, call):
+    record(metadata.store, RUNS[0], "outcome", '{"accuracy": 0.9}')
+    code, output = call("runs")
+    assert code == 2, output
+    [line] = output.splitlines()
+    assert line.startswith(f"paths.metadata: the outcome of the run {RUNS[0]} cannot be read (")
 
 
 @pytest.mark.parametrize("command", ["run", "runs"])

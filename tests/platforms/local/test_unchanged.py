@@ -1,8 +1,8 @@
 """A run that would repeat the last one, and every change after which it would not."""
 
-import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,24 +13,10 @@ from pipeline import code_version
 from pipeline.config import load_config
 from platforms.local import unchanged
 from tests.loaded import run_command
+from tests.outcomes import OUTCOME
 from tests.platforms.local.store import Metadata
 
 RUN = "2026-01-01T10:00:00"
-OUTCOME = {
-    "reading": [],
-    "unused": [],
-    "lines": {},
-    "accuracy": 0.9,
-    "auc": 0.95,
-    "constant_answer": "always answering positive would give 0.5000",
-    "baseline": "version 6",
-    "accuracy_change": 0.01,
-    "blessed": True,
-    "reasons": [],
-    "refused": "",
-    "not_checked": "",
-    "strategy": "OneDeviceStrategy",
-}
 WEIGHTS = "variables/variables.data-00000-of-00001"
 NOT_LOADED = {"apache_beam", "keras", "kfp", "numpy", "pyarrow", "tensorflow", "tfx"}
 
@@ -66,8 +52,9 @@ class Finished:
             f"serving_check.golden={self.golden}",
         )
         self.metadata.add_run(RUN, nodes=["Trainer"], folder=folder)
-        outcome = {**OUTCOME, "report": str(self.report), "pushed_to": str(self.model)}
-        history.record(self.store, RUN, history.OUTCOME, json.dumps(outcome))
+        compared = replace(OUTCOME, accuracy=0.9, baseline="version 6", accuracy_change=0.01)
+        outcome = replace(compared, report=str(self.report), pushed_to=str(self.model))
+        history.record_outcome(self.store, RUN, outcome)
         config = self.config()
         unchanged.record(self.store, RUN, config, unchanged.fingerprint(config))
 

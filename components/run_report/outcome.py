@@ -1,0 +1,76 @@
+"""The outcome of a finished run, for the commands and ML Metadata. Imports no TFX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from components.line_counts import LineCounts
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a run that finished, whether or not its model was blessed.
+
+    Attributes:
+      lines: the counts of the lines of its input.
+      reading: the format, the columns and the scale of the files, in a few lines.
+      accuracy, auc: metrics of the candidate on the whole test split; NaN if they are undefined.
+      constant_answer: the accuracy of a constant answer there, as a clause.
+      baseline: the name of the model that the candidate was compared with; empty if there was none.
+      accuracy_change: the accuracy minus that of the baseline; 0 if there was none.
+      blessed: whether the Evaluator blessed the model.
+      reasons: the thresholds that the model did not reach; empty if it is blessed.
+      refused: the reason for which the serving check refused the model; empty if it passed.
+      not_checked: what the serving check left out, and why; empty if it checked everything.
+      pushed_to: the folder or the endpoint of the pushed model; empty if no model was pushed.
+      report: file of the run's report.
+      unused: a line for each of the first files without a usable line.
+      strategy: class of the strategy that trained; empty if it is unknown.
+      metrics: title -> value of every metric of the candidate.
+      accuracy_interval: the ends of the 95 % confidence interval of the accuracy; None if it is
+        unknown. Like `unused`, `strategy` and `metrics`, it is missing in early records.
+    """
+
+    lines: LineCounts
+    reading: Sequence[str]
+    accuracy: float
+    auc: float
+    constant_answer: str
+    baseline: str
+    accuracy_change: float
+    blessed: bool
+    reasons: Sequence[str]
+    refused: str
+    not_checked: str
+    pushed_to: str
+    report: str
+    unused: Sequence[str] = ()
+    strategy: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    accuracy_interval: tuple[float, float] | None = None
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Outcome:
+        """Return the outcome that `to_json` returned, also after a later version added keys.
+
+        Raises:
+          ValueError: a key is missing, or its value has another type.
+        """
+        names = [each.name for each in fields(cls) if each.name in stored]
+        values = {name: _as_tuple(stored[name]) for name in names}
+        try:
+            values["lines"] = LineCounts.from_properties(stored["lines"])
+            return cls(**values)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"the outcome of a run is incomplete: {error}") from None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the outcome as JSON can represent it; its keys are the names of the attributes."""
+        return {**vars(self), "lines": self.lines.to_properties()}
+
+
+def _as_tuple(value: Any) -> Any:
+    # JSON has no tuples.
+    return tuple(value) if isinstance(value, list) else value
