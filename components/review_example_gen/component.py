@@ -72,7 +72,11 @@ _SHOWN = 5
 
 
 class Executor(LocalBeamExecutor):
-    """Reads review files; writes Examples, rejected lines, and the counts of all lines."""
+    """Reads review files; writes Examples, rejected lines, and the counts of all lines.
+
+    `Do` raises an InputError if the files cannot be read, too many of their lines are unusable, no
+    review is left for training, or a file changes during the run.
+    """
 
     def Do(
         self,

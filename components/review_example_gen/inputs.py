@@ -35,4 +35,5 @@ class Options(Section):
 
 
 def input_folder(input_base: str) -> str:
+    """Return the folder of the property `input_base`: that of the package for SAMPLE."""
     return os.path.dirname(sample_data.__file__) if input_base == SAMPLE else input_base

@@ -34,7 +34,7 @@ from preprocessing.reading.records import Batch
 HeldOut = Mapping[str, np.ndarray]
 """Named held-out group -> the sorted, unique `text_keys` of reviews in its files (uint64)."""
 Limits = Mapping[str, int]
-"""Limited split -> the number of ranges that are kept."""
+"""Limited split -> the number of ranges that it keeps, from the lowest one on."""
 
 _BUCKETS = {"eval": 0, "test": 1}
 """Split -> its tenth of the texts of a group that contains all splits."""
@@ -44,6 +44,8 @@ _KEYS_AT_ONCE = 1 << 20
 
 
 class AssignedBatch(NamedTuple):
+    """A batch, with the split of each of its reviews."""
+
     batch: Batch
     keys: np.ndarray
     """The `text_keys` of its reviews, uint64."""
@@ -57,9 +59,13 @@ class AssignedBatch(NamedTuple):
 def assign_batch(
     batch: Batch, group: str, named: frozenset[str], held_out: HeldOut
 ) -> AssignedBatch:
-    """Assign a split to each review of a batch from the files of `group`.
+    """Assign a split to each review of a batch, and find the duplicates of held-out reviews.
 
-    `named` are the groups that have files of their own, `held_out` the keys of held-out ones.
+    Args:
+      batch: the reviews.
+      group: the group of their file.
+      named: the groups that have files of their own.
+      held_out: the keys of the reviews in the files of held-out groups.
     """
     keys = text_keys(batch.texts)
     duplicate_in = np.full(len(keys), "", "U5")
@@ -78,10 +84,17 @@ def text_keys(texts: Sequence[bytes]) -> np.ndarray:
 
 
 def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.ndarray:
-    """Return the split of each text with these `text_keys` in the files of `group`.
+    """Return the split of each text.
 
-    A split that is not among `named`, the groups that have files of their own, is taken from
-    `train` (or `all`): a tenth for eval, a tenth for test.
+    A split without files of its own gets a tenth of the texts in the files of `train` or `all`.
+
+    Args:
+      keys: the `text_keys` of the texts, uint64 [texts].
+      group: the group of their file.
+      named: the groups that have files of their own.
+
+    Returns:
+      `train`, `eval` or `test` for each text, [texts].
     """
     if group in HELD_OUT:
         return np.full(len(keys), group)
@@ -93,7 +106,7 @@ def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.nda
 
 
 def is_over(assigned: AssignedBatch, limits: Limits) -> np.ndarray:
-    """Return for each review whether it is over the limit of its split."""
+    """Return whether each review is over the limit of its split, bool [reviews]."""
     over = np.zeros(len(assigned.keys), bool)
     for name, kept in limits.items():
         over |= (assigned.split == name) & (_ranges(assigned.keys) >= kept)
@@ -101,7 +114,15 @@ def is_over(assigned: AssignedBatch, limits: Limits) -> np.ndarray:
 
 
 def find_held_out(pipeline: beam.Pipeline, sources: list[Source]) -> Any:
-    """Return a `HeldOut`, or the side input of one; without held-out files none is read."""
+    """Return a `HeldOut` for `read_unit`, or a side input that contains one.
+
+    Args:
+      pipeline: reads the held-out files, if there are any.
+      sources: the pieces of all files.
+
+    Raises:
+      InputError: a file cannot be read. The pipeline raises it when it runs.
+    """
     held_out = [source for source in sources if source.group in HELD_OUT]
     if not held_out:
         return {}
@@ -118,7 +139,7 @@ def find_held_out(pipeline: beam.Pipeline, sources: list[Source]) -> Any:
 
 
 def _read_keys(unit: Unit) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield groups, and the `text_keys` of some of their reviews in the unit."""
+    """Yield (group, `text_keys` of some of its reviews in the unit), several for a large group."""
     with ThreadPoolExecutor(cores()) as pool:
         found = join_keys(
             (group, text_keys(batch.texts)) for group, _, batch in read_in_turns(unit, pool)
@@ -129,7 +150,11 @@ def _read_keys(unit: Unit) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def join_keys(pairs: Iterable[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return the `HeldOut` of held-out groups and the `text_keys` of some of their reviews."""
+    """Return a `HeldOut` of all keys.
+
+    Args:
+      pairs: (group, keys of some of its reviews, uint64); a group and a key may come repeatedly.
+    """
     groups: defaultdict[str, list[np.ndarray]] = defaultdict(list)
     for group, keys in pairs:
         groups[group].append(keys)
@@ -139,9 +164,16 @@ def join_keys(pairs: Iterable[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
 def find_limits(
     units: beam.PCollection, held_out: Any, named: frozenset[str], max_examples: Mapping[str, int]
 ) -> Any:
-    """Return `Limits`, or the side input of them; without `max_examples` no file is read.
+    """Return `Limits` for `read_unit`, or a side input that contains them.
 
-    `units` is a PCollection of Unit, and `max_examples` split -> the largest number of its reviews.
+    Args:
+      units: a PCollection of Unit. They are read if there is a limit.
+      held_out: the result of `find_held_out`.
+      named: the groups that have files of their own.
+      max_examples: split -> the largest number of its reviews; a split without a limit is missing.
+
+    Raises:
+      InputError: a file cannot be read. The pipeline raises it when it runs.
     """
     if not max_examples:
         return {}
@@ -157,7 +189,7 @@ def find_limits(
 def _count_unit(
     unit: Unit, held_out: HeldOut, named: frozenset[str], limited: frozenset[str]
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield each limited split, and the number of its reviews of the unit in each range."""
+    """Yield (limited split, numbers of its reviews in each range) for the reviews of a unit."""
     counts = {split: np.zeros(1 << _RANGE_BITS, np.int64) for split in limited}
     with ThreadPoolExecutor(cores()) as pool:
         for group, _, batch in read_in_turns(unit, pool):
@@ -169,12 +201,17 @@ def _count_unit(
 
 
 def count_ranges(keys: np.ndarray) -> np.ndarray:
-    """Return the number of keys in each range."""
+    """Return the number of keys (uint64) in each of the 65,536 ranges, int64 [ranges]."""
     return np.bincount(_ranges(keys), minlength=1 << _RANGE_BITS)
 
 
 def find_limit(counts: np.ndarray, max_examples: int) -> int:
-    """Return how many of the ranges, the lowest first, have at most `max_examples` reviews."""
+    """Return the number of ranges that a split keeps, from the lowest one on.
+
+    Args:
+      counts: the number of its reviews in each range, int64 [ranges].
+      max_examples: the largest number of reviews in the ranges that are kept, together.
+    """
     return int(np.searchsorted(np.cumsum(counts), max_examples, side="right"))
 
 

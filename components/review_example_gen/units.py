@@ -19,12 +19,16 @@ _PIECES_AT_ONCE = 8
 
 
 class Source(NamedTuple):
+    """A piece of a file, and the group of the file."""
+
     group: str
     """`train`, `eval`, `test` or `all`."""
     piece: Piece
 
 
 class Unit(NamedTuple):
+    """Pieces of files that one worker reads, and the number of the unit."""
+
     number: int
     sources: tuple[Source, ...]
 
@@ -59,7 +63,17 @@ def in_units(sources: list[Source]) -> list[Unit]:
 
 
 def read_in_turns(unit: Unit, pool: ThreadPoolExecutor) -> Iterator[tuple[str, Piece, Batch]]:
-    """Yield (group, piece, batch) for all batches of a unit, several pieces in turns."""
+    """Yield (group, piece, batch) for all batches of a unit.
+
+    Several pieces are open at a time. Each of them yields one batch, and then the next piece.
+
+    Args:
+      unit: the pieces to read.
+      pool: the threads that decompress.
+
+    Raises:
+      InputError: a file cannot be read.
+    """
     waiting = ((group, piece, read_batches(piece, pool)) for group, piece in unit.sources)
     reading = deque(islice(waiting, _PIECES_AT_ONCE))
     while reading:
@@ -73,7 +87,11 @@ def read_in_turns(unit: Unit, pool: ThreadPoolExecutor) -> Iterator[tuple[str, P
 
 
 def lines_before(lines: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], int]:
-    """Return (path, number) of each piece -> the number of lines before it in its file."""
+    """Return (path, number) of each piece -> the number of lines before it in its file.
+
+    Args:
+      lines: (path of a file, number of a piece, number of lines in it) of all pieces, in any order.
+    """
     before, path, total = {}, None, 0
     for piece_path, number, count in sorted(lines):
         if piece_path != path:
