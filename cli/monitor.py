@@ -186,6 +186,23 @@ class Component:
         return (self.ended or time.monotonic()) - self.started
 
 
+@dataclass(frozen=True)
+class Failure:
+    """Why a run did not finish.
+
+    Attributes:
+      error: the error in one line.
+      component: the component that failed or was interrupted; None if none was running.
+      input: whether the settings or the input are wrong.
+      interrupted: whether Ctrl-C or SIGTERM ended the run.
+    """
+
+    error: str
+    component: str | None
+    input: bool = False
+    interrupted: bool = False
+
+
 @dataclass
 class Watched:
     """The state of a run according to its events so far; renders as a table."""
@@ -194,7 +211,7 @@ class Watched:
     phase: str = ""
     """The current activity while no component runs."""
     outcome: Outcome | None = None
-    failure: dict[str, Any] | None = None
+    failure: Failure | None = None
 
     def update(self, event: dict[str, Any]) -> Component | None:
         """Apply an event; return the component that it ended, or None."""
@@ -205,7 +222,7 @@ class Watched:
             self.outcome = Outcome.from_json(event["outcome"])
             self.phase = ""
         elif kind == FAILED:
-            return self._end(event)
+            return self._end(Failure(event["error"], event["component"], input=event["input"]))
         elif kind == events.RUNNING:
             self.phase, name = "", event["component"]
             waiting = [c for c in self.components if (c.name, c.state) == (name, _WAITING)]
@@ -228,11 +245,11 @@ class Watched:
     def fail(self, error: str, interrupted: bool) -> Component | None:
         """Mark the run as failed; return the component that was running, or None."""
         name = self.running.name if self.running else None
-        event = {"component": name, "error": error, "input": False, "interrupted": interrupted}
-        return self._end(event)
+        return self._end(Failure(error, name, interrupted=interrupted))
 
-    def _end(self, failure: dict[str, Any]) -> Component | None:
-        self.failure, self.phase = failure, ""
+    def _end(self, failure: Failure) -> Component | None:
+        self.failure = failure
+        self.phase = ""
         failed = self.running.end("failed") if self.running else None
         for component in self.components:
             if component.state == _WAITING:

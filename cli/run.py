@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,7 +14,7 @@ from core import exit_codes
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cli.monitor import Watched
+    from cli.monitor import Failure, Watched
     from components.run_report.outcome import Outcome
     from pipeline.config import PipelineConfig
 
@@ -140,20 +139,20 @@ def _unsent(config: PipelineConfig) -> int:
     return len(list(Path(folder).glob("*.json")))
 
 
-def _show_failure(failure: dict[str, Any], log: Path | None) -> int:
+def _show_failure(failure: Failure, log: Path | None) -> int:
     """Print the error of a run to standard error; return the exit code of the command."""
     from cli.console import error_console
 
     console = error_console()
-    where = f": {failure['component']}" if failure["component"] else ""
-    if failure.get("interrupted"):
+    where = f": {failure.component}" if failure.component else ""
+    if failure.interrupted:
         _line(console, ("interrupted", "red"), f"{where}; run again to continue")
     else:
-        _line(console, ("failed", "red"), f"{where}: {failure['error']}")
+        _line(console, ("failed", "red"), f"{where}: {failure.error}")
     _line(console, f"log: {log}")
-    if failure.get("interrupted"):
+    if failure.interrupted:
         return exit_codes.INTERRUPTED
-    return exit_codes.BAD_INPUT if failure["input"] else exit_codes.FAILED
+    return exit_codes.BAD_INPUT if failure.input else exit_codes.FAILED
 
 
 def _line(console: Console, *parts: str | tuple[str, str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 import tests.outcomes
-from cli.monitor import Watched
+from cli.monitor import Failure, Watched
 from cli.options import settings_options
 from cli.run import show
 from pipeline.config import PipelineConfig
@@ -50,8 +50,8 @@ def test_the_next_command_has_the_settings_of_the_run():
     ],
 )
 def test_a_failure_names_component_error_and_log_on_standard_error(failure, code, line, capfd):
-    failure = {"component": "Trainer", "error": "[boom]", **failure}
-    assert end(Watched(failure=failure)) == (code, [])
+    failed = Failure("[boom]", "Trainer", **failure)
+    assert end(Watched(failure=failed)) == (code, [])
     assert capfd.readouterr().err.splitlines() == [line, "log: /log"]
 
 
@@ -77,7 +77,7 @@ def test_the_last_line_and_the_exit_code(outcome, destination, code, last):
     [
         (Watched(outcome=OUTCOME), 0),
         (Watched(outcome=replace(OUTCOME, blessed=False)), 3),
-        (Watched(failure={"component": "Trainer", "error": "boom", "input": False}), 1),
+        (Watched(failure=Failure("boom", "Trainer")), 1),
     ],
     ids=["pushed", "not blessed", "failed"],
 )

@@ -92,7 +92,7 @@ def test_the_process_of_the_pipeline_inherits_the_lock(tmp_path, monkeypatch):
     command = [sys.executable, "-c", "import os, sys; os.fstat(int(sys.argv[1]))", str(lock)]
     console = Console(file=(tmp_path / "printed").open("w"))
     watched = run_watched(console, tmp_path / "log", command, lock=lock)
-    assert watched.failure["error"] == "the pipeline's process ended with exit code 0"
+    assert watched.failure.error == "the pipeline's process ended with exit code 0"
     os.close(lock)
 
 
