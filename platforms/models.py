@@ -32,9 +32,7 @@ def list_models(config: PipelineConfig) -> list[tuple[PushedModel, Run | None]]:
     if not models:
         raise InputError(f"{destination.place}: no pushed model; `amazon-reviews run` pushes one")
     runs = {
-        destination.name_of(run.outcome.pushed_to): run
-        for run in all_runs(config)
-        if run.outcome
+        destination.name_of(run.outcome.pushed_to): run for run in all_runs(config) if run.outcome
     }
     return [(model, runs.get(model.name)) for model in models]
 

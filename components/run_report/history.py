@@ -18,9 +18,9 @@ from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
 from components.properties import BASELINE_PROPERTY, PUSHED, PUSHED_DESTINATION, REPORT_NODE
-from core.settings import flat_settings
 from components.run_report.outcome import Outcome
 from core.errors import InputError
+from core.settings import flat_settings
 
 SETTINGS, VERSIONS, OUTCOME = "settings", "versions", "outcome"
 """Custom properties of the context: the settings, the versions of libraries and the outcome, each

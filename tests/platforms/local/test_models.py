@@ -70,12 +70,13 @@ def test_a_model_has_the_run_that_pushed_it_with_the_interval_of_its_accuracy(tm
     for number in (1, 2):
         push(serving / str(number), 0.6 + number / 10)
     metadata.add_run(run)
-    outcome = {"pushed_to": f"{serving}/1", "accuracy": 0.9, "lines": {"examples_test": 100}}
-    record(metadata.store, run, OUTCOME, json.dumps(outcome))
+    outcome = dataclasses.replace(
+        OUTCOME, pushed_to=f"{serving}/1", accuracy=0.9, accuracy_interval=(0.8256, 0.9448)
+    )
+    record_outcome(metadata.store, run, outcome)
     paths = f"paths.root={tmp_path},paths.serving={serving}"
     done = CliRunner().invoke(app, ["models", "--set", paths], env={"COLUMNS": "200"})
     second, first = (line.split() for line in done.output.splitlines()[1:])
-    # Wilson's interval of 90 of 100.
     assert first[-5:] == ["0.9000", "0.8256", "to", "0.9448", run]
     assert second[-4:-1] == ["–", "–", "–"]
 

@@ -14,7 +14,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from typer.testing import CliRunner
 
 from cli.app import app
-from components.run_report.history import ERROR, VERSIONS, record, record_outcome
+from components.run_report.history import ERROR, VERSIONS, read_runs, record, record_outcome
 from tests.outcomes import OUTCOME
 from tests.platforms.local.store import Metadata
 
