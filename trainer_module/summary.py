@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from trainer_module.loop.checkpoints import State
 from trainer_module.loop.trainable import Trainable
-
-if TYPE_CHECKING:
-    from trainer_module.training import Setup
+from trainer_module.training_setup import Setup
 
 
 def figures(

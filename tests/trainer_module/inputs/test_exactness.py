@@ -52,7 +52,7 @@ if cluster.serves:
 from trainer_module.loop.parameter_server import CoordinatorSteps
 from trainer_module.settings import TrainingJob
 from trainer_module.strategies import make_strategy
-from trainer_module.training import build_model, resolve
+from trainer_module.training_setup import build_model, resolve
 
 job = TrainingJob.model_validate_json(sys.argv[1])
 strategy, _ = make_strategy(job.training, cluster)
