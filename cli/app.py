@@ -30,7 +30,11 @@ class _Commands(TyperGroup):
 
 class _Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse the arguments; raise a ConfigError if the value of an option is empty."""
+        """Parse the arguments of the command; return those behind the options.
+
+        Raises:
+          ConfigError: the value of an option is empty.
+        """
         # Typer would convert an empty path to the current folder.
         words, _, _ = self.make_parser(ctx).parse_args(list(args))
         for parameter in self.get_params(ctx):
@@ -59,7 +63,7 @@ for module in (run, predict, runs, models, serve, compile, image, data):
 
 
 def _value_in_help(parameter: TyperOption | TyperArgument, ctx: Any) -> str:
-    """Return how the help shows the value of an option; nothing for an option without a value."""
+    """Return the placeholder of an option's value in the help; empty for one without a value."""
     if isinstance(parameter, TyperArgument) or parameter.is_flag:
         return ""
     return parameter.metavar or parameter.display_type(ctx).strip("<>")

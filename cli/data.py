@@ -42,12 +42,15 @@ def fetch(config: ConfigOption = None, overrides: SetOption = None) -> None:
 def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
     """Download the files that are missing under `base`; return the paths of all files.
 
-    `base` is a folder, or a URL of a file system that TensorFlow writes to, such as gs://. A file
-    appears there only when it is complete. kagglehub resumes an interrupted download.
+    A file appears only when it is complete. kagglehub resumes an interrupted download.
+
+    Args:
+      base: a folder, or a URL of a file system that TensorFlow writes to, such as gs://.
+      report: called with a line for each file.
 
     Raises:
-      ConfigError: `base` is not writable.
-      ServerError: no network, no credentials, or no space.
+      ConfigError: `base` is not writable, or there are no credentials for gs://.
+      ServerError: a download failed, or a file could not be written.
     """
     from cli.console import silent_stderr
 

@@ -75,7 +75,16 @@ def push(
 
 
 def _build_command(image: str, arguments: dict[str, str], tool: Tool) -> list[str]:
-    """Return the command that builds the image from this checkout."""
+    """Return the command that builds the image from this checkout.
+
+    Args:
+      image: the name of the image, with its tag.
+      arguments: build argument of the Dockerfile -> value.
+      tool: the program that builds the image.
+
+    Raises:
+      UserError: this package is not in a checkout of the repository.
+    """
     if not all((_CHECKOUT / name).is_file() for name in ("pyproject.toml", "kubeflow/Dockerfile")):
         raise UserError(
             f"{_CHECKOUT} is not a checkout of the repository, and the image is built from one. "

@@ -74,8 +74,8 @@ def run_watched(
 ) -> Watched:
     """Run a pipeline in a process of its own, and show its components while they work.
 
-    The log lines of TFX, Beam and TensorFlow go to `log`. A terminal shows a live table; any other
-    output gets one line for each phase and for each component that ends.
+    A terminal shows a live table; any other output gets one line for each phase and for each
+    component that ends.
 
     Args:
       console: shows the components.
@@ -119,8 +119,10 @@ def run_watched(
 
 
 def _interrupt(console: Console, process: subprocess.Popen[bytes], watched: Watched) -> None:
-    """End the pipeline after Ctrl-C or SIGTERM; a training saves a checkpoint first, until a second
-    signal."""
+    """End the pipeline after Ctrl-C or SIGTERM.
+
+    A training saves a checkpoint first; a second signal ends it at once.
+    """
     ended = watched.fail("interrupted", interrupted=True)
     if ended is None or ended.name != TRAINER:
         return
@@ -167,22 +169,26 @@ def _print_line(
 
 @dataclass
 class Component:
-    """One row of the table: a component, its state and its progress."""
+    """One row of the table: a component, its state and its progress.
+
+    `started` and `ended` are in seconds of `time.monotonic`.
+    """
 
     name: str
     state: str = events.RUNNING
     started: float = field(default_factory=time.monotonic)
     ended: float | None = None
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Unit -> source -> finished items. On Flink the workers count reviews, and Flink tasks."""
+    """Unit -> source -> finished items. On Flink, the workers count reviews and Flink its tasks."""
     totals: dict[str, int | None] = field(default_factory=dict)
 
     def end(self, state: str) -> Component:
-        """Set the last state, and return this component."""
+        """Set the state in which the component ended, and return the component."""
         self.state, self.ended = state, time.monotonic()
         return self
 
     def seconds(self) -> float:
+        """Return the seconds from its start to its end, or until now."""
         return (self.ended or time.monotonic()) - self.started
 
 
@@ -205,7 +211,7 @@ class Failure:
 
 @dataclass
 class Watched:
-    """The state of a run according to its events so far; renders as a table."""
+    """The state of a run according to its events so far, which Rich renders as a table."""
 
     components: list[Component] = field(default_factory=list)
     phase: str = ""
@@ -214,7 +220,11 @@ class Watched:
     failure: Failure | None = None
 
     def update(self, event: dict[str, Any]) -> Component | None:
-        """Apply an event; return the component that it ended, or None."""
+        """Update the state by an event; return the component that ended with it, or None.
+
+        Args:
+          event: an event of `core.events` or `platforms.local.events`.
+        """
         kind = event["event"]
         if kind == events.PHASE:
             self.phase = event["doing"]
@@ -243,7 +253,12 @@ class Watched:
         return None
 
     def fail(self, error: str, interrupted: bool) -> Component | None:
-        """Mark the run as failed; return the component that was running, or None."""
+        """Mark the run as failed; return the component that was running, or None.
+
+        Args:
+          error: one line.
+          interrupted: whether Ctrl-C or SIGTERM ended the run.
+        """
         name = self.running.name if self.running else None
         return self._end(Failure(error, name, interrupted=interrupted))
 
@@ -282,7 +297,7 @@ class Watched:
 
 
 def _progress(component: Component) -> Any:
-    """Return a progress bar, which pulses if the total is unknown; empty after the end."""
+    """Return a progress bar, which pulses if the total is unknown; "" unless it is running."""
     done = {unit: sum(parts.values()) for unit, parts in component.counts.items()}
     totals = [(number, component.totals[unit], unit) for unit, number in done.items() if number]
     if component.state != events.RUNNING or not totals:

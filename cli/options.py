@@ -34,13 +34,18 @@ TargetOption = Annotated[
 
 
 def settings_words(config: str | None, overrides: Sequence[str] | None) -> list[str]:
-    """Return the arguments that select the settings."""
+    """Return the arguments that select the settings, such as `["--set", "training.epochs=3"]`.
+
+    Args:
+      config: the value of `--config`.
+      overrides: the values of `--set`.
+    """
     words = ["--config", config] if config else []
     return [*words, *(word for each in overrides or () for word in (OPTION, each))]
 
 
 def settings_options(config: str | None, overrides: Sequence[str] | None) -> str:
-    """Return the same for a shell, each argument after a space; empty without any.
+    """Return `settings_words` quoted for a shell, each after a space; empty without any.
 
     A message that names the next command contains them, because that command needs the same
     settings.

@@ -219,7 +219,7 @@ def _check(inputs: Sequence[str], output: str | None, id: str | None) -> str:
 
 
 class ShownProgress(logging.Handler):
-    """A context that shows the reviews and the part of all bytes that are done.
+    """A context that shows the number of scored reviews and the fraction of all bytes.
 
     A terminal shows one line, which changes; any other output gets a line every few seconds.
     """

@@ -156,9 +156,13 @@ def _show_failure(failure: Failure, log: Path | None) -> int:
 
 
 def _line(console: Console, *parts: str | tuple[str, str]) -> None:
-    """Print one line, parts of it with a style, without markup and without wrapping.
+    """Print one line without markup and without wrapping.
 
     Paths and messages may resemble markup, and a user can copy a line that is not wrapped.
+
+    Args:
+      console: the output.
+      parts: the parts of the line, a text or a pair of a text and its style.
     """
     from rich.text import Text
 

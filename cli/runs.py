@@ -129,20 +129,20 @@ def compare(
         metrics = run.outcome.metrics if run.outcome else {}
         of_metrics = {title: f"{value:.4f}" for title, value in metrics.items()}
         steps = {step.name: f"{step.seconds:.1f} s, {step.state}" for step in run.steps}
-        both.append(_row(run) | of_metrics | steps)
+        both.append(_row(run) | shown | steps)
     for key in dict.fromkeys([*both[0], *both[1]]):
         if key != "run":
-            table.add_row(key, *(of_run.get(key, "–") for of_run in both))
+            table.add_row(key, *(values.get(key, "–") for values in both))
     recorded = [{**run.versions, **flat_settings(run.settings)} for run in pair]
     for key in dict.fromkeys([*recorded[0], *recorded[1]]):
-        values = [of_run.get(key) for of_run in recorded]
-        if values[0] != values[1]:
-            table.add_row(key, *("–" if value is None else str(value) for value in values))
+        one, other = (values.get(key) for values in recorded)
+        if one != other:
+            table.add_row(key, *("–" if value is None else str(value) for value in (one, other)))
     out.print(table)
 
 
 def _values(run: Run) -> dict[str, Any]:
-    """Return the value of each column; None if it is unknown."""
+    """Return column of the table -> value for a run, in the order of `_COLUMNS`; None: unknown."""
     from platforms.local.runs import result, setting
 
     outcome = run.outcome
@@ -159,7 +159,7 @@ def _values(run: Run) -> dict[str, Any]:
 
 
 def _row(run: Run) -> dict[str, str]:
-    """Return the text of each column."""
+    """Return column of the table -> text for a run."""
     formats = {"seconds": "{:.0f}", "accuracy": "{:.4f}"}
     return {
         name: "–" if value is None else formats.get(name, "{}").format(value)

@@ -1,7 +1,7 @@
 """The rule that an empty value is an error, wherever it comes from.
 
-A shell replaces a variable that is not set by nothing. A default in place of the empty value would
-be another experiment than the one that was meant.
+A shell replaces an unset variable by an empty string. With a default in its place, the experiment
+would not be the one that the user meant.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ _WITHOUT_HOST = re.compile(
 _WITHOUT_VALUE = re.compile(r"--[\w-]+=\s*")
 
 
-def problem_of(value: Any) -> str | None:
-    """Return what is empty in a single value and the remedy, as a clause; None: nothing is."""
+def describe_emptiness(value: Any) -> str | None:
+    """Return a clause with what is empty in a value, and the remedy; None if nothing is empty.
+
+    Args:
+      value: a single value of YAML or of a command line. Only a text can be empty.
+    """
     if not isinstance(value, str):
         return None
     if not value.strip():
@@ -35,24 +39,25 @@ def problem_of(value: Any) -> str | None:
 
 
 def check_values(values: Any, key: str = "", where: str = "") -> None:
-    """Check nested mappings and lists of values.
+    """Check that no value is empty.
 
     Args:
-      values: what YAML or a command line contains; `null` in words is None, which is not empty.
-      key: the key of `values` itself.
+      values: a value of YAML or of a command line, or nested mappings and lists of values. None,
+        which is `null` in YAML, is not empty.
+      key: the dotted key of `values` itself; empty if it has none.
       where: the beginning of the message, such as the name of the file.
 
     Raises:
-      ConfigError: a value is empty. The message has its key.
+      ConfigError: a value is empty. The message contains its key.
     """
     for name, value in _leaves(values, key):
-        problem = problem_of(value)
+        problem = describe_emptiness(value)
         if problem:
             raise ConfigError(": ".join(filter(None, (where, name, problem))))
 
 
 def _leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
-    """Yield the dotted key and the value of everything that is no mapping and no list."""
+    """Yield the dotted key and the value of each value that is neither a mapping nor a list."""
     if isinstance(value, Mapping):
         inner = list(value.items())
     elif isinstance(value, list | tuple):

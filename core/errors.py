@@ -44,7 +44,11 @@ def cause(error: BaseException) -> str:
 
 
 def not_utf8(error: UnicodeDecodeError) -> str:
-    """Return the problem of a line that is not UTF-8, and its remedy."""
+    """Return a clause with the first byte of a line that is not UTF-8, and the remedy.
+
+    Args:
+      error: the error of decoding the whole line.
+    """
     byte = error.object[error.start]
     return f"byte {error.start + 1} (0x{byte:02x}) is not UTF-8, convert it"
 

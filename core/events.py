@@ -34,9 +34,10 @@ _LONGEST_ERROR = 2000
 
 
 class Sender(logging.Handler):
-    """Sends events, and each record of `core.progress`.
+    """A sender of events and of each record of `core.progress`; several threads may use it.
 
-    `descriptor` is the writing end of the pipe; None if no parent receives events.
+    Args:
+      descriptor: the writing end of the pipe; None if no parent receives events.
     """
 
     def __init__(self, descriptor: int | None):
@@ -46,9 +47,10 @@ class Sender(logging.Handler):
 
     @classmethod
     def attach(cls) -> Self:
-        """Return a sender to the parent of this process that sends the progress; call this once.
+        """Connect this process to its parent; return the sender, which also sends the progress.
 
-        The children of this process do not inherit the pipe.
+        Only the first call connects: it removes $EVENTS_FD, and the children of this process do
+        not inherit the pipe.
         """
         text = os.environ.pop(VARIABLE, None)
         sender = cls(int(text) if text else None)
@@ -61,6 +63,12 @@ class Sender(logging.Handler):
         self.send(PROGRESS, **progress.values(record))
 
     def send(self, kind: str, **values: Any) -> None:
+        """Send an event; do nothing if no parent receives events, or if it has closed the pipe.
+
+        Args:
+          kind: the value of the key `event`.
+          values: the other keys and their values, which JSON can represent.
+        """
         if self.descriptor is None:
             return
         line = (json.dumps({"event": kind, **values}) + "\n").encode()
@@ -70,12 +78,21 @@ class Sender(logging.Handler):
                 line = line[os.write(self.descriptor, line) :]
 
     def fail(self, error: str, **values: Any) -> None:
-        """Send why this process is about to end."""
+        """Send the error that ends this process.
+
+        Args:
+          error: one line, of which at most 2,000 characters are sent.
+          values: further keys of the event.
+        """
         self.send(FAILED, error=error[:_LONGEST_ERROR], **values)
 
 
 def receive(pipe: TextIO) -> Iterator[dict[str, Any]]:
-    """Yield the events until the child closes the pipe."""
+    """Yield the events until the child closes the pipe.
+
+    Args:
+      pipe: the reading end of the pipe.
+    """
     for line in pipe:
         # If the child was killed, its last line may be incomplete.
         with contextlib.suppress(json.JSONDecodeError):

@@ -29,7 +29,14 @@ def list_files(folder: str, names: str = "*") -> list[str]:
 
 
 def output_path(file: str | Path) -> str:
-    """Return the resolved path of an output; raise ConfigError for a folder or a device."""
+    """Return the absolute path of the output of a command, without symbolic links.
+
+    Args:
+      file: the value of `--output`; `~` is the folder of the user.
+
+    Raises:
+      ConfigError: a folder or a device has this path.
+    """
     path = os.path.realpath(os.path.expanduser(file))
     if os.path.exists(path) and not os.path.isfile(path):
         raise ConfigError(f"--output: {path} is not a regular file; name another file")
@@ -37,7 +44,11 @@ def output_path(file: str | Path) -> str:
 
 
 def write_output(file: Path, text: str) -> None:
-    """Write `text` to an output, or raise ConfigError and leave the earlier file as it is."""
+    """Write `text` to the output of a command, completely or not at all.
+
+    Raises:
+      ConfigError: the file cannot be written; an earlier file stays as it is.
+    """
     path = Path(output_path(file))
     scratch = path.with_name(f".{path.name}.part")
     try:

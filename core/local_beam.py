@@ -18,7 +18,12 @@ from apache_beam.runners.portability.portable_runner import JobServiceHandle
 
 
 def make_pipeline(args: Sequence[str] = ()) -> beam.Pipeline:
-    """Return a Beam pipeline with these arguments, such as `['--direct_num_workers=2']`."""
+    """Return a Beam pipeline.
+
+    Args:
+      args: arguments of Beam, such as `['--direct_num_workers=2']`. Without `--runner`, the
+        pipeline runs in this process.
+    """
     options = PipelineOptions(list(args))
     if options.view_as(StandardOptions).runner not in (None, "DirectRunner"):
         return beam.Pipeline(options=options)

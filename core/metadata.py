@@ -13,7 +13,16 @@ if TYPE_CHECKING:
 
 
 def open_store(file: str) -> MetadataStore:
-    """Return a connection to the file in `paths.metadata`, which is created if it is missing."""
+    """Return a connection to ML Metadata.
+
+    Args:
+      file: the local path of the SQLite file, the setting `paths.metadata`. The file and its folder
+        are created if they are missing.
+
+    Raises:
+      ConfigError: the file is not one of ML Metadata, or cannot be opened.
+      OSError: the folder cannot be created.
+    """
     from ml_metadata import MetadataStore
     from ml_metadata.errors import StatusError
 
@@ -28,7 +37,14 @@ def open_store(file: str) -> MetadataStore:
 
 
 def connection_config(file: str) -> ConnectionConfig:
-    """Return the connection to a file, whose folder is created if it is missing."""
+    """Return the configuration with which TFX connects to ML Metadata.
+
+    Args:
+      file: the local path of the SQLite file, whose folder is created if it is missing.
+
+    Raises:
+      OSError: the folder cannot be created.
+    """
     from ml_metadata.proto import metadata_store_pb2 as mlmd
 
     os.makedirs(os.path.dirname(file), exist_ok=True)

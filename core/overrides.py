@@ -25,8 +25,9 @@ _NEXT_KEY = re.compile(r"""(?=,\s*[^\s,=\[\]{}'":]+\s*=)""")
 def parse_overrides(text: str, origin: str = OPTION) -> list[tuple[str, Any]]:
     """Return the keys and values in `text`: `'a.b=1,c={x: 2}'` -> [('a.b', 1), ('c', {'x': 2})].
 
-    The values are YAML, see `load_yaml`. `origin` is the option or variable that holds `text`, for
-    error messages.
+    Args:
+      text: KEY=VALUE, or several of them separated by commas. The values are YAML, see `load_yaml`.
+      origin: the option or variable that contains `text`, for error messages.
 
     Raises:
       ConfigError: `text` is empty, a part of it is not KEY=VALUE, or a value is not YAML.
@@ -55,9 +56,15 @@ def parse_overrides(text: str, origin: str = OPTION) -> list[tuple[str, Any]]:
 
 
 def split_pair(text: str, origin: str, example: str) -> tuple[str, str]:
-    """Return the key and the unparsed value of `text`, or raise a ConfigError.
+    """Return the key and the unparsed value of KEY=VALUE.
 
-    Its message has `origin` and a correct `example`.
+    Args:
+      text: KEY=VALUE, without another pair behind it.
+      origin: the option or variable that contains `text`, for the error message.
+      example: a correct pair, for the error message.
+
+    Raises:
+      ConfigError: there is no `=`, or no key before it.
     """
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
@@ -68,7 +75,13 @@ def split_pair(text: str, origin: str, example: str) -> tuple[str, str]:
 
 
 def apply_overrides(values: dict[str, Any], texts: Iterable[str], origin: str = OPTION) -> None:
-    """Set the keys of `texts` in `values`, whose sections are nested dictionaries.
+    """Set the values of overrides in nested settings.
+
+    Args:
+      values: the settings, which are changed; a section is a dictionary, and a missing one is
+        added.
+      texts: overrides, see `parse_overrides`. A later one wins.
+      origin: the option or variable that contains `texts`, for error messages.
 
     Raises:
       ConfigError: see `parse_overrides`; also if a part of a key is not a section.
@@ -84,10 +97,15 @@ def apply_overrides(values: dict[str, Any], texts: Iterable[str], origin: str = 
 
 
 def load_yaml(text: str, nothing: Any = None) -> Any:
-    """Load the values of one YAML document; PyYAML itself keeps the last of two equal keys.
+    """Return the values of one YAML document.
 
-    A key without a value has the value "", which `core.empty` refuses. PyYAML itself does not
-    distinguish it from `null` in words, which is None. A document without content is `nothing`.
+    PyYAML itself keeps the last of two equal keys, and reads a key without a value as None, like
+    `null`. Here equal keys are an error, and the value of a key without one is "", which
+    `core.empty` refuses.
+
+    Args:
+      text: the document.
+      nothing: what is returned for a document without content.
 
     Raises:
       yaml.YAMLError: `text` is not YAML, or a mapping at any level has the same key twice.
@@ -113,6 +131,11 @@ class _StrictLoader(yaml.SafeLoader):
     """
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Return the node of a mapping.
+
+        Raises:
+          yaml.MarkedYAMLError: the mapping has the same key twice.
+        """
         node: yaml.MappingNode = super().compose_mapping_node(anchor)
         names = set()
         for key, _ in node.value:
@@ -123,7 +146,7 @@ class _StrictLoader(yaml.SafeLoader):
         return node
 
     def construct_null(self, node: yaml.ScalarNode) -> str | None:
-        """Return None for `null` in words, and "" for nothing."""
+        """Return None for `null` or `~`, and "" for a key without a value."""
         return None if node.value else ""
 
 

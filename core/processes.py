@@ -37,15 +37,23 @@ def command(module: str, *arguments: str, ends_with_parent: bool = True) -> list
     """Return the command that runs a module of ours in a child process.
 
     The child imports our packages from where this process imports them, and nothing from the
-    working directory. With `ends_with_parent` the kernel kills it when the thread that started it
-    ends.
+    working directory.
+
+    Args:
+      module: the full name of the module, which is run as `__main__`.
+      arguments: its command-line arguments.
+      ends_with_parent: whether the kernel kills the child when the thread that started it ends.
     """
     parent = os.getpid() if ends_with_parent else 0
     return [sys.executable, _START, str(parent), module, *arguments]
 
 
 def end_with(parent: int) -> None:
-    """Let the kernel kill this process when its parent ends, even if it is stopped or busy."""
+    """Have the kernel kill this process when its parent ends, even a stopped or busy process.
+
+    Args:
+      parent: the process id of the parent. If it has ended already, this process is killed at once.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -89,6 +97,10 @@ def signals_to(
     """Pass signals to `handler` within the context.
 
     Python allows handlers only in the main thread. In another one the signals keep their effect.
+
+    Args:
+      handler: called with the signal, in the main thread.
+      numbers: the signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

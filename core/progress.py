@@ -20,9 +20,13 @@ _SECONDS_BETWEEN = 0.25
 
 
 def report(unit: str, done: int, total: int | None = None, source: str = "") -> None:
-    """Report that `done` (of `total`) of `unit` are done, e.g. `report('steps', 12, 400)`.
+    """Report progress, e.g. `report('steps', 12, 400)`.
 
-    The numbers that several sources, such as files, report for one unit are added up.
+    Args:
+      unit: what is counted, in the plural.
+      done: the number of finished items of this source so far.
+      total: the number of all items; None if it is unknown.
+      source: the part of the work, such as a file. A display adds up the sources of a unit.
     """
     progress = {"unit": unit, "done": done, "total": total, "source": source}
     LOGGER.info("%s", unit, extra={_VALUES: progress})
@@ -35,9 +39,13 @@ def values(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class Progress:
-    """A counter for the items of one source.
+    """A counter for the items of one source, see `report`.
 
     As a context manager it reports at most four times a second, and at the end.
+
+    Args:
+      unit: what is counted, in the plural.
+      source: the part of the work that this counter counts.
     """
 
     def __init__(self, unit: str, source: str):

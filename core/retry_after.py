@@ -8,7 +8,11 @@ from collections.abc import Mapping
 
 
 def retry_after(headers: Mapping[str, str] | None) -> float:
-    """Return the seconds of the header Retry-After, a number or a date; 0 if there is none."""
+    """Return the seconds of the header Retry-After, a number or a date; 0 if there is none.
+
+    Args:
+      headers: the headers of the response, in any case; None if there was no response.
+    """
     fields = {name.lower(): value for name, value in (headers or {}).items()}
     value = fields.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():

@@ -31,11 +31,14 @@ AnySection = TypeVar("AnySection", bound=Section)
 def with_parameters(section: AnySection, values: Mapping[str, Any]) -> AnySection:
     """Return `section` with the parameters of a run as values, validated like a settings file.
 
-    A parameter has the name of the key that it replaces. A number may be text, or a float without
-    a fraction, as all numbers of Kubeflow are.
+    Args:
+      section: the settings with which the pipeline was compiled.
+      values: parameter -> value. A parameter has the name of the key that it replaces. A number may
+        be text, or a float without a fraction, as all numbers of Kubeflow are.
 
     Raises:
-      ConfigError, InputError: a value is empty or not allowed, or contradicts the other settings.
+      ConfigError: a value is empty.
+      InputError: a value is not allowed, or contradicts the other settings.
     """
     for name, value in values.items():
         check_values(value, f"parameter {name}")
@@ -54,7 +57,12 @@ def with_parameters(section: AnySection, values: Mapping[str, Any]) -> AnySectio
 
 
 def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return `section.key` -> value of nested settings."""
+    """Return `section.key` -> value of nested settings.
+
+    Args:
+      settings: sections are mappings; an empty mapping is a value.
+      prefix: the key of `settings` itself with a dot; empty if it has none.
+    """
     found: dict[str, Any] = {}
     for key, value in settings.items():
         if isinstance(value, Mapping) and value:
@@ -67,7 +75,10 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, An
 def first_problem(error: ValidationError, section: type[BaseModel], inside: str = "") -> str:
     """Return a line `key: problem` for the first problem, and the number of further problems.
 
-    `section` is the model that did not validate, `inside` the key of the section itself.
+    Args:
+      error: the error of the validation.
+      section: the model that did not validate.
+      inside: the dotted key of the section itself; empty if it has none.
     """
     problems = error.errors()
     problem = problems[0]
@@ -97,7 +108,14 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
 
 
 def hint(name: str, known: Sequence[str], elsewhere: Sequence[str] = ()) -> str:
-    """Return the known name that is most like `name`, else the first of `elsewhere`, else all."""
+    """Return a clause that suggests a name in place of an unknown one.
+
+    Args:
+      name: the unknown name.
+      known: the names that are possible here. The most similar one is suggested.
+      elsewhere: keys with this name in other sections. The first one is suggested if no known name
+        is similar. Without any, the clause lists the known names.
+    """
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.7) or elsewhere
     return f"did you mean {close[0]}?" if close else f"known here: {', '.join(known) or 'none'}"
 
