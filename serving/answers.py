@@ -24,7 +24,13 @@ class Prediction(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A review, in UTF-8, from a source such as `line 3`, or the reason why it cannot be used."""
+    """A review.
+
+    Attributes:
+      source: where it comes from, such as `line 3`.
+      content: its text in UTF-8; any bytes if there is a problem.
+      problem: the reason why it cannot be used; empty if it can.
+    """
 
     source: str
     content: bytes
@@ -34,9 +40,11 @@ class Text(NamedTuple):
 def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
     """Yield the lines of `stream` in batches, without blank lines.
 
-    A batch holds the lines that have arrived, so a user who types or pipes lines slowly gets each
-    prediction at once. Memory grows neither with the stream nor with the length of a line. Standard
-    input is None if it is closed.
+    A batch contains the lines that have arrived, so a user who types or pipes lines slowly gets
+    each prediction at once. Memory grows neither with the stream nor with the length of a line.
+
+    Args:
+      stream: a stream over bytes; None for a standard input that is closed, which has no lines.
     """
     number, tail = 0, b""  # the lines so far, and the unfinished line
     while stream and (chunk := stream.buffer.read1(_READ_BYTES)):  # type: ignore[attr-defined]
@@ -50,7 +58,7 @@ def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
 
 
 def read_arguments(texts: Sequence[str]) -> Iterator[list[Text]]:
-    """Yield the arguments of a command as one batch."""
+    """Yield the arguments of a command as one batch; a blank one has a problem."""
     # `fsencode` returns the bytes that the shell passed, even if Python could not decode them.
     sources = [(f"argument {n}", os.fsencode(text)) for n, text in enumerate(texts, 1)]
     yield [_text(source, text) or Text(source, b"", "blank") for source, text in sources]
@@ -65,13 +73,23 @@ def answer(
 ) -> int:
     """Write one line for each review, in the order of the reviews.
 
-    The line is `LABEL<tab>PROBABILITY<tab>REVIEW`, in which a tab or a line break of the review is
-    a space, or a JSON object. A text that cannot be used has the label and the probability `-`,
-    in JSON null, and is passed to `report` as one line. The predictions of a batch are written
-    before the next one is read.
+    The predictions of a batch are written before the next batch is read.
+
+    Args:
+      batches: the reviews.
+      predict: a function from texts in UTF-8 to their predictions.
+      out: the output. A line is `LABEL<tab>PROBABILITY<tab>REVIEW`, where a tab or a line break of
+        the review becomes a space. The label and the probability of a review that cannot be used
+        are `-`.
+      report: called with a line for each review that cannot be used.
+      as_json: whether the lines are JSON objects, which have null in place of `-`.
 
     Returns:
-      The number of texts that could not be used.
+      The number of reviews that could not be used.
+
+    Raises:
+      OSError: the output cannot be written; a BrokenPipeError if its reader has closed the pipe.
+      Exception: the error of `predict`.
     """
     format_line = _json if as_json else _row
     unusable = 0

@@ -14,33 +14,39 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MAX_WORDS = 100
-"""Most words of a review that are left out, counted from its beginning."""
+"""The greatest number of words that are left out; they are the first words of the review."""
 _WORD = re.compile(r"\S+")
 _SMALLEST = 1e-7
 """Least distance of a probability from 0 and 1, about the precision of a float32 near 1."""
 
 
 class Part(NamedTuple):
-    """A part of a review; the texts of all parts, joined, are the review."""
+    """A word of a review, or the spaces between words. All parts, joined, are the review."""
 
     text: str
     effect: float | None = None
-    """The effect of the word; None for spaces, and for words that were never left out."""
+    """The effect of the word, a difference of logits; None for spaces, and for words that were not
+    left out."""
 
 
 def variants(text: str, words: int = MAX_WORDS) -> list[bytes]:
-    """Return the review, and the review without each of its first `words` words."""
+    """Return the review, and then the review without one of its words, for each word, in UTF-8.
+
+    Args:
+      text: the review.
+      words: the number of words, from the beginning, that are left out.
+    """
     spans = list(_WORD.finditer(text))[:words]
     without = [text[: span.start()] + text[span.end() :] for span in spans]
     return [variant.encode() for variant in (text, *without)]
 
 
 def parts(text: str, probabilities: Sequence[float]) -> list[Part]:
-    """Return the parts of the review, in its order.
+    """Return the words of a review with their effects, and the spaces between them, in order.
 
     Args:
       text: the review.
-      probabilities: the probability of each of its `variants`.
+      probabilities: the probability of being positive of each of its `variants`.
     """
     whole, *without = map(logit, probabilities)
     found: list[Part] = []

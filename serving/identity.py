@@ -10,14 +10,17 @@ from serving.versions import MODEL_FILE, VARIABLES_INDEX
 
 
 def identity(model: str) -> str:
-    """Return 16 hex digits, the same for each copy of a SavedModel, others for another model.
+    """Return the identity of a SavedModel, 16 hexadecimal digits.
+
+    All copies of a model have the same identity, and different models have different ones.
 
     Args:
       model: its folder, or a URL of a file system that TensorFlow reads, such as gs://.
 
     Raises:
       InputError: the model is missing or incomplete.
-      OSError: a file of a local folder cannot be read; TensorFlow has errors of its own.
+      OSError: a local file cannot be read.
+      tensorflow.errors.OpError: a file at a URL cannot be read.
     """
     digest = hashlib.sha256()
     # The index contains the checksums of all weights, and `assets` the vocabulary.

@@ -24,7 +24,7 @@ class _Model:
         self._model = tf.saved_model.load(folder)
 
     def predict(self, data: Any, params: Any = None) -> pd.DataFrame:
-        """Return `probability` of being positive, float32, and `label`, int64, of each text.
+        """Return the predictions for texts.
 
         Args:
           data: a DataFrame with the column `text`, whose other columns are ignored; or the texts
@@ -33,7 +33,8 @@ class _Model:
           params: not used.
 
         Returns:
-          A row for each text, with the index of `data`.
+          A row for each text, with the index of `data`: `probability` of being positive, float32,
+          and `label`, int64.
 
         Raises:
           ValueError: there is no column `text`, or a row has no text in UTF-8. The message names
@@ -56,7 +57,11 @@ def _load_pyfunc(folder: str) -> _Model:
 
 
 def _texts(data: Any) -> pd.Series:
-    """Return the texts of any input of `predict`, with their index."""
+    """Return the texts of any input of `predict`, with their index.
+
+    Raises:
+      ValueError: there is no column `text`, or more than one.
+    """
     if isinstance(data, pd.Series):
         return data
     if isinstance(data, (str, bytes)):
@@ -80,7 +85,11 @@ def _texts(data: Any) -> pd.Series:
 
 
 def _encoded(series: pd.Series) -> Iterator[bytes]:
-    """Yield the texts in UTF-8."""
+    """Yield the texts in UTF-8.
+
+    Raises:
+      ValueError: a row has no text, or a text that UTF-8 cannot represent.
+    """
     for row, (label, value) in enumerate(zip(series.index, series, strict=True)):
         if isinstance(value, str):
             try:

@@ -22,7 +22,7 @@ _GRAPH_BATCH = 512
 """Reviews in one call of a signature that computes their features. A sequence model has 400 KB of
 activations for each."""
 _SETTINGS = "ngram_settings/.ATTRIBUTES/VARIABLE_VALUE"
-"""The key of `ngram_settings` in the model's variables, see `trainer_module.export.save`."""
+"""The key of the `ngram_settings` in the variables of a model, see `trainer_module.export.save`."""
 _SAMPLE = (
     b"",
     b"It's GREAT!!! (well... 5/5), don't_miss it; 'quoted' & <b>bold</b>",
@@ -31,7 +31,7 @@ _SAMPLE = (
 )
 
 NgramSettings = tuple[int, int, tuple[int, ...]]
-"""The last arguments of `ngram_ids`."""
+"""The arguments `longest`, `buckets` and `openings` of `ngram_ids`."""
 
 
 class PredictText:
@@ -43,8 +43,7 @@ class PredictText:
     `predict_text` is used.
 
     Attributes:
-      ngram_settings: the longest n-gram, the number of buckets and the lengths of the openings;
-        None if NumPy does not compute the n-grams.
+      ngram_settings: the settings of the model's n-grams; None if NumPy does not compute them.
     """
 
     def __init__(
@@ -53,7 +52,17 @@ class PredictText:
         by_ngrams: Callable[..., Outputs] | None,
         folder: str,
     ):
-        """Compare the signatures of the SavedModel in `folder`; it may lack `predict_ngrams`."""
+        """Compare the two signatures of a model.
+
+        Args:
+          by_text: the signature `predict_text`.
+          by_ngrams: the signature `predict_ngrams`, whose arguments are the fields of `NgramIds`;
+            None if the model lacks it.
+          folder: the folder of the SavedModel, whose variables contain the settings of n-grams.
+
+        Raises:
+          tensorflow.errors.OpError: the variables cannot be read.
+        """
         self._by_text = by_text
         self._by_ngrams = by_ngrams
         self.ngram_settings: NgramSettings | None = None
@@ -71,19 +80,34 @@ class PredictText:
             self.ngram_settings = None
 
     def __call__(self, texts: Sequence[bytes]) -> Outputs:
-        """Return the outputs for texts in UTF-8. Several threads may call this method."""
+        """Return the outputs for texts in UTF-8; several threads may call this method at once.
+
+        Raises:
+          tensorflow.errors.OpError: the model failed.
+        """
         if self.ngram_settings is None:
             return self._by_text(texts)
         return self.from_ngrams(ngram_ids(texts, *self.ngram_settings))
 
     def from_ngrams(self, ngrams: NgramIds) -> Outputs:
-        """Return the outputs for the n-grams of texts, which have the `ngram_settings`."""
+        """Return the outputs for n-grams that were computed with the `ngram_settings`.
+
+        Raises:
+          tensorflow.errors.OpError: the model failed.
+        """
         assert self._by_ngrams is not None
         return self._by_ngrams(*ngrams)
 
 
 def load_predict_text(folder: str) -> PredictText:
-    """Load the pushed model in a folder or at a URL; raise a UserError if that is impossible."""
+    """Load a pushed model; return its function from texts to predictions.
+
+    Args:
+      folder: the folder of the version, or its URL.
+
+    Raises:
+      UserError: the model cannot be loaded.
+    """
     try:
         return predict_text_of(tf.saved_model.load(folder), folder)
     except Exception as error:  # a damaged file can raise anything
@@ -94,7 +118,16 @@ def load_predict_text(folder: str) -> PredictText:
 
 
 def predict_text_of(model: Any, folder: str) -> PredictText:
-    """Return the function of a model that was loaded from `folder`."""
+    """Return the function of a loaded model from texts to predictions.
+
+    Args:
+      model: what `tf.saved_model.load` returned.
+      folder: the folder of the model.
+
+    Raises:
+      KeyError: the model lacks a signature.
+      tensorflow.errors.OpError: the model failed, or its variables cannot be read.
+    """
     # A signature does not keep the variables of its model, so the closures keep the model.
 
     def by_text(texts: Sequence[bytes]) -> Outputs:
@@ -112,7 +145,19 @@ def predict_text_of(model: Any, folder: str) -> PredictText:
 
 
 def in_parts(signature: Any, values: Sequence[bytes], names: Sequence[str]) -> list[np.ndarray]:
-    """Return outputs of a signature for texts or Examples, in calls that bound the memory."""
+    """Return outputs of a signature, in batches that bound the memory of the model.
+
+    Args:
+      signature: a signature of a loaded model with one input, string [batch].
+      values: texts or serialized Examples.
+      names: the names of the outputs to return.
+
+    Returns:
+      An array for each of `names`, of the dtype of the output, shape [values, ...].
+
+    Raises:
+      tensorflow.errors.OpError: the model cannot read a value.
+    """
     parts = []
     for start in range(0, max(len(values), 1), _GRAPH_BATCH):
         found = signature(tf.constant(list(values[start : start + _GRAPH_BATCH]), tf.string))

@@ -12,7 +12,7 @@ from core.errors import InputError
 MODEL_FILE = "saved_model.pb"
 """The file of a model that the Pusher copies last."""
 VARIABLES_INDEX = "variables/variables.index"
-"""The file of a model with the names, places and checksums of its weights."""
+"""The file of a model with the names, offsets and checksums of its weights."""
 _END = 1 << 63
 """TensorFlow Serving ignores a number that exceeds an int64."""
 _SHARD = re.compile(r"variables\.data-(\d+)-of-(\d+)")
@@ -31,8 +31,8 @@ def versions(folder: str) -> Iterator[str]:
     """Yield the paths of the versions under `folder`, newest first.
 
     A version is a folder whose name is a number; the highest number is the newest version. Other
-    names are skipped, and folders without the model file, which a push has not completed. Of a
-    version that somebody damaged later, other files may be missing: see `complete_versions`.
+    names are skipped, and so are folders without the model file, which a push has not completed. A
+    version that was damaged after its push may lack other files, see `complete_versions`.
 
     Args:
       folder: a local folder or a URL of a file system that TensorFlow reads, such as gs://. A
@@ -48,7 +48,10 @@ def versions(folder: str) -> Iterator[str]:
 
 
 def complete_versions(folder: str) -> Iterator[str]:
-    """Yield those of the `versions` whose files are all present, newest first.
+    """Yield the paths of the `versions` whose files are all present, newest first.
+
+    Args:
+      folder: see `versions`.
 
     Raises:
       OSError: the folder cannot be listed, or a version cannot be read.
@@ -58,6 +61,9 @@ def complete_versions(folder: str) -> Iterator[str]:
 
 def newest_complete(folder: str) -> str:
     """Return the path of the newest complete version.
+
+    Args:
+      folder: see `versions`.
 
     Raises:
       NoModelError: there is no version.
@@ -77,12 +83,15 @@ def newest_complete(folder: str) -> str:
 
 
 def next_version(folder: str) -> int:
-    """Return the number of a new version: the seconds since 1970, or the newest + 1 if greater.
+    """Return the number for a new version: the seconds since 1970, or the newest + 1 if greater.
 
     Incomplete versions count, because TensorFlow Serving may load them later.
 
+    Args:
+      folder: see `versions`.
+
     Raises:
-      InputError: the newest version has the greatest number.
+      InputError: the newest version has the greatest possible number.
       OSError: the folder cannot be listed.
     """
     newest = max(map(int, _numbers(folder)), default=0)
@@ -95,12 +104,15 @@ def next_version(folder: str) -> int:
 
 
 def is_complete(model: str) -> bool:
-    """Return whether the path or URL `model` holds a SavedModel with all of its files.
+    """Return whether a folder contains all files of a SavedModel.
 
     The content of the files is not read: a model may be complete and damaged.
 
+    Args:
+      model: path or URL of the folder.
+
     Raises:
-      OSError: it cannot be read.
+      OSError: the folder cannot be read.
     """
     return not missing_part(model)
 
@@ -108,8 +120,11 @@ def is_complete(model: str) -> bool:
 def missing_part(model: str) -> str:
     """Return what a SavedModel lacks, such as `variables/ is missing`; empty if it is complete.
 
+    Args:
+      model: path or URL of its folder.
+
     Raises:
-      OSError: it cannot be read.
+      OSError: the folder cannot be read.
     """
     for name in (MODEL_FILE, VARIABLES_INDEX):
         folder, file = os.path.split(name)
@@ -141,7 +156,11 @@ def _names_or_none(folder: str) -> list[str]:
 
 
 def _size(file: str) -> int:
-    """Return the size of an existing file in bytes."""
+    """Return the size of an existing file in bytes.
+
+    Raises:
+      OSError: the file cannot be read.
+    """
     if "://" not in file:
         return os.path.getsize(file)
     import tensorflow as tf
@@ -153,7 +172,11 @@ def _size(file: str) -> int:
 
 
 def _names(folder: str) -> list[str]:
-    """Return the names in a folder; none if it is missing."""
+    """Return the names in a folder; none if it is missing.
+
+    Raises:
+      OSError: the folder cannot be listed; a NotADirectoryError if it is a local file.
+    """
     # A local folder is listed without TensorFlow, which takes seconds to import.
     if "://" not in folder:
         try:

@@ -36,7 +36,7 @@ _ROWS_AT_ONCE = 1 << 15
 
 
 def rejected_path(output: str) -> str:
-    """Return the path of the rejected lines of an output."""
+    """Return the path or URL of the file with the rejected lines, which is beside the output."""
     return f"{output}.rejected.jsonl"
 
 
@@ -46,7 +46,7 @@ class InputFile:
     Attributes:
       reviews: the number of scored reviews.
       rejected: reason -> rejected lines.
-      first: the detail of the first rejected line that may have a review; empty if there is none.
+      first: the detail of the first rejected line that may contain a review; empty without one.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class InputFile:
 
     @property
     def lines(self) -> int:
-        """Return the number of all lines so far."""
+        """The number of all lines so far."""
         return self.reviews + self.rejected.total()
 
 
@@ -66,13 +66,16 @@ def publish(
     """Write the output and the rejected file; each file appears only when it is complete.
 
     Args:
-      files: the files of all units in the work folder, in the order of the units.
+      files: file in the work folder -> its unit, in the order of the units.
       folder: the work folder.
-      output: path or URL of the output.
+      output: path or URL of the output, which ends in .csv, .jsonl or .parquet.
       has_id: whether the output has a column of ids.
 
     Returns:
       Path of each file of the input that has a line -> its counts.
+
+    Raises:
+      OSError: a file cannot be read or written; Beam's file systems have errors of their own.
     """
     format = output.rpartition(".")[2].lower()
     schema = _SCHEMA if has_id else _SCHEMA.remove(len(_SCHEMA) - 1)
@@ -105,7 +108,13 @@ def publish(
 def _batches(
     files: Mapping[str, Unit], rejected: Any, counts: defaultdict[str, InputFile]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the reviews; write the rejected lines; count the lines of each file of the input."""
+    """Yield the reviews of finished units in record batches of `_SCHEMA`.
+
+    Args:
+      files: see `publish`.
+      rejected: the file to which the rejected lines are written.
+      counts: path of a file of the input -> its counts, which are updated.
+    """
     for stored, unit in files.items():
         first: dict[int, int] = {}  # piece -> lines in the earlier pieces of its file
         with open_raw(stored) as file:

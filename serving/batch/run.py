@@ -66,9 +66,9 @@ def score_files(
     options: ReadOptions,
     beam_args: Sequence[str] = (),
 ) -> Summary:
-    """Score every review of the input; publish the output when all of it is complete.
+    """Score every review of the input, and publish the output when it is complete.
 
-    The units of the reported progress are `reviews`, and `bytes` with a total.
+    The progress is reported in `reviews`, and in `bytes` with a total.
 
     Args:
       inputs: see `find_inputs`.
@@ -77,10 +77,16 @@ def score_files(
       options: the options of the readers; labels are always optional.
       beam_args: the arguments of the Beam pipeline.
 
+    Returns:
+      The counts and the formats of what was read and scored.
+
     Raises:
-      InputError: see `find_inputs` and `decide_layouts`; the output would replace an input file or
-        cannot be written; a file of the input changed while it was scored.
+      InputError: see `find_inputs` and `decide_layouts`; the model is not complete; the output
+        would replace an input file, or its folder is not writable; a file of the input changed
+        while it was scored.
       UserError: the Beam pipeline failed. Finished units stay in the work folder.
+      OSError: the model cannot be read, or the output cannot be written; the file systems of
+        TensorFlow and Beam have errors of their own.
       Interrupted: Ctrl-C, after the input was inspected.
     """
     options = replace(options, labels="optional")
@@ -120,7 +126,7 @@ def score_files(
 
 
 def _kept(stored: Mapping[str, Unit]) -> str:
-    """Return how much of the work the next run continues."""
+    """Return a clause with the number of finished units, which the next run keeps."""
     finished = sum(map(FileSystems.exists, stored))
     if not finished:
         return "nothing is kept yet, the command starts again"
@@ -135,12 +141,13 @@ def _digest(files: str, units: Sequence[Unit], options: ReadOptions, model: str)
 
 
 def find_inputs(words: Iterable[str]) -> list[SourceFile]:
-    """Return each file of an input once, in the order of `words`; the files of one word by name.
+    """Return the files of an input, each once, in the order of `words`.
 
     Args:
       words: paths or URLs of files and folders, and globs in the syntax of
         `preprocessing.reading.globs`. The files of a folder are those that a training would read.
-        A file that is named in full is read even if it is hidden or belongs to a table.
+        A file that is named in full is read even if it is hidden or belongs to a table. The files
+        of one word are sorted by name.
 
     Raises:
       InputError: a word matches no file, or a file cannot be listed.
@@ -181,7 +188,12 @@ def _refuse_to_replace(files: Sequence[SourceFile], target: str) -> None:
 def _score(
     stored: Mapping[str, Unit], finished: set[str], model: str, beam_args: Sequence[str]
 ) -> None:
-    """Score the units that are not finished."""
+    """Score the units that are not finished.
+
+    Raises:
+      UserError: the Beam pipeline failed.
+      KeyboardInterrupt: Ctrl-C.
+    """
     progress.report(work.BYTES, 0, sum(map(work.size_of, stored.values())))
     for path in finished:
         progress.report(work.BYTES, work.size_of(stored[path]), source=path)

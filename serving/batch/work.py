@@ -44,9 +44,9 @@ SCHEMA = pa.schema(
         ("id", pa.string()),
     ]
 )
-"""Columns of the lines of a unit: the index of a piece, the position in it, and the prediction and
-the id of a review, or the reason and the detail of a rejected line. All lines of a record batch are
-reviews of one piece, or all are rejected lines of one piece."""
+"""Columns of the lines of a unit: the index of the piece in the unit and the position in the piece;
+for a review also its prediction and id, for a rejected line the reason and the detail. A record
+batch has lines of one piece, which are either all reviews or all rejected."""
 REVIEWS, BYTES = "reviews", "bytes"
 """Units of the progress: lines (reviews and rejected lines), and estimated bytes of text."""
 
@@ -55,7 +55,7 @@ Unit = tuple[Piece, ...]
 
 
 def size_of(unit: Unit) -> int:
-    """Return the estimated bytes of the text of a unit."""
+    """Return the bytes of the text of a unit, estimated from the sizes of its files."""
     return sum(piece.unpacked for piece in unit)
 
 
@@ -79,7 +79,16 @@ def in_units(pieces: Iterable[Piece]) -> list[Unit]:
 
 
 def create(path: str) -> Any:
-    """Open a file for writing, without the compression that Beam infers from names."""
+    """Open a file for writing; return the stream.
+
+    Beam would infer a compression from the name of the file.
+
+    Args:
+      path: path or URL of the file.
+
+    Raises:
+      OSError: the file cannot be written; remote file systems have errors of their own.
+    """
     return FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
 
@@ -89,7 +98,7 @@ def is_local(path: str) -> bool:
 
 
 def remove(folder: str) -> None:
-    """Delete the work folder."""
+    """Delete the work folder, a path or URL. A local file that cannot be deleted is left."""
     if is_local(folder):
         shutil.rmtree(folder, ignore_errors=True)
     else:
@@ -98,18 +107,29 @@ def remove(folder: str) -> None:
 
 
 class ScoreUnit(beam.DoFn):
-    """Path, unit -> a file with the lines of the unit, and no element."""
+    """A stage that writes the lines of each unit to a file; it has no output elements."""
 
     def __init__(self, model: str):
-        """Construct the function with the folder of a pushed model."""
+        """Construct the stage.
+
+        Args:
+          model: folder or URL of a pushed model.
+        """
         self._model = model
         self._shared = Shared()
 
     def process(self, element: tuple[str, Unit]) -> Iterator[Any]:
-        """Score every review of the unit.
+        """Score every review of a unit; yield nothing.
 
         One thread reads and writes, others decompress, and others score. At most one batch more
-        than there are threads is in memory.
+        than there are cores is in memory.
+
+        Args:
+          element: the path of the file to write, and the unit.
+
+        Raises:
+          UserError: the model cannot be loaded.
+          InputError: a file of the unit cannot be read.
         """
         target, unit = element
         predict = self._shared.acquire(lambda: load_predict_text(self._model), self._model)
@@ -142,7 +162,14 @@ class ScoreUnit(beam.DoFn):
 
 
 def _write(stream: Any, index: int, batch: Batch, scores: Future[Outputs] | None) -> None:
-    """Write the lines of a batch, whose positions count from the beginning of its piece."""
+    """Write the lines of a batch to a file of a unit.
+
+    Args:
+      stream: the writer of the file, for record batches of `SCHEMA`.
+      index: the index of the piece in the unit.
+      batch: lines of the piece; their positions count from its beginning.
+      scores: the predictions of the reviews in `batch`; None without reviews.
+    """
     if scores:
         ids = {"id": batch.ids} if batch.ids else {}
         _write_lines(stream, index, position=batch.positions, **scores.result(), **ids)

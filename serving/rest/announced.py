@@ -1,7 +1,7 @@
 """The addresses of this user's running servers, so that `predict` finds a server on any port.
 
-Each server has a file in a folder that only this user can write to. It imports the standard library
-only.
+Each server has a file in a folder that only this user can write to. This module imports the
+standard library only, because the import of TensorFlow takes seconds.
 """
 
 from __future__ import annotations
@@ -17,9 +17,13 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def announced(address: str, folder: str) -> Iterator[None]:
-    """Announce a server of a serving folder until the end of the context.
+    """Announce a server until the end of the context.
 
     A server that cannot be announced serves all the same; `predict` then loads the model itself.
+
+    Args:
+      address: the URL of the server.
+      folder: the serving folder or its URL.
     """
     file = None
     with contextlib.suppress(OSError):
@@ -37,7 +41,7 @@ def announced(address: str, folder: str) -> Iterator[None]:
 
 
 def addresses(folder: str) -> list[str]:
-    """Return the URLs of the announced servers of a serving folder whose processes run."""
+    """Return the URLs of the running servers that are announced for a serving folder."""
     found = []
     with contextlib.suppress(OSError):
         if _is_ours(_place()):
@@ -62,7 +66,10 @@ def _place() -> Path:
 
 
 def _is_ours(place: Path) -> bool:
-    """Return whether no other user can announce a server there, which would get the reviews."""
+    """Return whether only this user can write to the folder.
+
+    Another user could announce a server there, which would receive the reviews.
+    """
     status = os.lstat(place)
     is_private = not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and is_private

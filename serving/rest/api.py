@@ -31,7 +31,11 @@ MAX_CHARACTERS = 5_000
 
 
 def _unnamed(value: Any, request: ValidationInfo) -> Any:
-    """Return VALUE of {INPUT: VALUE}, and any other value unchanged."""
+    """Return VALUE of {INPUT: VALUE}, and any other value unchanged.
+
+    Raises:
+      ValueError: the input of the signature has another name.
+    """
     if not isinstance(value, dict) or len(value) != 1 or "b64" in value:
         return value
     [(name, content)] = value.items()
@@ -58,10 +62,11 @@ _Texts = Annotated[list[Annotated[bytes, BeforeValidator(_text)]], FailFast()]
 
 
 class PredictRequest(BaseModel):
-    """The body of a predict request, in the row format (`instances`) or in the column format.
+    """The body of a predict request, in the row format or in the column format.
 
-    A row is a value or {INPUT: VALUE}, the column is a list or {INPUT: LIST}. The context of the
-    validation is the name of the input of each signature.
+    In the row format `instances` is a list of values or of {INPUT: VALUE}. In the column format
+    `inputs` is a list of values or {INPUT: LIST}. The context of the validation is a mapping from
+    each signature to the name of its input.
     """
 
     signature_name: str = ""
@@ -88,6 +93,8 @@ class PredictRequest(BaseModel):
 
 
 class ExplainRequest(BaseModel):
+    """The body of a request for the effects of the words of a review."""
+
     # Some character is not blank.
     text: Annotated[str, Field(max_length=MAX_CHARACTERS, pattern=r"\S")]
 
@@ -116,7 +123,12 @@ def parse(kind: type[_Request], body: bytes, inputs: Mapping[str, str] | None = 
 
 
 def format_answer(outputs: Outputs, by_row: bool) -> bytes:
-    """Return the body of the answer, in the format of the request, for outputs of each review."""
+    """Return the JSON body of the answer to a predict request.
+
+    Args:
+      outputs: output of the signature -> its values, each of shape [reviews, ...].
+      by_row: whether the request, and so the answer, is in the row format.
+    """
     columns = {name: _values(outputs[name]) for name in sorted(outputs)}
     answer: Any = columns
     if len(columns) == 1:

@@ -40,7 +40,7 @@ from serving.rest.settings import MODEL_NAME
 from serving.rest.versions import ServedVersions
 
 VERSION_HEADER = "x-model-version"
-"""The header with the version that answered, which TensorFlow Serving does not have."""
+"""The header of an answer with the version of its model; TensorFlow Serving has no such header."""
 _PREDICT = f"/v1/models/{MODEL_NAME}:predict"
 _MODEL = "/v1/models/{name:name}"
 _QUOTED = 100
@@ -63,7 +63,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Name(StringConvertor):
-    """A part of a path that is no `NAME:VERB`, so that ``GET NAME:predict`` is no status."""
+    """A part of a path without a colon, so that ``GET NAME:predict`` is no request for a status."""
 
     regex = "[^/:]+"
 
@@ -72,7 +72,13 @@ register_url_convertor("name", _Name())
 
 
 def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Router:
-    """Return the application that serves the current one of `versions`."""
+    """Return the application.
+
+    Args:
+      versions: the versions in the serving folder, of which the current one answers.
+      metrics: the metrics that are updated and served.
+      limits: the limits of requests.
+    """
     handlers = _Handlers(versions, metrics, limits)
     of_model = [
         (":predict", "POST", handlers.predict),
@@ -101,7 +107,10 @@ def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Ro
 
 
 class _Application(Router):
-    """The routes, with counts and errors; Starlette's middleware would take a third of the time."""
+    """The routes, and the metrics and errors of requests.
+
+    As Starlette's middleware, these would take a third of the time of a request.
+    """
 
     def __init__(self, metrics: Metrics, **words: Any):
         super().__init__(**words)
@@ -165,6 +174,12 @@ class _Handlers:
         self._batcher.stop()
 
     async def predict(self, request: Request) -> Response:
+        """Return the predictions for the texts of a request.
+
+        Raises:
+          HTTPException: the request is not valid (400), names another model or version (404), is
+            too large (413), or exceeds a limit, see `Bodies.read` and `Batcher.call`.
+        """
         async with self._bodies.read(request) as body:
             self._batcher.check_room()
             model = self._model(request)
@@ -180,6 +195,12 @@ class _Handlers:
             return _json(format_answer(outputs, parsed.by_row), model)
 
     async def explain(self, request: Request) -> Response:
+        """Return the prediction for a review, and the effects of its words.
+
+        Raises:
+          HTTPException: the request is not valid (400), or exceeds a limit, see `Bodies.read` and
+            `Batcher.call`.
+        """
         async with self._bodies.read(request) as body:
             text = parse(ExplainRequest, body).text
             model = self._versions.current
@@ -191,13 +212,22 @@ class _Handlers:
         return _json({**answer, "parts": shown}, model)
 
     async def metadata(self, request: Request) -> Response:
+        """Return the signatures of the model.
+
+        Raises:
+          HTTPException: the URL names another model or version (404).
+        """
         model = self._model(request)
         spec = {"name": MODEL_NAME, "signature_name": "", "version": str(model.version)}
         definitions = {"signature_def": {"signature_def": model.signature_defs}}
         return _json({"model_spec": spec, "metadata": definitions})
 
     async def status(self, request: Request) -> Response:
-        """Return the states of all versions or of one."""
+        """Return the states of all versions, or of the one that the URL names.
+
+        Raises:
+          HTTPException: the URL names another model, or no known version (404).
+        """
         _check_name(request)
         version = request.path_params.get("version")
         found = self._versions.status(version)
@@ -206,15 +236,21 @@ class _Handlers:
         return _json({"model_version_status": found})
 
     async def health(self, _: Request) -> Response:
+        """Return the version that answers, and the digest of the serving folder."""
         version = str(self._versions.current.version)
         state = {"status": "ok", "model": MODEL_NAME, "version": version}
         return _json({**state, "folder": self._folder_id})
 
     async def metrics(self, _: Request) -> Response:
+        """Return the metrics in the format of Prometheus."""
         return Response(self._metrics.render(), headers={"content-type": prometheus.CONTENT_TYPE})
 
     def _model(self, request: Request) -> LoadedModel:
-        """Return the model that a URL names, or raise an HTTPException (404)."""
+        """Return the model that a URL names.
+
+        Raises:
+          HTTPException: this model or version is not served (404).
+        """
         _check_name(request)
         model, version = self._versions.current, request.path_params.get("version")
         if version and version != str(model.version):
@@ -227,7 +263,11 @@ class _Handlers:
 
 
 def _check_name(request: Request) -> None:
-    """Raise an HTTPException (404) if a URL names another model."""
+    """Check that a URL names the model of this server.
+
+    Raises:
+      HTTPException: it names another model (404).
+    """
     name = request.path_params["name"]
     if name != MODEL_NAME:
         served = f"this server has {MODEL_NAME}"
@@ -258,10 +298,10 @@ def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _prefix(request: Request) -> str:
-    """Return what a proxy has removed from the path, with a slash; empty if the proxy is silent.
+    """Return the prefix for links of the page: what a proxy has removed from the path, and a slash.
 
-    Links without it are relative, so they are right behind any proxy if the address of the page
-    ends with a slash.
+    It is empty if the proxy does not set `X-Forwarded-Prefix`. Such links are relative, and are
+    right if the address of the page ends with a slash.
     """
     prefix = request.headers.get("x-forwarded-prefix", "").removesuffix("/")
     return f"{prefix}/" if _PREFIX.fullmatch(prefix) else ""

@@ -25,7 +25,7 @@ from serving.rest.metrics import Metrics
 from serving.rest.model import LoadedModel, UnreadableInputError
 
 INLINE_BYTES = 16 * 2**10
-"""Most bytes of reviews in a short call: about 2 ms with the default model."""
+"""The greatest size of the reviews in a short call: about 2 ms with the default model."""
 _INLINE_SECONDS = 0.005
 """A model is too slow for the event loop if a call with `INLINE_BYTES` takes longer."""
 
@@ -44,7 +44,10 @@ class _Waiting:
 
 
 class Batcher:
-    """Calls models for requests, with at most as many reviews and bytes as one request may have."""
+    """The queue of requests for calls of models.
+
+    A call has at most as many reviews and bytes as a single request may have.
+    """
 
     def __init__(self, limits: Limits, metrics: Metrics):
         self._limits = limits
@@ -56,13 +59,19 @@ class Batcher:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
 
     def stop(self) -> None:
-        """Wait for the calls of all requests."""
+        """Wait for the end of all calls of models."""
         self._thread.shutdown()
 
     def check_room(self, reviews: int = 1) -> None:
-        """Raise an HTTPException (429) if `reviews` more would exceed the queue.
+        """Check that the queue has room for further reviews.
 
-        An empty queue accepts every request, so that none is refused for ever.
+        An empty queue accepts any number, so that no request is refused for ever.
+
+        Args:
+          reviews: the number of further reviews.
+
+        Raises:
+          HTTPException: the queue would be longer than its limit (429).
         """
         if self._queued and self._queued + reviews > self._limits.queue:
             waiting = f"{self._queued} reviews are waiting, limit {self._limits.queue}"
@@ -70,7 +79,20 @@ class Batcher:
             raise HTTPException(429, message, {"retry-after": "1"})
 
     async def call(self, model: LoadedModel, signature: str, texts: Sequence[bytes]) -> Outputs:
-        """Return the outputs of a signature for `texts`, or raise an HTTPException."""
+        """Return the outputs of a signature, in a call that other requests may share.
+
+        Args:
+          model: the model.
+          signature: one of `model.inputs`.
+          texts: the values of its input.
+
+        Returns:
+          Output -> its values, each of shape [texts, ...].
+
+        Raises:
+          HTTPException: the model cannot read a text (400) or failed (500), or the queue is full
+            (429).
+        """
         self.check_room(len(texts))
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outputs] = loop.create_future()
@@ -87,7 +109,7 @@ class Batcher:
             self._metrics.queue.set(self._queued)
 
     def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Answer the requests of this turn of the loop, or pass them to the thread."""
+        """Answer the requests that arrived in this turn of the loop, or pass them to the thread."""
         fresh, self._fresh = self._fresh, deque()
         short = sum(waiting.size for waiting in fresh) <= INLINE_BYTES
         if short and self._last_short <= _INLINE_SECONDS:
@@ -99,13 +121,13 @@ class Batcher:
             self._thread.submit(self._work, loop)
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Answer all long requests, in the thread; later ones may arrive meanwhile."""
+        """Answer all requests in the queue of long calls, in the thread."""
         while self._long:
             batch = self._next_batch(self._long)
             loop.call_soon_threadsafe(_deliver, batch, self._answer(batch))
 
     def _next_batch(self, pending: deque[_Waiting]) -> list[_Waiting]:
-        """Remove and return the first requests of `pending` that may share a call, at least one."""
+        """Remove and return the first requests of `pending` that may share a call (one or more)."""
         first = pending.popleft()
         batch, reviews, size = [first], len(first.texts), first.size
         while pending and first.signature in first.model.per_review:

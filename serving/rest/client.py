@@ -20,14 +20,18 @@ _ANSWER_SECONDS = 30.0
 
 
 def ask_server(server: Server, model: str, texts: Sequence[bytes]) -> list[Prediction] | None:
-    """Return the predictions of a running server on this machine; None if none can answer.
+    """Return the predictions of a running server on this machine; None if no server can answer.
+
+    The server of the settings is tried first, and then those that this user has started with
+    `amazon-reviews serve`, on any port. Only a server of the same folder and version is used.
 
     Args:
-      server: the address to try first, that of the settings. Then follow the servers that this user
-        has started with `amazon-reviews serve`, at any port.
-      model: folder of the version that must answer, in the serving folder. A server of another
-        folder or version is not used.
+      server: the settings of the server.
+      model: folder of the version that must answer, in the serving folder.
       texts: reviews in UTF-8.
+
+    Raises:
+      UnicodeDecodeError: a text is not UTF-8.
     """
     folder, version = model.rstrip("/").rsplit("/", 1)
     # On Linux, the address of all interfaces reaches this machine too.
@@ -57,7 +61,18 @@ def _ask(
 
 
 def _open(address: str, seconds: float, body: bytes | None = None) -> Any:
-    """Return the JSON that a server answers."""
+    """Return the JSON of a server's answer.
+
+    Args:
+      address: the URL, including its path.
+      seconds: the timeout.
+      body: the body of a POST request; None for a GET request.
+
+    Raises:
+      OSError: the server does not respond, or answers with an error of HTTP.
+      http.client.HTTPException: it does not answer with HTTP.
+      ValueError: it does not answer with JSON.
+    """
     # No proxy: the server is on this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     request = urllib.request.Request(address, body, {"content-type": "application/json"})

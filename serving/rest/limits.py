@@ -32,31 +32,36 @@ class Limits:
     """The limits of a server."""
 
     body_bytes: int = 4 * 2**20
-    """Greatest body of a request; a larger one is answered with HTTP 413."""
+    """Greatest size of the body of a request; a larger one is answered with HTTP 413."""
     reviews: int = 1024
-    """Most reviews in one request (HTTP 413 if it has more), and in one call of the model."""
+    """Greatest number of reviews in a request (more: HTTP 413), and in a call of the model."""
     queue: int = 4096
-    """Most reviews that are accepted but not answered; a request beyond it gets HTTP 429."""
+    """Greatest number of reviews that are accepted and not answered; a request with more reviews is
+    answered with HTTP 429."""
     read_seconds: float = 10.0
-    """Time in which headers must arrive, or the connection is closed, and then the body (408)."""
+    """Seconds in which the headers of a request must arrive, or its connection is closed; and then
+    seconds for its body, or it is answered with HTTP 408."""
     poll_seconds: float = 1.0
-    """Time between two polls of the serving folder for a new model."""
+    """Seconds between two polls of the serving folder for a new model."""
 
 
 class Bodies:
+    """The bodies of all requests that are being read or answered, which share the memory."""
+
     def __init__(self, limits: Limits):
         self._limits = limits
         self._held = 0
 
     @contextlib.asynccontextmanager
     async def read(self, request: Request) -> AsyncIterator[bytes]:
-        """Yield the body of a request, which counts as held until the end of the context.
-
-        An HTTPException is raised for a body that is compressed (415), too slow (408) or too large
-        (413), and if the bodies of all requests are too large (429).
+        """Yield the body of a request, which takes up memory until the end of the context.
 
         The rest of a body that is too large is read and discarded. A client that still sends would
         otherwise get a broken connection instead of the answer.
+
+        Raises:
+          HTTPException: the body is compressed (415), too slow (408) or too large (413), or the
+            bodies of all requests together are too large (429).
         """
         for name, value in request.scope["headers"]:
             plain = _PLAIN.get(name)

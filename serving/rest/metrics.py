@@ -12,6 +12,17 @@ _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 class Metrics:
+    """The metrics of one server.
+
+    Attributes:
+      reviews: the classified reviews.
+      queue: the reviews that are accepted and not answered.
+      batch: the reviews in a call of the model.
+      call: the seconds of a call of the model.
+      version: the version that answers.
+      loads: the attempts to load a version, by `result`, `loaded` or `rejected`.
+    """
+
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         own: Any = {"namespace": "amazon_reviews", "registry": self._registry}
@@ -31,9 +42,16 @@ class Metrics:
         self.loads = Counter("model_loads", "Attempts to load a version.", ["result"], **own)
 
     def answered(self, kind: str, code: int, seconds: float) -> None:
-        """Count an answered request of a kind, such as `predict`, with the status of its answer."""
+        """Count an answered request.
+
+        Args:
+          kind: the name of its handler, such as `predict`.
+          code: the status of its answer.
+          seconds: the seconds from its headers to its answer.
+        """
         self._requests.labels(kind, str(int(code))).inc()
         self._latency.labels(kind).observe(seconds)
 
     def render(self) -> bytes:
+        """Return the metrics in the text format `CONTENT_TYPE`."""
         return generate_latest(self._registry)

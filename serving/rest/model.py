@@ -15,7 +15,7 @@ from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, Outputs, PredictT
 
 _SAMPLE = b"A good phone: it works."
 _MAX_CHARACTERS = 300
-"""Most characters of TensorFlow's reason why an input cannot be read."""
+"""The greatest number of characters of TensorFlow's reason why an input cannot be read."""
 _NO_EXAMPLE = "Could not parse example input; set signature_name to predict_text for texts"
 _UNREADABLE = "the model cannot read the input"
 _IN_THE_CALLER = -1
@@ -23,7 +23,7 @@ _IN_THE_CALLER = -1
 
 
 class UnreadableInputError(ValueError):
-    """Input that a model cannot read, such as bytes that are no Example. The message says why."""
+    """Input that a model cannot read, such as bytes that are no Example."""
 
 
 class LoadedModel:
@@ -35,18 +35,23 @@ class LoadedModel:
 
     Attributes:
       version: the number that is the name of its folder.
-      inputs: signature -> the name of its input, for those that the server can call: one input, a
-        list of strings.
+      inputs: signature -> the name of its input, for the signatures that the server can call: those
+        with one input, a list of strings.
       per_review: the signatures in which the outputs of a review are independent of the other
         reviews of a call, so that requests can share the call. A padded output depends on the
         longest review.
-      signature_defs: all signatures as JSON, in the form that protocol buffers have there.
+      signature_defs: signature -> its definition, in the JSON form of protocol buffers.
     """
 
     def __init__(self, folder: str):
-        """Load the version in `folder`, and call it once, because first calls take longer.
+        """Load a version, and call its signatures once, because first calls take longer.
 
-        If the model is damaged or cannot answer requests, an exception of any kind is raised.
+        Args:
+          folder: the folder of the version or its URL, whose name is a number.
+
+        Raises:
+          ValueError: the model has no signature `predict_text`, or returns no probability.
+          Exception: the model is damaged, or cannot answer requests in another way.
         """
         self.version = int(os.path.basename(folder.rstrip("/")))
         self._session, definitions = _load(folder)
@@ -76,10 +81,18 @@ class LoadedModel:
         self._functions[PREDICT_TEXT] = PredictText(by_text, by_ngrams, folder)
 
     def call(self, signature: str, texts: Sequence[bytes]) -> Outputs:
-        """Return the outputs of a signature of `inputs`, each of shape [reviews, ...].
+        """Return the outputs of a signature.
+
+        Args:
+          signature: one of `inputs`.
+          texts: the values of its input: texts in UTF-8, or serialized Examples.
+
+        Returns:
+          Output -> its values, each of shape [texts, ...].
 
         Raises:
-          UnreadableInputError: a text is not what the signature reads.
+          UnreadableInputError: the signature cannot read one of the texts.
+          tensorflow.errors.OpError: the model failed.
         """
         try:
             return self._functions[signature](texts)

@@ -1,7 +1,8 @@
-"""A connection of a client: what uvicorn leaves open or unlimited is closed and limited.
+"""A connection of a client, with limits that uvicorn does not have.
 
-uvicorn itself waits for ever for the headers of a request, of any size, and answers neither a
-client that has closed its sending side nor, in JSON, one that does not send HTTP.
+uvicorn itself has no limits for the time and the size of the headers of a request. It does not
+answer a client that has closed its sending side, and does not use JSON to answer a client that does
+not send HTTP.
 """
 
 from __future__ import annotations
@@ -21,22 +22,29 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 MAX_HEADER_BYTES = 64 * 2**10
 _LAST_REQUEST_SECONDS = 0.5
-"""After SIGTERM, how long an idle connection accepts a request that is already on its way."""
+"""Seconds after SIGTERM in which an idle connection accepts a request that is on its way."""
 _LOG_SECONDS = 60.0
-"""Least time between two lines about requests that are not HTTP, which a port scan sends."""
+"""Least seconds between two lines of the log about requests that are not HTTP, which a port scan
+sends."""
 _UPGRADE = re.compile(rb"\r\n(?:upgrade|http2-settings):[^\r\n]*", re.IGNORECASE)
 _log = logging.getLogger(__name__)
 
 
 class RefusalLog:
-    """The log of the requests that are not HTTP, with a limit on its lines."""
+    """The log of the requests that are not HTTP, with a limit on the number of its lines."""
 
     def __init__(self) -> None:
         self._silent_until = 0.0
         self._left_out = 0
 
     def add(self, client: str, status: int, reason: str) -> None:
-        """Log a request that was answered with `status`, or count it for the next line."""
+        """Log a refused request, or count it for the next line.
+
+        Args:
+          client: the address of the client.
+          status: the status of the answer.
+          reason: why the request was refused, in one line.
+        """
         now = time.monotonic()
         if now < self._silent_until:
             self._left_out += 1
@@ -48,17 +56,23 @@ class RefusalLog:
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """A connection that ends if headers are too slow or too large.
+    """A connection that ends if the headers of a request are too slow or too large.
 
     It ignores the header `Upgrade`, which Java's HttpClient and `curl --http2` send. The parser
     would skip the body of such a request.
+
+    Args:
+      read_seconds: see `Limits`.
+      refusals: the log that all connections of the server share.
+      arguments: those of uvicorn.
     """
 
     _in_body = _ending = False
     _head = b""
     _timer: TimerHandle | None = None
     _farewell: bytes | None = None
-    """What is sent after the last answer, before the connection is closed; None: it stays open."""
+    """Bytes to send after the last answer, before the connection is closed; None if it stays open.
+    """
 
     def __init__(self, read_seconds: float, refusals: RefusalLog, **arguments: Any):
         super().__init__(**arguments)
@@ -74,8 +88,9 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Release everything that belongs to the connection, however it ended.
 
-        A timer would keep it, with its request, for 620 s: uvicorn cancels the timer only after a
-        clean end, not after a reset. Of several requests it informs only the last one.
+        uvicorn cancels the timer of an idle connection only after a clean end. After a reset the
+        timer would keep the connection, with its request, for 620 s. Of several requests of a
+        connection, uvicorn informs only the last one of its end.
         """
         super().connection_lost(exc)
         self._stop_timer()
@@ -87,7 +102,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head = b""
 
     def data_received(self, data: bytes) -> None:
-        """Pass the data on; the headers of a request when they are complete."""
+        """Pass data to the parser, but the headers of a request only when they are complete."""
         if self._farewell is not None:
             return
         self._stop_keep_alive()
@@ -158,7 +173,12 @@ class LimitedProtocol(HttpToolsProtocol):
         self.loop.call_later(_LAST_REQUEST_SECONDS, super().shutdown)
 
     def _refuse(self, status: int, reason: str) -> None:
-        """Answer what is no request, after the requests before it, and close the connection."""
+        """Answer a request that is not valid, after the requests before it, and close.
+
+        Args:
+          status: the status of the answer.
+          reason: the error in the answer, whose first letter becomes a capital.
+        """
         content = orjson.dumps({"error": f"{reason[0].upper()}{reason[1:]}"})
         head = (
             f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
@@ -171,7 +191,11 @@ class LimitedProtocol(HttpToolsProtocol):
         self._end(head.encode() + content)
 
     def _end(self, farewell: bytes = b"") -> None:
-        """Close the connection after the answers to the complete requests, and `farewell`."""
+        """Close the connection after the answers to the complete requests.
+
+        Args:
+          farewell: bytes to send after these answers.
+        """
         self._stop_timer()
         if self._in_body and self._unanswered:
             # The rest of the newest request will never arrive.
@@ -202,6 +226,6 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 def _disconnect(cycle: RequestResponseCycle) -> None:
-    """Let the application find out that the client of a request has left."""
+    """Inform the application that the client of a request has left."""
     cycle.disconnected = True
     cycle.message_event.set()

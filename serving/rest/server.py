@@ -27,13 +27,14 @@ from serving.rest.settings import Server, open_socket, url
 from serving.rest.versions import ServedVersions
 
 _KEEP_ALIVE_SECONDS = 620
-"""How long an idle connection stays. A proxy that does not close it first answers with HTTP 502.
-nginx and AWS close it after 60 s, Google's load balancer after 600 s."""
+"""Seconds after which the server closes an idle connection. A proxy must close it before the
+server, or it answers requests with HTTP 502: nginx and AWS close it after 60 s, Google's load
+balancer after 600 s."""
 _GRACE_SECONDS = 30
 """Seconds after SIGTERM in which accepted requests must be answered."""
 _SWITCH_SECONDS = 0.0005
-"""How long a thread of Python keeps the interpreter while another one waits for it. With Python's
-default, 5 ms, the answer of the model waits for requests that are being parsed."""
+"""Seconds for which a thread of Python keeps the interpreter while another thread requires it. With
+Python's default, 5 ms, the answer of the model waits for requests that are being parsed."""
 
 
 def serve(
@@ -47,11 +48,13 @@ def serve(
     Args:
       folder: the serving folder or its URL.
       listener: the socket that `open_socket` returned.
-      ready: called with the address and the version once the server accepts requests.
+      ready: called with the URL and the version once the server accepts requests.
       limits: by default those of `Limits`.
 
     Raises:
-      UserError: the folder has no model that can be served.
+      NoModelError: the folder contains no model.
+      ServerError: the folder contains no model that can be loaded.
+      OSError: the folder cannot be read.
     """
     metrics = Metrics()
     # A collection then skips the modules, which are most of the objects; it pauses every request.
@@ -74,6 +77,7 @@ def serve(
 
 
 def uvicorn_config(versions: ServedVersions, metrics: Metrics, limits: Limits) -> uvicorn.Config:
+    """Return the configuration with which uvicorn runs the application."""
     return uvicorn.Config(
         create_app(versions, metrics, limits),
         http=partial(LimitedProtocol, limits.read_seconds, RefusalLog()),  # type: ignore[arg-type]
@@ -89,7 +93,11 @@ def uvicorn_config(versions: ServedVersions, metrics: Metrics, limits: Limits) -
 
 
 def main() -> None:
-    """Serve a folder; print one line, a JSON object with `url` and `load_seconds`."""
+    """Serve the folder in the first argument; print a JSON object with `url` and `load_seconds`.
+
+    Raises:
+      SystemExit: no model can be served. The message is on standard error.
+    """
     logging.basicConfig()
     start = time.perf_counter()
 

@@ -24,7 +24,7 @@ class Server(Section):
 
 
 def url(host: str, port: int) -> str:
-    """Return the URL of a server, without a path."""
+    """Return the URL of a server, without a path; an IPv6 address gets brackets."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

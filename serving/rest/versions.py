@@ -1,4 +1,4 @@
-"""The versions in the serving folder: which one answers, and when another one replaces it."""
+"""The version that answers requests, and its replacement by a newer one."""
 
 from __future__ import annotations
 
@@ -16,24 +16,35 @@ from serving.rest.model import LoadedModel
 from serving.versions import NoModelError, versions
 
 _MAX_CHARACTERS = 300
-"""Most characters of the reason why a version is rejected."""
+"""The greatest number of characters of the reason why a version is rejected."""
 _log = logging.getLogger(__name__)
 
 Files = list[tuple[str, int, int]]
+"""The name, the size in bytes and the time in nanoseconds of each file of a version, sorted."""
 
 
 class ServedVersions:
-    """The model that answers requests: the newest of the versions in a folder that are not broken.
+    """The model that answers requests: the newest version in a folder that can be loaded.
 
     As in TensorFlow Serving, if the newest version is deleted, the previous one answers again.
 
     Attributes:
-      folder: the serving folder.
+      folder: the serving folder or its URL.
       current: the model that answers new requests.
     """
 
     def __init__(self, folder: str, metrics: Metrics):
-        """Load the newest version that is not broken; raise a UserError if there is none."""
+        """Load the newest version that can be loaded.
+
+        Args:
+          folder: the serving folder or its URL.
+          metrics: the metrics that are updated.
+
+        Raises:
+          NoModelError: the folder contains no version.
+          ServerError: no version can be loaded. The message has the error of the newest one.
+          OSError: the folder cannot be read.
+        """
         self.folder = folder
         self._metrics = metrics
         self._states: dict[int, tuple[str, str]] = {}  # version -> state, error
@@ -49,9 +60,9 @@ class ServedVersions:
             raise ServerError(f"no model in {folder} can be served; version {number}: {problem}")
 
     async def watch(self, seconds: float) -> None:
-        """Look for a newer version every `seconds`, load it in a thread, and switch to it.
+        """Poll the folder every `seconds`; load a new version in a thread, and switch to it.
 
-        No error ends it: the next version must be found after any problem with this one.
+        Errors are logged and do not end the polling, so that the next version is found.
         """
         while True:
             await asyncio.sleep(seconds)
@@ -64,7 +75,11 @@ class ServedVersions:
                     self._switch(model)
 
     def status(self, version: str | None = None) -> list[dict[str, Any]]:
-        """Return the `model_version_status` of one version or of all, the newest first."""
+        """Return the `model_version_status` of TensorFlow Serving's API, the newest version first.
+
+        Args:
+          version: the number of one version; None for all. An unknown version has no status.
+        """
         codes = {True: "INVALID_ARGUMENT", False: "OK"}
         return [
             {
@@ -77,14 +92,18 @@ class ServedVersions:
         ]
 
     def _switch(self, model: LoadedModel) -> None:
-        """Make `model` answer new requests; the previous model answers the queued requests."""
+        """Answer new requests with `model`; the previous model answers those in the queue."""
         self._states |= {self.current.version: ("END", ""), model.version: ("AVAILABLE", "")}
         self.current = model
         self._metrics.version.set(model.version)
         _log.info("version %s of %s answers requests now", model.version, self.folder)
 
     def _load_newer(self, current: int | None = None) -> LoadedModel | None:
-        """Return the newest version that is not broken; None if it is `current`."""
+        """Load and return the newest version that can be loaded; None if it is `current`.
+
+        Raises:
+          OSError: the folder cannot be read.
+        """
         for path in versions(self.folder):
             number = int(os.path.basename(path))
             if number == current:
