@@ -25,17 +25,18 @@ def DataGate(
     statistics: InputArtifact[ExampleStatistics],
     checked: OutputArtifact[CheckedData],
 ) -> None:
-    """`anomalies` -> `checked`, or a failed run whose error names the feature and the reason.
+    """`anomalies`, `statistics` -> `checked`, or an error that names the feature and the reason.
 
     A component that must not read bad data depends on this one by `add_upstream_node`.
 
     Args:
       anomalies: the output of an ExampleValidator.
-      statistics: its input.
+      statistics: the statistics that the ExampleValidator has read.
       checked: the names of the splits.
 
     Raises:
-      InputError: a split has anomalies or only one class, or the anomalies name no split.
+      InputError: a split has anomalies or only one class, the anomalies name no split, or a file
+        was deleted.
     """
     splits = artifact_utils.decode_split_names(anomalies.split_names)
     if not splits:
@@ -53,7 +54,11 @@ def DataGate(
 
 
 def class_counts(uri: str, split: str) -> dict[str, float]:
-    """Return class -> its number in the output `statistics` of StatisticsGen; 0 without any.
+    """Return class -> the number of its reviews in a split; 0 for a class without reviews.
+
+    Args:
+      uri: the output `statistics` of StatisticsGen.
+      split: the name of the split.
 
     Raises:
       InputError: the statistics were deleted.
@@ -73,7 +78,11 @@ def class_counts(uri: str, split: str) -> dict[str, float]:
 
 
 def read_anomalies(uri: str, split: str) -> list[str]:
-    """Return a line for each anomaly in the output `anomalies` of ExampleValidator.
+    """Return a line for each anomaly of a split.
+
+    Args:
+      uri: the output `anomalies` of ExampleValidator.
+      split: the name of the split.
 
     Raises:
       InputError: the anomalies were deleted.

@@ -74,8 +74,9 @@ Unit = tuple[str, int, Sequence[str]]
 """A split, the number of the unit in the split, and its files."""
 Done = tuple[str, list[tuple[str, int]], str | None]
 """A split; its complete files that are not published yet, each with its number of Examples; and the
-file with their counts by class, if they were counted."""
+file with their counts by class, or None if they were not counted."""
 PreprocessingFn = Callable[[Any], dict[str, Any]]
+"""A function from raw features to transformed ones, see `preprocessing.transform`."""
 
 
 def _read_batches(files: list[str], schema: schema_pb2.Schema) -> Iterator[pa.RecordBatch]:
@@ -85,10 +86,16 @@ def _read_batches(files: list[str], schema: schema_pb2.Schema) -> Iterator[pa.Re
 
 
 class TransformFiles(beam.DoFn):
-    """Some units -> a Done with the transformed files for each.
+    """A stage that writes the transformed files of units, and returns a `Done` for each unit.
 
     Two units are transformed at a time, because a unit takes a second until its first batch.
-    `counted` are the splits that are counted by class.
+
+    Args:
+      graph: the folder of the transform graph.
+      spec: the parsing spec of the raw features.
+      scratch: the folder for the files.
+      config: the custom config of Transform.
+      counted: the splits whose reviews are counted by class.
     """
 
     def __init__(
@@ -197,7 +204,15 @@ class Executor(LocalBeamExecutor):
         graph: str,
         scratch: str,
     ) -> None:
-        """Write the transform graph of `fn` to the folder `graph`, with the raw metadata."""
+        """Write the transform graph, with the metadata of the raw features.
+
+        Args:
+          fn: the function whose graph is written.
+          schema: the schema of the raw features.
+          files: the files of Examples for the analyzers of `fn`.
+          graph: the folder of the graph.
+          scratch: the folder for temporary files of the analysis.
+        """
         metadata = dataset_metadata.DatasetMetadata(schema)
         metadata_io.write_metadata(
             metadata, os.path.join(graph, tft.TFTransformOutput.RAW_METADATA_DIR)
@@ -226,15 +241,21 @@ class Executor(LocalBeamExecutor):
 class ReviewTransform(tfx.components.Transform):
     """Examples and a schema -> `transform_graph` and `transformed_examples`.
 
-    StatisticsGen and DataGate have checked the data, so set `disable_statistics`; the executor has
-    no analyzer cache.
+    The executor computes no statistics and has no analyzer cache, so set `disable_statistics`:
+    StatisticsGen and DataGate have checked the data.
     """
 
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
 
 def _publish(transformed: types.Artifact, splits: Iterable[str], done: list[Done]) -> None:
-    """Move the transformed files to the folders of their splits, and write their counts."""
+    """Move the transformed files to the folders of their splits, and write their counts by class.
+
+    Args:
+      transformed: the artifact of the transformed Examples.
+      splits: the names of its splits.
+      done: the results of the units, in any order.
+    """
     files: dict[str, list[tuple[str, int]]] = {split: [] for split in splits}
     counted = defaultdict(list)
     for split, shards, classes in done:

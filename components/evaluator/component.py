@@ -81,7 +81,14 @@ class Executor(LocalBeamExecutor):
 
 
 def _write(scores: Scores, folder: str, settings: Evaluation, models: Mapping[str, str]) -> None:
-    """Write all files of an evaluation."""
+    """Write all files of an evaluation.
+
+    Args:
+      scores: the scores of all reviews.
+      folder: the folder of the ModelEvaluation.
+      settings: slices and thresholds.
+      models: CANDIDATE and, if there is one, BASELINE -> folder of the model.
+    """
     names = ("text", "label", "probability")
     files.write_predictions(
         folder,
@@ -121,7 +128,7 @@ class Evaluator(base_beam_component.BaseBeamComponent):
     Args:
       examples: raw Examples, of which the test split is evaluated.
       model: the candidate.
-      baseline_model: the baseline of the candidate.
+      baseline_model: the model that the candidate is compared with; perhaps none exists.
       settings: slices and thresholds.
       min_accuracy: replaces the value in `settings`, from 0 to 1.
     """

@@ -21,7 +21,7 @@ CANDIDATE, BASELINE = "candidate", "baseline"
 COUNTS_FILE = "counts.json"
 """The settings, and the counts of each slice and model, from which all metrics follow."""
 SAMPLE_FILE = "sampled_predictions.json"
-"""Digest of an Example -> prediction, for the Examples that the serving check tries first."""
+"""Digest of an Example -> prediction, for those of the Examples that the serving check sends."""
 MISTAKES_FILE = "mistakes.json"
 """The most confident mistakes: objects with `text`, `label` and `probability`."""
 
@@ -31,7 +31,12 @@ WHOLE: Slice = ("", "")
 
 
 class Results(NamedTuple):
-    """The thresholds, and slice -> CANDIDATE and, if there is one, BASELINE -> counts."""
+    """The results of an evaluation, from which all metrics follow.
+
+    Attributes:
+      settings: slices and thresholds.
+      slices: slice -> CANDIDATE and, if there is one, BASELINE -> counts.
+    """
 
     settings: Evaluation
     slices: Mapping[Slice, Mapping[str, Counts]]
@@ -47,7 +52,7 @@ class Results(NamedTuple):
         return self.slices[WHOLE].get(BASELINE)
 
     def checks(self) -> list[Check]:
-        """Return the thresholds, which decide whether the candidate is blessed."""
+        """Return the result of each threshold; the candidate is blessed if all have passed."""
         return checks(self.candidate, self.baseline, self.settings)
 
 
@@ -61,7 +66,11 @@ def write(folder: str, results: Results) -> None:
 
 
 def read(evaluation: str) -> Results:
-    """Return the results that `write` wrote."""
+    """Return the results that `write` wrote to the folder of a ModelEvaluation.
+
+    Raises:
+      tfx.dsl.io.fileio.NotFoundError: the file was deleted.
+    """
     stored = read_json(evaluation, COUNTS_FILE)
     return Results(
         # Without validation: a later version may have other settings.
@@ -74,20 +83,35 @@ def read(evaluation: str) -> Results:
 
 
 def write_predictions(folder: str, sampled: Mapping[str, float], mistakes: Sequence[Any]) -> None:
-    """Write SAMPLE_FILE and MISTAKES_FILE to the folder of a ModelEvaluation."""
+    """Write SAMPLE_FILE and MISTAKES_FILE to the folder of a ModelEvaluation.
+
+    Args:
+      folder: the folder.
+      sampled: the content of SAMPLE_FILE.
+      mistakes: the content of MISTAKES_FILE.
+    """
     _write_json(folder, SAMPLE_FILE, sampled)
     _write_json(folder, MISTAKES_FILE, mistakes)
 
 
 def read_mistakes(evaluation: str) -> list[dict[str, Any]]:
-    """Return the most confident mistakes of the candidate."""
+    """Return the content of MISTAKES_FILE in the folder of a ModelEvaluation.
+
+    Raises:
+      tfx.dsl.io.fileio.NotFoundError: the file was deleted.
+    """
     return list(read_json(evaluation, MISTAKES_FILE))
 
 
 def stored_predictions(evaluation: str, examples: Iterable[bytes]) -> dict[int, float]:
-    """Return the index of an Example -> its prediction in the evaluation.
+    """Return index of an Example -> its prediction in the evaluation.
 
-    An Example outside the stored sample is missing.
+    Args:
+      evaluation: the folder of a ModelEvaluation.
+      examples: serialized Examples. Those outside of the stored sample have no prediction.
+
+    Raises:
+      tfx.dsl.io.fileio.NotFoundError: SAMPLE_FILE was deleted.
     """
     stored = read_json(evaluation, SAMPLE_FILE)
     digests = map(digest, examples)
@@ -95,12 +119,16 @@ def stored_predictions(evaluation: str, examples: Iterable[bytes]) -> dict[int, 
 
 
 def digest(example: bytes) -> str:
-    """Return the key of an Example in the stored sample."""
+    """Return the digest of a serialized Example, its key in SAMPLE_FILE."""
     return hashlib.blake2b(example, digest_size=16).hexdigest()
 
 
 def read_json(folder: str, name: str) -> Any:
-    """Return the content of a JSON file of an artifact."""
+    """Return the content of a JSON file in the folder of an artifact.
+
+    Raises:
+      tfx.dsl.io.fileio.NotFoundError: the file was deleted.
+    """
     return json.loads(io_utils.read_string_file(os.path.join(folder, name)))
 
 

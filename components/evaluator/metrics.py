@@ -19,12 +19,13 @@ from components.evaluator.settings import Evaluation
 from preprocessing.features import CLASSES, THRESHOLD
 
 BUCKETS = 10_000
-"""Buckets of a prediction, those of TFMA's AUC: two ten-thousandths, then one each, then 1."""
+"""Number of buckets of a prediction, those of TFMA's AUC. The first bucket is two ten-thousandths
+wide, and the others are one ten-thousandth wide; the last one contains only 1."""
 _CURVE_POINTS = 200
 
 
 class Point(NamedTuple):
-    """The rates of a threshold; NaN where a rate is not defined."""
+    """The rates of a model at a threshold; NaN where a rate is not defined."""
 
     threshold: float
     false_positive_rate: float
@@ -33,7 +34,14 @@ class Point(NamedTuple):
 
 
 class Tenth(NamedTuple):
-    """The lower end of a tenth of [0, 1], and the mean and numbers of the predictions there."""
+    """The predictions in a tenth of [0, 1].
+
+    Attributes:
+      lower: the lower end of the tenth.
+      mean: the mean of the predictions.
+      negative: the number of negative reviews.
+      positive: the number of positive reviews.
+    """
 
     lower: float
     mean: float
@@ -57,14 +65,14 @@ class Counts:
 
     @classmethod
     def of(cls, labels: np.ndarray, predictions: np.ndarray) -> Counts:
-        """Count reviews.
+        """Return the counts of reviews.
 
         Args:
           labels: 0 or 1, int64 [reviews].
           predictions: the probability of being positive, float64 [reviews].
 
         Raises:
-          ValueError: a prediction has another value.
+          ValueError: a prediction is not in [0, 1].
         """
         if not np.all((predictions >= 0) & (predictions <= 1)):
             raise ValueError("a prediction is not a probability in [0, 1]")
@@ -87,24 +95,26 @@ class Counts:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Counts:
+        """Return the counts that `to_json` returned."""
         labels, buckets, reviews = stored["histogram"]
         histogram = csr_matrix((reviews, (labels, buckets)), (2, BUCKETS), np.int64)
         return cls(histogram, np.array(stored["confusion"], np.int64), stored["total"])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the counts as lists and numbers."""
+        """Return the counts as lists and numbers, which JSON can represent."""
         cells = self.histogram.tocoo()
         histogram = [cells.row.tolist(), cells.col.tolist(), cells.data.tolist()]
         return {"histogram": histogram, "confusion": self.confusion.tolist(), "total": self.total}
 
     @property
     def examples(self) -> int:
+        """The number of reviews."""
         return int(self.confusion.sum())
 
     def curve(self) -> Iterator[Point]:
-        """Yield the rates of thresholds, descending.
+        """Yield the rates at thresholds from 1 to 0, descending.
 
-        The first threshold is 1 and the last one 0. Between them are about 200 with a review.
+        Between them are the upper ends of at most about 200 of the buckets that contain reviews.
         """
         histogram = self.histogram.toarray()
         above = np.cumsum(histogram[:, ::-1], axis=1)[:, ::-1]
@@ -117,7 +127,7 @@ class Counts:
             yield Point(threshold, ratio(false, negative), ratio(true, positive), precision)
 
     def tenths(self) -> Iterator[Tenth]:
-        """Yield the tenths of [0, 1] with reviews."""
+        """Yield the tenths of [0, 1] that contain predictions, ascending."""
         histogram = self.histogram.toarray()
         middles = np.minimum((np.arange(BUCKETS) + 1.5) / BUCKETS, 1)
         # The first tenth has one bucket less, because two buckets of TFMA are one.
@@ -135,13 +145,13 @@ class Metric:
 
     Attributes:
       name: its name in the files of an evaluation, which is TFMA's.
-      title: its name in reports; empty: it is not in the list of key figures.
+      title: its name in reports; empty if it is not one of KEY_FIGURES.
       tfma: its class in TFMA's configuration.
       fraction: counts -> (part, whole), for a metric that is a fraction of reviews.
       function: counts -> value, for any other metric; NaN where it is not defined.
-      minimum: the key of the section `evaluation` with the minimum that blesses a model.
-      max_drop: the key with the maximum drop below the baseline.
-      remedy: what to do if the minimum is not reached.
+      minimum: the key of its minimum in the section `evaluation`; empty if there is none.
+      max_drop: the key of its maximum drop below the baseline; empty if there is none.
+      remedy: a clause with what to do if the minimum is not reached.
     """
 
     name: str
@@ -170,13 +180,18 @@ def ratio(part: float, whole: float) -> float:
 
 
 def wilson(part: int, whole: int) -> tuple[float, float]:
-    """Return the ends of Wilson's 95 % confidence interval of a fraction."""
+    """Return the ends of Wilson's 95 % confidence interval of a fraction.
+
+    Args:
+      part: the number of reviews with a property.
+      whole: the number of all reviews, at least 1.
+    """
     interval = binomtest(part, whole).proportion_ci(0.95, "wilson")
     return float(interval.low), float(interval.high)
 
 
 def constant_answer(counts: Counts) -> str:
-    """Return the accuracy of the better one of the two constant answers, as a clause."""
+    """Return a clause with the accuracy of always answering the more frequent class."""
     labels = counts.confusion.sum(axis=1)
     most = int(labels[1] >= labels[0])
     share = ratio(labels[most], counts.examples)
@@ -241,17 +256,27 @@ KEY_FIGURES = tuple(metric for metric in METRICS if metric.title)
 
 
 class Check(NamedTuple):
-    """A threshold on all reviews of the test split, with the value of the candidate, in words."""
+    """The result of a threshold.
+
+    Attributes:
+      sentence: the metric, its value for the candidate on the test split, and the threshold.
+      passed: whether the value reaches the threshold.
+    """
 
     sentence: str
     passed: bool
 
 
 def checks(own: Counts, base: Counts | None, settings: Evaluation) -> list[Check]:
-    """Compare a candidate with its thresholds; it is blessed if all checks have passed.
+    """Compare the metrics of a candidate with the thresholds; return the result of each threshold.
 
     A value that is not defined does not reach a threshold. A minimum of 0 and a drop of 1 are left
     out, because every model reaches them.
+
+    Args:
+      own: the counts of the candidate on the test split.
+      base: those of the baseline; None without one.
+      settings: the thresholds.
     """
     found = []
     for metric in METRICS:

@@ -42,12 +42,13 @@ _BYTES_AT_ONCE = 8 << 20
 
 
 class Scores(NamedTuple):
-    """What is known of the scored reviews; its size does not grow with their number.
+    """The scores of some reviews. Their size does not grow with the number of reviews.
 
     Attributes:
-      slices: slice -> CANDIDATE or BASELINE -> counts.
-      sampled: hash of an Example, its digest and its prediction, the smallest hashes.
-      mistakes: minus the confidence, hash, text, label and probability, the most confident.
+      slices: slice -> CANDIDATE and, if there is one, BASELINE -> counts.
+      sampled: the SAMPLE_SIZE Examples with the smallest hashes: hash, digest and prediction.
+      mistakes: the MISTAKES most confident mistakes of the candidate: minus the confidence, hash,
+        text, label and probability.
     """
 
     slices: dict[Slice, dict[str, Counts]]
@@ -56,7 +57,11 @@ class Scores(NamedTuple):
 
 
 def merge(parts: Iterable[Scores]) -> Scores:
-    """Return the scores of all reviews of which `parts` are the scores."""
+    """Return the scores of all reviews together.
+
+    Args:
+      parts: the scores of disjoint sets of reviews.
+    """
     slices: dict[Slice, dict[str, Counts]] = {}
     parts = list(parts)
     for part in parts:
@@ -72,7 +77,12 @@ def merge(parts: Iterable[Scores]) -> Scores:
 
 
 class ScoreFiles(beam.DoFn):
-    """Gzipped files of Examples -> their Scores by the models in `folders`."""
+    """A stage that scores gzipped files of Examples.
+
+    Args:
+      folders: CANDIDATE and, if there is one, BASELINE -> folder of the model.
+      slices: features whose values define slices.
+    """
 
     def __init__(self, folders: Mapping[str, str], slices: Sequence[str]):
         self._folders = dict(folders)
@@ -87,7 +97,13 @@ class ScoreFiles(beam.DoFn):
         }
 
     def process(self, files: Sequence[str]) -> Iterator[Scores]:
-        """Score the files in as many threads as there are cores."""
+        """Score the reviews of some files in as many threads as there are cores; yield one Scores.
+
+        Raises:
+          InputError: a file is damaged.
+          ValueError: a model returned a value that is not a probability.
+          tensorflow.errors.OpError: a model failed.
+        """
         running: deque[Future[Scores]] = deque()
         scores = merge([])
         with ThreadPoolExecutor(cores()) as pool, Progress("reviews", files[0]) as progress:
@@ -144,7 +160,7 @@ class ScoreFiles(beam.DoFn):
     def _slice_values(
         self, feature: str, examples: Sequence[bytes], texts: Sequence[bytes]
     ) -> np.ndarray:
-        """Return the value of a feature of slices for each review, str [batch]."""
+        """Return the value of a slice's feature for each review, str [batch]."""
         if feature == features.LENGTH_BUCKET:
             return np.array(features.LENGTH_BUCKETS, object)[length_buckets(texts)]
         values = self._models[CANDIDATE].call("transform_features", feature, examples)
@@ -162,7 +178,13 @@ class _Model:
     def predict(
         self, examples: Sequence[bytes], ngrams: Callable[[NgramSettings], NgramIds]
     ) -> np.ndarray:
-        """Return the probabilities for serialized Examples, float64 [batch]."""
+        """Return the probability of being positive of each review, float64 [batch].
+
+        Args:
+          examples: the serialized Examples.
+          ngrams: a function from settings to the n-grams of their texts. It is not called if the
+            model does not read n-grams alone.
+        """
         if self._by_text and self._by_text.ngram_settings:
             found = self._by_text.from_ngrams(ngrams(self._by_text.ngram_settings))["probability"]
         else:
@@ -170,7 +192,7 @@ class _Model:
         return found.reshape(-1).astype(np.float64)
 
     def call(self, signature: str, output: str, examples: Sequence[bytes]) -> np.ndarray:
-        """Return an output of a signature for serialized Examples."""
+        """Return an output of a signature for serialized Examples, shape [batch, ...]."""
         [found] = in_parts(self._loaded.signatures[signature], examples, [output])
         return found
 

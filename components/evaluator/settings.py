@@ -18,4 +18,4 @@ class Evaluation(Section):
     max_accuracy_drop: Fraction = 0.01
     """Maximum drop of the accuracy below that of the model in production; 1: none."""
     slices: list[Literal["length_bucket"]] = ["length_bucket"]
-    """Features by which the metrics are also broken down."""
+    """Features for whose values the metrics are computed separately too."""

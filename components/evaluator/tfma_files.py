@@ -20,7 +20,12 @@ from preprocessing import features
 
 
 def eval_config(slices: Sequence[str], has_baseline: bool) -> config_pb2.EvalConfig:
-    """Return the configuration with which TFMA computes the same metrics."""
+    """Return the configuration with which TFMA computes the metrics of an evaluation.
+
+    Args:
+      slices: features whose values define slices.
+      has_baseline: whether the candidate is compared with a baseline.
+    """
     model = {
         "signature_name": "serving_default",
         "prediction_key": "probability",
@@ -36,7 +41,13 @@ def eval_config(slices: Sequence[str], has_baseline: bool) -> config_pb2.EvalCon
 
 
 def write(folder: str, results: Results, models: Mapping[str, str]) -> None:
-    """Write metrics and their configuration to the folder of a ModelEvaluation."""
+    """Write the metrics and TFMA's configuration to the folder of a ModelEvaluation.
+
+    Args:
+      folder: the folder.
+      results: the counts of all slices and models.
+      models: CANDIDATE and, if there is one, BASELINE -> folder of the model.
+    """
     run = config_pb2.EvalRun(
         eval_config=eval_config(results.settings.slices, BASELINE in models),
         version=tfma.version.VERSION,

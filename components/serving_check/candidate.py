@@ -42,22 +42,22 @@ _SERVER = server.__name__
 _TIMEOUT_SECONDS = 600.0
 _SINGLE_REQUESTS = 300
 _SINGLE_SECONDS = 3.0
-"""Time after which no more single requests are sent."""
+"""Seconds after which no more single requests are sent."""
 _BATCH = 64
 _BATCH_BYTES = 2 * 2**20
-"""Most bytes of a batch, of which the Base64 fits into the greatest body of a request."""
+"""The greatest size of a batch, whose Base64 fits into the greatest body of a request."""
 _REJECTED = re.compile(r"/1 is rejected: it (.+)")
 """The line that the server logs for a model that it cannot load."""
 _MAX_CHARACTERS = 300
-"""Most characters of an error of the server."""
+"""The greatest number of characters of an error of the server."""
 
 
 @dataclasses.dataclass
 class Answers:
-    """The answers of a candidate; empty for what it has not answered.
+    """The answers of a candidate. Answers that are missing are empty.
 
     Attributes:
-      failure: the reason for which some are missing; empty if none is.
+      failure: the reason why some answers are missing; empty if none is.
       measured: `load_seconds` until each signature has answered once, `p99_ms` of requests with one
         text, `reviews_per_second` of `predict_text` in batches, and the greatest resident memory
         `memory_mb` of the server in MiB.
@@ -78,7 +78,20 @@ class Answers:
 def try_candidate(
     model: str, examples: Sequence[bytes], golden: Sequence[str], seconds: float = _TIMEOUT_SECONDS
 ) -> Answers:
-    """Serve a model in a new process, on the CPU, and send it requests for at most `seconds`."""
+    """Serve a model in a new process, on the CPU, and send requests to it.
+
+    Args:
+      model: the folder of the SavedModel.
+      examples: serialized Examples.
+      golden: the texts of the golden sentences.
+      seconds: the time after which the server is killed.
+
+    Returns:
+      The answers. An error of the model or the server is their `failure`.
+
+    Raises:
+      OSError: the model cannot be copied.
+    """
     answers = Answers()
     with tempfile.TemporaryDirectory(prefix="serving_check_") as folder:
         copy_folder(model, f"{folder}/1")
@@ -108,7 +121,19 @@ class _Client:
         self._connection = http.client.HTTPConnection(urlsplit(url).netloc)
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
-        """Return the JSON of the answer; raise ServerError if it is an error."""
+        """Return the JSON of the answer to a request.
+
+        Args:
+          method: the method of HTTP.
+          path: the path behind the name of the model.
+          body: the body, which JSON can represent; None without a body.
+
+        Raises:
+          ServerError: the answer is an error.
+          OSError: the server does not respond.
+          http.client.HTTPException: the server has closed the connection.
+          ValueError: the answer is not JSON.
+        """
         content = None if body is None else json.dumps(body)
         self._connection.request(method, f"/v1/models/{MODEL_NAME}{path}", content)
         response = self._connection.getresponse()
@@ -120,7 +145,16 @@ class _Client:
         return answer
 
     def probabilities(self, signature: str, inputs: Sequence[bytes]) -> list[float]:
-        """Return the probability of each input, from batches; NaN is null in the JSON."""
+        """Return the probability of each input; NaN, which is null in the JSON, is possible.
+
+        Args:
+          signature: the signature that is called, in batches.
+          inputs: the values of its input.
+
+        Raises:
+          ServerError: the answer is an error, or has another number of outputs.
+          OSError: the server does not respond.
+        """
         found: list[float] = []
         for batch in _batches(inputs):
             instances = [{"b64": base64.b64encode(value).decode()} for value in batch]
@@ -199,7 +233,7 @@ def _start(folder: str, log: Path) -> subprocess.Popen[bytes]:
 
 
 def _end(code: int, log: str) -> str:
-    """Return why the server has ended, with the last line of its log that names an error."""
+    """Return the reason why the server ended, with the last line of its log that names an error."""
     if rejected := _REJECTED.search(log):
         return f"the model {rejected[1][:_MAX_CHARACTERS]}"
     end = f"exit code {code}" if code >= 0 else signal.Signals(-code).name

@@ -33,10 +33,10 @@ from examples.tfrecords import read_sample
 from preprocessing.features import CLASSES, THRESHOLD
 
 _TOLERANCE = 1e-3
-"""Greatest difference of two probabilities by rounding, which is that of half precision."""
+"""Greatest difference of two probabilities by rounding, that of half precision."""
 _EVALUATION_TOLERANCE = 1e-2
-"""Greatest difference between the evaluation and the check, which is on the CPU. A GPU multiplies
-matrices with ten bits (TF32)."""
+"""Greatest difference between the evaluation, perhaps on a GPU, and the check on the CPU. A GPU
+multiplies matrices with ten bits (TF32)."""
 _MEASUREMENTS = {
     "load_seconds": ("s", "", ""),
     "memory_mb": ("MiB", "max_memory_mb", "the server used"),
@@ -55,10 +55,11 @@ def ServingCheck(
     settings: Parameter[str],
     golden: Parameter[str],
 ) -> None:
-    """A model, raw Examples and the model's evaluation -> `blessing`, which a Pusher takes as
-    `infra_blessing`. A model that fails the check is not pushed; this is no error.
+    """A model, raw Examples and the model's evaluation -> `blessing`, for a Pusher.
 
-    TFX's InfraValidator requires Docker or a Kubernetes cluster, and only sends requests.
+    The blessing is the input `infra_blessing` of the Pusher, which does not push a model that fails
+    the check. This is no error. TFX's InfraValidator requires Docker or a Kubernetes cluster, and
+    only sends requests.
 
     Args:
       model: the candidate.
@@ -66,7 +67,12 @@ def ServingCheck(
         whether the golden sentences of the package apply.
       evaluation: the Evaluator's evaluation of the model.
       blessing: whether the model passed, and the file with all results.
-      settings, golden: the `Thresholds.parameters` of these names.
+      settings: the thresholds, from `Thresholds.parameters`.
+      golden: the golden sentences, from `Thresholds.parameters`.
+
+    Raises:
+      InputError: a split has no Examples or a damaged file.
+      OSError: the model cannot be copied.
     """
     chosen = json.loads(golden)
     sentences, not_checked = chosen["sentences"], ""
@@ -100,13 +106,17 @@ def check(
     predictions: Mapping[int, float],
     golden: Sequence[Sequence[str]],
 ) -> dict[str, Any]:
-    """Return the content of `check.json`, without `not_checked`.
+    """Compare the answers of a candidate with the thresholds and the evaluation.
 
     Args:
       answers: the answers of the candidate.
       thresholds: the thresholds.
       predictions: index of an Example -> its probability in the evaluation.
       golden: the label and the text of each golden sentence that applies.
+
+    Returns:
+      The content of `check.json` without `not_checked`: `passed`, the first `cause` why it has not
+      passed, the `results` of all checks, and the `golden_mistakes`.
     """
     mistakes = [
         {"text": text, "label": label, "probability": round(probability, 4)}
@@ -150,7 +160,7 @@ def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[dict[str
 
 
 def _agreement(answers: Answers, predictions: Mapping[int, float]) -> Iterator[dict[str, Any]]:
-    """Yield whether all kinds of requests, and the evaluation, return the same probabilities."""
+    """Yield whether all kinds of requests and the evaluation return equal probabilities."""
     by_text = answers.by_text
     yield _compared("largest_difference", _TOLERANCE, {TEXT: by_text, EXAMPLE: answers.by_example})
     single = answers.by_single
@@ -162,7 +172,13 @@ def _agreement(answers: Answers, predictions: Mapping[int, float]) -> Iterator[d
 
 
 def _compared(name: str, tolerance: float, ways: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Return the greatest difference between the probabilities of the same reviews."""
+    """Return a result: the greatest difference between two probabilities of the same review.
+
+    Args:
+      name: the name of the result.
+      tolerance: the greatest difference that passes.
+      ways: two ways of scoring, each with the probabilities of the same reviews.
+    """
     (way, one), (other_way, other) = ways.items()
     differences = np.abs(np.subtract(one, other))
     # That of a NaN, if there is one.
@@ -179,7 +195,13 @@ def _compared(name: str, tolerance: float, ways: Mapping[str, Sequence[float]]) 
 def _golden(
     labels: Sequence[str], mistakes: Sequence[Mapping[str, Any]], least: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield whether enough golden sentences of each class are right."""
+    """Yield a result for each class: whether enough of its golden sentences are right.
+
+    Args:
+      labels: the label of each golden sentence.
+      mistakes: the golden sentences whose predicted label is wrong.
+      least: the least fraction that passes.
+    """
     for label in sorted(set(labels)):
         count = labels.count(label)
         right = count - sum(mistake["label"] == label for mistake in mistakes)

@@ -17,18 +17,18 @@ Measured: at least 0.88 for 1,000 English product reviews of four sources, 0.73 
 
 
 def why_not_applied(sentences: Iterable[str], reviews: Iterable[bytes]) -> str:
-    """Return why the sentences do not apply to the reviews, in one line; empty if they apply.
+    """Return the reason why sentences do not apply to reviews, in one line; empty if they apply.
 
-    A model cannot know the words that its train reviews lack, so the sentences apply only if
-    enough of their different words, as the model reads them, occur there.
+    A model cannot know the words that its train reviews lack. So the sentences apply only if enough
+    of their different words, as the model reads them, occur in the reviews.
 
     Args:
-      sentences: the golden sentences of the package.
+      sentences: the golden sentences of the package, with at least one word.
       reviews: texts of the train split in UTF-8.
     """
     known = _words(reviews)
-    of_sentences = _words(sentence.encode() for sentence in sentences)
-    fraction = len(of_sentences & known) / len(of_sentences)
+    required = _words(sentence.encode() for sentence in sentences)
+    fraction = len(required & known) / len(required)
     if fraction >= _LEAST:
         return ""
     return (

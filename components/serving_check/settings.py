@@ -44,9 +44,13 @@ class Thresholds(Section):
         return os.path.abspath(os.path.expanduser(value)) if value else value
 
     def parameters(self) -> dict[str, str]:
-        """Return the parameters of the component; the text of the golden sentences is one of them.
+        """Return the parameters `settings` and `golden` of the component, JSON.
 
-        So it is a part of the cache key and of a compiled pipeline.
+        `golden` contains the golden sentences themselves, which are so a part of the cache key and
+        of a compiled pipeline.
+
+        Raises:
+          ConfigError: see `read_golden`.
         """
         golden = {"packaged": not self.golden, "sentences": read_golden(self.golden)}
         return {
@@ -56,9 +60,11 @@ class Thresholds(Section):
 
 
 def read_golden(path: str | None) -> list[tuple[str, str]]:
-    """Return the label and the text of each sentence of a file; None: those of the package.
+    """Return the label and the text of each golden sentence.
 
-    A line has the form `LABEL<tab>TEXT`. Blank lines and lines that begin with # are skipped.
+    Args:
+      path: a file with lines of the form `LABEL<tab>TEXT`. Blank lines and lines that begin with #
+        are skipped. None: the file of the package.
 
     Raises:
       ConfigError: the file cannot be read, is too large, or has no sentence or another form.
