@@ -16,7 +16,7 @@ CLASSES = ("negative", "positive")
 THRESHOLD = 0.5
 """The probability above which a review is labelled positive."""
 UNDECIDED = 0.7
-"""The probability of the answer below which a model is undecided."""
+"""The probability of the predicted label below which the page shows a review as undecided."""
 
 
 class Column(NamedTuple):
@@ -28,9 +28,9 @@ class Column(NamedTuple):
 
 
 COLUMNS: tuple[Column, ...] = (Column(TEXT, b""), Column(LABEL, 0))
-"""The columns of every raw Example. The text, with its title, and the label have rules of their
-own. Each further column is read from the column of the files that `data.columns` or `known_names`
-names, and files without it have the value `missing`."""
+"""The columns of every raw Example. The text, which includes the title, and the label are read by
+rules of their own. Each further column is read from the column of a file that `data.columns` or
+`known_names` names. If a file has no such column, the value is `missing`."""
 
 NGRAMS = "ngrams"
 """Ids of hashed word n-grams, int64 in [0, buckets), ragged."""
@@ -48,7 +48,7 @@ SETTINGS = {
     NGRAMS: ("ngrams", "ngram_buckets", "openings"),
     TOKENS: ("vocabulary_size", "max_tokens"),
 }
-"""The `transform` settings that each of the model's features depends on."""
+"""Feature of a model -> the `transform` settings on which it depends."""
 
 LENGTH_BUCKET = "length_bucket"
 """The length of the review, one of LENGTH_BUCKETS, for slicing the evaluation."""
@@ -77,7 +77,7 @@ def raw_feature_spec() -> dict[str, Any]:
 
 
 def raw_features(texts: Any) -> dict[str, Any]:
-    """Return the raw features, of shape [batch, 1], of texts that come without further columns.
+    """Return the raw features, of shape [batch, 1], of texts without further columns.
 
     Args:
       texts: a string tensor of shape [batch].

@@ -22,7 +22,7 @@ def words(texts: tf.Tensor) -> tf.RaggedTensor:
       texts: strings in UTF-8, shape [batch].
 
     Returns:
-      strings, shape [batch, (words)].
+      Strings, shape [batch, (words)].
     """
     # tf.strings.lower drops what follows a NUL.
     lowered = tf.strings.lower(tf.strings.regex_replace(texts, r"\x00", " "), encoding="utf-8")
@@ -45,8 +45,8 @@ def ngram_ids(
       openings: lengths of the openings, in words.
 
     Returns:
-      int64 ids in [0, buckets), shape [batch, (n-grams)]; those of the openings first, then those
-      of all n-grams; of each the shorter ones first.
+      int64 ids in [0, buckets), shape [batch, (n-grams)]. In a row are first the n-grams of each
+      opening, then those of the whole text; shorter n-grams precede longer ones.
     """
     hashes = tokens.with_values(tf.strings.to_hash_bucket_fast(tokens.flat_values, WORD_HASHES))
     ids = []
@@ -58,7 +58,11 @@ def ngram_ids(
 
 
 def opening_mark(number: int) -> int:
-    """Return what is added to the hashes of the words in an opening, a number below 2^63."""
+    """Return the number below 2^63 that is added to the hashes of the words in an opening.
+
+    Args:
+      number: the number of the opening, from 0.
+    """
     return (number + 1) * _OPENING % 2**63
 
 

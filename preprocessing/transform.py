@@ -20,8 +20,8 @@ def preprocessing_fn(inputs: dict[str, Any], custom_config: dict[str, Any]) -> d
 
     Returns:
       `label` int64 [batch, 1], `length_bucket` string [batch, 1], and those of the following that
-      `custom_config` names: `ngrams` int64 [batch, (n-grams)]; `tokens` int64 [batch, (words)] of
-      at most max_tokens words. Both are sparse.
+      `custom_config` names, both sparse: `ngrams` int64 [batch, (n-grams)], and `tokens` int64
+      [batch, (words)] of at most `max_tokens` words.
     """
     tokens = normalise.words(tf.squeeze(inputs[features.TEXT], axis=1))
     outputs = {

@@ -53,8 +53,10 @@ class _Span(NamedTuple):
 def read_blocks(raw: BinaryIO, start: int, pool: ThreadPoolExecutor, ahead: int) -> Iterator[Block]:
     """Yield the blocks of a bz2 file whose marks start at byte `start` or later, in order.
 
+    Damage is a block without content, and no exception.
+
     Args:
-      raw: the compressed file.
+      raw: the compressed file, which is seekable.
       start: a byte of the file; if it is 0, the header of the file is checked as well.
       pool: the threads that decompress the blocks.
       ahead: how many blocks are decompressed before the caller requests them.
@@ -74,7 +76,12 @@ def read_blocks(raw: BinaryIO, start: int, pool: ThreadPoolExecutor, ahead: int)
 
 
 def find_marks(data: bytes, mark: int = _MARK) -> list[int]:
-    """Return the bits of `data` at which a mark of 48 bits starts, ascending."""
+    """Return the bits of `data` at which a mark starts, ascending.
+
+    Args:
+      data: a part of a file.
+      mark: the 48 bits that are searched; by default those before a block.
+    """
     found = []
     for shift in range(8):
         # A mark that starts at this bit of a byte fills the next five bytes completely.
@@ -163,9 +170,14 @@ def _decompress(block: int, bits: int) -> bytes | None:
 
 
 def _check_rest(span: _Span, start: int) -> list[Block]:
-    """Return the damage behind the block of a span, from its byte `start` on.
+    """Return the damage in a span behind its block, in a list that is empty without damage.
 
-    There may be streams without content and, unless the file ends, the header of the next stream.
+    Behind a block there may be streams without content and, unless the file ends, the header of the
+    next stream.
+
+    Args:
+      span: the span.
+      start: the byte of the span at which its block ends.
     """
     rest = span.data[start:]
     is_whole = start <= len(span.data) and span.data and (span.last or span.until % 8 == 0)

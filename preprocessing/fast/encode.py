@@ -18,7 +18,11 @@ def encode_examples(columns: Mapping[str, Sequence[Any]]) -> list[bytes]:
     """Return serialized Examples with one value in each feature.
 
     Args:
-      columns: name of a feature -> its values, bytes or int64; all have the same length.
+      columns: name of a feature -> its values, which are all bytes or all int64. All features have
+        the same number of values.
+
+    Raises:
+      ValueError: the features have different numbers of values.
     """
     entries = [
         [_bytes_start(name, len(value)) + value for value in values]

@@ -30,7 +30,7 @@ _LOW_32 = _U(0xFFFFFFFF)
 
 
 class NgramIds(NamedTuple):
-    """The ids of the n-grams of a batch, a ragged tensor; in each row those of openings first."""
+    """The ids of the n-grams of a batch, a ragged tensor. In a row, the openings are first."""
 
     ids: np.ndarray  # int64 in [0, buckets), shape [n-grams]
     row_lengths: np.ndarray  # int64, shape [batch]
@@ -42,10 +42,10 @@ def ngram_ids(
     """Return the hashed ids of all n-grams of 1 to `longest` words.
 
     Args:
-      texts: UTF-8.
+      texts: texts in UTF-8.
       longest: length of the longest n-gram, in words.
       buckets: number of ids.
-      openings: lengths of the openings, in which n-grams have another id, in words.
+      openings: lengths of the openings in words, see `normalise.ngram_ids`.
     """
     parts = [_of_chunk(chunk, longest, buckets, openings) for chunk in _chunks(texts)]
     if not parts:
@@ -54,7 +54,11 @@ def ngram_ids(
 
 
 def length_buckets(texts: Sequence[bytes]) -> np.ndarray:
-    """Return the index in LENGTH_BUCKETS of each text in UTF-8, int64 [batch]."""
+    """Return the index in LENGTH_BUCKETS of each text, int64 [batch].
+
+    Args:
+      texts: texts in UTF-8, at least one.
+    """
     words = [_split(chunk)[-1] for chunk in _chunks(texts)]
     return np.searchsorted(LENGTH_BOUNDARIES, np.concatenate(words), side="right")
 
@@ -162,7 +166,10 @@ def _hash_1_to_3(first: np.ndarray, length: np.ndarray) -> np.ndarray:
 
 
 def _hash_4_to_8(first: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """Hash words of 4 to 8 bytes; FarmHash hashes 8 bytes by the formula for 8 to 16 bytes."""
+    """Return the hashes of words of 4 to 8 bytes.
+
+    FarmHash hashes a word of 8 bytes by the formula for 8 to 16 bytes.
+    """
     multiplier = _K2 + (length << _U(1))
     last = (first >> ((length - _U(4)) << _U(3))) & _LOW_32
     hashes = _hash_16(length + ((first & _LOW_32) << _U(3)), last, multiplier)
@@ -195,7 +202,14 @@ def _rotated(values: np.ndarray, bits: int) -> np.ndarray:
 def _opening(
     hashes: np.ndarray, words: np.ndarray, number: int, size: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the marked hashes of the first `size` words of each text, and how many each has."""
+    """Return the marked hashes of the words in an opening, and their number in each text.
+
+    Args:
+      hashes: the hashes of all words.
+      words: the number of words of each text.
+      number: the number of the opening, from 0.
+      size: the length of the opening in words.
+    """
     kept = np.minimum(words, size)
     # An offset for each text turns the number of a kept word into the place of its hash.
     offsets = (np.cumsum(words) - words) - (np.cumsum(kept) - kept)
@@ -206,8 +220,11 @@ def _opening(
 def _grams(runs: list[tuple[np.ndarray, np.ndarray]], longest: int, buckets: int) -> NgramIds:
     """Return the n-grams of texts.
 
-    Each of the `runs` has the hashes of words, and their number in each text. A text has the
-    n-grams of all runs.
+    Args:
+      runs: the openings and the whole texts, each with the hashes of the words of all texts, and
+        the number of words of each text. A text has the n-grams of all its runs.
+      longest: length of the longest n-gram, in words.
+      buckets: number of ids.
     """
     counts = [np.maximum(words - length, 0) for _, words in runs for length in range(longest)]
     row_lengths = np.sum(counts, axis=0)

@@ -33,8 +33,11 @@ MAGIC_BYTES = 4  # the bytes at the start of a file that `compression` needs
 class CorruptArchive(Exception):
     """A damaged or truncated compressed file, detected while reading it.
 
-    All content of the first `delivered` bytes of the compressed file was read, and at most 8 KiB
-    more. `detail` is what is wrong, and at which byte, without the name of the file.
+    Attributes:
+      path: the file.
+      delivered: all content of this number of bytes of the compressed file was read, and at most
+        the content of 8 KiB more.
+      detail: the problem and its byte, without the name of the file.
     """
 
     def __init__(self, path: str, position: int, why: str, delivered: int = 0) -> None:
@@ -49,9 +52,12 @@ class CorruptArchive(Exception):
 
 
 def compression(path: str, head: bytes) -> str | None:
-    """Return the compression of a file by its first `MAGIC_BYTES` bytes; None for a plain file.
+    """Return the compression of a file, `bz2`, `gzip` or `zstd`; None for a plain file.
 
-    A file that is too short for them is an archive if it has the name of one, and truncated.
+    Args:
+      path: its path. A file of less than `MAGIC_BYTES` is a truncated archive if its name is that
+        of an archive.
+      head: its first `MAGIC_BYTES` bytes.
     """
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
@@ -82,8 +88,14 @@ _CODECS = {
 class DecompressedStream(io.RawIOBase):
     """The content of an archive. `read(n)` returns n bytes, or fewer at the end.
 
-    Reading raises `CorruptArchive` after the content before the damage has been read. `damage` is
-    the error that reading has raised, or is about to raise.
+    Args:
+      path: the path of the archive, for the error.
+      raw: its bytes. The stream is closed with this one.
+      kind: what `compression` returned.
+
+    Attributes:
+      damage: the error that `read` has raised, or will raise behind the content before the damage;
+        None if no damage was found so far.
     """
 
     def __init__(self, path: str, raw: BinaryIO, kind: str) -> None:
@@ -93,6 +105,11 @@ class DecompressedStream(io.RawIOBase):
         self.damage: CorruptArchive | None = None
 
     def read(self, size: int | None = -1) -> bytes:
+        """Return the next `size` bytes, or all if it is negative; fewer at the end.
+
+        Raises:
+          CorruptArchive: the archive is damaged, and all content before the damage has been read.
+        """
         wanted = sys.maxsize if size is None or size < 0 else size
         try:
             while len(self._content) < wanted:

@@ -42,7 +42,11 @@ _TEXTS = {text for _, _, text in CONVENTIONS}
 
 
 class Chooser:
-    """The choice of the columns of each record of a file with this layout."""
+    """The choice of the columns of each record of a file with this layout.
+
+    Attributes:
+      has_others: whether a record with these names may be read by other columns than the layout's.
+    """
 
     def __init__(self, layout: Layout) -> None:
         first = layout.columns or HEADERLESS
@@ -64,24 +68,30 @@ class Chooser:
         self.has_others = lru_cache(_KINDS)(self._may_have_others)
 
     def names(self, present: Iterable[str]) -> tuple[str, ...]:
-        """Return the names among those in a file that a record may be read by."""
+        """Return the columns of a file by which one of its records may be read."""
         return (*self._known_among(tuple(present)), *filter(None, self._id))
 
     def labels(self, present: Iterable[str]) -> list[str]:
-        """Return the columns of labels among those in a file, that of the layout first."""
+        """Return the columns of a file that contain labels, that of the layout first."""
         if self._chosen.get(LABEL):
             return [name for name in present if name == self._chosen[LABEL]]
         names = [name for name in present if name.lower() in _LABELS]
         return sorted(names, key=lambda name: name != self._first.label)
 
     def texts(self, present: Iterable[str]) -> list[str]:
-        """Return the columns of texts among those in a file."""
+        """Return the columns of a file that contain texts."""
         if self._chosen.get(TEXT):
             return [name for name in present if name == self._chosen[TEXT]]
         return [name for name in present if name.lower() in _TEXTS]
 
     def columns(self, record: Mapping[str, Any]) -> Columns:
-        """Return the columns of a record; if it has no text, its text is that of the layout."""
+        """Return the columns by which a record is read.
+
+        The column of the text is that of the layout if the record has no text.
+
+        Args:
+          record: column -> value.
+        """
         known = self._known_among(tuple(record))
         return self._columns_among(tuple(name for name in known if self._counts(name, record)))
 
@@ -92,11 +102,15 @@ class Chooser:
         return is_filled(value) and not (is_label and is_missing(value, self._label_map))
 
     def unread(self, record: Mapping[str, Any], columns: Columns) -> list[str]:
-        """Return the columns in which a record without a text may have one.
+        """Return the unknown columns that may contain the text of a record.
 
-        A column that is also filled beside texts, such as the number of a product, is none of them,
-        unless it belongs to a record without a label. Beside a title, and if no text was seen, only
-        values of several words count.
+        A column that other records fill beside a text, such as the number of a product, is not one
+        of them, unless the record has neither a title nor a label. In a record with a title, and if
+        the file has shown no text so far, only values of several words count.
+
+        Args:
+          record: column -> value, for a record without a text in known columns.
+          columns: the columns by which it is read.
         """
         names = [
             name
@@ -141,7 +155,12 @@ class Chooser:
 
 
 def survey(records: Iterable[Mapping[str, Any]], layout: Layout) -> Layout:
-    """Return a layout with the `alternatives` and the columns `beside` a text of some records."""
+    """Return a layout with the `alternatives` and the columns `beside` that records show.
+
+    Args:
+      records: the records in the head of the file, column -> value.
+      layout: the layout of the file.
+    """
     chooser = Chooser(layout)
     found: Counter[Columns] = Counter()
     beside: set[str] = set()

@@ -100,8 +100,17 @@ STAR_COLUMNS = {label for label, _, _ in CONVENTIONS} - {LABEL}
 def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Columns:
     """Return the columns to read: those set in `options`, others by their names in known datasets.
 
-    Names are compared without regard to case. The label may be missing if `options.labels` is
-    optional, and further columns may always be missing. Other missing columns are an InputError.
+    Names in known datasets are compared without regard to case. The title and further columns may
+    be missing, and so may the label if `options.labels` is optional.
+
+    Args:
+      path: the file, for the error.
+      present: the names of its columns.
+      options: the options for reading it.
+
+    Raises:
+      InputError: a column that is set is missing, or no columns have the names of a text and a
+        label.
     """
     optional = options.labels == "optional"
     chosen = {part: name for part, name in options.columns.items() if name}
@@ -131,21 +140,22 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
 
 
 def names_in_lower_case(present: Sequence[str]) -> dict[str, str]:
-    """Return the name in the file by the name in lower case.
+    """Return name in lower case -> name in the file.
 
-    Of several spellings the one in lower case is used, as in the most frequent datasets, or else
-    the first one.
+    Of several spellings of a name, the one in lower case is used, or else the first one.
     """
     by_name = {name.lower(): name for name in reversed(present)}
     return by_name | {name: name for name in present if name in by_name}
 
 
 def candidates(by_name: Mapping[str, str], chosen: Mapping[str, str | None]) -> list[Columns]:
-    """Return the columns of each convention, in order; the text is empty if there is none.
+    """Return the columns of the file for each convention, in their order.
+
+    A convention without a text in the file has the empty text.
 
     Args:
-      by_name: the names in the file by the names in lower case. A convention has no other columns.
-      chosen: role -> the column that replaces that of each convention; None: it has no value.
+      by_name: name in lower case -> name in the file.
+      chosen: role -> the column that replaces that of each convention; None if nothing is read.
     """
     found = []
     for convention in CONVENTIONS:
@@ -165,9 +175,11 @@ def candidates(by_name: Mapping[str, str], chosen: Mapping[str, str | None]) -> 
 def further_names(
     by_name: Mapping[str, str], chosen: Mapping[str, str | None]
 ) -> tuple[str | None, ...]:
-    """Return the name of each of `features.further_columns`; None for a missing one.
+    """Return the name of each of `features.further_columns` in the file; None if it is missing.
 
-    The arguments are those of `candidates`.
+    Args:
+      by_name: name in lower case -> name in the file.
+      chosen: column of the Examples -> the name that is set for it.
     """
     return tuple(
         chosen.get(name) or next((by_name[known] for known in names if known in by_name), None)

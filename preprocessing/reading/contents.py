@@ -172,10 +172,15 @@ _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
-    """Check that the first 512 bytes of decompressed content may be those of reviews.
+    """Check that a file may contain reviews.
+
+    Args:
+      path: its path.
+      head: the first 512 bytes of its decompressed content.
+      packed: whether it is compressed.
 
     Raises:
-        InputError: they are other content, or the file has the name of an unfinished download.
+      InputError: the content is not reviews, or the name is that of an unfinished download.
     """
     if _UNFINISHED.fullmatch(path):
         raise InputError(f"{path} has the name of an unfinished download: {_FINISH}, or rename it")

@@ -74,7 +74,15 @@ class Inspection(NamedTuple):
 
 
 def inspect(path: str, options: ReadOptions) -> Inspection:
-    """Inspect a file: detect what `options` does not set from its content."""
+    """Return how to read a file; its content decides what `options` does not set.
+
+    Args:
+      path: path or URL of the file.
+      options: the options for reading it.
+
+    Raises:
+      InputError: the file cannot be read, is of no known format, is not reviews, or lacks a column.
+    """
     head, is_all = _read_head(path)
     layout = _detect(path, head, options)
     layout = replace(layout, labels=options.labels, chosen=dict(options.columns))
@@ -128,7 +136,13 @@ def _labels_in_columns(
 
 
 def encoding_remedy(path: str) -> str:
-    """Return what to do about the lines of a file that are not UTF-8, by the head of the file."""
+    """Return a clause with the encoding of a file that is not UTF-8, and the command to convert it.
+
+    The head of the file decides.
+
+    Raises:
+      InputError: the file cannot be read.
+    """
     head, _ = _read_head(path)
     return encoding.remedy(head)
 
@@ -192,7 +206,11 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
 
 
 def _read_head(path: str) -> tuple[bytes, bool]:
-    """Return the first lines of a file, without one that is cut, and whether they are all of it."""
+    """Return the first complete lines of a file, and whether they are the whole file.
+
+    Raises:
+      InputError: the file cannot be read, is not reviews, or begins with a line that is too long.
+    """
     head, damaged = bytearray(), False
     with open_bytes(path) as stream:
         try:
@@ -224,7 +242,10 @@ def _fill(head: bytearray, stream: BinaryIO) -> None:
 def _skip_line(head: bytearray, stream: BinaryIO) -> bool:
     """Replace a head that is inside of the first line by what follows this line.
 
-    The readers reject a line that is too long. Return whether the line has an end.
+    The readers reject a line that is too long.
+
+    Returns:
+      Whether lines follow.
     """
     size = len(head)
     while b"\n" not in head and size < _MAX_FIRST_LINE and (data := stream.read(_HEAD)):
@@ -294,6 +315,9 @@ def _csv_columns(
     """Return the columns of a CSV file, its header (None for a file without one), its dialect.
 
     The separator is the first with which the columns are found.
+
+    Raises:
+      InputError: the columns are not found.
     """
     for dialect in _dialects(head):
         first = next(csv.head_records(head, dialect), [])
@@ -324,7 +348,7 @@ def _dialects(head: bytes) -> Iterator[Dialect]:
 
 
 def _has_blanks(head: bytes, dialect: Dialect) -> bool:
-    """Return whether blanks stand before the quotes of the header, or of half of the records.
+    """Return whether blanks precede the quotes of the header, or of half of the records.
 
     Two quotes in place of one are a quote inside of a field.
     """
@@ -338,7 +362,7 @@ def _has_blanks(head: bytes, dialect: Dialect) -> bool:
 
 
 def _regular(head: bytes, dialect: Dialect) -> int:
-    """Return how many records have as many fields as the first one."""
+    """Return the number of records with as many fields as the first one."""
     widths = [len(fields) for fields in csv.head_records(head, dialect)]
     return widths.count(widths[0]) if widths else 0
 

@@ -8,9 +8,10 @@ _HIGH = re.compile(rb"[\x80-\xff]+")
 _UNDEFINED = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 """Bytes without a character in Windows-1252."""
 _INSIDE_WORDS = re.compile(rb"[a-zA-Z][\x80-\x89\x8b-\x91\x93-\x99\x9b\x9d\x9f][a-z]")
-"""Signs of Windows-1252 in the place of a letter, which other encodings have there."""
+"""Signs of Windows-1252 inside of words. In other encodings these bytes are letters."""
 _WESTERN_RUN, _MOST = 2, 0.6
-"""Bytes of a run beyond ASCII in Western text, at most, and the fraction that is a majority."""
+"""The greatest mean length of runs of bytes beyond ASCII in Western text, and the fraction of bytes
+that decides between Cyrillic encodings."""
 
 
 def guess(data: bytes) -> str | None:
@@ -36,7 +37,11 @@ def guess(data: bytes) -> str | None:
 
 
 def remedy(data: bytes) -> str:
-    """Return what the encoding of a text that is not UTF-8 looks like, and how to convert it."""
+    """Return a clause with the likely encoding of a text that is not UTF-8, and how to convert it.
+
+    Args:
+      data: the beginning of the file.
+    """
     if b"\0" in data:
         return "has NUL bytes, which no text has: download or copy it again"
     name = guess(data)

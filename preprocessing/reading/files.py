@@ -20,7 +20,8 @@ from preprocessing.reading import globs, tables
 from preprocessing.reading.archives import MAGIC_BYTES, DecompressedStream, compression
 
 HELD_OUT = {"eval": 1, "test": 2}
-"""Held-out split -> priority. A text in files of several splits belongs to the highest priority."""
+"""Held-out split -> priority. A text in files of several splits belongs to the split with the
+highest priority."""
 
 _HASHED_BYTES = 1 << 20
 _FILES_AT_ONCE = 16
@@ -65,13 +66,17 @@ def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
 
 
 def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
-    """Return a digest of the groups, paths relative to `base`, sizes and contents of files.
+    """Return a digest of the groups, relative paths, sizes and contents of files.
 
     The content of a local file is its SHA-256. Size and times do not identify it: `cp -p`, `rsync
     -t` and `tar` set the time of modification, the time of change differs between copies, and file
     systems of networks emulate it. The SHA-256 of 512 MiB takes 0.45 s on one core; a run reads the
     492 MB of the Kaggle set in 81 s on two. In a bucket the server sets the time of an object
     anew whenever it is written, so there the time identifies the content.
+
+    Args:
+      base: the folder or prefix of the input, to which the paths in the digest are relative.
+      sources: the files.
 
     Raises:
       InputError: a file cannot be read.
@@ -86,7 +91,12 @@ def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
 
 
 def of_the_same_paths(before: Sequence[SourceFile], now: Sequence[SourceFile]) -> list[SourceFile]:
-    """Return the files of a later listing that an earlier one contains; others are new."""
+    """Return the files of a later listing whose paths an earlier listing contains too.
+
+    Args:
+      before: the earlier listing.
+      now: the later listing.
+    """
     paths = {file.path for file in before}
     return [file for file in now if file.path in paths]
 
@@ -107,7 +117,15 @@ def is_remote(path: str) -> bool:
 
 
 def find_files(base: str, pattern: str) -> list[SourceFile]:
-    """Return the files of `match_files`, of which there is at least one."""
+    """Return the files under `base` that match `pattern`, at least one, sorted.
+
+    Args:
+      base: folder or gs:// prefix.
+      pattern: see `match_files`.
+
+    Raises:
+      InputError: the folder is missing, no file matches, or see `match_files`.
+    """
     if not base.strip() or not pattern.strip():
         raise InputError("data.input_base and the glob of a split must not be empty")
     if not is_remote(base) and not os.path.isdir(base):
@@ -135,14 +153,17 @@ def relative_path(base: str, path: str) -> str:
 def match_files(base: str, pattern: str) -> list[SourceFile]:
     """Return the files under `base` that match `pattern`, sorted.
 
-    See `globs.matches` for the pattern, which is relative to `base`. `base` is not a pattern,
-    whatever characters it contains. If no file matches, but a folder does, all files of the folder
-    match that are data. The files of a table are refused, see `tables`, except a file
-    that `pattern` names without a special character.
+    If no file matches, but a folder does, all files of the folder match that are data. The files of
+    a table are refused, see `tables`, except a file that `pattern` names without a special
+    character.
+
+    Args:
+      base: folder or prefix, whose special characters have no meaning.
+      pattern: a glob relative to `base`, see `globs.matches`.
 
     Raises:
-        InputError: the folder or prefix, or a subfolder that may contain matches, cannot be listed,
-            or a match belongs to a table.
+      InputError: the folder or prefix, or a subfolder that may contain matches, cannot be listed,
+        or a match belongs to a table.
     """
     folder = base.rstrip("/") or "/"
     pattern = globs.normal(relative_path(folder, pattern))
@@ -157,7 +178,7 @@ def match_files(base: str, pattern: str) -> list[SourceFile]:
             "user or service account may read"
         ) from error
     named = os.path.join(folder, pattern) if globs.is_literal(pattern) else None
-    tables.check((file.path for file in found if file.path != named), listed)
+    tables.refuse_tables((file.path for file in found if file.path != named), listed)
     return found
 
 
@@ -217,11 +238,15 @@ def _walk(folder: str, pattern: str) -> Iterator[SourceFile]:
 def open_bytes(path: str) -> BinaryIO:
     """Open a file, local or remote, and decompress it by its first bytes.
 
-    All members of an archive are read. The stream of a file that is not compressed is seekable.
-    Reading an archive raises `CorruptArchive` after the content before the damage.
+    Args:
+      path: path or URL of the file.
+
+    Returns:
+      A stream of the content of all members of the archive, whose `read` raises `CorruptArchive`
+      behind the content before any damage. The stream of a plain file is seekable.
 
     Raises:
-        InputError: see `open_raw`.
+      InputError: see `open_raw`.
     """
     raw = open_raw(path)
     kind = compression(path, raw.read(MAGIC_BYTES))
@@ -230,7 +255,11 @@ def open_bytes(path: str) -> BinaryIO:
 
 
 def file_size(path: str) -> int:
-    """Return the size of a file in bytes, as it is stored."""
+    """Return the size of a file in bytes, as it is stored.
+
+    Raises:
+      OSError: the file is missing; Beam's file systems have errors of their own.
+    """
     from apache_beam.io.filesystems import FileSystems
 
     # `FileSystems.match` would interpret a `[` in the name of a folder as a pattern.
@@ -238,7 +267,13 @@ def file_size(path: str) -> int:
 
 
 def delete_file(path: str) -> None:
-    """Delete a file; `FileSystems.delete` would delete all files that match its path."""
+    """Delete a file, local or remote.
+
+    `FileSystems.delete` alone would delete all files that match its path.
+
+    Raises:
+      OSError: the file cannot be deleted; Beam's file systems have errors of their own.
+    """
     if not is_remote(path):
         os.remove(path)
     else:
@@ -248,11 +283,14 @@ def delete_file(path: str) -> None:
 
 
 def open_raw(path: str) -> BinaryIO:
-    """Open a file, local or remote, as it is stored; the stream is seekable.
+    """Open a file, local or remote, as it is stored; return a seekable stream.
+
+    Args:
+      path: path or URL of the file.
 
     Raises:
-        InputError: the file cannot be opened, is not a regular file, or has a name that is not
-            UTF-8, which the artifacts of a run cannot contain.
+      InputError: the file cannot be opened, is not a regular file, or has a name that is not UTF-8,
+        which the artifacts of a run cannot contain.
     """
     opened: Any
     try:

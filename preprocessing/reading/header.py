@@ -30,6 +30,7 @@ def problem(
       records: the first records of the file, at least one.
       separator: the character between the fields.
       head: the first lines of the file.
+      options: the options for reading it.
     """
     first = records[0]
     if any(map(_UNDECODED.search, first)):

@@ -27,7 +27,7 @@ KNOWN_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUT
 """The words with a meaning on every scale."""
 
 _SPELLINGS = 1_000
-"""Spellings of labels whose meaning is kept."""
+"""The greatest number of spellings of labels whose meaning is cached."""
 _PREFIX = "__label__"
 _LIMIT = 10**18
 """Numbers from here on are no labels. Python cannot convert each of them to a float or to text."""
@@ -38,7 +38,12 @@ class LabelReader:
     """A reader of the labels of files with this layout; without labels, all values are valid."""
 
     def __init__(self, layout: Layout, column: str | None = None) -> None:
-        """Construct a reader for a column, by default the one in `layout.columns`."""
+        """Construct a reader.
+
+        Args:
+          layout: the layout of the files.
+          column: the column of the labels; None for that of the layout.
+        """
         scale, guessed = scale_of(layout, column)
         meanings = layout.label_map or {**SCALES[scale], **KNOWN_WORDS}
         self._meanings: dict[str, int] = {
@@ -70,7 +75,7 @@ class LabelReader:
         return found
 
     def reason(self, value: object) -> str:
-        """Return why a value for which `read` returns None is rejected."""
+        """Return the reason, one of `records`, for rejecting a value that is not a label."""
         return OTHER_SCALE if self._guessed and canonical(value) in NUMBERS else BAD_LABEL
 
 
@@ -80,7 +85,12 @@ def has_stars(column: str | None) -> bool:
 
 
 def scale_of(layout: Layout, column: str | None) -> tuple[str, bool]:
-    """Return the scale of the labels in a column, and whether it was inferred from some of them."""
+    """Return the scale of the labels in a column, and whether it was inferred from some of them.
+
+    Args:
+      layout: the layout of the file.
+      column: the column; None for that of the layout.
+    """
     if column is None or layout.columns is None or column == layout.columns.label:
         return layout.label_scale, layout.scale_is_guessed
     return (STARS, False) if has_stars(column) else (layout.other_scale, True)
@@ -113,7 +123,7 @@ def canonical(value: object) -> str | None:
 
 
 def labels_among(values: Iterable[object]) -> Iterator[str]:
-    """Yield the labels among values, as `canonical` returns them; for a boolean 0 and 1."""
+    """Yield those of the values that are labels, as `canonical` returns them; a boolean is 0 and 1."""
     for value in values:
         label = canonical(value)
         if label in ("true", "false"):

@@ -47,9 +47,9 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
     """Return the layout of each file of an input.
 
     Raises:
-        InputError: see `detect.inspect`. If labels are required, also: the labels fit no scale, or
-            fit several scales with opposite meanings; `data.columns` has no effect; or two files of
-            a group contain the same reviews.
+      InputError: see `detect.inspect`. If labels are required, also: the labels fit no scale, or
+        fit several scales with opposite meanings; `data.columns` has no effect; or two files of a
+        group contain the same reviews.
     """
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         tried = [pool.submit(inspect, file.path, options) for file in files]
@@ -70,7 +70,7 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
 
 
 def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
-    """Return how to leave out a file that is no reviews; empty if no file is reviews."""
+    """Return a clause with how to leave out a file without reviews; empty if no file has any."""
     if not found:
         return ""
     is_run = options.labels == "required"
@@ -99,9 +99,12 @@ def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layou
 
 
 def _refuse_other_labels_of_stars(item: Inspection) -> None:
-    """Raise InputError if a column has the name of a rating, and labels of another scale.
+    """Check that columns with the name of a rating contain stars.
 
     A single 0 among stars is an unknown rating, which is rejected when it is read.
+
+    Raises:
+      InputError: the labels of such a column have another scale.
     """
     for column, labels in item.stars.items():
         numbers = sorted(int(label) for label in labels if label in NUMBERS)
@@ -123,6 +126,9 @@ def _find_scale(found: Sequence[Inspection]) -> str:
 
     Labels that are all 1 fit several scales, with opposite meanings. fastText and CSV files without
     a header are an exception: they come from one family of datasets, whose labels are 1 and 2.
+
+    Raises:
+      InputError: the labels fit no scale, or several scales with opposite meanings.
     """
     with_labels = [item for item in found if item.labels]
     seen = {label for item in with_labels for label in item.labels or ()}
@@ -148,7 +154,12 @@ def _find_scale(found: Sequence[Inspection]) -> str:
 
 
 def _unknown_labels(found: Sequence[Inspection], stars: str | None = None) -> str:
-    """Return the message for labels without a certain meaning, beside those of a file of stars."""
+    """Return the message for labels without a certain meaning.
+
+    Args:
+      found: the inspected files with labels.
+      stars: the path of a file with stars that contradict the labels; None if there is none.
+    """
     seen = {label for item in found for label in item.labels or ()}
     labels = sorted(seen, key=lambda label: (len(label), label))
     paths = [
@@ -173,10 +184,13 @@ def _counts_from_one(layout: Layout) -> bool:
 def _refuse_copies(
     files: Sequence[SourceFile], layouts: Sequence[Layout], pool: ThreadPoolExecutor
 ) -> None:
-    """Raise InputError if two files of a group start with the same reviews, in any order.
+    """Check that no two files of a group start with the same reviews, in any order.
 
     Files of different groups are not compared: ReviewExampleGen rejects each review that is also in
     the files of a held-out split.
+
+    Raises:
+      InputError: two files start with the same reviews.
     """
     # A task may not wait for another task of its pool. The reader of a whole file starts none.
     starts = list(pool.map(partial(_start, pool=pool), files, layouts))

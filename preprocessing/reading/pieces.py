@@ -50,7 +50,15 @@ class Piece(NamedTuple):
 
 
 def cut_file(path: str, layout: Layout) -> list[Piece]:
-    """Return the pieces of a file in their order; a file that cannot be cut is one piece."""
+    """Return the pieces of a file in their order; a file that cannot be cut is one piece.
+
+    Args:
+      path: path or URL of the file.
+      layout: its layout.
+
+    Raises:
+      InputError: the file cannot be opened.
+    """
     size = file_size(path)
     with open_raw(path) as raw:
         packed = compression(path, raw.read(MAGIC_BYTES))
@@ -78,6 +86,14 @@ def decompress(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Chunk]:
     """Yield the content of a piece of lines, and then the content behind the piece in the file.
 
     The last line of a piece may end behind the piece. The caller stops at the end of this line.
+    Damage is a chunk without content, and no exception.
+
+    Args:
+      piece: the piece.
+      pool: the threads that decompress a bz2 file.
+
+    Raises:
+      InputError: the file cannot be opened.
     """
     if piece.end is None:
         return _whole(piece)
@@ -130,10 +146,13 @@ class Lost(NamedTuple):
 
 
 def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
-    """Yield every line of a piece that starts at byte `start` of a file, many at a time, from 1.
+    """Yield every line of a piece, many at a time, with its number in the piece, from 1.
 
-    A line that is too long is lost, and is not kept in memory. Damage counts as one lost line. No
-    chunk is longer than the longest line.
+    A line that is too long is lost, and is not kept in memory. Damage counts as one lost line.
+
+    Args:
+      chunks: what `decompress` yields, none longer than the longest line.
+      start: the byte of the file at which the piece starts.
     """
     number = 0
     tail: bytes | None = b""  # the unfinished line so far; None once it is too long

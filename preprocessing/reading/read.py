@@ -36,7 +36,14 @@ def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
 
     A line (CSV: record, Parquet: row) is a review, a neutral or a rejected line; nothing
     disappears. Damage in a compressed file is one rejected line. In a bz2 file of lines, reading
-    continues behind the damage. The threads of `pool` decompress.
+    continues behind the damage.
+
+    Args:
+      piece: the piece.
+      pool: the threads that decompress a bz2 file.
+
+    Raises:
+      InputError: the file cannot be opened.
     """
     make_parser = _LINE_PARSERS.get(piece.layout.format)
     content = _ContentBytes(piece)
@@ -67,10 +74,10 @@ def _read_stream(piece: Piece, content: _ContentBytes) -> Iterator[Batch]:
 
 
 class _ContentBytes:
-    """The conversion of content that cannot be read to bytes of the stored piece.
+    """The conversion of the size of unreadable content to bytes of the stored file.
 
-    Content of an archive counts by the usual ratio of the compression, and all content of a piece
-    as not more than the piece.
+    The usual ratio of the compression is assumed. All content of a piece together is not larger
+    than the piece.
     """
 
     def __init__(self, piece: Piece) -> None:
@@ -78,7 +85,7 @@ class _ContentBytes:
         self._counted = 0
 
     def stored(self, content: int) -> int:
-        """Return the bytes in the file that some bytes of its content take up."""
+        """Return the number of bytes in the file for a number of bytes of its content."""
         if not content:
             return 0
         piece = self._piece

@@ -26,7 +26,7 @@ HARMLESS = frozenset({NO_TEXT, REPEATED_HEADER})
 
 _DETAIL_CHARACTERS = 200
 _NAMES, _MOST_NAMES, _NAME_CHARACTERS = 20, 60, 60
-"""Names of columns in a message, those if more of them are likely, and characters of each."""
+"""Names of columns in a message, names if more of them are likely, and characters of a name."""
 _LIKELY = re.compile(
     "label|rating|score|star|sentiment|polarity|class|target|text|review|comment|body|content"
     "|title|summary|headline|bewertung|note|avis|puntu|rese",
@@ -100,7 +100,11 @@ class Batch:
         review whose label is `labels.NEUTRAL` is left out.
 
         Args:
-          further: what the file has in the columns of `Batch.further`, None for a missing value.
+          position: its position in the piece, from 1.
+          label: 0 negative, 1 positive, or `labels.NEUTRAL`.
+          title: the title; empty if there is none.
+          body: the text below the title.
+          further: its values in the columns of `Batch.further`; None for a missing value.
         """
         text = f"{title}: {body}" if title.strip() else body
         try:
@@ -132,12 +136,15 @@ class Batch:
 class ReadOptions:
     """The options for reading files; the format `auto` is detected from each file.
 
-    `columns` has the names of columns in the files, by `label`, `title`, `text` and the names of
-    `features.further_columns`; those that it lacks are detected, and a title of None is not read.
-    `label_map` has the meaning of labels, in the spelling of `labels.canonical`: 0 negative, 1
-    positive, None left out; if it is empty, the meaning is detected. With `labels` required, a line
-    without a label is rejected; with optional, labels are not read, and every line with a text is a
-    review. `id` is a column whose values are kept beside the reviews.
+    Attributes:
+      format: `auto` or one of `detect.FORMATS`.
+      columns: `label`, `title`, `text` or the name of one of `features.further_columns` -> name of
+        the column in the files. Other columns are detected. A title of None is not read.
+      label_map: label, in the spelling of `labels.canonical` -> 0 negative, 1 positive, None left
+        out. If it is empty, the meaning of labels is detected.
+      labels: `required`: a line without a label is rejected. `optional`: labels are not read, and
+        every line with a text is a review.
+      id: a column whose values are kept beside the reviews; None if there is none.
     """
 
     format: str = "auto"
@@ -198,9 +205,10 @@ def bytes_as_text(value: bytes) -> str:
 
 
 def unused_file(path: str, rejected_lines: Mapping[str, int], first: str) -> str:
-    """Return the line that names a file of which no line can be used.
+    """Return a line about a file of which no line can be used.
 
     Args:
+      path: the file.
       rejected_lines: reason -> its number of lines.
       first: the detail of the first of these lines.
     """

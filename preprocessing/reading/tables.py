@@ -61,7 +61,7 @@ def marker_globs(folder: str) -> list[str]:
     return [f"{glob.escape(folder.rstrip('/'))}/{each.marker}" for each in _FORMATS]
 
 
-def check(files: Iterable[str], listed: Iterable[str]) -> None:
+def refuse_tables(files: Iterable[str], listed: Iterable[str]) -> None:
     """Check that no file belongs to a table.
 
     Args:
@@ -85,10 +85,10 @@ def check(files: Iterable[str], listed: Iterable[str]) -> None:
                 raise InputError(_message(folder, *tables[folder]))
 
 
-def _message(folder: str, of_table: _Format, markers: list[str]) -> str:
-    export = of_table.export.format(folder=repr(folder), newest=repr(max(markers, key=_version)))
+def _message(folder: str, format: _Format, markers: list[str]) -> str:
+    export = format.export.format(folder=repr(folder), newest=repr(max(markers, key=_version)))
     return (
-        f"{folder} is a table of {of_table.name}, whose files also contain removed rows: export "
+        f"{folder} is a table of {format.name}, whose files also contain removed rows: export "
         f"its rows with `{export}` and read the exported files"
     )
 

@@ -42,16 +42,18 @@ class RowReader:
         self.chooser = Chooser(layout)
         self._has_others = self.chooser.has_others
         self.names = (*columns[:3], *columns.further)
-        """The columns whose values `add_usual` requires; None for a value that it requires not."""
+        """The columns whose values `add_usual` requires; None in place of a column without one."""
 
     def add_usual(
         self, batch: Batch, position: int, values: Sequence[Any], present: Iterable[str]
     ) -> bool:
-        """Add a record that has a text and a label in the columns of the layout.
+        """Add a record if it has a text and a label in the columns of the layout.
 
         Args:
-          values: those of `names`, as the file has them; None for a value that it lacks.
-          present: the names of all columns of the record.
+          batch: the batch to which it is added.
+          position: its position in the piece, from 1.
+          values: its values in the columns `names`; None for a value that it lacks.
+          present: the names of all its columns.
 
         Returns:
           Whether it was added.
@@ -81,10 +83,12 @@ class RowReader:
         return self._has_several_names and not all(map(is_filled, further))
 
     def add(self, batch: Batch, position: int, record: Mapping[str, Any]) -> None:
-        """Add a record by the columns that it has.
+        """Add a record by the columns that it has, as a review or as a rejected line.
 
         Args:
-          record: the names and the values of all columns of the record.
+          batch: the batch to which it is added.
+          position: its position in the piece, from 1.
+          record: column -> value, for all its columns.
         """
         columns = self.chooser.columns(record)
         label, title, text = (record.get(name) if name else None for name in columns[:3])

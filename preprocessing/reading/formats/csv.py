@@ -110,7 +110,7 @@ class _Lines:
         return text + "\n"
 
     def with_returns(self, record: list[str]) -> list[str]:
-        """Return the fields of the record that was read with their carriage returns."""
+        """Return the fields of a record, with carriage returns in place of their substitutes."""
         return [field.replace(_CR, "\r") for field in record]
 
     def next_record(self) -> None:
@@ -124,7 +124,7 @@ class _Lines:
         return (self._taken[0][1] or b"").decode("utf-8", "surrogateescape").rstrip("\r")
 
     def keep_first_only(self) -> Iterator[Rejected]:
-        """Return to the second line of the current record, or reject its other lines."""
+        """Return to the second line of the current record, or yield its other lines as rejected."""
         self._read_again += self._size
         if self._read_again <= _MAX_READ_AGAIN:
             self._again.extendleft(reversed(self._taken[1:]))
@@ -138,8 +138,11 @@ class _Lines:
     ) -> Iterator[tuple[int, bytes | None]]:
         """Yield the lines of a file with their numbers, from 1; a line that is too long is None.
 
-        The line `sep=;`, which Excel writes and reads before a header, is left out. Before
-        CorruptArchive is raised, the line that the damage cuts is left out.
+        The line `sep=;`, which Excel writes and reads before a header, is left out, and so is the
+        line that damage to an archive cuts.
+
+        Raises:
+          CorruptArchive: the archive is damaged behind the yielded lines.
         """
         blocks = iter(partial(stream.read, _READ), b"")
         for found in split_lines((Chunk(data, True) for data in blocks), 0):
@@ -156,9 +159,14 @@ class _Lines:
 
 
 def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[str]] | Rejected]:
-    """Yield all records of a CSV file, each with the number of its first line.
+    """Yield all records of a CSV file, each with the number of its first line, or rejected lines.
 
     A blank line is a record without fields. The docstring of the module describes broken quotes.
+    Damage to an archive is a rejected line.
+
+    Args:
+      stream: the file.
+      dialect: its syntax.
     """
     return _records(_Lines(stream, dialect), dialect)
 
@@ -215,10 +223,15 @@ def _cause(error: str, line: str, dialect: Dialect) -> str:
 
 
 def head_records(data: bytes, dialect: Dialect, *, is_head: bool = True) -> Iterator[list[str]]:
-    """Yield the good records of a part of a CSV file, without blank lines; the last may be cut.
+    """Yield the valid records of a part of a CSV file, without blank lines.
 
-    The lines of a cut record would be misread as records. So nothing is yielded behind a quoted
-    field that is still open at the end, unless it is that of the first review of a file.
+    The last record may be cut, and its lines would be misread as records. So nothing is yielded
+    behind a quoted field that is still open at the end, unless the first review has this field.
+
+    Args:
+      data: lines of the file.
+      dialect: the syntax of the file.
+      is_head: whether `data` is the beginning of the file.
     """
     count = 0
     for record in csv_records(io.BytesIO(data), dialect):
@@ -231,10 +244,15 @@ def head_records(data: bytes, dialect: Dialect, *, is_head: bool = True) -> Iter
 
 
 def sample(lines: bytes, layout: Layout, *, is_head: bool) -> list[dict[str, str]]:
-    """Return the records in the beginning of a file, or in lines from its middle, by their names.
+    """Return records of a file, column -> field.
 
-    In the middle it is unknown whether the first line is inside a quoted field. So the lines are
-    parsed under both assumptions, and the last records, as far as both results agree, are used.
+    In the middle of a file it is unknown whether the first line is inside a quoted field. So the
+    lines are parsed under both assumptions, and the last records on which both agree are returned.
+
+    Args:
+      lines: lines of the file.
+      layout: its layout.
+      is_head: whether `lines` are the beginning of the file.
     """
     header, dialect = _Header(layout), layout.dialect
 

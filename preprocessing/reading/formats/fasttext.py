@@ -22,6 +22,7 @@ _USUAL_LENGTH = len(b"__label__2 ")
 
 
 def labels(lines: bytes) -> list[bytes]:
+    """Return the first label of each line that begins with one, such as `__label__2`."""
     return _FIRST_LABELS.findall(lines)
 
 

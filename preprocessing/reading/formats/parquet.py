@@ -29,9 +29,14 @@ _DAMAGED = (OSError, ValueError, pa.ArrowException)
 
 
 def open_parquet(path: str, stream: BinaryIO) -> pq.ParquetFile:
-    """Open a Parquet file whose bytes are `stream`.
+    """Open a Parquet file; return its reader.
 
-    The index of its rows is at its end, so a truncated file is an InputError.
+    Args:
+      path: the path of the file, for the error.
+      stream: its bytes. A stream that is not seekable is copied to a temporary file.
+
+    Raises:
+      InputError: it is not a Parquet file, is damaged, or is truncated: the index is at its end.
     """
     try:
         return pq.ParquetFile(_seekable(stream))
@@ -46,7 +51,16 @@ def open_parquet(path: str, stream: BinaryIO) -> pq.ParquetFile:
 
 
 def refuse_encrypted(path: str, file: pq.ParquetFile, names: list[str]) -> None:
-    """Raise InputError if one of the columns is encrypted; their names and types are not."""
+    """Check that no column is encrypted; names and types of encrypted columns are readable.
+
+    Args:
+      path: the path of the file, for the error.
+      file: the file.
+      names: the columns that are checked.
+
+    Raises:
+      InputError: one of the columns is encrypted.
+    """
     if _is_encrypted(file, names):
         raise InputError(f"{path} is {ENCRYPTED}")
 
@@ -80,11 +94,18 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
 
 
 def labels(path: str, layout: Layout) -> dict[str, set[Any]]:
-    """Return the labels in each column of labels, by the name of the column.
+    """Return column -> labels, for each column that contains labels.
 
     Of a column with the name of a rating, only the least and the greatest label of each row group
-    are returned, which the file's index has. In a row with several labels only the first counts.
-    Damaged row groups are skipped.
+    are returned, which are in the index of the file. In a row with several labels only the first
+    one counts. Damaged row groups are skipped.
+
+    Args:
+      path: path or URL of the file.
+      layout: its layout.
+
+    Raises:
+      InputError: the file cannot be opened.
     """
     with open_bytes(path) as stream:
         file = open_parquet(path, stream)
@@ -209,7 +230,16 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
-    """Yield the rows of a Parquet file; each row of a damaged row group is rejected."""
+    """Yield the rows of a Parquet file; the rows of a damaged row group that are lost are rejected.
+
+    Args:
+      path: the path of the file, for errors.
+      stream: its bytes.
+      layout: its layout.
+
+    Raises:
+      InputError: the file cannot be opened.
+    """
     file = open_parquet(path, stream)
     reader = RowReader(layout)
     encrypted = _encrypted_columns(file)
