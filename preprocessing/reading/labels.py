@@ -123,7 +123,7 @@ def canonical(value: object) -> str | None:
 
 
 def labels_among(values: Iterable[object]) -> Iterator[str]:
-    """Yield those of the values that are labels, as `canonical` returns them; a boolean is 0 and 1."""
+    """Yield the labels among values in the spelling of `canonical`; a boolean yields 0 and 1."""
     for value in values:
         label = canonical(value)
         if label in ("true", "false"):
