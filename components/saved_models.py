@@ -11,7 +11,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from tfx.dsl.io import fileio
 
 from core.errors import InputError, cause
-from serving.predict_text import PREDICT_TEXT, predict_text_of
+from serving.predict_text import PREDICT_TEXT, make_predict_text
 from serving.versions import MODEL_FILE, missing_part
 
 _SAMPLE = b"A good phone: it works."
@@ -99,7 +99,7 @@ def check_loads(model: str) -> None:
     """
     check_files(model)
     try:
-        answers = predict_text_of(tf.saved_model.load(model), model)([_SAMPLE])
+        answers = make_predict_text(tf.saved_model.load(model), model)([_SAMPLE])
         [probability] = answers["probability"]
     except Exception as error:  # A damaged file can raise anything.
         raise InputError(cause(error)) from None

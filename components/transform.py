@@ -70,9 +70,9 @@ counts of single words, so large batches reduce Beam's work."""
 _UNITS_AT_ONCE = 2
 _UNITS_PER_ELEMENT = 4
 
-Unit = tuple[str, int, Sequence[str]]
+TransformUnit = tuple[str, int, Sequence[str]]
 """A split, the number of the unit in the split, and its files."""
-Done = tuple[str, list[tuple[str, int]], str | None]
+TransformedUnit = tuple[str, list[tuple[str, int]], str | None]
 """A split; its complete files that are not published yet, each with its number of Examples; and the
 file with their counts by class, or None if they were not counted."""
 PreprocessingFn = Callable[[Any], dict[str, Any]]
@@ -86,7 +86,7 @@ def _read_batches(files: list[str], schema: schema_pb2.Schema) -> Iterator[pa.Re
 
 
 class TransformFiles(beam.DoFn):
-    """A stage that writes the transformed files of units, and returns a `Done` for each unit.
+    """A stage that writes the transformed files of units, and yields their `TransformedUnit`s.
 
     Two units are transformed at a time, because a unit takes a second until its first batch.
 
@@ -112,11 +112,11 @@ class TransformFiles(beam.DoFn):
     def setup(self) -> None:
         self._layer = tft.TFTransformOutput(self._graph).transform_features_layer()
 
-    def process(self, units: Sequence[Unit]) -> Iterator[Done]:
+    def process(self, units: Sequence[TransformUnit]) -> Iterator[TransformedUnit]:
         with ThreadPoolExecutor(_UNITS_AT_ONCE) as pool:
             yield from pool.map(self._result, units)
 
-    def _result(self, unit: Unit) -> Done:
+    def _result(self, unit: TransformUnit) -> TransformedUnit:
         split, number, files = unit
         transformed = batches(files, _BATCH).map(self._transform, cores(), deterministic=True)
         converter = TensorsToRecordBatchConverter(transformed.element_spec)
@@ -248,7 +248,9 @@ class ReviewTransform(tfx.components.Transform):
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
 
 
-def _publish(transformed: types.Artifact, splits: Iterable[str], done: list[Done]) -> None:
+def _publish(
+    transformed: types.Artifact, splits: Iterable[str], done: list[TransformedUnit]
+) -> None:
     """Move the transformed files to the folders of their splits, and write their counts by class.
 
     Args:

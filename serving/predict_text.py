@@ -109,7 +109,7 @@ def load_predict_text(folder: str) -> PredictText:
       UserError: the model cannot be loaded.
     """
     try:
-        return predict_text_of(tf.saved_model.load(folder), folder)
+        return make_predict_text(tf.saved_model.load(folder), folder)
     except Exception as error:  # a damaged file can raise anything
         raise UserError(
             f"{folder}: the model cannot be loaded ({cause(error)}). Push it again, or remove this "
@@ -117,7 +117,7 @@ def load_predict_text(folder: str) -> PredictText:
         ) from error
 
 
-def predict_text_of(model: Any, folder: str) -> PredictText:
+def make_predict_text(model: Any, folder: str) -> PredictText:
     """Return the function of a loaded model from texts to predictions.
 
     Args:
@@ -132,7 +132,7 @@ def predict_text_of(model: Any, folder: str) -> PredictText:
 
     def by_text(texts: Sequence[bytes]) -> Outputs:
         names = ("probability", "label")
-        found = in_parts(model.signatures[PREDICT_TEXT], texts, names)
+        found = call_in_batches(model.signatures[PREDICT_TEXT], texts, names)
         return dict(zip(names, found, strict=True))
 
     def by_ngrams(ids: np.ndarray, row_lengths: np.ndarray) -> Outputs:
@@ -144,7 +144,9 @@ def predict_text_of(model: Any, folder: str) -> PredictText:
     return PredictText(by_text, by_ngrams if has_ngrams else None, folder)
 
 
-def in_parts(signature: Any, values: Sequence[bytes], names: Sequence[str]) -> list[np.ndarray]:
+def call_in_batches(
+    signature: Any, values: Sequence[bytes], names: Sequence[str]
+) -> list[np.ndarray]:
     """Return outputs of a signature, in batches that bound the memory of the model.
 
     Args:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tfx.utils import io_utils
 
-from components.evaluator.metrics import Check, Counts, checks
+from components.evaluator.metrics import Check, Counts, check_thresholds
 from components.evaluator.settings import Evaluation
 
 CANDIDATE, BASELINE = "candidate", "baseline"
@@ -53,14 +53,14 @@ class Results(NamedTuple):
 
     def checks(self) -> list[Check]:
         """Return the result of each threshold; the candidate is blessed if all have passed."""
-        return checks(self.candidate, self.baseline, self.settings)
+        return check_thresholds(self.candidate, self.baseline, self.settings)
 
 
 def write(folder: str, results: Results) -> None:
     """Write the counts to the folder of a ModelEvaluation."""
     slices = [
-        [*of_slice, {name: counts.to_json() for name, counts in models.items()}]
-        for of_slice, models in sorted(results.slices.items())
+        [*slice_key, {name: counts.to_json() for name, counts in models.items()}]
+        for slice_key, models in sorted(results.slices.items())
     ]
     _write_json(folder, COUNTS_FILE, {"settings": results.settings.model_dump(), "slices": slices})
 

@@ -267,7 +267,7 @@ class Check(NamedTuple):
     passed: bool
 
 
-def checks(own: Counts, base: Counts | None, settings: Evaluation) -> list[Check]:
+def check_thresholds(own: Counts, base: Counts | None, settings: Evaluation) -> list[Check]:
     """Compare the metrics of a candidate with the thresholds; return the result of each threshold.
 
     A value that is not defined does not reach a threshold. A minimum of 0 and a drop of 1 are left

@@ -31,7 +31,7 @@ from examples.tfrecords import batches, read
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
 from preprocessing.features import THRESHOLD
-from serving.predict_text import PREDICT_NGRAMS, NgramSettings, in_parts, predict_text_of
+from serving.predict_text import PREDICT_NGRAMS, NgramSettings, call_in_batches, make_predict_text
 
 MISTAKES = 20
 _TEXT_SIZE = 2000
@@ -65,8 +65,8 @@ def merge(parts: Iterable[Scores]) -> Scores:
     slices: dict[Slice, dict[str, Counts]] = {}
     parts = list(parts)
     for part in parts:
-        for of_slice, models in part.slices.items():
-            known = slices.setdefault(of_slice, {})
+        for slice_key, models in part.slices.items():
+            known = slices.setdefault(slice_key, {})
             for name, counts in models.items():
                 known[name] = known[name] + counts if name in known else counts
     return Scores(
@@ -132,10 +132,10 @@ class ScoreFiles(beam.DoFn):
             for value in np.unique(column).tolist()
         }
         slices = {
-            of_slice: {
+            slice_key: {
                 model: Counts.of(labels[here], found[here]) for model, found in predictions.items()
             }
-            for of_slice, here in members.items()
+            for slice_key, here in members.items()
         }
         own = predictions[CANDIDATE]
         hashes = np.fromiter(map(zlib.crc32, examples), np.int64, len(examples))
@@ -173,7 +173,7 @@ class _Model:
     def __init__(self, folder: str):
         self._loaded = tf.saved_model.load(folder)
         reads_ngrams = PREDICT_NGRAMS in self._loaded.signatures
-        self._by_text = predict_text_of(self._loaded, folder) if reads_ngrams else None
+        self._by_text = make_predict_text(self._loaded, folder) if reads_ngrams else None
 
     def predict(
         self, examples: Sequence[bytes], ngrams: Callable[[NgramSettings], NgramIds]
@@ -193,7 +193,7 @@ class _Model:
 
     def call(self, signature: str, output: str, examples: Sequence[bytes]) -> np.ndarray:
         """Return an output of a signature for serialized Examples, shape [batch, ...]."""
-        [found] = in_parts(self._loaded.signatures[signature], examples, [output])
+        [found] = call_in_batches(self._loaded.signatures[signature], examples, [output])
         return found
 
 

@@ -57,12 +57,12 @@ def write(folder: str, results: Results, models: Mapping[str, str]) -> None:
     with fileio.open(os.path.join(folder, "eval_config.json"), "w") as file:
         file.write(json_format.MessageToJson(run))
     with tf.io.TFRecordWriter(os.path.join(folder, "metrics-00000-of-00001.tfrecord")) as writer:
-        for of_slice, counts in results.slices.items():
-            writer.write(_metrics(of_slice, counts).SerializeToString())
+        for slice_key, counts in results.slices.items():
+            writer.write(_metrics(slice_key, counts).SerializeToString())
 
 
 def _metrics(
-    of_slice: Slice, models: Mapping[str, Counts]
+    slice_key: Slice, models: Mapping[str, Counts]
 ) -> metrics_for_slice_pb2.MetricsForSlice:
     values = {}
     for metric in METRICS:
@@ -71,8 +71,8 @@ def _metrics(
         if BASELINE in models:
             change = metric.value(models[CANDIDATE]) - metric.value(models[BASELINE])
             values[metric.name, CANDIDATE, True] = change
-    feature, text = of_slice
-    key = [{"column": feature, "bytes_value": text.encode()}] if of_slice != WHOLE else []
+    feature, text = slice_key
+    key = [{"column": feature, "bytes_value": text.encode()}] if slice_key != WHOLE else []
     return metrics_for_slice_pb2.MetricsForSlice(
         slice_key={"single_slice_keys": key},
         metric_keys_and_values=[

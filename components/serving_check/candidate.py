@@ -181,7 +181,7 @@ def _send_requests(
     names = client.request("GET", "/metadata")["metadata"]["signature_def"]["signature_def"]
     if missing := [name for name in _SIGNATURES if name not in names]:
         raise ServerError(f"the model has no signature {' and no '.join(missing)}")
-    texts = [text_of(example) for example in examples]
+    texts = [example_text(example) for example in examples]
     seconds: list[float] = []
     for text in texts[:_SINGLE_REQUESTS]:
         if sum(seconds) > _SINGLE_SECONDS:
@@ -210,7 +210,7 @@ def _batches(inputs: Sequence[bytes]) -> Iterator[list[bytes]]:
         yield batch
 
 
-def text_of(example: bytes) -> bytes:
+def example_text(example: bytes) -> bytes:
     """Return the text of a serialized Example, in UTF-8."""
     found = tf.train.Example.FromString(example).features.feature[features.TEXT]
     text: bytes = found.bytes_list.value[0]

@@ -26,7 +26,7 @@ from components.properties import (
     CHECK_FILE,
     NOT_CHECKED_PROPERTY,
 )
-from components.serving_check.candidate import EXAMPLE, TEXT, Answers, text_of, try_candidate
+from components.serving_check.candidate import EXAMPLE, TEXT, Answers, example_text, try_candidate
 from components.serving_check.known_words import why_not_applied
 from components.serving_check.settings import Thresholds
 from examples.tfrecords import read_sample
@@ -78,7 +78,7 @@ def ServingCheck(
     sentences, not_checked = chosen["sentences"], ""
     if chosen["packaged"]:
         reviews = read_sample(artifact_utils.get_split_uri([examples], "train"), SAMPLE_SIZE)
-        not_checked = why_not_applied([text for _, text in sentences], map(text_of, reviews))
+        not_checked = why_not_applied([text for _, text in sentences], map(example_text, reviews))
     if not_checked:
         logging.warning("Serving check: %s", not_checked)
         sentences = []
@@ -86,7 +86,7 @@ def ServingCheck(
     candidate = path_utils.serving_model_path(model.uri)
     answers = try_candidate(candidate, sample, [text for _, text in sentences])
     predictions = stored_predictions(evaluation.uri, sample)
-    found = check(answers, Thresholds.model_validate_json(settings), predictions, sentences)
+    found = check_answers(answers, Thresholds.model_validate_json(settings), predictions, sentences)
     found["not_checked"] = not_checked
     for result in found["results"]:
         logging.info("Serving check: %s", result)
@@ -100,7 +100,7 @@ def ServingCheck(
     blessing.set_string_custom_property(NOT_CHECKED_PROPERTY, not_checked)
 
 
-def check(
+def check_answers(
     answers: Answers,
     thresholds: Thresholds,
     predictions: Mapping[int, float],

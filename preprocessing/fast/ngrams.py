@@ -47,7 +47,7 @@ def ngram_ids(
       buckets: number of ids.
       openings: lengths of the openings in words, see `normalise.ngram_ids`.
     """
-    parts = [_of_chunk(chunk, longest, buckets, openings) for chunk in _chunks(texts)]
+    parts = [_chunk_ids(chunk, longest, buckets, openings) for chunk in _chunks(texts)]
     if not parts:
         return NgramIds(np.zeros(0, np.int64), np.zeros(0, np.int64))
     return NgramIds(*(np.concatenate(column) for column in zip(*parts, strict=True)))
@@ -85,7 +85,7 @@ def _split(texts: list[bytes]) -> tuple[bytes, np.ndarray, np.ndarray, np.ndarra
     return data, starts, ends, np.diff(np.searchsorted(starts, text_ends), prepend=0)
 
 
-def _of_chunk(texts: list[bytes], longest: int, buckets: int, openings: Sequence[int]) -> NgramIds:
+def _chunk_ids(texts: list[bytes], longest: int, buckets: int, openings: Sequence[int]) -> NgramIds:
     data, starts, ends, words = _split(_lowered(texts))
     hashes = _hashes(data, starts, ends)
     runs = [_opening(hashes, words, number, size) for number, size in enumerate(openings)]
@@ -124,13 +124,13 @@ def _hashes(data: bytes, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     first = _fetch(aligned, starts)
     hashes = np.empty(len(starts), np.uint64)
     for lowest, highest, formula in ((1, 3, _hash_1_to_3), (4, 8, _hash_4_to_8)):
-        places = np.flatnonzero((lengths >= lowest) & (lengths <= highest))
-        hashes[places] = formula(first[places], lengths[places].astype(np.uint64))
-    places = np.flatnonzero(lengths > 8)
-    here = places[lengths[places] <= _LONGEST_HASHED_HERE]
+        indices = np.flatnonzero((lengths >= lowest) & (lengths <= highest))
+        hashes[indices] = formula(first[indices], lengths[indices].astype(np.uint64))
+    indices = np.flatnonzero(lengths > 8)
+    here = indices[lengths[indices] <= _LONGEST_HASHED_HERE]
     last = _fetch(aligned, ends[here] - 8)
     hashes[here] = _hash_8_to_16(first[here], last, lengths[here].astype(np.uint64))
-    elsewhere = places[lengths[places] > _LONGEST_HASHED_HERE]
+    elsewhere = indices[lengths[indices] > _LONGEST_HASHED_HERE]
     hashes &= _U(WORD_HASHES - 1)
     found = hashes.view(np.int64)
     if len(elsewhere):
@@ -211,7 +211,7 @@ def _opening(
       size: the length of the opening in words.
     """
     kept = np.minimum(words, size)
-    # An offset for each text turns the number of a kept word into the place of its hash.
+    # An offset for each text turns the number of a kept word into the index of its hash.
     offsets = (np.cumsum(words) - words) - (np.cumsum(kept) - kept)
     first = hashes[np.arange(int(kept.sum())) + np.repeat(offsets, kept)]
     return first + np.int64(opening_mark(number)), kept
@@ -239,7 +239,7 @@ def _grams(runs: list[tuple[np.ndarray, np.ndarray]], longest: int, buckets: int
             count = np.maximum(words - (length - 1), 0)
             before = np.cumsum(count) - count
             # `number` counts the n-grams of this length over all texts. An offset for each text
-            # turns it into the word at which the n-gram starts, and into the place in the result.
+            # turns it into the word at which the n-gram starts, and into the index in the result.
             number = np.arange(int(count.sum()))
             source = grams[number + np.repeat(first_word - before, count)] if length > 1 else grams
             ids[number + np.repeat(target - before, count)] = source

@@ -47,10 +47,10 @@ _LINES_INSPECTED, _MOST = 20, 0.5
 """Lines that decide whether a file is fastText or JSON lines, and the fraction that is enough."""
 _MAX_FIRST_LINE = 64 << 20
 """Bytes of a first line that is too long, behind which other lines are inspected."""
-_PLACES = 8
-"""Places of a file behind its head at which it is sampled."""
-_SAMPLE = 1 << 16
-_BZ2_PLACES = 3
+_SAMPLES = 8
+"""Samples of a file behind its head, at equal distances."""
+_SAMPLE_BYTES = 1 << 16
+_BZ2_SAMPLES = 3
 _LAST_BZ2_BYTES = 1 << 20
 """Bytes at the end of a bz2 file that are read. They contain the start of the last block."""
 _PARQUET = b"PAR1"
@@ -90,7 +90,7 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
     if options.labels == "optional":
         return Inspection(path, replace(layout, label_scale=STARS), None)
     if layout.columns is None:
-        parts = chain([head], () if is_all else _samples(path))
+        parts = chain([head], () if is_all else _sampled_lines(path))
         found = chain.from_iterable(_labels(lines, layout) for lines in parts)
         return Inspection(path, layout, frozenset(labels_among(found)))
     by_column = _labels_in_columns(path, head, is_all, layout)
@@ -130,7 +130,7 @@ def _labels_in_columns(
     inspect_labels(_records(head, layout, is_head=True))
     only_stars = has_stars(layout.columns and layout.columns.label) and all(map(has_stars, found))
     if layout.format != "parquet" and not is_all and not only_stars:
-        for lines in _samples(path):
+        for lines in _sampled_lines(path):
             inspect_labels(_records(lines, layout))
     return {name: frozenset(labels_among(values)) for name, values in found.items()}
 
@@ -154,7 +154,7 @@ def _records(lines: bytes, layout: Layout, is_head: bool = False) -> Iterable[Ma
     return _objects(lines) if layout.format == "jsonl" else []
 
 
-def _samples(path: str) -> Iterator[bytes]:
+def _sampled_lines(path: str) -> Iterator[bytes]:
     """Yield complete lines from places all over a file, including its end.
 
     The head of a sorted file has only one label. A gzip or zstd file yields nothing, because it can
@@ -164,17 +164,17 @@ def _samples(path: str) -> Iterator[bytes]:
         packed = compression(path, raw.read(MAGIC_BYTES))
     if packed not in (None, "bz2"):
         return
-    size, places = file_size(path), _BZ2_PLACES if packed else _PLACES
+    size, samples = file_size(path), _BZ2_SAMPLES if packed else _SAMPLES
     with ThreadPoolExecutor(1) as pool:
-        for place in range(1, places + 1):
-            is_last = place == places
-            start, end = size * place // places - _SAMPLE, size * place // places
+        for number in range(1, samples + 1):
+            is_last = number == samples
+            start, end = size * number // samples - _SAMPLE_BYTES, size * number // samples
             if packed:
                 start, end = size - _LAST_BZ2_BYTES if is_last else end, size
             piece = Piece(path, Layout("empty"), 0, max(1, start), end, bool(packed), 0)
             found = split_lines(decompress(piece, pool), piece.start)
             lines = (item.data for item in found if isinstance(item, Lines))
-            # Of a bz2 file a place is one block.
+            # A sample of a bz2 file is one block.
             yield from islice(lines, None if is_last else 1)
 
 
@@ -262,9 +262,9 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
     if head.startswith(_PARQUET):
         return "parquet"
     # A field of a CSV file may contain a line of another format.
-    of_lines, fraction = _format_of_lines(head)
+    line_format, fraction = _format_of_lines(head)
     if fraction >= _MOST:
-        return of_lines
+        return line_format
     is_text = options.labels == "optional" and _TEXT_NAME.fullmatch(path)
     with contextlib.suppress(InputError):
         _, names, _ = _csv_columns(path, head, options)
@@ -274,7 +274,7 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
     if is_text:
         return "fasttext"  # plain text, a review on each line
     if fraction:
-        return of_lines
+        return line_format
     dialect, first = _widest(head)
     has_columns = len(first) > 1 and (options.columns or _regular(head, dialect) > 2)
     if has_columns or _CSV_NAME.fullmatch(path):

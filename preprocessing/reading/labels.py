@@ -44,7 +44,7 @@ class LabelReader:
           layout: the layout of the files.
           column: the column of the labels; None for that of the layout.
         """
-        scale, guessed = scale_of(layout, column)
+        scale, guessed = label_scale(layout, column)
         meanings = layout.label_map or {**SCALES[scale], **KNOWN_WORDS}
         self._meanings: dict[str, int] = {
             label: NEUTRAL if meaning is None else meaning for label, meaning in meanings.items()
@@ -84,7 +84,7 @@ def has_stars(column: str | None) -> bool:
     return (column or "").lower() in STAR_COLUMNS
 
 
-def scale_of(layout: Layout, column: str | None) -> tuple[str, bool]:
+def label_scale(layout: Layout, column: str | None) -> tuple[str, bool]:
     """Return the scale of the labels in a column, and whether it was inferred from some of them.
 
     Args:

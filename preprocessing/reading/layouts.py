@@ -18,7 +18,7 @@ from core.errors import InputError
 from preprocessing.reading.columns import SEPARATORS, Columns, Layout
 from preprocessing.reading.detect import Inspection, inspect
 from preprocessing.reading.files import SourceFile
-from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, SCALES, STARS, WORDS, scale_of
+from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, SCALES, STARS, WORDS, label_scale
 from preprocessing.reading.pieces import Piece
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import ReadOptions, printable
@@ -246,7 +246,7 @@ def _way(layout: Layout) -> str:
 def _columns(layout: Layout, columns: Columns) -> str:
     """Return the columns with the scale of the label, such as ``label `stars` (1 to 5), …``."""
     label, title, text = (f"`{name}`" if name else "-" for name in columns[:3])
-    scale = "data.labels" if layout.label_map else scale_of(layout, columns.label)[0]
+    scale = "data.labels" if layout.label_map else label_scale(layout, columns.label)[0]
     labels = f"label {label} ({scale}), " if layout.labels == "required" else ""
     further = "".join(f", `{name}`" for name in columns.further if name)
     return f"{labels}title {title}, text {text}{further}"

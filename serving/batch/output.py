@@ -19,7 +19,7 @@ from preprocessing.features import CLASSES
 from preprocessing.reading.files import delete_file, open_raw
 from preprocessing.reading.records import HARMLESS
 from serving.batch import work
-from serving.batch.work import Unit
+from serving.batch.work import ScoringUnit
 
 _SCHEMA = pa.schema(
     [
@@ -61,7 +61,7 @@ class InputFile:
 
 
 def publish(
-    files: Mapping[str, Unit], folder: str, output: str, has_id: bool
+    files: Mapping[str, ScoringUnit], folder: str, output: str, has_id: bool
 ) -> dict[str, InputFile]:
     """Write the output and the rejected file; each file appears only when it is complete.
 
@@ -100,13 +100,13 @@ def publish(
     for source, path in ((rejected, rejected_path(output)), (scores, output)):
         if FileSystems.exists(path):
             delete_file(path)
-        if path == output or any(of_file.rejected for of_file in counts.values()):
+        if path == output or any(file_counts.rejected for file_counts in counts.values()):
             FileSystems.rename([source], [path])
     return dict(counts)
 
 
 def _batches(
-    files: Mapping[str, Unit], rejected: Any, counts: defaultdict[str, InputFile]
+    files: Mapping[str, ScoringUnit], rejected: Any, counts: defaultdict[str, InputFile]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the reviews of finished units in record batches of `_SCHEMA`.
 
@@ -122,18 +122,20 @@ def _batches(
                 piece, position, probability, label, reason, detail, id = batch.columns
                 number = piece[0].as_py()
                 path = unit[number].path
-                of_file = counts[path]
-                position = pa.array(position.to_numpy() + first.setdefault(number, of_file.lines))
+                file_counts = counts[path]
+                position = pa.array(
+                    position.to_numpy() + first.setdefault(number, file_counts.lines)
+                )
                 if label.null_count:
                     rows = map(pa.Array.to_pylist, (position, reason, detail))
                     for line in zip(*rows, strict=True):
                         record = dict(zip(_REJECTED, (path, *line), strict=True))
                         rejected.write(json.dumps(record).encode() + b"\n")
-                        of_file.rejected[record["reason"]] += 1
-                        if not of_file.first and record["reason"] not in HARMLESS:
-                            of_file.first = record["detail"]
+                        file_counts.rejected[record["reason"]] += 1
+                        if not file_counts.first and record["reason"] not in HARMLESS:
+                            file_counts.first = record["detail"]
                     continue
-                of_file.reviews += len(batch)
+                file_counts.reviews += len(batch)
                 columns = [
                     pa.repeat(path, len(batch)),
                     position,

@@ -4,7 +4,7 @@
 |---|---|---|---|
 | find the files | `find_inputs` | names, folders, globs | `SourceFile` |
 | detect the layout, cut | `preprocessing.reading` | files | `Piece` |
-| divide, skip what is finished | `work` | pieces | `Unit` |
+| divide, skip what is finished | `work` | pieces | `ScoringUnit` |
 | read, score | `work.ScoreUnit` | a unit | a file in the work folder |
 | join, publish | `output` | the work folder | the output and the rejected file |
 """
@@ -36,7 +36,7 @@ from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import ReadOptions, unused_file
 from serving.batch import output, work
-from serving.batch.work import Unit, in_units
+from serving.batch.work import ScoringUnit, divide_into_units
 from serving.identity import identity
 
 
@@ -94,7 +94,9 @@ def score_files(
     _refuse_to_replace(files, target)
     layouts = decide_layouts(files, options)
     pairs = zip(files, layouts, strict=True)
-    units = in_units(piece for file, layout in pairs for piece in cut_file(file.path, layout))
+    units = divide_into_units(
+        piece for file, layout in pairs for piece in cut_file(file.path, layout)
+    )
     parent, _, name = target.rpartition("/")
     folder = f"{parent}/.{name}.partial"
     if work.is_local(folder):
@@ -115,17 +117,17 @@ def score_files(
     except KeyboardInterrupt:
         raise Interrupted(_kept(stored)) from None
     work.remove(folder)
-    reviews = sum(of_file.reviews for of_file in counts.values())
-    rejected = sum((of_file.rejected for of_file in counts.values()), Counter[str]())
+    reviews = sum(file_counts.reviews for file_counts in counts.values())
+    rejected = sum((file_counts.rejected for file_counts in counts.values()), Counter[str]())
     unused = [
-        unused_file(path, of_file.rejected, of_file.first)
-        for path, of_file in counts.items()
-        if of_file.first and not of_file.reviews
+        unused_file(path, file_counts.rejected, file_counts.first)
+        for path, file_counts in counts.items()
+        if file_counts.first and not file_counts.reviews
     ]
     return Summary(reviews, dict(rejected), len(finished), describe(layouts), unused)
 
 
-def _kept(stored: Mapping[str, Unit]) -> str:
+def _kept(stored: Mapping[str, ScoringUnit]) -> str:
     """Return a clause with the number of finished units, which the next run keeps."""
     finished = sum(map(FileSystems.exists, stored))
     if not finished:
@@ -133,7 +135,7 @@ def _kept(stored: Mapping[str, Unit]) -> str:
     return f"{finished} of {len(stored)} units are kept"
 
 
-def _digest(files: str, units: Sequence[Unit], options: ReadOptions, model: str) -> str:
+def _digest(files: str, units: Sequence[ScoringUnit], options: ReadOptions, model: str) -> str:
     """Return a digest of everything on which the lines of the units depend."""
     version = metadata.version("amazon-reviews")
     depends_on = (files, units, options, model, identity(model), version)
@@ -186,7 +188,7 @@ def _refuse_to_replace(files: Sequence[SourceFile], target: str) -> None:
 
 
 def _score(
-    stored: Mapping[str, Unit], finished: set[str], model: str, beam_args: Sequence[str]
+    stored: Mapping[str, ScoringUnit], finished: set[str], model: str, beam_args: Sequence[str]
 ) -> None:
     """Score the units that are not finished.
 
@@ -194,9 +196,9 @@ def _score(
       UserError: the Beam pipeline failed.
       KeyboardInterrupt: Ctrl-C.
     """
-    progress.report(work.BYTES, 0, sum(map(work.size_of, stored.values())))
+    progress.report(work.BYTES, 0, sum(map(work.text_size, stored.values())))
     for path in finished:
-        progress.report(work.BYTES, work.size_of(stored[path]), source=path)
+        progress.report(work.BYTES, work.text_size(stored[path]), source=path)
     waiting = [(path, unit) for path, unit in stored.items() if path not in finished]
     try:
         with make_pipeline(beam_args) as pipeline:

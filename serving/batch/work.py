@@ -50,16 +50,16 @@ batch has lines of one piece, which are either all reviews or all rejected."""
 REVIEWS, BYTES = "reviews", "bytes"
 """Units of the progress: lines (reviews and rejected lines), and estimated bytes of text."""
 
-Unit = tuple[Piece, ...]
+ScoringUnit = tuple[Piece, ...]
 """Consecutive pieces of the input."""
 
 
-def size_of(unit: Unit) -> int:
+def text_size(unit: ScoringUnit) -> int:
     """Return the bytes of the text of a unit, estimated from the sizes of its files."""
     return sum(piece.unpacked for piece in unit)
 
 
-def in_units(pieces: Iterable[Piece]) -> list[Unit]:
+def divide_into_units(pieces: Iterable[Piece]) -> list[ScoringUnit]:
     """Return units of whole pieces; a file that cannot be cut is a single piece.
 
     A unit of at least a quarter of its size ends with its file, so that a file that was scored is
@@ -118,7 +118,7 @@ class ScoreUnit(beam.DoFn):
         self._model = model
         self._shared = Shared()
 
-    def process(self, element: tuple[str, Unit]) -> Iterator[Any]:
+    def process(self, element: tuple[str, ScoringUnit]) -> Iterator[Any]:
         """Score every review of a unit; yield nothing.
 
         One thread reads and writes, others decompress, and others score. At most one batch more
@@ -156,7 +156,7 @@ class ScoreUnit(beam.DoFn):
             while waiting:
                 _write(stream, *waiting.popleft())
         # The size so far is that of the texts; the total is an estimate from the pieces.
-        progress.report(BYTES, size_of(unit), source=target)
+        progress.report(BYTES, text_size(unit), source=target)
         FileSystems.rename([path], [target])
         yield from ()
 

@@ -27,10 +27,10 @@ def announced(address: str, folder: str) -> Iterator[None]:
     """
     file = None
     with contextlib.suppress(OSError):
-        place = _place()
-        place.mkdir(mode=0o700, exist_ok=True)
-        if _is_ours(place):
-            file = place / f"{folder_id(folder)}.{os.getpid()}"
+        registry = _registry()
+        registry.mkdir(mode=0o700, exist_ok=True)
+        if _is_ours(registry):
+            file = registry / f"{folder_id(folder)}.{os.getpid()}"
             file.write_text(address, encoding="utf-8")
     try:
         yield
@@ -61,16 +61,16 @@ def folder_id(folder: str) -> str:
     return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def _place() -> Path:
+def _registry() -> Path:
     return Path(tempfile.gettempdir()) / f"amazon-reviews-{os.getuid()}"
 
 
-def _is_ours(place: Path) -> bool:
+def _is_ours(registry: Path) -> bool:
     """Return whether only this user can write to the folder.
 
     Another user could announce a server there, which would receive the reviews.
     """
-    status = os.lstat(place)
+    status = os.lstat(registry)
     is_private = not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and is_private
 

@@ -118,8 +118,8 @@ def parse(kind: type[_Request], body: bytes, inputs: Mapping[str, str] | None = 
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         message = problem["msg"].removeprefix("Value error, ")
-        place = ".".join(map(str, problem["loc"]))
-        raise HTTPException(400, f"{place}: {message}" if place else message) from None
+        location = ".".join(map(str, problem["loc"]))
+        raise HTTPException(400, f"{location}: {message}" if location else message) from None
 
 
 def format_answer(outputs: Outputs, by_row: bool) -> bytes:

@@ -80,7 +80,7 @@ def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Ro
       limits: the limits of requests.
     """
     handlers = _Handlers(versions, metrics, limits)
-    of_model = [
+    model_routes = [
         (":predict", "POST", handlers.predict),
         ("/metadata", "GET", handlers.metadata),
         ("", "GET", handlers.status),
@@ -91,7 +91,7 @@ def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Ro
             *(
                 Route(f"{path}{suffix}", do, methods=[method])
                 for path in (_MODEL, f"{_MODEL}/versions/{{version:name}}")
-                for suffix, method, do in of_model
+                for suffix, method, do in model_routes
             ),
             Route("/explain", handlers.explain, methods=["POST"]),
             Route("/healthz", handlers.health),

@@ -13,7 +13,7 @@ from tfx.types import artifact_utils, standard_artifacts
 from components.evaluator import files
 from components.serving_check import candidate, component
 from components.serving_check.candidate import Answers, try_candidate
-from components.serving_check.component import ServingCheck, check
+from components.serving_check.component import ServingCheck, check_answers
 from components.serving_check.settings import Thresholds, read_golden
 from core.errors import InputError
 from examples.tfrecords import read_sample
@@ -235,7 +235,7 @@ GOLDEN_PAIRS = [("positive", "good")] * 8 + [("negative", "bad")] * 2
 def test_each_cause_is_one_line_with_value_and_setting(changes, name, cause):
     thresholds = Thresholds(min_golden=changes.pop("min_golden", 0.5))
     answers = Answers(**{**vars(RIGHT), **changes})
-    found = check(answers, thresholds, {0: 0.9, 2: 0.7005}, GOLDEN_PAIRS)
+    found = check_answers(answers, thresholds, {0: 0.9, 2: 0.7005}, GOLDEN_PAIRS)
     assert (found["passed"], found["cause"]) == (name is None, cause)
     assert failed(found) == ([name] if name else [])
 

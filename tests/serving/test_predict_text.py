@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.predict_text import in_parts, load_predict_text
+from serving.predict_text import call_in_batches, load_predict_text
 from serving.rest.model import LoadedModel
 from tests.serving.models import BUCKETS, Ngrams, save_ngrams
 
@@ -61,7 +61,7 @@ def test_the_memory_of_a_call_is_bounded():
         sizes.append(len(texts))
         return {"length": tf.strings.length(texts)}
 
-    [found] = in_parts(signature, TEXTS * 3, ["length"])
+    [found] = call_in_batches(signature, TEXTS * 3, ["length"])
     assert found.tolist() == [len(text) for text in TEXTS * 3]
     assert max(sizes) <= 512
-    assert in_parts(signature, [], ["length"])[0].tolist() == []
+    assert call_in_batches(signature, [], ["length"])[0].tolist() == []

@@ -6,6 +6,9 @@ exactly one record, which is read or rejected. A record that is cut by damage to
 rejected as a whole: its lines alone would be misread as records. A carriage return inside of a line
 is a character of its field, because pandas writes it without quotes.
 
+`pyarrow.csv` takes 0.7 of the time, but reads a quote that is closed in a later record as one long
+field, without an error, and reports neither the line of a record nor where damage begins.
+
 The lines behind an open quote are read again. Crafted quotes could repeat this at every line, so
 from some point on these lines are rejected.
 """

@@ -218,7 +218,7 @@ class _Others:
         for name in self.read:
             rows = zip(values[name], *texts, strict=True)
             if name not in chooser.beside and any(
-                is_filled(value) and any(map(is_filled, of_row)) for value, *of_row in rows
+                is_filled(value) and any(map(is_filled, row_texts)) for value, *row_texts in rows
             ):
                 chooser.beside.add(name)
 

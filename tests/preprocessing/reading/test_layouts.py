@@ -168,7 +168,7 @@ SORTED = {
 def small_samples(monkeypatch):
     """Reduce the inspected parts of files, so that small files are larger than these parts."""
     monkeypatch.setattr(detection, "_HEAD", 1 << 13)
-    monkeypatch.setattr(detection, "_SAMPLE", 1 << 12)
+    monkeypatch.setattr(detection, "_SAMPLE_BYTES", 1 << 12)
 
 
 @pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl"])

@@ -117,7 +117,7 @@ def test_a_large_unit_ends_with_its_file_and_small_files_share_one(monkeypatch):
     def units(*sizes):
         layout = Layout("fasttext")
         pieces = (Piece(f"/{n}", layout, 0, 0, size, False, size) for n, size in enumerate(sizes))
-        return [len(unit) for unit in work.in_units(pieces)]
+        return [len(unit) for unit in work.divide_into_units(pieces)]
 
     assert units(18, 18, 18, 18) == [1, 1, 1, 1]
     assert units(*[1] * 40) == [16, 16, 8]
