@@ -131,7 +131,11 @@ def _files(paths: list[Path]) -> list[Path]:
 def measure(
     console: Console, task_managers: int | None, inputs: Path, root: Path, overrides: list[str]
 ) -> dict[str, Any]:
-    """Run the pipeline, and return seconds, CPU seconds and memory of its Beam components."""
+    """Run the pipeline, and return seconds, CPU seconds and memory of its Beam components.
+
+    Raises:
+      SystemExit: the run failed.
+    """
     with contextlib.ExitStack() as stack:
         tree = stack.enter_context(usage.ProcessTree(_KINDS, clock=time.monotonic))
         beam: dict[str, Any] = {"runner": "direct" if task_managers is None else "flink"}

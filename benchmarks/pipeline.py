@@ -86,7 +86,11 @@ def _link(file: Path, folder: Path) -> str:
 
 
 def _finished(watched: Watched, log: Path) -> Watched:
-    """Return the state of a finished run, or exit; plain TFX sends no outcome."""
+    """Return the state of a finished run; plain TFX sends no outcome.
+
+    Raises:
+      SystemExit: the run failed.
+    """
     if not watched.components or {c.state for c in watched.components} & {"failed", "running"}:
         raise usage.fail("a run failed", log)
     return watched

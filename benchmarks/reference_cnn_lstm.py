@@ -56,6 +56,9 @@ def run(train: str, test: str, *, steps: int | None, seed: int) -> dict[str, Any
       accuracy: accuracy on `test`; None if extrapolated.
       peak_rss: peak memory of this process in bytes.
       size: size of the model, without the state of Adam, and of its tokenizer, in bytes.
+
+    Raises:
+      SystemExit: `train` has too few reviews for `steps`.
     """
     labels, texts = zip(*read_reviews(train), strict=True)
     examples, held_out = len(texts), ((), ())

@@ -200,7 +200,11 @@ class Server:
         return sum(psutil.Process(self._process.pid).cpu_times()[:2])
 
     def __enter__(self) -> Server:
-        """Start the server."""
+        """Start the server.
+
+        Raises:
+          SystemExit: the server did not start.
+        """
         self._process = subprocess.Popen(
             [sys.executable, "-c", _SERVER, *self._words],
             cwd=REPOSITORY,

@@ -93,7 +93,11 @@ def provide(arguments: argparse.Namespace, inputs: Path, log: Path) -> None:
 
 
 def run(inputs: Path, root: Path, overrides: Sequence[str], log: Path) -> dict[str, Any]:
-    """Run the pipeline; return its seconds, its peaks and the accuracy of its model."""
+    """Run the pipeline; return its seconds, its peaks and the accuracy of its model.
+
+    Raises:
+      SystemExit: no model was pushed.
+    """
     from pipeline.config import load_config
     from platforms.local import runs
 

@@ -7,6 +7,9 @@ def __getattr__(name: str) -> Any:
     """Return an artifact type by its name in compiled pipelines.
 
     The import is lazy: it imports all of TFX, and some modules of this package do not use TFX.
+
+    Raises:
+      AttributeError: there is no such type.
     """
     if not name[0].isupper():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -209,7 +209,11 @@ class PipelineConfig(Section):
 
 
 def absolute(path: str) -> str:
-    """Return a local path as an absolute one, `~` expanded, and a URL (gs://) unchanged."""
+    """Return a local path as an absolute one, `~` expanded, and a URL (gs://) unchanged.
+
+    Raises:
+      ValueError: the URL is not valid.
+    """
     if "://" in path:
         return path
     scheme = re.match(r"(gs|s3|hdfs):/?", path)
@@ -287,7 +291,11 @@ def load_config(
 
 
 def check_hyperparameters(config: PipelineConfig) -> None:
-    """Raise ConfigError if the model has no such hyperparameter, or does not allow its value."""
+    """Check the hyperparameters of the model.
+
+    Raises:
+      ConfigError: the model has no such hyperparameter, or does not allow its value.
+    """
     # The module of a model imports TensorFlow, which takes seconds.
     from trainer_module import models
 

@@ -69,8 +69,8 @@ def check_parameters(
     The pipeline was compiled with `config`; a number may be text.
 
     Raises:
-      ConfigError, InputError: there is no such parameter, a value is not allowed, the target does
-        not support it, or it requires another compiled pipeline.
+      ConfigError: there is no such parameter, or the target does not support it.
+      InputError: a value is not allowed, or requires another compiled pipeline.
     """
     for name in given:
         if name not in RUN_PARAMETERS:

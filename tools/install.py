@@ -142,7 +142,8 @@ def choose(
     """Return the newest stack that this machine supports, with an installed interpreter if any.
 
     Args:
-      system, machine: as `platform` returns them.
+      system: the operating system, as `platform` returns it.
+      machine: the architecture, as `platform` returns it.
       glibc: the version of glibc; None: another C library.
       interpreters: the installed interpreters, in the order of preference.
 

@@ -116,11 +116,14 @@ class Training(Section):
         return self
 
     def check(self, strategy: str, reason: str = "") -> None:
-        """Raise ValueError with one line if `strategy` does not support these settings.
+        """Check that `strategy` supports these settings.
 
         Args:
           strategy: the strategy; `self.strategy` may be `auto`.
           reason: the reason why `auto` means this strategy, for the message.
+
+        Raises:
+          ValueError: it does not support them. The message is one line.
         """
         named = f"{strategy} ({reason})" if reason else strategy
         devices = self.devices or 1
@@ -153,7 +156,11 @@ class Training(Section):
             )
 
     def check_gpus(self, gpus: int) -> None:
-        """Raise ValueError if a machine has GPUs, but not `devices` of them."""
+        """Check that a machine with GPUs has `devices` of them.
+
+        Raises:
+          ValueError: it has GPUs, but fewer than `devices`.
+        """
         if gpus and (self.devices or 1) > gpus:
             raise ValueError(
                 f"training.devices: {self.devices} devices, but only {gpus} GPUs are available"

@@ -95,7 +95,11 @@ def serve(cluster: Cluster) -> None:
 
 
 def _check_cluster(name: str, cluster: Cluster | None) -> None:
-    """Raise ValueError with one line if the strategy `name` does not fit the cluster."""
+    """Check that the strategy `name` fits the cluster.
+
+    Raises:
+      ValueError: it does not fit.
+    """
     has_servers = cluster is not None and cluster.has_parameter_servers
     if name == "parameter_server" and not has_servers:
         raise ValueError(
@@ -159,7 +163,11 @@ _MAKERS: dict[str, Callable[[Training, Cluster | None], tf.distribute.Strategy]]
 
 
 def _connect_to_tpu(address: str | None) -> tf.distribute.cluster_resolver.TPUClusterResolver:
-    """Connect to the TPU and initialise it, unless an earlier call has done so."""
+    """Connect to the TPU and initialise it, unless an earlier call has done so.
+
+    Raises:
+      ValueError: no TPU is reachable.
+    """
     if address is None:
         raise ValueError(no_tpu())
     try:

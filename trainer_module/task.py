@@ -75,7 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read_job(path: str) -> TrainingJob:
-    """Read a job from a JSON file, local or gs://."""
+    """Read a job from a JSON file, local or gs://.
+
+    Raises:
+      ValueError: the file cannot be read, or does not contain a job.
+    """
     try:
         if "://" not in path:
             return TrainingJob.model_validate_json(Path(path).read_bytes())

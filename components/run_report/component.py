@@ -68,12 +68,30 @@ def RunReport(
     a `system.HTML`, it is the artifact itself.
 
     Args:
-      settings, changed: JSON of all settings, and of the keys that differ from the defaults.
+      examples: the reviews.
+      rejected: the rejected lines.
+      statistics: the statistics of the splits.
+      anomalies: the anomalies of the splits.
+      model: the candidate.
+      model_run: the figures of its training.
+      evaluation: its evaluation.
+      blessing: the blessing of the Evaluator.
+      pushed_model: the model that was pushed, if any.
+      trials: the trials of the Tuner, if any.
+      report: the page.
+      metrics: the key figures.
+      classification: the curve and the confusion matrix.
+      name: the name of the pipeline.
+      settings: JSON of all settings.
+      changed: JSON of the keys that differ from the defaults.
       check: the `blessing` of a ServingCheck.
       metadata: `paths.metadata`, if the component can read ML Metadata there. The report then has
         the duration of each component.
       created: the time, with which the component is never a cache hit.
-      input_base, epochs, strategy, min_accuracy: parameters of the run, which replace `settings`.
+      input_base: a parameter of the run, which replaces its value in `settings`.
+      epochs: likewise.
+      strategy: likewise.
+      min_accuracy: likewise.
     """
     arguments = dict(locals())
     recorded = read_run_of(open_store(metadata), report.uri) if metadata else None

@@ -166,7 +166,11 @@ def move_champion(client: MlflowClient, name: str, served: str) -> str:
 
 
 def _main_run(client: MlflowClient, record: Record) -> mlflow.entities.RunInfo:
-    """Return the run of MLflow for a run: that of the platform, or one of its own."""
+    """Return the run of MLflow for a run: that of the platform, or one of its own.
+
+    Raises:
+      MlflowException: a request failed.
+    """
     import mlflow
     from mlflow.exceptions import MlflowException
 

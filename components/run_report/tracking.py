@@ -84,7 +84,11 @@ class Sent(NamedTuple):
 
 
 def check_client() -> None:
-    """Raise ConfigError if MLflow's client is not installed."""
+    """Check that MLflow's client is installed.
+
+    Raises:
+      ConfigError: it is not installed.
+    """
     if importlib.util.find_spec("mlflow") is None:
         raise ConfigError(
             "tracking.mlflow: MLflow is not installed; run pip install 'amazon-reviews[mlflow]', "
@@ -110,10 +114,14 @@ def run_of_output(uri: str) -> str:
 
 @contextlib.contextmanager
 def connected(uri: str) -> Iterator[MlflowClient]:
-    """Yield a client with short timeouts; raise ServerError if a request fails.
+    """Yield a client with short timeouts.
 
     The first request is not repeated, so a server that does not respond costs one timeout. Later
     requests are repeated after HTTP 429 and 5xx.
+
+    Raises:
+      ServerError: a request failed.
+      UserError: the error of the context.
     """
     os.environ.update({**_ENVIRONMENT, **os.environ})
     try:
@@ -241,6 +249,9 @@ def _sole_sender(unsent: str) -> Iterator[None]:
 
     A bucket has no locks. There two processes may send a run at the same time. MLflow then has it
     once, see `mlflow_run`.
+
+    Raises:
+      ConfigError: the folder cannot be locked.
     """
     if "://" in unsent or not os.path.isdir(unsent):
         yield

@@ -17,7 +17,11 @@ _RUNNER_JAR = "beam-runners-flink-*.jar"
 
 
 def check_paths(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> None:
-    """Raise ConfigError if the TaskManagers cannot access a path; each comes with its setting."""
+    """Check that the TaskManagers can access paths, each of which comes with its setting.
+
+    Raises:
+      ConfigError: they cannot access a path.
+    """
     flink = config.beam.flink
     if config.beam.runner != "flink" or flink.shared_paths or flink.on_this_machine:
         return
@@ -45,7 +49,11 @@ def check_local(config: PipelineConfig) -> None:
 
 
 def check_compiled(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> None:
-    """Raise ConfigError if a compiled pipeline, whose image has no Java, cannot use Flink."""
+    """Check that a compiled pipeline, whose image has no Java, can use Flink.
+
+    Raises:
+      ConfigError: it cannot; the message names the setting.
+    """
     flink = config.beam.flink
     if config.beam.runner != "flink":
         return
@@ -65,7 +73,11 @@ def check_compiled(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> 
 
 
 def check_java(flink: Flink) -> None:
-    """Raise ConfigError if this machine lacks Java or the jars of the job server."""
+    """Check that this machine has Java and the jars of the job server.
+
+    Raises:
+      ConfigError: Java or the jars are missing.
+    """
     jars = flink_jars(flink)
     if not list(jars.glob(_RUNNER_JAR)):
         raise ConfigError(

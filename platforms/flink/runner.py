@@ -147,6 +147,9 @@ class FlinkResult(runner.PipelineResult):
         """Return the last state when the job has ended, and report its progress until then.
 
         An error of ours that a worker raised is raised here; any other failure is a FlinkError.
+
+        Raises:
+          FlinkError: the job failed, or made no progress for too long.
         """
         outcome: list[BaseException | str] = []
 

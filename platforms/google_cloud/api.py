@@ -54,7 +54,11 @@ def find_credentials(key: str, value: str, scopes: Sequence[str] | None = None) 
 
 
 def connect(service: Any, region: str) -> Any:
-    """Return a client of `service`, a class such as JobServiceClient."""
+    """Return a client of `service`, a class such as JobServiceClient.
+
+    Raises:
+      InputError: there are no credentials.
+    """
     try:
         return service(client_options={"api_endpoint": f"{region}-aiplatform.googleapis.com"})
     except DefaultCredentialsError as error:

@@ -142,7 +142,11 @@ class Api:
 
 
 def check(config: PipelineConfig) -> None:
-    """Raise ConfigError if `kubeflow.endpoint` is missing or not a URL."""
+    """Check `kubeflow.endpoint`.
+
+    Raises:
+      ConfigError: it is missing, or not a URL.
+    """
     endpoint = config.kubeflow.endpoint or ""
     if not endpoint.startswith(("http://", "https://")):
         raise ConfigError(
@@ -152,7 +156,12 @@ def check(config: PipelineConfig) -> None:
 
 
 def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: str) -> Run:
-    """Submit a compiled pipeline as a run called `name`; return when the server has accepted it."""
+    """Submit a compiled pipeline as a run called `name`; return when the server has accepted it.
+
+    Raises:
+      TooManyRequests: the server limits the rate; nothing was submitted.
+      ServerError: the server did not respond; perhaps the run was submitted.
+    """
     api, experiment_id = connect(config)
     runs = f"{os.environ.get(UI_VARIABLE, api.endpoint).rstrip('/')}/#/runs"
     # The second document has the settings for Kubernetes, if there are any.
@@ -192,7 +201,11 @@ def _status(api: Api, run_id: str, namespace: str) -> Status:
 
 
 def connect(config: PipelineConfig) -> tuple[Api, str]:
-    """Return the API, and the id of the experiment of the pipeline, which is created if missing."""
+    """Return the API, and the id of the experiment of the pipeline, which is created if missing.
+
+    Raises:
+      NoResponse: the UI responds, but its API server is not ready.
+    """
     api, name = Api(config), cluster_name(config)
     with _readable_errors(config):
         health = api("GET", "healthz")
@@ -210,7 +223,11 @@ def connect(config: PipelineConfig) -> tuple[Api, str]:
 
 
 def _token() -> str | None:
-    """Return the token in the file $KF_PIPELINES_SA_TOKEN_PATH, or that of the pod; None: none."""
+    """Return the token in the file $KF_PIPELINES_SA_TOKEN_PATH, or that of the pod; None: none.
+
+    Raises:
+      ConfigError: the variable names no file.
+    """
     named = os.environ.get(TOKEN_VARIABLE)
     file = Path(_TOKEN_OF_POD if named is None else named)
     if file.is_file():
@@ -231,7 +248,12 @@ def _reason(error: requests.RequestException) -> str:
 
 @contextlib.contextmanager
 def _readable_errors(config: PipelineConfig) -> Iterator[None]:
-    """Convert the errors of the API to errors that name the setting to check."""
+    """Convert the errors of the API to errors that name the setting to check.
+
+    Raises:
+      ConfigError: the endpoint is unreachable, or a setting is wrong.
+      ServerError: the API refused the request, or limits the rate.
+    """
     at = f"kubeflow.endpoint: {config.kubeflow.endpoint}"
     try:
         yield

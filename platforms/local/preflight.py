@@ -50,9 +50,12 @@ def check(config: PipelineConfig) -> None:
 
 
 def _check_same_pipeline(config: PipelineConfig) -> None:
-    """Raise ConfigError if the model of this run would be served instead of that of another.
+    """Check that the model of this run would not be served instead of that of another pipeline.
 
     Without `--config` the sample runs, also in the folder of a user's own runs.
+
+    Raises:
+      ConfigError: it would be served instead.
     """
     location, destination = config.paths.metadata, destination_paths(config)
     if not destination or not os.path.exists(location):

@@ -39,9 +39,12 @@ SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
 def check(config: PipelineConfig) -> None:
-    """Raise ConfigError if this machine's credentials cannot be refreshed.
+    """Check that this machine's credentials can be refreshed.
 
     The clients report expired credentials as a service that does not respond.
+
+    Raises:
+      ConfigError: they cannot be refreshed.
     """
     credentials = find_credentials("vertex.project", config.vertex.project or "", [SCOPE])
     try:
@@ -53,7 +56,11 @@ def check(config: PipelineConfig) -> None:
 
 
 def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: str) -> Run:
-    """Submit a compiled pipeline as a run with the id `name`; return when Vertex AI accepted it."""
+    """Submit a compiled pipeline as a run with the id `name`; return when Vertex AI accepted it.
+
+    Raises:
+      ServerError: Vertex AI did not respond; perhaps the run was submitted.
+    """
     vertex = config.vertex
     parent = f"projects/{vertex.project}/locations/{vertex.region}"
     link = (

@@ -154,7 +154,12 @@ class _LocalCluster:
         )
 
     def _end(self, children: Sequence[Child], seconds: float) -> None:
-        """End processes by SIGTERM; after a timeout or a second signal to this one, by SIGKILL."""
+        """End processes by SIGTERM; after a timeout or a second signal to this one, by SIGKILL.
+
+        Raises:
+          KeyboardInterrupt: the second signal was SIGINT.
+          SystemExit: the second signal was SIGTERM.
+        """
         for child in children:
             child.process.terminate()
         try:

@@ -75,6 +75,9 @@ def allocate(counts: Mapping[str, int]) -> list[ProcessResources]:
 
     Parameter servers and their coordinator share all cores and have no GPU: they are mostly idle,
     and while they work, most workers wait for them. `counts` is task type -> number of processes.
+
+    Raises:
+      ValueError: there are fewer GPUs than workers.
     """
     ports = {kind: [_free_port() for _ in range(count)] for kind, count in counts.items()}
     spec = {kind: [f"{_HOST}:{port.getsockname()[1]}" for port in ports[kind]] for kind in counts}
@@ -98,7 +101,11 @@ def allocate(counts: Mapping[str, int]) -> list[ProcessResources]:
 
 
 def check(training: Training, environ: Mapping[str, str]) -> None:
-    """Check that this machine has the devices for a training, before any process is started."""
+    """Check that this machine has the devices for a training, before any process is started.
+
+    Raises:
+      ValueError: a GPU or a TPU is missing.
+    """
     address = tpu_address(training, environ)
     if training.strategy == "tpu" and address is None:
         raise ValueError(no_tpu())

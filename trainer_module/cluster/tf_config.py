@@ -52,6 +52,9 @@ class Cluster:
         """Return the cluster of `environ['TF_CONFIG']`; None without a cluster, or with one task.
 
         TFJob and Vertex AI set a cluster of one task for a single replica.
+
+        Raises:
+          ValueError: the value is not a cluster with this process.
         """
         text = environ.get(VARIABLE, "").strip()
         if text in ("", "{}"):
@@ -119,7 +122,11 @@ class Cluster:
 
 
 def set_tf_config(environ: MutableMapping[str, str]) -> None:
-    """Set TF_CONFIG in `environ` if it has CLUSTER_VARIABLE, with more than one task."""
+    """Set TF_CONFIG in `environ` if it has CLUSTER_VARIABLE, with more than one task.
+
+    Raises:
+      ValueError: the index is no number of a task.
+    """
     if CLUSTER_VARIABLE not in environ:
         return
     text, number = environ[CLUSTER_VARIABLE], environ.get(INDEX_VARIABLE, "")

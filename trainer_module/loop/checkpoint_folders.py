@@ -55,12 +55,15 @@ def name(job: TrainingJob, code: str) -> str:
 
 @contextlib.contextmanager
 def continued(folder: str) -> Iterator[None]:
-    """Adopt the furthest checkpoint of the identity of `folder`; after the context remove old ones.
+    """Continue a training from its furthest checkpoint; remove old folders after the context.
 
-    One process of a training does this, before any other process reads the folder. If the context
-    succeeds, those folders of the same identity are removed in which no checkpoint was written
-    meanwhile, and folders of other identities after a week. Until then a user can continue those
-    trainings, and a cluster can restart them.
+    Folders whose names begin with the same identity belong to the same training. Their furthest
+    checkpoint is adopted if `folder` has none. One process of a training does this, before any
+    other process reads the folder.
+
+    If the context succeeds, the folders of the same identity in which no checkpoint was written
+    meanwhile are removed, and folders of other identities after a week. Until then a user can
+    continue those trainings, and a cluster can restart them.
 
     Raises:
       CheckpointError: the folder cannot be written to, or an earlier checkpoint cannot be read.
@@ -116,7 +119,11 @@ def _adopt(folder: str, earlier: Mapping[str, str]) -> None:
 
 
 def _latest(folder: str) -> tuple[int, str]:
-    """Return the steps and the path of the latest checkpoint in a folder; 0 without one."""
+    """Return the steps and the path of the latest checkpoint in a folder; 0 without one.
+
+    Raises:
+      CheckpointError: the checkpoint cannot be read.
+    """
     latest = latest_checkpoint(folder)
     if latest is None:
         return 0, ""

@@ -18,7 +18,8 @@ def check_loss(name: str, loss: float, where: str) -> None:
     """Check that a loss is a number.
 
     Args:
-      name: the loss in words.
+      loss: the loss.
+      name: its name in words.
       where: its place in the training, such as `at step 3`.
 
     Raises:

@@ -95,7 +95,11 @@ class CoordinatorSteps:
         self._last = means({name: of_step[name] for name in NAMES})
 
     def _fetched(self, batches: tuple[Any, ...], result: Any) -> dict[str, Any]:
-        """Return the sums of a step, which is repeated if its worker was lost with the result."""
+        """Return the sums of a step, which is repeated if its worker was lost with the result.
+
+        Raises:
+          CancelledError: the step was cancelled.
+        """
         while True:
             try:
                 with waiting_for(f"a step, which is on one of {self._workers} workers"):
