@@ -135,7 +135,7 @@ def measure(
 
     Raises:
       SystemExit: the run failed.
-    """
+    """  # noqa: DOC501
     with contextlib.ExitStack() as stack:
         tree = stack.enter_context(usage.ProcessTree(_KINDS, clock=time.monotonic))
         beam: dict[str, Any] = {"runner": "direct" if task_managers is None else "flink"}

@@ -90,7 +90,7 @@ def _finished(watched: Watched, log: Path) -> Watched:
 
     Raises:
       SystemExit: the run failed.
-    """
+    """  # noqa: DOC501
     if not watched.components or {c.state for c in watched.components} & {"failed", "running"}:
         raise usage.fail("a run failed", log)
     return watched

@@ -82,7 +82,7 @@ def run_module(
 
     Raises:
       SystemExit: the module failed; the message contains the path of a copy of its log.
-    """
+    """  # noqa: DOC501
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as sink:
         done = subprocess.run(

@@ -68,7 +68,7 @@ def submit(
 
     Exit code 0: submitted, or with --wait succeeded. 2: a setting is missing or wrong. 1: anything
     else.
-    """
+    """  # noqa: DOC501
     from cli.console import print_line
     from core.overrides import split_pair
     from pipeline.config import load_config

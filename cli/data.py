@@ -24,7 +24,7 @@ def fetch(config: ConfigOption = None, overrides: SetOption = None) -> None:
     """Download the Kaggle set (4,000,000 reviews, 492 MB) into data.input_base.
 
     Exit code 2: data.input_base is not set or not writable. 1: the download failed.
-    """
+    """  # noqa: DOC501
     from cli.console import print_line
     from pipeline.config import load_config
 

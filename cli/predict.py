@@ -77,7 +77,7 @@ def predict(
     With --input and --output, files are scored: the output has the file, position, probability and
     label of each review. Lines that cannot be read are in FILE.rejected.jsonl, and the exit code is
     2. The output appears when it is complete; after a kill the same command resumes.
-    """
+    """  # noqa: DOC501
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())

@@ -30,7 +30,7 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     Exit code 0: a model was pushed, or blessed under push.destination: none. 2: settings or input
     are wrong, or another run uses paths.root. 3: the model was not blessed or failed the serving
     check. 130: Ctrl-C or SIGTERM. 1: anything else.
-    """
+    """  # noqa: DOC501
     from rich.text import Text
 
     from cli import monitor

@@ -79,7 +79,7 @@ def read_job(path: str) -> TrainingJob:
 
     Raises:
       ValueError: the file cannot be read, or does not contain a job.
-    """
+    """  # noqa: DOC501
     try:
         if "://" not in path:
             return TrainingJob.model_validate_json(Path(path).read_bytes())

@@ -161,7 +161,7 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
     Raises:
       TooManyRequests: the server limits the rate; nothing was submitted.
       ServerError: the server did not respond; perhaps the run was submitted.
-    """
+    """  # noqa: DOC501
     api, experiment_id = connect(config)
     runs = f"{os.environ.get(UI_VARIABLE, api.endpoint).rstrip('/')}/#/runs"
     # The second document has the settings for Kubernetes, if there are any.

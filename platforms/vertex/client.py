@@ -60,7 +60,7 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
 
     Raises:
       ServerError: Vertex AI did not respond; perhaps the run was submitted.
-    """
+    """  # noqa: DOC501
     vertex = config.vertex
     parent = f"projects/{vertex.project}/locations/{vertex.region}"
     link = (

@@ -159,7 +159,7 @@ class _LocalCluster:
         Raises:
           KeyboardInterrupt: the second signal was SIGINT.
           SystemExit: the second signal was SIGTERM.
-        """
+        """  # noqa: DOC501
         for child in children:
             child.process.terminate()
         try:

@@ -55,7 +55,7 @@ class Cluster:
 
         Raises:
           ValueError: the value is not a cluster with this process.
-        """
+        """  # noqa: DOC501
         text = environ.get(VARIABLE, "").strip()
         if text in ("", "{}"):
             return None

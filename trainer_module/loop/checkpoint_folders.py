@@ -123,7 +123,7 @@ def _latest(folder: str) -> tuple[int, str]:
 
     Raises:
       CheckpointError: the checkpoint cannot be read.
-    """
+    """  # noqa: DOC501
     latest = latest_checkpoint(folder)
     if latest is None:
         return 0, ""

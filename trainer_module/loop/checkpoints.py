@@ -71,7 +71,7 @@ def latest_checkpoint(folder: str) -> str | None:
     Raises:
       CheckpointError: the latest checkpoint is missing, or the list of checkpoints is damaged.
         TensorFlow itself only logs this, and the training would start from the beginning.
-    """
+    """  # noqa: DOC501
     listed = os.path.join(folder, LIST_FILE)
     try:
         state = tf.train.get_checkpoint_state(folder)
@@ -147,7 +147,7 @@ class Checkpoints:
         Raises:
           CheckpointError: the checkpoint cannot be read, has weights that are not finite, or was
             written with another number of Examples in a step.
-        """
+        """  # noqa: DOC501
         latest = latest_checkpoint(self._folder)
         if latest is not None:
             try:
