@@ -66,7 +66,7 @@ def count_examples(files: Sequence[str]) -> list[int]:
 
 def _counted(file: str) -> int:
     chunks = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_CHUNK).map(tf.size)
-    with damage_named([file]):
+    with report_damaged_file([file]):
         return int(sum(without_autotune(chunks).as_numpy_iterator()))
 
 
