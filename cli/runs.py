@@ -127,7 +127,7 @@ def compare(
     both = []
     for run in pair:
         metrics = run.outcome.metrics if run.outcome else {}
-        of_metrics = {title: f"{value:.4f}" for title, value in metrics.items()}
+        shown = {title: f"{value:.4f}" for title, value in metrics.items()}
         steps = {step.name: f"{step.seconds:.1f} s, {step.state}" for step in run.steps}
         both.append(_row(run) | shown | steps)
     for key in dict.fromkeys([*both[0], *both[1]]):

@@ -43,7 +43,12 @@ def _served_model(destination: Destination, candidate: types.Artifact | None) ->
 
 
 def _copy(destination: Destination, served: PushedModel, artifact: types.Artifact) -> None:
-    """Copy a served model to an artifact; raise InputError if the model is damaged."""
+    """Copy a served model to an artifact.
+
+    Raises:
+      InputError: the served model is damaged.
+      OSError, tensorflow.errors.OpError: a file cannot be read or written.
+    """
     folder = destination.folder(served.name)
     try:
         check_files(folder)

@@ -190,7 +190,14 @@ class Destination(abc.ABC):
         raise InputError(f"{self.place}: {'; '.join(problems)}; nothing was changed")
 
     def check_not_rolled_back(self, content: str) -> None:
-        """Raise InputError if the model with the `identity` `content` was rolled back."""
+        """Check that a model was not rolled back.
+
+        Args:
+          content: the `identity` of the model.
+
+        Raises:
+          InputError: the model was rolled back.
+        """
         for model in self.pushed_models():
             if (model.content, model.state) == (content, ROLLED_BACK):
                 name = model.name

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from examples.tfrecords import damage_named, map_files, without_autotune
+from examples.tfrecords import map_files, report_damaged_file, without_autotune
 from preprocessing import features
 
 _CLASSES = len(features.CLASSES)

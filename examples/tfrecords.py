@@ -60,7 +60,7 @@ def read(dataset: tf.data.Dataset, files: Sequence[str]) -> Iterator[Any]:
       InputError: a file is damaged.
       tensorflow.errors.OpError: a file cannot be read.
     """
-    with damage_named(files):
+    with report_damaged_file(files):
         yield from without_autotune(dataset)
 
 
@@ -82,7 +82,7 @@ def read_sample(folder: str, size: int) -> list[bytes]:
 
 
 @contextlib.contextmanager
-def damage_named(files: Iterable[str]) -> Iterator[None]:
+def report_damaged_file(files: Iterable[str]) -> Iterator[None]:
     """Name the damaged one of some gzipped TFRecord files, if the context fails because of it.
 
     The error of TensorFlow does not name it.

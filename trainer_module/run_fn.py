@@ -23,7 +23,7 @@ def run_fn(fn_args: Any) -> None:
     Raises:
       InputError: TF_CONFIG, a setting or the Examples are wrong; the message is one line.
       Exception: the other errors of `training.train` and `cluster.local.run`.
-    """
+    """  # noqa: DOC501
     job = make_job(fn_args)
     try:
         cluster = Cluster.from_environ(os.environ)

@@ -15,7 +15,7 @@ from absl import logging
 from core.processes import signals_to
 from core.training_summary import write_summary
 from examples.counts import NGRAMS
-from examples.tfrecords import damage_named
+from examples.tfrecords import report_damaged_file
 from trainer_module import strategies, summary, weights
 from trainer_module.cluster.collective import PreemptionSync
 from trainer_module.cluster.tf_config import Cluster
@@ -142,7 +142,7 @@ def _run_loop(
     sync = PreemptionSync(setup.collective)
     files = [*inputs.train.files, *inputs.evaluation.files]
     total_steps = inputs.steps * training.epochs
-    with signals_to(sync.request, signal.SIGTERM), damage_named(files):
+    with signals_to(sync.request, signal.SIGTERM), report_damaged_file(files):
         callbacks = [
             StopOnNonFiniteLoss(first_step),
             measurements,

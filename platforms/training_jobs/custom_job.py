@@ -64,7 +64,7 @@ def train(job: TrainingJob, job_file: str, settings: CustomJobSettings) -> None:
       ApiError: Vertex AI does not respond before the timeout of a request.
       JobFailed: the training failed.
       JobAborted: the training exceeded its timeout.
-    """
+    """  # noqa: DOC501
     client = vertex_api.connect(JobServiceClient, settings.region)
     made = make_custom_job(job, job_file, settings)
     with job_ends_with_step(lambda: _cancel(client, settings, made.labels[LABEL])):
@@ -149,7 +149,9 @@ def _create_or_find(
     """
     label = made.labels[LABEL]
     poll_seconds = settings.poll_seconds
-    for attempt in range(1, _ATTEMPTS + 1):
+    attempt = 0
+    while True:
+        attempt += 1
         found = _newest(client, settings, label)
         while found and found.state == JobState.JOB_STATE_CANCELLING:
             # Its replicas still write checkpoints.
@@ -175,7 +177,6 @@ def _create_or_find(
         else:
             logging.info("Created CustomJob %s", created.name)
             return str(created.name)
-    raise AssertionError("unreachable")
 
 
 def _newest(client: Any, settings: CustomJobSettings, label: str) -> CustomJob | None:

@@ -172,7 +172,8 @@ def job_ends_with_step(end: Callable[[], None]) -> Iterator[None]:
 
     Raises:
       SystemExit: SIGTERM arrived.
-      KeyboardInterrupt, JobAborted: they pass through.
+      KeyboardInterrupt: it passes through.
+      JobAborted: it passes through.
     """
 
     def terminate(number: signal.Signals) -> None:

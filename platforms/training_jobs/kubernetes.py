@@ -262,7 +262,11 @@ class _Follower:
         self._problems.update(found)
 
     def _check_limits(self) -> None:
-        """Raise JobAborted if the training exceeds a limit or cannot succeed."""
+        """Check that the training keeps the limits.
+
+        Raises:
+          JobAborted: it exceeds a limit or cannot succeed.
+        """
         label = self._job.label
         settings = self._job.settings
         reasons = "".join(f"; {problem}" for problem in self._problems.found)

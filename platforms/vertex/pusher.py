@@ -90,7 +90,9 @@ class Endpoint(Destination):
         content = identity(model)
         # The same id in every push of the model, of at most 63 characters.
         model_id = f"{self.name[:46]}-{content}"
-        for attempt in range(1, ATTEMPTS + 1):
+        attempt = 0
+        while True:
+            attempt += 1
             try:
                 self.check_not_rolled_back(content)
                 copy_folder(model, os.path.join(uri, _VERSION))
@@ -101,7 +103,6 @@ class Endpoint(Destination):
                     raise
                 logging.warning("%s; retrying", error)
                 time.sleep(POLL_SECONDS)
-        raise AssertionError
 
     @errors_in_one_line("upload the model")
     def upload(self, model_id: str, artifact_uri: str) -> None:

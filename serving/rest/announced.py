@@ -44,8 +44,8 @@ def addresses(folder: str) -> list[str]:
     """Return the URLs of the running servers that are announced for a serving folder."""
     found = []
     with contextlib.suppress(OSError):
-        if _is_ours(_place()):
-            for file in sorted(_place().glob(f"{folder_id(folder)}.*")):
+        if _is_ours(_registry()):
+            for file in sorted(_registry().glob(f"{folder_id(folder)}.*")):
                 if not file.suffix[1:].isdecimal():
                     continue
                 if _runs(int(file.suffix[1:])):

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow.python.data.ops import multi_device_iterator_ops
 
 from core.errors import InputError
-from examples.tfrecords import damage_named, without_autotune
+from examples.tfrecords import report_damaged_file, without_autotune
 from tests import examples
 
 
@@ -15,9 +15,9 @@ def test_the_damaged_file_is_named(tmp_path):
     good, bad = str(tmp_path / "good.gz"), str(tmp_path / "bad.gz")
     examples.write(good, [b"a"])
     (tmp_path / "bad.gz").write_bytes(gzip.compress(b"no record" * 9))
-    with pytest.raises(InputError, match=f"^{bad} is damaged"), damage_named([good, bad]):
+    with pytest.raises(InputError, match=f"^{bad} is damaged"), report_damaged_file([good, bad]):
         list(tf.data.TFRecordDataset([good, bad], "GZIP"))
-    with pytest.raises(tf.errors.DataLossError), damage_named([good]):
+    with pytest.raises(tf.errors.DataLossError), report_damaged_file([good]):
         list(tf.data.TFRecordDataset(bad, "GZIP"))
 
 

@@ -209,7 +209,7 @@ class Checkpoints:
 
         Raises:
           CheckpointError: the weights cannot be read.
-        """
+        """  # noqa: DOC501
         if self.state.best_epoch is None:
             return
         path = os.path.join(self._folder, self._best_name())
