@@ -25,7 +25,7 @@ PACKAGES = (
     "cli",
     "components",
     "core",
-    "examples",
+    "tf_examples",
     "pipeline",
     "platforms",
     "preprocessing",

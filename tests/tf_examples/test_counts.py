@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from examples.counts import (
+from preprocessing import features
+from tests import examples
+from tf_examples.counts import (
     LABELS,
     NGRAMS,
     ClassCounter,
@@ -13,8 +15,6 @@ from examples.counts import (
     write_class_counts,
     write_example_counts,
 )
-from preprocessing import features
-from tests import examples
 
 CONFIG = {"features": [features.NGRAMS], "ngram_buckets": 4}
 
