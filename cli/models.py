@@ -74,7 +74,7 @@ def rollback(
 
     settings = load_config(config, overrides or ())
     with silent_stderr():
-        from platforms.models import roll_back
+        from platforms.served_model import roll_back
 
         for line in roll_back(settings, version):
             print_line(line)

@@ -83,7 +83,7 @@ def runs(
     settings = load_config(config, overrides or ())
     if send:
         with silent_stderr():
-            from platforms.models import send_unsent
+            from platforms.served_model import send_unsent
 
             for line in send_unsent(settings):
                 print_line(line)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tfx.dsl.io import fileio
+from tfx.utils import io_utils
 
 from core.errors import InputError, cause
+from serving.digests import DIGESTS, sha256, to_text
 from serving.predict_text import PREDICT_TEXT, make_predict_text
 from serving.versions import MODEL_FILE, missing_part
 
 _SAMPLE = b"A good phone: it works."
-_CHUNK = 1 << 20
 _UNREADABLE = (
     OSError,
     tf.errors.DeadlineExceededError,
@@ -28,7 +28,7 @@ _UNREADABLE = (
 
 
 def copy_model(source: str, target: str) -> None:
-    """Copy a SavedModel to the folder `target`, and verify the copy.
+    """Copy a SavedModel to the folder `target`, verify the copy, and write its DIGESTS.
 
     Servers take the model file as the sign of a complete model. So this file is written under
     another name, and gets its name when all files are complete.
@@ -38,14 +38,16 @@ def copy_model(source: str, target: str) -> None:
       OSError: a file of the copy differs from the original.
     """
     source, target = source.rstrip("/"), target.rstrip("/")
-    names = list(_files(source))
+    names = set(_files(source))
     if MODEL_FILE not in names:
         raise InputError(f"{source} is no complete model: {MODEL_FILE} is missing")
-    for name in names:
-        if name != MODEL_FILE:
-            _copy_file(os.path.join(source, name), os.path.join(target, name))
+    digests = {
+        name: _copy_file(os.path.join(source, name), os.path.join(target, name))
+        for name in names - {MODEL_FILE, DIGESTS}
+    }
     partial = f"{target}/{MODEL_FILE}.partial"
-    _copy_file(f"{source}/{MODEL_FILE}", partial)
+    digests[MODEL_FILE] = _copy_file(f"{source}/{MODEL_FILE}", partial)
+    io_utils.write_string_file(os.path.join(target, DIGESTS), to_text(digests))
     fileio.rename(partial, f"{target}/{MODEL_FILE}", overwrite=True)
 
 
@@ -115,16 +117,15 @@ def _files(folder: str) -> Iterator[str]:
             yield os.path.relpath(os.path.join(place, name), folder)
 
 
-def _copy_file(source: str, target: str) -> None:
+def _copy_file(source: str, target: str) -> str:
+    """Copy a file, and verify the copy; return its SHA-256.
+
+    Raises:
+      OSError: the copy differs from the original.
+    """
     fileio.makedirs(os.path.dirname(target))
     fileio.copy(source, target, overwrite=True)
-    if _digest(source) != _digest(target):
+    digest = sha256(source)
+    if sha256(target) != digest:
         raise OSError(f"{target} differs from {source} after the copy")
-
-
-def _digest(path: str) -> bytes:
-    digest = hashlib.sha256()
-    with fileio.open(path, "rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.digest()
+    return digest

@@ -4,8 +4,8 @@ A push copies the model to a new version, which is newer than all others. A roll
 of an earlier version. All servers load the newest version, so a rollback works for each of them as
 any push does.
 
-TFX and TensorFlow are imported by the methods that require them, because `state` is called by
-commands that load neither.
+TFX and TensorFlow are imported by the methods that require them: the list of the models and `state`
+are for commands that load neither.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from components.destination import (
     PushedModel,
 )
 from core.errors import InputError
+from serving import files
+from serving.digests import is_unchanged
 from serving.identity import identity
 from serving.versions import is_complete, next_version, versions
 
 _ROLLBACK = "assets.extra/rollback.txt"
-"""A file of each version that a rollback pushed. SavedModels have such a folder for files that
-TensorFlow does not read."""
+"""A file of each version that a rollback pushed."""
 
 
 class ServingFolder(Destination):
@@ -68,20 +69,14 @@ class ServingFolder(Destination):
 
     def newest(self) -> str | None:
         """Return the path of the newest version that a server can load; None if there is none."""
-        from components.saved_models import check_files
-
         for path in versions(self.place):
-            try:
-                check_files(path)
-            except InputError as error:
-                logging.warning("%s is damaged, and is not served: %s", path, error)
+            if problem := _damage(path):
+                logging.warning("%s is damaged, and is not served: %s", path, problem)
             else:
                 return path
         return None
 
     def pushed_models(self) -> list[PushedModel]:
-        from tfx.dsl.io import fileio
-
         newest = self.newest()
         served = identity(newest) if newest else ""
         models: dict[str, PushedModel] = {}
@@ -99,7 +94,7 @@ class ServingFolder(Destination):
                 damaged.add(content)
             else:
                 content = identity(path)
-            if fileio.exists(os.path.join(path, _ROLLBACK)):
+            if files.is_file(os.path.join(path, _ROLLBACK)):
                 undone.add(replaced)
             else:  # A run that returns to earlier settings pushes an earlier model again.
                 models.pop(content, None)
@@ -172,6 +167,22 @@ class ServingFolder(Destination):
                 io_utils.write_string_file(os.path.join(version, _ROLLBACK), text)
             copy_model(model, version)
             return version
+
+
+def _damage(version: str) -> str:
+    """Return why a server cannot load a version; empty if it can.
+
+    A version is checked before it is pushed, so TensorFlow is needed for a changed one only.
+    """
+    if is_unchanged(version):
+        return ""
+    from components.saved_models import check_files
+
+    try:
+        check_files(version)
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def _content(version: str) -> str:

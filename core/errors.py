@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 from core import exit_codes
 
@@ -41,6 +42,15 @@ def cause(error: BaseException) -> str:
         return errors[-1][1]
     messages = [line for line in lines if not _STACK.match(line)]
     return f"{type(error).__name__}: {messages[0]}" if messages else type(error).__name__
+
+
+def storage_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of local and remote files, for an `except` clause.
+
+    Those of TensorFlow can only occur if it was imported, which takes seconds.
+    """
+    tensorflow = sys.modules.get("tensorflow")
+    return (OSError, tensorflow.errors.OpError) if tensorflow else (OSError,)
 
 
 def not_utf8(error: UnicodeDecodeError) -> str:

@@ -1,19 +1,15 @@
-"""The pushed models of a pipeline, for each destination, and their versions in MLflow."""
+"""The list of the pushed models; imports neither TFX nor TensorFlow, whose import takes seconds."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 
-import tensorflow as tf
-
 from components.destination import Destination, PushedModel, make_destination
-from components.run_report import mlflow_run, tracking
 from components.run_report.history import Run
-from core.errors import ConfigError, InputError, ServerError, UserError
+from core.errors import ConfigError, InputError, storage_errors
 from pipeline.config import PipelineConfig
 from pipeline.destinations import destination_of
-from pipeline.pipeline import tracking_of
 from platforms.local.runs import all_runs
 
 
@@ -27,7 +23,7 @@ def list_models(config: PipelineConfig) -> list[tuple[PushedModel, Run | None]]:
       ConfigError: the destination cannot be read.
       RuntimeError: a service does not respond.
     """
-    with _destination(config) as destination:
+    with opened_destination(config) as destination:
         models = destination.pushed_models()
     if not models:
         raise InputError(f"{destination.place}: no pushed model; `amazon-reviews run` pushes one")
@@ -37,79 +33,8 @@ def list_models(config: PipelineConfig) -> list[tuple[PushedModel, Run | None]]:
     return [(model, runs.get(model.name)) for model in models]
 
 
-def roll_back(config: PipelineConfig, name: str | None) -> Iterator[str]:
-    """Serve an earlier model again; yield what was done, in lines.
-
-    Args:
-      config: the settings.
-      name: the version, or that of a copy of it; None: the version before the served one.
-
-    Raises:
-      InputError: there is no such model, or it is served, or it cannot be loaded, or a service
-        refuses a setting of the destination.
-      ConfigError: the destination cannot be read or written.
-      RuntimeError: a service does not respond, or failed to deploy the model.
-    """
-    passed_over: list[str] = []
-    with _destination(config) as destination:
-        try:
-            model = destination.roll_back(name, passed_over.append)
-        except InputError:
-            # A rollback that was killed may have served the model without moving the alias.
-            served = destination.served()
-            if served and name in (served.name, *served.copies):
-                yield from _move_champion(config, served)
-            raise
-    yield from passed_over
-    yield f"{destination.place} serves version {model.name} again"
-    yield from _move_champion(config, model)
-
-
-def send_unsent(config: PipelineConfig) -> Iterator[str]:
-    """Send the runs that MLflow did not receive; yield a line for each.
-
-    Afterwards the alias is that of the served model.
-
-    Raises:
-      ConfigError: `tracking.mlflow` is not set, MLflow's client is not installed, the destination
-        cannot be read, or the folder of the runs cannot be read or locked.
-      InputError: a service refuses a setting of the destination.
-      RuntimeError: a service does not respond.
-      ServerError: the server does not respond.
-      UserError: some runs could not be sent.
-    """
-    sent_to = tracking_of(config, "local")
-    if sent_to is None:
-        raise ConfigError("tracking.mlflow: not set; set the URI of a tracking server")
-    with _destination(config) as destination:
-        served = destination.served()
-    with tracking.connected(sent_to.uri) as client:
-        failed = 0
-        for run_id, problem in tracking.send_unsent(client, sent_to.unsent):
-            yield f"not sent: {problem}" if problem else f"sent {run_id} to {sent_to.uri}"
-            failed += bool(problem)
-        if served:
-            mlflow_run.move_champion(client, config.name, served.content)
-    if failed:
-        raise UserError(f"{failed} {'run was' if failed == 1 else 'runs were'} not sent, see above")
-
-
-def _move_champion(config: PipelineConfig, served: PushedModel) -> Iterator[str]:
-    """Move the alias in MLflow, if runs are sent there; yield a line about it."""
-    if not config.tracking.mlflow:
-        return
-    alias = mlflow_run.CHAMPION
-    try:
-        with tracking.connected(config.tracking.mlflow) as client:
-            moved = mlflow_run.move_champion(client, config.name, served.content)
-    except ServerError as error:
-        yield f"{error}; `amazon-reviews runs --send` moves the alias {alias}"
-    else:
-        yield f"MLflow: {alias} is {moved} of {config.name}"
-
-
 @contextlib.contextmanager
-def _destination(config: PipelineConfig) -> Iterator[Destination]:
+def opened_destination(config: PipelineConfig) -> Iterator[Destination]:
     """Yield the destination of the push.
 
     Raises:
@@ -118,5 +43,5 @@ def _destination(config: PipelineConfig) -> Iterator[Destination]:
     destination = make_destination(destination_of(config))
     try:
         yield destination
-    except (OSError, tf.errors.OpError) as error:
+    except storage_errors() as error:
         raise ConfigError(destination.unusable(error)) from None

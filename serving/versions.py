@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 
 from core.errors import InputError
+from serving import files
 
 MODEL_FILE = "saved_model.pb"
 """The file of a model that the Pusher copies last."""
@@ -133,7 +134,7 @@ def missing_part(model: str) -> str:
             return f"{folder}/ is missing"
         if file not in names:
             return f"{name} is missing"
-        if not _size(os.path.join(model, name)):
+        if not files.size(os.path.join(model, name)):
             return f"{name} is empty"
     # The names of the files with the weights contain their number.
     shards = [found for found in map(_SHARD.fullmatch, names) if found]
@@ -144,53 +145,14 @@ def missing_part(model: str) -> str:
 
 
 def _numbers(folder: str) -> list[str]:
-    return [each for each in _names(folder) if re.fullmatch("[0-9]+", each) and int(each) < _END]
+    return [
+        each for each in files.names(folder) if re.fullmatch("[0-9]+", each) and int(each) < _END
+    ]
 
 
 def _names_or_none(folder: str) -> list[str]:
     """Return the names in a folder; none if it is missing or a file."""
     try:
-        return _names(folder)
+        return files.names(folder)
     except NotADirectoryError:
         return []
-
-
-def _size(file: str) -> int:
-    """Return the size of an existing file in bytes.
-
-    Raises:
-      OSError: the file cannot be read.
-    """
-    if "://" not in file:
-        return os.path.getsize(file)
-    import tensorflow as tf
-
-    try:
-        return int(tf.io.gfile.stat(file).length)
-    except tf.errors.OpError as error:
-        raise OSError(f"{file} cannot be read: {str(error).splitlines()[0]}") from error
-
-
-def _names(folder: str) -> list[str]:
-    """Return the names in a folder; none if it is missing.
-
-    Raises:
-      OSError: the folder cannot be listed; a NotADirectoryError if it is a local file.
-    """
-    # A local folder is listed without TensorFlow, which takes seconds to import.
-    if "://" not in folder:
-        try:
-            return os.listdir(folder)
-        except FileNotFoundError:
-            return []
-    import tensorflow as tf
-
-    try:
-        # `listdir` raises NotFoundError for every folder that it cannot read, `stat` does not.
-        tf.io.gfile.stat(folder)
-        # A gs:// listing gives folders a slash at the end.
-        return [name.rstrip("/") for name in tf.io.gfile.listdir(folder)]
-    except tf.errors.NotFoundError:
-        return []
-    except tf.errors.OpError as error:
-        raise OSError(f"{folder} cannot be listed: {str(error).splitlines()[0]}") from error

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import shutil
+import subprocess
 
 import pytest
 import tensorflow as tf
@@ -10,8 +11,10 @@ from typer.testing import CliRunner
 
 from cli.app import app
 from components.run_report.history import record_outcome
+from components.serving_folder import ServingFolder
 from serving.rest.metrics import Metrics
 from serving.rest.versions import ServedVersions
+from tests.loaded import run_command
 from tests.outcomes import OUTCOME
 from tests.platforms.local.store import Metadata
 from tests.serving.models import push
@@ -92,6 +95,39 @@ def test_versions_without_all_files_are_not_an_empty_folder(call, tmp_path):
 @pytest.mark.parametrize("command", ["models", "rollback"])
 def test_a_folder_that_cannot_be_read_is_2_and_one_line(call, command):
     assert call(command, serving=__file__).startswith("NotADirectoryError: ")
+
+
+def test_the_list_finds_damage_and_loads_tensorflow_for_a_changed_version_alone(tmp_path):
+    serving = tmp_path / "serving"
+    destination = ServingFolder(str(serving))
+    for number in (1, 2):
+        model = tmp_path / f"trained{number}"
+        push(model, 0.6 + number / 10)
+        destination.push(str(model), str(tmp_path / f"artifact{number}"))
+    words = ("models", "--set", f"paths.root={tmp_path},paths.serving={serving}")
+    newest = str(max(map(int, os.listdir(serving))))
+
+    def states():
+        done, printed, loaded = run_command(*words, COLUMNS="200")
+        assert done.returncode == 0, done.stderr
+        return [line.split()[-1] for line in printed.splitlines()[1:]], loaded
+
+    listed, loaded = states()
+    assert listed == ["served", "–"]
+    assert loaded & {"apache_beam", "keras", "tensorflow", "tfx"} == set()
+    sums = serving / newest / "assets.extra" / "SHA256SUMS"
+    subprocess.run(["sha256sum", "--check", "--quiet", sums], cwd=serving / newest, check=True)
+    weights = serving / newest / "variables" / "variables.data-00000-of-00001"
+    content = weights.read_bytes()
+    weights.write_bytes(bytes(255 - byte for byte in content))
+    listed, _ = states()
+    assert listed == ["damaged", "served"]
+    # Versions of another program have no digests.
+    weights.write_bytes(content)
+    sums.unlink()
+    listed, loaded = states()
+    assert listed == ["served", "–"]
+    assert "tensorflow" in loaded
 
 
 def test_a_folder_that_cannot_be_written_is_2_and_one_line(call, tmp_path, monkeypatch):

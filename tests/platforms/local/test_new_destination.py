@@ -1,6 +1,6 @@
 """A further destination needs a class, a row and a value: everything else asks the destination."""
 
-import json
+import dataclasses
 import os
 from io import StringIO
 from unittest.mock import Mock
@@ -19,13 +19,13 @@ from pipeline.config import PipelineConfig, Push
 from pipeline.destinations import DESTINATIONS, Row, destination_of
 from pipeline.nodes import PUSHER
 from pipeline.pipeline import create_pipeline
-from platforms import models
+from platforms import models, served_model
 from platforms.local import platform, unchanged
 from platforms.local.places import prepare
 from platforms.local.preflight import check
 from platforms.local.run import mark_replaced
 from serving.identity import identity
-from tests.cli.test_run import OUTCOME
+from tests.outcomes import OUTCOME
 from tests.platforms.local.store import Metadata
 from tests.serving.models import push as save
 
@@ -92,13 +92,13 @@ def test_a_served_model_that_is_damaged_has_its_remedy(place):
 def test_models_and_rollback(place):
     metadata = Metadata(place.folder / "runs")
     metadata.add_run("first")
-    outcome = json.dumps({"pushed_to": place.pushes[0].place})
-    history.record(metadata.store, "first", history.OUTCOME, outcome)
+    outcome = dataclasses.replace(OUTCOME, pushed_to=place.pushes[0].place)
+    history.record_outcome(metadata.store, "first", outcome)
     found = [
         (model.name, model.state, run and run.id) for model, run in models.list_models(place.config)
     ]
     assert found == [("m2", "served", None), ("m1", "", "first")]
-    [line] = models.roll_back(place.config, None)
+    [line] = served_model.roll_back(place.config, None)
     assert line == f"{place.shelf.place} serves version m1 again"
     (place.folder / "runs" / "shelf" / "order.json").unlink()
     with pytest.raises(InputError, match=r"^the shelf .*: no pushed model; "):
@@ -113,7 +113,8 @@ def test_a_run_is_unchanged_only_if_it_serves_the_same(place):
     metadata.add_run("first")
     report = place.folder / "report.html"
     report.touch()
-    history.record(metadata.store, "first", history.OUTCOME, json.dumps({"report": str(report)}))
+    outcome = dataclasses.replace(OUTCOME, report=str(report))
+    history.record_outcome(metadata.store, "first", outcome)
     unchanged.record(metadata.store, "first", place.config, unchanged.fingerprint(place.config))
     assert unchanged.find_unchanged(place.config).id == "first"
     place.shelf.roll_back()

@@ -1,0 +1,65 @@
+"""The SHA-256 of each file of a pushed version, by which damage is found without TensorFlow."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+
+from serving import files
+
+DIGESTS = "assets.extra/SHA256SUMS"
+"""A file of each pushed version, in the format of `sha256sum`. SavedModels have such a folder for
+files that TensorFlow does not read."""
+_CHUNK = 1 << 20
+
+
+def sha256(file: str) -> str:
+    """Return the SHA-256 of a file, 64 hexadecimal digits.
+
+    Args:
+      file: a local path, or a URL of a file system that TensorFlow reads.
+
+    Raises:
+      OSError: the file cannot be read.
+    """
+    digest = hashlib.sha256()
+    with files.opened(file) as content:
+        while chunk := content.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def to_text(digests: Mapping[str, str]) -> str:
+    """Return the content of DIGESTS.
+
+    Args:
+      digests: path of a file, relative to the folder of the version -> its SHA-256.
+    """
+    return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
+
+
+def is_unchanged(model: str) -> bool:
+    """Return whether all files of a version are as they were pushed.
+
+    Args:
+      model: the folder of the version, or its URL.
+
+    Returns:
+      False if a file is missing or differs, or if the version has no readable DIGESTS: another
+      program wrote it.
+
+    Raises:
+      OSError: a file cannot be read.
+    """
+    path = os.path.join(model, DIGESTS)
+    if not files.is_file(path):
+        return False
+    with files.opened(path) as content:
+        lines = content.read().decode("utf-8", "replace").splitlines()
+    for line in lines:
+        digest, _, name = line.partition("  ")
+        file = os.path.join(model, name)
+        if not files.is_file(file) or sha256(file) != digest:
+            return False
+    return bool(lines)
