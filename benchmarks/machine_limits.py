@@ -70,8 +70,8 @@ def _decompress(path: str, pool: ThreadPoolExecutor) -> None:
 
 
 def _seconds_to_write(batches: list[Any], folder: Path, pool: ThreadPoolExecutor) -> np.ndarray:
+    from examples.writer import TEXT_LEVEL, ShardWriter
     from preprocessing.fast.encode import encode_examples
-    from tf_examples.writer import TEXT_LEVEL, ShardWriter
 
     folder.mkdir()
     writers = [

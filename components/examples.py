@@ -12,9 +12,9 @@ from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from tf_examples.counts import write_example_counts
-from tf_examples.tfrecords import example_files
-from tf_examples.writer import TEXT_LEVEL, ShardWriter
+from examples.counts import write_example_counts
+from examples.tfrecords import example_files
+from examples.writer import TEXT_LEVEL, ShardWriter
 
 SAMPLE_SIZE = 1000
 """Test Examples whose predictions the Evaluator stores and ServingCheck compares, at most."""

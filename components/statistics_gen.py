@@ -28,8 +28,8 @@ from tfx.utils import io_utils
 from tfx_bsl.coders import example_coder
 
 from components.schema_gen import read_schema
-from tf_examples.counts import count_examples
-from tf_examples.tfrecords import example_files, read
+from examples.counts import count_examples
+from examples.tfrecords import example_files, read
 
 _BATCH = 8192
 _FILES_AT_ONCE = 4

@@ -54,10 +54,10 @@ from components.examples import publish, split_files
 from components.schema_gen import read_schema
 from core.machine import cores
 from core.progress import Progress
-from tf_examples import digest
-from tf_examples.counts import ClassCounter, write_class_counts
-from tf_examples.tfrecords import batches, read
-from tf_examples.writer import ID_LEVEL, ShardWriter
+from examples import digest
+from examples.counts import ClassCounter, write_class_counts
+from examples.tfrecords import batches, read
+from examples.writer import ID_LEVEL, ShardWriter
 
 _FILE_PREFIX = "transformed_examples"
 _DECIDING = (PREPROCESSING_FN_KEY, CUSTOM_CONFIG_KEY, SPLITS_CONFIG_KEY, "code")

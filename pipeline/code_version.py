@@ -25,7 +25,7 @@ PACKAGES = (
     "cli",
     "components",
     "core",
-    "tf_examples",
+    "examples",
     "pipeline",
     "platforms",
     "preprocessing",

@@ -12,7 +12,7 @@ from tensorflow.python.data.ops import multi_device_iterator_ops
 
 from core.errors import cause
 from core.machine import cores
-from tf_examples.tfrecords import without_autotune
+from examples.tfrecords import without_autotune
 from trainer_module.cluster.resources import no_tpu, tpu_address
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import ONE_PROCESS, Training

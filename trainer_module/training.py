@@ -14,8 +14,8 @@ from absl import logging
 
 from core.processes import signals_to
 from core.training_summary import write_summary
-from tf_examples.counts import NGRAMS
-from tf_examples.tfrecords import report_damaged_file
+from examples.counts import NGRAMS
+from examples.tfrecords import report_damaged_file
 from trainer_module import strategies, summary, weights
 from trainer_module.cluster.collective import PreemptionSync
 from trainer_module.cluster.tf_config import Cluster

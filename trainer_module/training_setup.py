@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import tensorflow as tf
 from absl import logging
 
-from tf_examples.counts import LABELS
+from examples.counts import LABELS
 from trainer_module import models
 from trainer_module.cluster.collective import Collective
 from trainer_module.cluster.tf_config import Cluster

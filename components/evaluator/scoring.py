@@ -27,11 +27,11 @@ from components.evaluator.metrics import Counts
 from components.examples import SAMPLE_SIZE
 from core.machine import cores
 from core.progress import Progress
+from examples.tfrecords import batches, read
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
 from preprocessing.features import THRESHOLD
 from serving.predict_text import PREDICT_NGRAMS, NgramSettings, call_in_batches, make_predict_text
-from tf_examples.tfrecords import batches, read
 
 MISTAKES = 20
 _TEXT_SIZE = 2000

@@ -27,9 +27,9 @@ from components.review_example_gen.splits import (
 from components.review_example_gen.units import Unit, read_in_turns
 from core.machine import cores
 from core.progress import Progress
+from examples.writer import TEXT_LEVEL, ShardWriter
 from preprocessing.fast.encode import encode_examples
 from preprocessing.reading.pieces import Piece
-from tf_examples.writer import TEXT_LEVEL, ShardWriter
 
 
 class UnitResult(NamedTuple):

@@ -25,8 +25,8 @@ from components.run_report.page import Content, render
 from components.saved_models import check_loads, copy_folder
 from core.errors import InputError
 from core.settings import flat_settings
+from examples.digest import content_digest
 from serving.identity import identity
-from tf_examples.digest import content_digest
 
 if TYPE_CHECKING:
     import mlflow.entities

@@ -29,8 +29,8 @@ from components.properties import (
 from components.serving_check.candidate import EXAMPLE, TEXT, Answers, example_text, try_candidate
 from components.serving_check.known_words import why_not_applied
 from components.serving_check.settings import Thresholds
+from examples.tfrecords import read_sample
 from preprocessing.features import CLASSES, THRESHOLD
-from tf_examples.tfrecords import read_sample
 
 _TOLERANCE = 1e-3
 """Greatest difference of two probabilities by rounding, that of half precision."""

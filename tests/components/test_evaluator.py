@@ -16,9 +16,9 @@ from components.evaluator.scoring import ScoreFiles
 from components.evaluator.settings import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
+from examples.tfrecords import read_sample
 from preprocessing import normalise
 from tests.components.evaluated import NgramModel, OtherModel, write_examples, write_model
-from tf_examples.tfrecords import read_sample
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
 

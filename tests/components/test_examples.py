@@ -7,8 +7,8 @@ import tensorflow as tf
 from tfx.types import standard_artifacts
 
 from components.examples import publish
-from tf_examples.counts import count_examples
-from tf_examples.writer import TEXT_LEVEL, ShardWriter
+from examples.counts import count_examples
+from examples.writer import TEXT_LEVEL, ShardWriter
 
 
 def test_each_published_file_has_its_own_count_and_an_empty_split_has_a_file(tmp_path):

@@ -16,10 +16,10 @@ from components.serving_check.candidate import Answers, try_candidate
 from components.serving_check.component import ServingCheck, check_answers
 from components.serving_check.settings import Thresholds, read_golden
 from core.errors import InputError
+from examples.tfrecords import read_sample
 from sample_data.generate import OUTPUT as SAMPLE
 from serving.rest.limits import Limits
 from tests.examples import example, write
-from tf_examples.tfrecords import read_sample
 
 GOOD, BAD = ("great", "good", "love"), ("awful", "bad", "hate")
 GOLDEN = [f"positive\t{word} thing" for word in GOOD] + [f"negative\t{word} thing" for word in BAD]

@@ -18,12 +18,12 @@ from tfx.utils import proto_utils
 
 import preprocessing
 from components.transform import Executor
+from examples import digest
+from examples.counts import LABELS, NGRAMS, read_class_counts
 from pipeline.config import PipelineConfig
 from platforms.beam import beam_args
 from preprocessing.fast.ngrams import ngram_ids
 from tests.components.example_gen import label_of, read_files, records, text_of, write
-from tf_examples import digest
-from tf_examples.counts import LABELS, NGRAMS, read_class_counts
 
 pytestmark = pytest.mark.slow
 

@@ -17,9 +17,9 @@ import tensorflow as tf
 from absl import logging
 
 from core.files import list_files
+from examples.counts import NGRAMS, ClassCounter, count_examples, read_class_counts
+from examples.tfrecords import without_autotune
 from preprocessing import features
-from tf_examples.counts import NGRAMS, ClassCounter, count_examples, read_class_counts
-from tf_examples.tfrecords import without_autotune
 from trainer_module.cluster.collective import Collective
 from trainer_module.inputs.batches import BatchSpec, length_batches
 from trainer_module.settings import TrainingJob

@@ -19,7 +19,7 @@ import tensorflow as tf
 from absl import logging
 
 from core.files import list_files
-from tf_examples.digest import content_digest
+from examples.digest import content_digest
 from trainer_module.loop.checkpoints import (
     BEST,
     LIST_FILE,

@@ -12,11 +12,11 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples.counts import count_examples, write_example_counts
 from preprocessing import features
 from preprocessing.settings import Transform
 from tests import examples
 from tests.trainer_module.conftest import FILES, make_job, result, run_workers
-from tf_examples.counts import count_examples, write_example_counts
 from trainer_module.inputs import dataset
 from trainer_module.inputs.batches import BatchSpec
 from trainer_module.inputs.dataset import Inputs, Split, endless, make_dataset
@@ -239,7 +239,7 @@ def test_two_real_workers_read_every_example_once_and_count_all(prepared, tmp_pa
 ENDS = """
 import gc, time
 import tensorflow as tf
-from tf_examples.tfrecords import without_autotune
+from examples.tfrecords import without_autotune
 from trainer_module.strategies import patch_device_iterators
 patch_device_iterators()
 [cpu] = tf.config.list_physical_devices("CPU")

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
+from examples.digest import content_digest, write_digest
 from tests.trainer_module.conftest import TRAINING, fn_args, summary
-from tf_examples.digest import content_digest, write_digest
 from trainer_module.loop import checkpoint_folders, checkpoints
 from trainer_module.loop.checkpoint_folders import continued
 from trainer_module.loop.checkpoints import CheckpointError

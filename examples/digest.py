@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import tensorflow as tf
 
 from core.files import list_files
-from tf_examples.tfrecords import map_files
+from examples.tfrecords import map_files
 
 _FILE = "content.sha256"
 _GZIP_TRAILER = 8

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from preprocessing import features
-from tests import examples
-from tf_examples.counts import (
+from examples.counts import (
     LABELS,
     NGRAMS,
     ClassCounter,
@@ -15,6 +13,8 @@ from tf_examples.counts import (
     write_class_counts,
     write_example_counts,
 )
+from preprocessing import features
+from tests import examples
 
 CONFIG = {"features": [features.NGRAMS], "ngram_buckets": 4}
 

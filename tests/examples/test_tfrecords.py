@@ -7,8 +7,8 @@ import tensorflow as tf
 from tensorflow.python.data.ops import multi_device_iterator_ops
 
 from core.errors import InputError
+from examples.tfrecords import report_damaged_file, without_autotune
 from tests import examples
-from tf_examples.tfrecords import report_damaged_file, without_autotune
 
 
 def test_the_damaged_file_is_named(tmp_path):

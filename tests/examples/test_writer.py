@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import tensorflow as tf
 
-from tf_examples import writer as writer_module
-from tf_examples.writer import ID_LEVEL, TEXT_LEVEL, ShardWriter
+from examples import writer as writer_module
+from examples.writer import ID_LEVEL, TEXT_LEVEL, ShardWriter
 
 
 class UnevenPool(ThreadPoolExecutor):

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from examples.tfrecords import map_files, report_damaged_file, without_autotune
 from preprocessing import features
-from tf_examples.tfrecords import map_files, report_damaged_file, without_autotune
 
 _CLASSES = len(features.CLASSES)
 LABELS, NGRAMS = "labels", "ngrams"
