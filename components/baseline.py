@@ -77,14 +77,14 @@ def PushedBaseline(
         setting.
       OSError, tensorflow.errors.OpError, RuntimeError: the destination cannot be read.
     """
-    place = make_destination(destination)
-    served = _served_model(place, candidate)
+    served_from = make_destination(destination)
+    served = _served_model(served_from, candidate)
     if served is None:
         logging.info("No other model is served: the evaluation has no baseline")
         write_no_model(model)
         return
-    logging.info("Baseline: version %s in %s", served.name, place.place)
-    _copy(place, served, model)
+    logging.info("Baseline: version %s in %s", served.name, served_from.location)
+    _copy(served_from, served, model)
     model.set_string_custom_property(BASELINE_PROPERTY, f"version {served.name}")
 
 

@@ -30,7 +30,7 @@ class LocalBeamExecutor(base_beam_executor.BaseBeamExecutor):
         return make_pipeline(self._beam_pipeline_args)
 
 
-def units_of(items: Sequence[Item], size: int = _FILES_PER_UNIT) -> list[Sequence[Item]]:
+def divide_into_units(items: Sequence[Item], size: int = _FILES_PER_UNIT) -> list[Sequence[Item]]:
     """Divide files, or other items, into units of work of at most this size."""
     count = -(-len(items) // size)
     return [items[number::count] for number in range(count)]

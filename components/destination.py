@@ -46,11 +46,11 @@ class Push(NamedTuple):
     """The record of a push.
 
     Attributes:
-      place: what serves the model, such as the folder of its version.
+      location: what serves the model, such as the folder of its version.
       version: the name of the model, see `PushedModel`.
     """
 
-    place: str
+    location: str
     version: str
 
 
@@ -62,12 +62,12 @@ class Destination(abc.ABC):
     InputError or RuntimeError for a service. `unusable` converts these errors to a message.
 
     Attributes:
-      place: the name of the destination in messages, such as its folder.
+      location: the name of the destination in messages, such as its folder.
       setting: the setting that errors name, as `section.key`.
       repair: what to do if the served model is damaged, as a clause in the imperative.
     """
 
-    place: str
+    location: str
     setting: str
     repair: str
 
@@ -94,11 +94,11 @@ class Destination(abc.ABC):
         """Return the folder of the pushed model `name`, a SavedModel."""
 
     @abc.abstractmethod
-    def name_of(self, place: str) -> str | None:
-        """Return the name of the model that was pushed to `place`, see `Push`.
+    def find_name(self, location: str) -> str | None:
+        """Return the name of the model that was pushed to `location`, see `Push`.
 
         Returns:
-          None if `place` is not a part of this destination, or does not depend on the model.
+          None if `location` is not a part of this destination, or does not depend on the model.
         """
 
     @abc.abstractmethod
@@ -173,9 +173,9 @@ class Destination(abc.ABC):
             found = [model for model in models if name in (model.name, *model.copies)]
         if not found:
             problem = "no earlier model was pushed" if name is None else f"no version {name!r}"
-            raise InputError(f"{self.place}: {problem}; {_LISTED}")
+            raise InputError(f"{self.location}: {problem}; {_LISTED}")
         if found[0].state == SERVED:
-            raise InputError(f"{self.place}: version {name} is served already; {_LISTED}")
+            raise InputError(f"{self.location}: version {name} is served already; {_LISTED}")
         problems = []
         for model in found:
             try:
@@ -187,7 +187,7 @@ class Destination(abc.ABC):
                 report(f"{problem}; it is passed over")
             self._serve_again(model)
             return model
-        raise InputError(f"{self.place}: {'; '.join(problems)}; nothing was changed")
+        raise InputError(f"{self.location}: {'; '.join(problems)}; nothing was changed")
 
     def check_not_rolled_back(self, content: str) -> None:
         """Check that a model was not rolled back.
@@ -202,8 +202,8 @@ class Destination(abc.ABC):
             if (model.content, model.state) == (content, ROLLED_BACK):
                 name = model.name
                 raise InputError(
-                    f"the model is version {name} in {self.place}, which was rolled back, so it is "
-                    f"not pushed again; `amazon-reviews rollback {name}` serves it again"
+                    f"the model is version {name} in {self.location}, which was rolled back, so it "
+                    f"is not pushed again; `amazon-reviews rollback {name}` serves it again"
                 )
 
     def unusable(self, error: Exception) -> str:
@@ -212,7 +212,7 @@ class Destination(abc.ABC):
 
     def unknown_baseline(self, error: Exception) -> str:
         """Return the message for an error after which the baseline is unknown, in one line."""
-        return f"{self.setting}: the baseline in {self.place} is unknown: {cause(error)}"
+        return f"{self.setting}: the baseline in {self.location} is unknown: {cause(error)}"
 
     def damaged_baseline(self, folder: str, reason: Exception) -> str:
         """Return the message for a baseline whose `folder` is damaged, in one line."""
@@ -220,7 +220,7 @@ class Destination(abc.ABC):
 
     def no_baseline(self) -> str:
         """Return why a candidate is compared with no model, as a clause."""
-        return f"no other model is served from {self.place}"
+        return f"no other model is served from {self.location}"
 
     @abc.abstractmethod
     def _check_loads(self, model: PushedModel) -> None:
@@ -234,7 +234,7 @@ class Destination(abc.ABC):
 def make_destination(given: str) -> Destination:
     """Return the destination with the JSON `[dotted name of the class, arguments]`.
 
-    `pipeline.destinations.destination_of` returns this JSON.
+    `pipeline.destinations.destination_json` returns this JSON.
 
     Raises:
       ImportError, AttributeError: there is no such class.

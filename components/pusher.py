@@ -46,6 +46,6 @@ def VersionPusher(
     push = make_destination(destination).push(source, pushed_model.uri)
     # The properties that TFX's own Pusher sets.
     pushed_model.set_int_custom_property(PUSHED, 1)
-    pushed_model.set_string_custom_property(PUSHED_DESTINATION, push.place)
+    pushed_model.set_string_custom_property(PUSHED_DESTINATION, push.location)
     pushed_model.set_string_custom_property("pushed_version", push.version)
-    logging.info("Pushed to %s: version %s", push.place, push.version)
+    logging.info("Pushed to %s: version %s", push.location, push.version)

@@ -35,7 +35,7 @@ class RejectedLine(NamedTuple):
     reason: str
     detail: str
 
-    def place(self) -> str:
+    def file_position(self) -> str:
         """Return the name of the file, without its folder, and the position."""
         return f"{os.path.basename(self.file)}:{self.position}"
 

@@ -112,9 +112,9 @@ def check_loads(model: str) -> None:
 
 def _files(folder: str) -> Iterator[str]:
     """Yield the paths of all files in a folder, relative to it; nothing if it is missing."""
-    for place, _, names in fileio.walk(folder):
+    for directory, _, names in fileio.walk(folder):
         for name in names:
-            yield os.path.relpath(os.path.join(place, name), folder)
+            yield os.path.relpath(os.path.join(directory, name), folder)
 
 
 def _copy_file(source: str, target: str) -> str:

@@ -46,7 +46,7 @@ class ServingFolder(Destination):
     repair = "delete this folder to compare with the version before it"
 
     def __init__(self, serving: str):
-        self.place = serving
+        self.location = serving
 
     def push(self, model: str, uri: str) -> Push:
         """Push a SavedModel, and copy it to the folder `uri` of the artifact.
@@ -69,7 +69,7 @@ class ServingFolder(Destination):
 
     def newest(self) -> str | None:
         """Return the path of the newest version that a server can load; None if there is none."""
-        for path in versions(self.place):
+        for path in versions(self.location):
             if problem := _damage(path):
                 logging.warning("%s is damaged, and is not served: %s", path, problem)
             else:
@@ -84,7 +84,7 @@ class ServingFolder(Destination):
         undone: set[str] = set()
         damaged: set[str] = set()
         content = ""
-        for path in reversed(list(versions(self.place))):
+        for path in reversed(list(versions(self.location))):
             name = os.path.basename(path)
             replaced = content
             # Of the versions before the newest sound one, only the names of the files are read.
@@ -117,11 +117,11 @@ class ServingFolder(Destination):
         return found[::-1]
 
     def folder(self, name: str) -> str:
-        return f"{self.place.rstrip('/')}/{name}"
+        return f"{self.location.rstrip('/')}/{name}"
 
-    def name_of(self, place: str) -> str | None:
-        folder, name = os.path.split(place)
-        return name if folder == self.place.rstrip("/") else None
+    def find_name(self, location: str) -> str | None:
+        folder, name = os.path.split(location)
+        return name if folder == self.location.rstrip("/") else None
 
     def served_name(self) -> str | None:
         newest = self.newest()
@@ -135,9 +135,9 @@ class ServingFolder(Destination):
         Returns:
           None for a folder that is not on this machine.
         """
-        if "://" in self.place:
+        if "://" in self.location:
             return None
-        return "\0\0".join(map(_content, versions(self.place)))
+        return "\0\0".join(map(_content, versions(self.location)))
 
     def _check_loads(self, model: PushedModel) -> None:
         from components.saved_models import check_loads
@@ -155,9 +155,9 @@ class ServingFolder(Destination):
 
         from components.saved_models import copy_model
 
-        fileio.makedirs(self.place)
+        fileio.makedirs(self.location)
         while True:
-            version = self.folder(str(next_version(self.place)))
+            version = self.folder(str(next_version(self.location)))
             try:
                 tf.io.gfile.mkdir(version)
             except tf.errors.AlreadyExistsError:  # Another run has just pushed a model.

@@ -4,9 +4,9 @@ The sample consists of single Examples from every file, so it is unbiased in any
 The other Examples are read, but not decoded. TFDV's accumulators process the sample in less time
 than TFDV's many Beam stages take to start.
 
-`_statistics_of` uses private parts of TensorFlow Data Validation (TFDV) 1.16 and 1.21: the public
-function `tfdv.generate_statistics_in_memory` supports only one batch, and the one for many batches
-starts Beam.
+`_compute_statistics` uses private parts of TensorFlow Data Validation (TFDV) 1.16 and 1.21. The
+public function `tfdv.generate_statistics_in_memory` supports only one batch, and the function for
+many batches starts Beam.
 
 `@component` reads the annotations, which `from __future__ import annotations` would make strings.
 """
@@ -57,12 +57,12 @@ def StatisticsGen(
         files = example_files(artifact_utils.get_split_uri([examples], split))
         count = sum(count_examples(files))
         rate = max_examples / count if 0 < max_examples < count else 1.0
-        result = _statistics_of(_batches(files, options.schema, rate), options)
+        result = _compute_statistics(_batches(files, options.schema, rate), options)
         anomalies = tfdv.validate_statistics(result, options.schema)
         if rate < 1 and (anomalies.anomaly_info or anomalies.HasField("dataset_anomaly_info")):
             # A sample may lack a rare class.
             logging.info("The sample of %s does not fit the schema: reading all Examples", split)
-            result = _statistics_of(_batches(files, options.schema, 1.0), options)
+            result = _compute_statistics(_batches(files, options.schema, 1.0), options)
         path = os.path.join(artifact_utils.get_split_uri([statistics], split), "FeatureStats.pb")
         io_utils.write_bytes_file(path, result.SerializeToString())
 
@@ -70,9 +70,11 @@ def StatisticsGen(
 def _batches(files: list[str], schema: schema_pb2.Schema, rate: float) -> Iterator[pa.RecordBatch]:
     """Yield a fraction of the Examples of every file, always the same ones, as `schema` decodes."""
 
-    def sample_of(place: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
+    def sample(file_number: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
         def chosen(index: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-            chance = tf.random.stateless_uniform(tf.shape(batch), seed=tf.stack([place, index]))
+            chance = tf.random.stateless_uniform(
+                tf.shape(batch), seed=tf.stack([file_number, index])
+            )
             return tf.boolean_mask(batch, chance < rate)
 
         records = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_BATCH)
@@ -84,7 +86,7 @@ def _batches(files: list[str], schema: schema_pb2.Schema, rate: float) -> Iterat
         tf.data.Dataset.from_tensor_slices(files)
         .enumerate()
         .interleave(
-            sample_of,
+            sample,
             cycle_length=_FILES_AT_ONCE,
             num_parallel_calls=_FILES_AT_ONCE,
             deterministic=True,
@@ -94,7 +96,7 @@ def _batches(files: list[str], schema: schema_pb2.Schema, rate: float) -> Iterat
         yield decoder.DecodeBatch(batch.numpy())
 
 
-def _statistics_of(
+def _compute_statistics(
     batches: Iterable[pa.RecordBatch], options: tfdv.StatsOptions
 ) -> statistics_pb2.DatasetFeatureStatisticsList:
     """Return the statistics of batches, by the accumulators of TFDV's Beam stages."""

@@ -24,7 +24,7 @@ EPOCHS_KEY = "epochs"
 STRATEGY_KEY = "strategy"
 
 
-class Executor(GenericExecutor):
+class TrainerExecutor(GenericExecutor):
     def Do(
         self,
         input_dict: dict[str, list[types.Artifact]],
@@ -57,7 +57,7 @@ class Trainer(base_component.BaseComponent):
     """
 
     SPEC_CLASS = TrainerSpec
-    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(TrainerExecutor)
 
     def __init__(self, custom_config: dict[str, Any], **arguments: Any) -> None:
         super().__init__(
@@ -74,16 +74,16 @@ def with_run_parameters(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the execution properties with `epochs` and `strategy` in `custom_config`.
 
     Raises:
-      InputError: see `training_of_run`.
+      InputError: see `with_training_parameters`.
     """
     config = json_utils.loads(exec_properties[CUSTOM_CONFIG_KEY])
     given = {key: exec_properties[key] for key in (EPOCHS_KEY, STRATEGY_KEY)}
-    training_of_run(Training.model_validate(config["training"]), given)
+    with_training_parameters(Training.model_validate(config["training"]), given)
     config["training"] = {**config["training"], **given}
     return {**exec_properties, CUSTOM_CONFIG_KEY: json_utils.dumps(config)}
 
 
-def training_of_run(compiled: Training, given: Mapping[str, Any]) -> Training:
+def with_training_parameters(compiled: Training, given: Mapping[str, Any]) -> Training:
     """Return the settings of a compiled training with the run's `epochs` and `strategy`.
 
     Raises:

@@ -4,7 +4,7 @@ TFX's own executor passes single records between Beam stages, which has a cost f
 tf.Transform batches them again. Here a batch remains a batch from the input file to the output
 file, and TensorFlow's threads read, parse and transform it.
 
-`Executor._analyze` uses private parts of TensorFlow Transform 1.16 and 1.21:
+`TransformExecutor._analyze` uses private parts of TensorFlow Transform 1.16 and 1.21:
 `tft_beam.AnalyzeDataset` starts Beam, which takes five seconds, even for a `preprocessing_fn`
 without analyzers, whose graph does not depend on data. There is no public function that detects
 analyzers, or that writes such a graph without Beam.
@@ -49,7 +49,7 @@ from tfx_bsl.coders import example_coder
 from tfx_bsl.public import tfxio
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
-from components.beam import LocalBeamExecutor, read_results, units_of, write_results
+from components.beam import LocalBeamExecutor, divide_into_units, read_results, write_results
 from components.examples import publish, split_files
 from components.schema_gen import read_schema
 from core.machine import cores
@@ -154,7 +154,7 @@ class TransformFiles(beam.DoFn):
         return dict(self._layer(tf.io.parse_example(serialized, self._spec)))
 
 
-class Executor(LocalBeamExecutor):
+class TransformExecutor(LocalBeamExecutor):
     def Do(
         self,
         input_dict: dict[str, list[types.Artifact]],
@@ -176,7 +176,7 @@ class Executor(LocalBeamExecutor):
         units = [
             (split, number, files)
             for split in splits.transform
-            for number, files in enumerate(units_of(split_files(examples, [split])))
+            for number, files in enumerate(divide_into_units(split_files(examples, [split])))
         ]
         # The splits that are analyzed are those that a model is fitted to.
         spec = schema_utils.schema_as_feature_spec(schema).feature_spec
@@ -184,7 +184,8 @@ class Executor(LocalBeamExecutor):
         with self._make_beam_pipeline() as pipeline:
             done = (
                 pipeline
-                | "Units" >> beam.Create(units_of(units, _UNITS_PER_ELEMENT), reshuffle=True)
+                | "Units"
+                >> beam.Create(divide_into_units(units, _UNITS_PER_ELEMENT), reshuffle=True)
                 | "TransformFiles" >> beam.ParDo(stage)
             )
             write_results(pipeline, done, scratch)
@@ -230,7 +231,7 @@ class Executor(LocalBeamExecutor):
         ):
             analyzed = (
                 pipeline
-                | "AnalyzedFiles" >> beam.Create(units_of(files), reshuffle=True)
+                | "AnalyzedFiles" >> beam.Create(divide_into_units(files), reshuffle=True)
                 | "ReadBatches" >> beam.FlatMap(_read_batches, schema)
             )
             config = source.TensorAdapterConfig()
@@ -245,7 +246,7 @@ class ReviewTransform(tfx.components.Transform):
     StatisticsGen and DataGate have checked the data.
     """
 
-    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(TransformExecutor)
 
 
 def _publish(

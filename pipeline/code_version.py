@@ -121,11 +121,11 @@ def _files(name: str) -> list[Path]:
     found: list[Path] = []
     parts = name.split(".")
     for count in range(1, len(parts) + 1 if parts[0] in PACKAGES else 1):
-        place = _ROOT.joinpath(*parts[:count])
-        if not (place / "__init__.py").is_file():
-            module = place.with_name(f"{place.name}.py")
+        path = _ROOT.joinpath(*parts[:count])
+        if not (path / "__init__.py").is_file():
+            module = path.with_name(f"{path.name}.py")
             return [*found, module] if module.is_file() else found
-        found.append(place / "__init__.py")
+        found.append(path / "__init__.py")
     return found
 
 

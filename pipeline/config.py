@@ -17,14 +17,14 @@ from typing import Annotated, Any, Literal, get_args
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from components.evaluator.settings import Evaluation
-from components.serving_check.settings import Thresholds
+from components.evaluator.thresholds import Evaluation
+from components.serving_check.thresholds import Thresholds
 from core.empty import check_values
 from core.errors import ConfigError
 from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
-from pipeline.tracking_server import problem_of_server
+from pipeline.tracking_server import server_problem
 from preprocessing import features
 from preprocessing.reading.labels import canonical
 from preprocessing.settings import Transform
@@ -60,11 +60,11 @@ class Paths(Section):
         if not isinstance(root, str):
             return values
         root = absolute(root)
-        places = {"metadata": "metadata.sqlite", "serving": "serving", "checkpoints": "checkpoints"}
-        for key, name in places.items():
-            place = values.get(key) or os.path.join(root, name)
-            places[key] = absolute(place) if isinstance(place, str) else place
-        return {**values, "root": root, **places}
+        paths = {"metadata": "metadata.sqlite", "serving": "serving", "checkpoints": "checkpoints"}
+        for key, name in paths.items():
+            path = values.get(key) or os.path.join(root, name)
+            paths[key] = absolute(path) if isinstance(path, str) else path
+        return {**values, "root": root, **paths}
 
     @field_validator("root", "serving", "checkpoints")
     @classmethod
@@ -178,7 +178,7 @@ class Tracking(Section):
     # Not a validator of the field, whose message would contain the password.
     @model_validator(mode="after")
     def _is_a_server_without_a_password(self) -> Tracking:
-        if self.mlflow and (problem := problem_of_server(self.mlflow)):
+        if self.mlflow and (problem := server_problem(self.mlflow)):
             raise ValueError(f"mlflow: {problem}")
         return self
 
@@ -239,7 +239,7 @@ def recorded_settings(config: PipelineConfig) -> str:
     return json.dumps(config.model_dump())
 
 
-def settings_of_record(recorded: str) -> PipelineConfig:
+def load_recorded_settings(recorded: str) -> PipelineConfig:
     """Return the settings of the JSON of `recorded_settings`, of this version of the code.
 
     Raises:

@@ -47,7 +47,7 @@ DESTINATIONS = {
 }
 
 
-def destination_of(config: PipelineConfig) -> str:
+def destination_json(config: PipelineConfig) -> str:
     """Return the destination of a push as the JSON of `components.destination.make_destination`.
 
     With `push.destination: none` it is the folder whose model is the baseline.

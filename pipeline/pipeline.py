@@ -33,7 +33,7 @@ from pipeline.config import (
     recorded_settings,
     unsent_folder,
 )
-from pipeline.destinations import destination_of
+from pipeline.destinations import destination_json
 from pipeline.inputs import example_gen_options, input_base
 from pipeline.nodes import PUSHER, SERVED_MODEL, TUNER, WARM_START
 from pipeline.platform import Platform
@@ -109,7 +109,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
             model=trainer.outputs["model"],
             model_blessing=evaluator.outputs["blessing"],
             infra_blessing=serving_check.outputs["blessing"],
-            destination=destination_of(config),
+            destination=destination_json(config),
         ).with_id(PUSHER)
     report = RunReport(
         name=config.name,
@@ -134,7 +134,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     built += [trainer, served_model, evaluator, serving_check, pusher, report]
     components = in_order(built, config)
     for component in components:
-        platform.place(component)
+        platform.configure(component)
         # A Resolver has no execution properties, and is never cached.
         if isinstance(component, BaseComponent):
             component.spec.exec_properties["code"] = fingerprint(roots(component))
@@ -148,7 +148,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     )
 
 
-def tracking_of(config: PipelineConfig, platform: str) -> Tracking | None:
+def make_tracking(config: PipelineConfig, platform: str) -> Tracking | None:
     """Return the tracking of a run; None if no run is sent to a tracking server.
 
     Args:

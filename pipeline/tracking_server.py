@@ -6,7 +6,7 @@ import re
 from urllib.parse import urlsplit
 
 
-def problem_of_server(uri: str) -> str:
+def server_problem(uri: str) -> str:
     """Return why no request can reach a tracking server at `uri`, and the remedy; else empty."""
     example = "set the address of a tracking server, such as http://mlflow:5000"
     try:

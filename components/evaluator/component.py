@@ -29,17 +29,17 @@ from tfx.types.standard_component_specs import EvaluatorSpec as TfxSpec
 from tfx.utils import io_utils, path_utils
 
 from components.baseline import existing_model
-from components.beam import LocalBeamExecutor, units_of
+from components.beam import LocalBeamExecutor, divide_into_units
 from components.evaluator import files, tfma_files
 from components.evaluator.files import BASELINE, CANDIDATE, Results
 from components.evaluator.scoring import ScoreFiles, Scores, merge
-from components.evaluator.settings import Evaluation
+from components.evaluator.thresholds import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
 from core.settings import with_parameters
 
 
-class Executor(LocalBeamExecutor):
+class EvaluatorExecutor(LocalBeamExecutor):
     """Evaluates the test split, and blesses the candidate if it reaches all thresholds."""
 
     def Do(
@@ -65,7 +65,7 @@ class Executor(LocalBeamExecutor):
             models[BASELINE] = path_utils.serving_model_path(baseline.uri)
             served = baseline.get_string_custom_property(BASELINE_PROPERTY) or baseline.uri
             blessing.set_string_custom_property(BASELINE_PROPERTY, served)
-        units = units_of(split_files(inputs[EXAMPLES_KEY], ["test"]))
+        units = divide_into_units(split_files(inputs[EXAMPLES_KEY], ["test"]))
         with self._make_beam_pipeline() as pipeline:
             _ = (
                 pipeline
@@ -134,7 +134,7 @@ class Evaluator(base_beam_component.BaseBeamComponent):
     """
 
     SPEC_CLASS = EvaluatorSpec
-    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(EvaluatorExecutor)
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tfx.utils import io_utils
 
 from components.evaluator.metrics import Check, Counts, check_thresholds
-from components.evaluator.settings import Evaluation
+from components.evaluator.thresholds import Evaluation
 
 CANDIDATE, BASELINE = "candidate", "baseline"
 """The names of the evaluated model and of the model that it is compared with."""

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.stats import binomtest
 
-from components.evaluator.settings import Evaluation
+from components.evaluator.thresholds import Evaluation
 from preprocessing.features import CLASSES, THRESHOLD
 
 BUCKETS = 10_000
@@ -64,7 +64,7 @@ class Counts:
     total: float
 
     @classmethod
-    def of(cls, labels: np.ndarray, predictions: np.ndarray) -> Counts:
+    def from_predictions(cls, labels: np.ndarray, predictions: np.ndarray) -> Counts:
         """Return the counts of reviews.
 
         Args:

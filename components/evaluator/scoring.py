@@ -133,7 +133,8 @@ class ScoreFiles(beam.DoFn):
         }
         slices = {
             slice_key: {
-                model: Counts.of(labels[here], found[here]) for model, found in predictions.items()
+                model: Counts.from_predictions(labels[here], found[here])
+                for model, found in predictions.items()
             }
             for slice_key, here in members.items()
         }

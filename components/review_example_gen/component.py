@@ -71,7 +71,7 @@ _FILES_AT_ONCE = 16
 _SHOWN = 5
 
 
-class Executor(LocalBeamExecutor):
+class ReviewExampleGenExecutor(LocalBeamExecutor):
     """Reads review files; writes Examples, rejected lines, and the counts of all lines.
 
     `Do` raises an InputError if the files cannot be read, too many of their lines are unusable, no
@@ -164,7 +164,7 @@ class ReviewExampleGen(base_beam_component.BaseBeamComponent):
     """
 
     SPEC_CLASS = ReviewExampleGenSpec
-    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(ReviewExampleGenExecutor)
 
     def __init__(self, input_base: str | RuntimeParameter, options: Options):
         spec = ReviewExampleGenSpec(
@@ -280,4 +280,4 @@ def _first_rejected(rejected_uri: str, reasons: Collection[str]) -> str:
     """
     found = (line for line in read_lines(rejected_uri) if line.reason in reasons)
     first = heapq.nsmallest(_SHOWN, found, key=lambda line: (line.file, line.position))
-    return "; ".join(f"{line.place()} {line.reason} ({line.detail})" for line in first)
+    return "; ".join(f"{line.file_position()} {line.reason} ({line.detail})" for line in first)

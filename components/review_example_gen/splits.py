@@ -72,8 +72,8 @@ def assign_batch(
     for name, priority in HELD_OUT.items():  # the highest priority last
         found = held_out.get(name, keys[:0])
         if priority > HELD_OUT.get(group, 0) and len(found):
-            place = np.minimum(np.searchsorted(found, keys), len(found) - 1)
-            duplicate_in[found[place] == keys] = name
+            index = np.minimum(np.searchsorted(found, keys), len(found) - 1)
+            duplicate_in[found[index] == keys] = name
     return AssignedBatch(batch, keys, assign_splits(keys, group, named), duplicate_in)
 
 

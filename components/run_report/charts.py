@@ -92,9 +92,9 @@ def _training(curve: Sequence[dict[str, float]], epochs: Sequence[dict[str, floa
 def _scores(tenths: Sequence[Tenth]) -> str:
     figure, axes = _axes("predicted probability of positive", "test reviews")
     # The two bars of a tenth stand side by side.
-    for name, place, colour in zip(CLASSES, (0.03, 0.07), (_SECOND, _FIRST), strict=True):
+    for name, offset, colour in zip(CLASSES, (0.03, 0.07), (_SECOND, _FIRST), strict=True):
         counts = [getattr(each, name) for each in tenths]
-        axes.bar([each.lower + place for each in tenths], counts, 0.04, color=colour, label=name)
+        axes.bar([each.lower + offset for each in tenths], counts, 0.04, color=colour, label=name)
     axes.set_xlim(0, 1)
     axes.legend(title="label")
     return _svg(figure, "Number of reviews by predicted probability")

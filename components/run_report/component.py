@@ -25,9 +25,9 @@ from components.properties import (
     PUSHED_DESTINATION,
     RUN_PARAMETERS,
 )
-from components.run_report.history import DESCRIBED, Run, installed_versions, read_run_of
+from components.run_report.history import DESCRIBED, Run, installed_versions, read_run_by_output
 from components.run_report.page import collect, render
-from components.run_report.tracking import from_environment, run_of_output, track
+from components.run_report.tracking import from_environment, run_id_from_output, track
 from core.metadata import open_store
 from preprocessing.features import CLASSES
 
@@ -94,12 +94,12 @@ def RunReport(
       min_accuracy: likewise.
     """
     arguments = dict(locals())
-    recorded = read_run_of(open_store(metadata), report.uri) if metadata else None
+    recorded = read_run_by_output(open_store(metadata), report.uri) if metadata else None
     shown_settings, shown_changes = _settings(arguments)
     content = collect(
         Run(
             name=name,
-            id=recorded.id if recorded else run_of_output(report.uri),
+            id=recorded.id if recorded else run_id_from_output(report.uri),
             uris={key: arguments[key].uri for key in DESCRIBED if arguments[key]},
             started=recorded.started if recorded else None,
             settings=shown_settings,

@@ -105,7 +105,7 @@ class Run:
         return max((step.started + step.seconds for step in self.steps), default=0.0)
 
 
-def result_of(failure: str, blessed: bool | None, refused: bool, pushed: bool) -> str:
+def describe_result(failure: str, blessed: bool | None, refused: bool, pushed: bool) -> str:
     """Return the result of a run in one or two words.
 
     Args:
@@ -144,7 +144,7 @@ def read_runs(store: MetadataStore, run_id: str | None = None) -> list[Run]:
     return [_read_run(store, context, nodes) for context in contexts]
 
 
-def read_run_of(store: MetadataStore, output: str) -> Run:
+def read_run_by_output(store: MetadataStore, output: str) -> Run:
     """Return the run that writes the folder `output`, whose name is the id of an execution.
 
     Raises:

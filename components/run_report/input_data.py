@@ -122,7 +122,7 @@ def _reasons(rejected: str, total: LineCounts) -> list[Reason]:
             break
         samples = reasons[line.reason].samples
         if len(samples) < _SAMPLES:
-            samples.append(f"{line.place()} {line.detail}")
+            samples.append(f"{line.file_position()} {line.detail}")
         else:
             incomplete.discard(line.reason)
     return list(reasons.values())

@@ -115,22 +115,22 @@ def find_model(run: Run, content: str = "") -> str:
     Raises:
       InputError: both are missing or damaged, or are other models.
     """
-    places = []
+    folders = []
     if "model" in run.uris:
-        places.append(path_utils.serving_model_path(run.uris["model"]))
+        folders.append(path_utils.serving_model_path(run.uris["model"]))
     # An endpoint has a name in place of a folder.
     if content and fileio.exists(run.pushed_to):
-        places.append(run.pushed_to)
+        folders.append(run.pushed_to)
     problems = []
-    for place in places:
+    for folder in folders:
         try:
-            check_loads(place)
+            check_loads(folder)
         except InputError as error:
-            problems.append(f"{place}: {error}")
+            problems.append(f"{folder}: {error}")
         else:
-            if content in ("", identity(place)):
-                return place
-            problems.append(f"{place}: is another model")
+            if content in ("", identity(folder)):
+                return folder
+            problems.append(f"{folder}: is another model")
     raise InputError(f"the pushed model is lost: {'; '.join(problems) or run.pushed_to}")
 
 

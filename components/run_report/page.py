@@ -17,7 +17,7 @@ from components.evaluator.metrics import ACCURACY, KEY_FIGURES, Counts, constant
 from components.properties import CHECK_FILE
 from components.run_report import input_data
 from components.run_report.charts import draw
-from components.run_report.history import UNFINISHED, Run, result_of
+from components.run_report.history import UNFINISHED, Run, describe_result
 from core.errors import cause
 from core.settings import flat_settings
 from core.training_summary import read_summary
@@ -186,4 +186,4 @@ def result(content: Content) -> str:
     """Return the result of the run, a key of _VERDICTS."""
     run, check = content.run, content.check
     refused = check is not None and not check["passed"]
-    return result_of(run.error, run.blessed, refused=refused, pushed=bool(run.pushed_to))
+    return describe_result(run.error, run.blessed, refused=refused, pushed=bool(run.pushed_to))

@@ -102,7 +102,7 @@ def from_environment() -> Tracking | None:
     return Tracking(*json.loads(value)) if value else None
 
 
-def run_of_output(uri: str) -> str:
+def run_id_from_output(uri: str) -> str:
     """Return the id of a cluster's run from the URI of an output of one of its steps.
 
     TFX does not know the id there. Kubeflow Pipelines writes ROOT/PIPELINE/RUN/TASK/…/OUTPUT, where

@@ -28,7 +28,7 @@ from components.properties import (
 )
 from components.serving_check.candidate import EXAMPLE, TEXT, Answers, example_text, try_candidate
 from components.serving_check.known_words import why_not_applied
-from components.serving_check.settings import Thresholds
+from components.serving_check.thresholds import Thresholds
 from examples.tfrecords import read_sample
 from preprocessing.features import CLASSES, THRESHOLD
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.errors import ConfigError
 from core.overrides import parse_overrides
-from pipeline.config import PRESETS, load_config, recorded_settings, settings_of_record
+from pipeline.config import PRESETS, load_config, load_recorded_settings, recorded_settings
 from trainer_module.models import hyperparameters
 
 
@@ -215,7 +215,7 @@ def test_an_empty_variable_or_option_is_an_error(variable):
 )
 def test_settings_are_the_same_after_they_were_recorded(preset, overrides):
     config = load_config(preset, [overrides] if overrides else [], environ={})
-    assert settings_of_record(recorded_settings(config)) == config
+    assert load_recorded_settings(recorded_settings(config)) == config
 
 
 @pytest.mark.parametrize("word", ["null", "~", "Null"])
