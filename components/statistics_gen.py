@@ -8,7 +8,8 @@ than TFDV's many Beam stages take to start.
 public function `tfdv.generate_statistics_in_memory` supports only one batch, and the function for
 many batches starts Beam.
 
-`@component` reads the annotations, which `from __future__ import annotations` would make strings.
+`@component` requires annotations that are types, so this module has no
+`from __future__ import annotations`, which turns them into strings.
 """
 
 import os

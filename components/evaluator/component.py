@@ -1,7 +1,7 @@
 """Evaluator: the metrics of a candidate and its baseline, and the blessing.
 
 TFX's Evaluator passes one Python object for each review through each metric of TFMA, which takes
-most of the time of an evaluation. Here metrics are functions of counts, see `metrics`.
+most of the time of an evaluation. Here the metrics are functions of counts, see `metrics`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ from core.settings import with_parameters
 
 
 class EvaluatorExecutor(LocalBeamExecutor):
-    """Evaluates the test split, and blesses the candidate if it reaches all thresholds."""
+    """The executor that evaluates a candidate and blesses it if it reaches all thresholds.
+
+    `Do` raises an InputError if the Examples were deleted, a file of them is damaged, or the
+    baseline is unknown or damaged.
+    """
 
     def Do(
         self,
@@ -123,14 +127,18 @@ class EvaluatorSpec(types.ComponentSpec):
 
 
 class Evaluator(base_beam_component.BaseBeamComponent):
-    """Examples, a model and a baseline -> `evaluation` and `blessing`.
+    """The component that evaluates a candidate and blesses it if it reaches all thresholds.
+
+    The outputs are `evaluation` and `blessing`.
 
     Args:
-      examples: raw Examples, of which the test split is evaluated.
+      examples: raw Examples with a split `test`, which is evaluated.
       model: the candidate.
-      baseline_model: the model that the candidate is compared with; perhaps none exists.
+      baseline_model: the output of a `ServedBaseline` or a `PushedBaseline`, which may have no
+        model. Then the candidate is not compared.
       settings: slices and thresholds.
-      min_accuracy: replaces the value in `settings`, from 0 to 1.
+      min_accuracy: the minimum accuracy, from 0 to 1, or a parameter of the run. It replaces the
+        value in `settings`.
     """
 
     SPEC_CLASS = EvaluatorSpec

@@ -1,6 +1,7 @@
 """RunReport: one HTML page on the run, and the figures for the pages of clusters.
 
-`@component` reads the annotations, which `from __future__ import annotations` would make strings.
+`@component` requires annotations that are types, so this module has no
+`from __future__ import annotations`, which turns them into strings.
 """
 
 import json

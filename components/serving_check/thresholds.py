@@ -1,4 +1,4 @@
-"""The section `serving_check` of the settings, and its golden sentences; imports no TFX."""
+"""The section `serving_check` of the settings. This module imports no TFX."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Thresholds(Section):
     """ServingCheck, which serves a candidate in a new process, and its thresholds for a push."""
 
     max_memory_mb: _Positive = 4096.0
-    """Greatest resident memory in MiB of the process, which includes TensorFlow's."""
+    """Maximum resident memory in MiB of the serving process, which includes TensorFlow."""
     max_p99_ms: _Positive = 1000.0
-    """Greatest p99 latency in milliseconds of requests with a single review."""
+    """Maximum p99 latency in milliseconds of requests with a single review."""
     golden: Annotated[str, Field(min_length=1)] | None = None
-    """File with a golden sentence in each line, `positive` or `negative`, a tab, and the text;
-    None: the English list that the package contains, if its words occur in the train reviews."""
+    """File of golden sentences, each line with `positive` or `negative`, a tab and a text; None:
+    the English sentences in the package, if enough of their words occur in the train reviews."""
     min_golden: Fraction = 0.5
-    """Least fraction of the golden sentences of each class whose predicted label is right; 0:
+    """Minimum fraction of the golden sentences of each class that the model answers correctly; 0:
     none."""
 
     @field_validator("golden")
@@ -36,10 +36,10 @@ class Thresholds(Section):
         return os.path.abspath(os.path.expanduser(value)) if value else value
 
     def parameters(self) -> dict[str, str]:
-        """Return the parameters `settings` and `golden` of the component, JSON.
+        """Return the parameters `settings` and `golden` of the component, each as JSON.
 
-        `golden` contains the golden sentences themselves, which are so a part of the cache key and
-        of a compiled pipeline.
+        `golden` contains the sentences themselves, so they are a part of the cache key and of a
+        compiled pipeline.
 
         Raises:
           ConfigError: see `read_golden`.
