@@ -1,4 +1,4 @@
-"""Trainer: TFX's Trainer, with epochs and strategy as parameters of a run."""
+"""Trainer: TFX's Trainer, with the epochs and the strategy as parameters of a run."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ STRATEGY_KEY = "strategy"
 
 
 class TrainerExecutor(GenericExecutor):
+    """TFX's executor, with the parameters of the run, and without a base model that does not exist.
+
+    `Do` raises an InputError if a parameter is not allowed, or if the base model is unknown or
+    damaged.
+    """
+
     def Do(
         self,
         input_dict: dict[str, list[types.Artifact]],
@@ -36,6 +42,8 @@ class TrainerExecutor(GenericExecutor):
 
 
 class TrainerSpec(types.ComponentSpec):
+    """The inputs, outputs and parameters of TFX's Trainer, and `epochs` and `strategy`."""
+
     PARAMETERS = {
         **specs.TrainerSpec.PARAMETERS,
         EPOCHS_KEY: ExecutionParameter(type=int),
@@ -46,14 +54,15 @@ class TrainerSpec(types.ComponentSpec):
 
 
 class Trainer(base_component.BaseComponent):
-    """Transformed Examples -> `model` and `model_run`.
+    """The component that trains a model on transformed Examples.
 
-    It is not a subclass of TFX's Trainer, whose constructor allows no further parameters.
+    The outputs are `model` and `model_run`. The class does not extend TFX's Trainer, because the
+    constructor of TFX's class allows no further parameters.
 
     Args:
-      custom_config: see `trainer_module.settings.CustomConfig`.
-      arguments: the other inputs and parameters of `TrainerSpec`, of which `epochs` and `strategy`
-        replace `training.epochs` and `training.strategy` in `custom_config`.
+      custom_config: `trainer_module.settings.CustomConfig` as a dictionary.
+      **arguments: the other inputs and parameters of `TrainerSpec`. `epochs` and `strategy` replace
+        `training.epochs` and `training.strategy` in `custom_config`.
     """
 
     SPEC_CLASS = TrainerSpec
@@ -73,6 +82,9 @@ class Trainer(base_component.BaseComponent):
 def with_run_parameters(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the execution properties with `epochs` and `strategy` in `custom_config`.
 
+    Args:
+      exec_properties: the execution properties of a Trainer.
+
     Raises:
       InputError: see `with_training_parameters`.
     """
@@ -84,11 +96,15 @@ def with_run_parameters(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_training_parameters(compiled: Training, given: Mapping[str, Any]) -> Training:
-    """Return the settings of a compiled training with the run's `epochs` and `strategy`.
+    """Return the settings of a training with the parameters of a run.
+
+    Args:
+      compiled: the section `training` of the compiled pipeline.
+      given: `epochs` and `strategy` -> the value in the run.
 
     Raises:
-      InputError: a value is not allowed, or requires other processes than those of the compiled
-        pipeline.
+      InputError: a value is not allowed, or requires another number of processes than the compiled
+        pipeline has.
     """
     training = with_parameters(compiled, given)
     if count_processes(compiled) != count_processes(training):

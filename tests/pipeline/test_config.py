@@ -84,6 +84,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("", "tracking.mlflow=http://mlflow:port", "tracking: mlflow: the URI is not valid"),
         ("", "tracking.mlflow=http://mlflow:99999", "tracking: mlflow: the URI is not valid"),
         ("", "tracking.mlflow=ftp://mlflow", "ftp://mlflow has the scheme ftp; set the address"),
+        ("", "tracking.mlflow=my server", "my server has no scheme; set the address"),
         ("", "tracking.mlflow='http://m:1/#/experiments/1'", "is the address of a page; set only"),
         ("", "tracking.mlflow=me:secret@mlflow:5000", "contains a password; set MLFLOW_TRACKING"),
     ],
