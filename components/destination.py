@@ -217,11 +217,19 @@ class Destination(abc.ABC):
                 )
 
     def unusable(self, error: Exception) -> str:
-        """Return the message for an error of the storage, in one line."""
+        """Return the message for an error of the storage, in one line.
+
+        Args:
+          error: an error that another method raised.
+        """
         return f"{self.setting}: cannot be read or written: {cause(error)}"
 
     def unknown_baseline(self, error: Exception) -> str:
-        """Return the message for an error after which the baseline is unknown, in one line."""
+        """Return the message for an unknown baseline, in one line.
+
+        Args:
+          error: the error of the search for the baseline.
+        """
         return f"{self.setting}: the baseline in {self.location} is unknown: {cause(error)}"
 
     def damaged_baseline(self, folder: str, reason: Exception) -> str:

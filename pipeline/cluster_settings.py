@@ -136,8 +136,8 @@ class Flink(Section):
     """Number of slots that a job uses. Each slot requires a core of its own: on two cores a job
     took as long with two slots as with one, because one worker already uses both cores."""
     worker_pool: Address = "localhost:50000"
-    """Address of the pool of Python workers next to each TaskManager, from which the TaskManager
-    connects to it. With `[local]` the workers are threads of the component."""
+    """Address at which each TaskManager reaches the pool of Python workers next to it. With
+    `[local]` the workers are threads of the component."""
     shared_paths: bool = False
     """Whether the TaskManagers share the file system of this machine. A remote cluster without a
     shared file system requires `gs://` or another object store."""

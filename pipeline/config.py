@@ -40,7 +40,7 @@ SPLITS = get_args(Split)
 
 
 class Paths(Section):
-    """Folders of a run. By default all of them are in `root`."""
+    """Folders of a run. By default all of them are below `root`."""
 
     root: str = "runs"
     """Folder for artifacts and logs."""

@@ -57,7 +57,11 @@ class Results(NamedTuple):
 
 
 def write(folder: str, results: Results) -> None:
-    """Write COUNTS_FILE to the folder of a ModelEvaluation."""
+    """Write COUNTS_FILE to the folder of a ModelEvaluation.
+
+    Raises:
+      tensorflow.errors.OpError: the file cannot be written.
+    """
     slices = [
         [*slice_key, {name: counts.to_json() for name, counts in models.items()}]
         for slice_key, models in sorted(results.slices.items())
@@ -93,6 +97,9 @@ def write_predictions(folder: str, sampled: Mapping[str, float], mistakes: Seque
       folder: the folder.
       sampled: the content of SAMPLE_FILE.
       mistakes: the content of MISTAKES_FILE.
+
+    Raises:
+      tensorflow.errors.OpError: a file cannot be written.
     """
     _write_json(folder, SAMPLE_FILE, sampled)
     _write_json(folder, MISTAKES_FILE, mistakes)

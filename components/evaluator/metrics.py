@@ -97,7 +97,14 @@ class Counts:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Counts:
-        """Return the counts that `to_json` returned."""
+        """Return the counts that `to_json` converted.
+
+        Args:
+          stored: the result of `to_json`.
+
+        Raises:
+          KeyError, ValueError, TypeError: the value is not from `to_json`.
+        """
         labels, buckets, reviews = stored["histogram"]
         histogram = csr_matrix((reviews, (labels, buckets)), (2, BUCKETS), np.int64)
         return cls(histogram, np.array(stored["confusion"], np.int64), stored["total"])

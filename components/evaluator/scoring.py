@@ -198,7 +198,11 @@ class _Model:
         return found.reshape(-1).astype(np.float64)
 
     def call(self, signature: str, output: str, examples: Sequence[bytes]) -> np.ndarray:
-        """Return an output of a signature for serialized Examples, shape [batch, ...]."""
+        """Return an output of a signature for serialized Examples, shape [batch, ...].
+
+        Raises:
+          tensorflow.errors.OpError: the model failed.
+        """
         [found] = call_in_batches(self._loaded.signatures[signature], examples, [output])
         return found
 

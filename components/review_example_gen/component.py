@@ -146,6 +146,8 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
 
 
 class ReviewExampleGenSpec(types.ComponentSpec):
+    """The outputs and the parameters of ReviewExampleGen."""
+
     PARAMETERS = {
         INPUT_BASE_KEY: ExecutionParameter(type=str),
         OPTIONS_KEY: ExecutionParameter(type=str),

@@ -103,7 +103,7 @@ def collect(run: Run, model: str | None = None) -> Content:
 
 
 def render(content: Content) -> str:
-    """Return a report as one HTML document without references to other files."""
+    """Return a report as one HTML document that references no other file."""
     run, results = content.run, content.evaluation
     kind, sentence = _VERDICTS[result(content)]
     environment = jinja2.Environment(
