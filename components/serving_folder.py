@@ -1,8 +1,7 @@
 """The folder `paths.serving` as a destination: one subfolder for each version of the model.
 
 A push copies the model to a new version, which is newer than all others. A rollback pushes a copy
-of an earlier version. All servers load the newest version, so a rollback requires nothing else of
-them than a push.
+of an earlier version. All servers load the newest version, so they handle a rollback like a push.
 
 Only the methods that require TFX and TensorFlow import them, because commands list the models and
 read the state without them.

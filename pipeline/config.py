@@ -267,6 +267,9 @@ def load_config(
 ) -> PipelineConfig:
     """Read the settings and validate them.
 
+    An empty value is an error. So the sample reviews are the input only if `data.input_base` is
+    absent or `null`.
+
     Args:
       path: YAML file or name of a preset; None: `$PIPELINE_CONFIG`, or the preset `sample`.
       overrides: values of `--set`, which win over those of `$PIPELINE_SET`.

@@ -103,7 +103,7 @@ class Counts:
           stored: the result of `to_json`.
 
         Raises:
-          KeyError, ValueError, TypeError: the value is not from `to_json`.
+          KeyError, ValueError, TypeError: `stored` has another form.
         """
         labels, buckets, reviews = stored["histogram"]
         histogram = csr_matrix((reviews, (labels, buckets)), (2, BUCKETS), np.int64)

@@ -1,4 +1,4 @@
-"""The parameters of ReviewExampleGen. This module imports no TFX, which a submission lacks."""
+"""The parameters of ReviewExampleGen. A submission imports this module, so it imports no TFX."""
 
 from __future__ import annotations
 

@@ -52,10 +52,13 @@ class UnitResult(NamedTuple):
 
     @classmethod
     def from_json(cls, stored: Sequence[Any]) -> UnitResult:
-        """Return the result that `to_json` converted. The elements of JSON are lists, not tuples.
+        """Return the result that `to_json` converted, with lists instead of tuples.
+
+        Args:
+          stored: the result of `to_json`.
 
         Raises:
-          ValueError: the list is not of `to_json`.
+          ValueError: `stored` has another form.
         """
         unit, shards, rejected, by_file, lines = stored
         counts = {path: LineCounts.from_file(of_file) for path, of_file in by_file.items()}

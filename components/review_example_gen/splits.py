@@ -1,4 +1,4 @@
-"""The splits: the split of each review, duplicates across splits, and limits of their sizes.
+"""The splits: the assignment of reviews, duplicates across splits, and limits of the sizes.
 
 The split depends on a hash of the text and not on the position. Therefore the same input results in
 the same splits with every Beam runner and number of workers, and a duplicate text is never in two
