@@ -56,7 +56,10 @@ class Summary(NamedTuple):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C while units were scored; the message has the number of units that are kept."""
+    """Ctrl-C or SIGTERM while units were scored. The message has the number of units that are kept.
+
+    SIGTERM has this effect only in a process that raises KeyboardInterrupt after it.
+    """
 
 
 def score_files(
@@ -87,7 +90,7 @@ def score_files(
       UserError: the Beam pipeline failed. Finished units stay in the work folder.
       OSError: the model cannot be read, or the output cannot be written; the file systems of
         TensorFlow and Beam have errors of their own.
-      Interrupted: Ctrl-C, after the input was inspected.
+      Interrupted: Ctrl-C or SIGTERM, after the input was inspected.
     """
     options = replace(options, labels="optional")
     files = find_inputs(inputs)
@@ -128,10 +131,8 @@ def score_files(
 
 
 def _kept(stored: Mapping[str, ScoringUnit]) -> str:
-    """Return a clause with the number of finished units, which the next run keeps."""
+    """Return a clause with the number of finished units, which the next run does not repeat."""
     finished = sum(map(FileSystems.exists, stored))
-    if not finished:
-        return "nothing is kept yet, the command starts again"
     return f"{finished} of {len(stored)} units are kept"
 
 
