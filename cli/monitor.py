@@ -25,7 +25,7 @@ from core.events import FAILED, PROGRESS, VARIABLE, receive
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.nodes import TRAINER
 from pipeline.selected_nodes import node_ids
-from platforms.local import events, places
+from platforms.local import events, folders
 
 _WAITING, _NOT_RUN = "waiting", "not run"
 _STYLES = {
@@ -55,7 +55,7 @@ def run_pipeline(
     Args:
       console: shows the components.
       log: the file that gets the log lines.
-      config: the settings, for which `platforms.local.places.prepare` was called.
+      config: the settings, for which `platforms.local.folders.prepare` was called.
       lock: the descriptor that `prepare` returned.
 
     Returns:
@@ -64,7 +64,7 @@ def run_pipeline(
     Raises:
       OSError: the log cannot be written.
     """
-    command = processes.command("platforms.local.main", places.PREPARED)
+    command = processes.command("platforms.local.main", folders.PREPARED)
     return run_watched(console, log, command, node_ids(config), lock, recorded_settings(config))
 
 
@@ -86,7 +86,7 @@ def run_watched(
       log: the file that gets the log lines.
       command: the command of the process, which sends the events of `platforms.local.events`.
       names: the components that are shown as waiting; others are added when they start.
-      lock: the descriptor that `places.lock_root` returned, which the process inherits; None for
+      lock: the descriptor that `folders.lock_root` returned, which the process inherits; None for
         a run without a lock.
       given: the content of the standard input of the process.
 

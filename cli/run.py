@@ -36,10 +36,10 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     from cli import monitor
     from cli.console import out
     from pipeline.config import load_config, log_folder
-    from platforms.local import places, unchanged
+    from platforms.local import folders, unchanged
 
     settings = load_config(config, overrides or ())
-    lock = places.prepare(settings)
+    lock = folders.prepare(settings)
     options = settings_options(config, overrides)
     last = unchanged.find_unchanged(settings)
     if last:

@@ -141,7 +141,7 @@ class Api:
         raise Refused(message, status)
 
 
-def check(config: PipelineConfig) -> None:
+def check_access(config: PipelineConfig) -> None:
     """Check `kubeflow.endpoint`.
 
     Raises:

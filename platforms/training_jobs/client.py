@@ -145,7 +145,7 @@ class JobClient:
         selector = f"{self.kind.job_label}={job['metadata']['name']}"
         found = self._call("GET", f"{self._core}/pods", {"labelSelector": selector})
         return [
-            Pod.read(item, self.kind.replica_of(item, job), self.kind.container)
+            Pod.read(item, self.kind.find_replica(item, job), self.kind.container)
             for item in found["items"]
         ]
 
@@ -222,7 +222,7 @@ class JobClient:
             except ApiException as error:
                 if _status(error).get("reason") == _EXPECTED[method]:
                     return None
-                problem = f"{method} {path}: {error.status} {message_of(error)}"
+                problem = f"{method} {path}: {error.status} {server_message(error)}"
                 if error.status not in _TRANSIENT:
                     raise self._refusal(error, problem) from None
                 requested = retry_after(error.headers)
@@ -287,7 +287,7 @@ def _status(error: ApiException) -> Object:
     return status if isinstance(status, dict) else {}
 
 
-def message_of(error: ApiException) -> str:
+def server_message(error: ApiException) -> str:
     """Return the server's explanation of an error, at most 1,000 characters."""
     body = error.body.decode(errors="replace") if error.body else ""
     return str(_status(error).get("message") or body or error.reason)[:1000]

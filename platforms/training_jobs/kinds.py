@@ -79,7 +79,7 @@ class JobKind:
             "spec": self.make_spec(job, job_file, settings),
         }
 
-    def replica_of(self, pod: Object, job: Object) -> str:
+    def find_replica(self, pod: Object, job: Object) -> str:
         """Return the replica that runs in a pod; empty if the pod is none of ours.
 
         Args:
@@ -106,7 +106,7 @@ def conditions(job: Object) -> list[Object]:
     return sorted(true, key=lambda each: each.get("lastTransitionTime") or "")
 
 
-def end_of(job: Object) -> Object | None:
+def end_condition(job: Object) -> Object | None:
     """Return the condition with which a job of the API ended; None: it has not ended."""
     return next((each for each in conditions(job) if each["type"] in _ENDS), None)
 

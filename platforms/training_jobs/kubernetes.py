@@ -19,7 +19,7 @@ from platforms.training_jobs.job import (
     job_ends_with_step,
     last_checkpoint,
 )
-from platforms.training_jobs.kinds import FAILED, conditions, end_of
+from platforms.training_jobs.kinds import FAILED, conditions, end_condition
 from platforms.training_jobs.logs import Logs, error_line
 from platforms.training_jobs.manifests import MAX_RESTARTS, Object
 from platforms.training_jobs.problems import Problems, find_problems
@@ -126,7 +126,7 @@ class _Job:
                     return str(created["metadata"]["uid"])
                 # Another process created it, or the response to an earlier attempt was lost.
             elif "deletionTimestamp" not in found["metadata"]:
-                end = end_of(found)
+                end = end_condition(found)
                 if end is None or (end["type"] != FAILED and is_done(self.training)):
                     logging.info("Following %s %s of an earlier attempt", title, self.name)
                     return str(found["metadata"]["uid"])
@@ -192,7 +192,7 @@ class _Follower:
         uid = self._job.create_or_find()
         while True:
             job = self._read(uid)
-            condition = end_of(job)
+            condition = end_condition(job)
             if condition is not None:
                 if self._is_over(condition):
                     return
@@ -200,7 +200,7 @@ class _Follower:
                 logging.warning("%s: %s; starting it again", self._job.label, condition["message"])
                 uid = self._job.create_or_find()
                 continue
-            if self._replicas.wait_in_vain:
+            if self._replicas.restarted_after_end:
                 label = self._job.label
                 logging.warning("%s: a replica was lost when the training was over", label)
                 self._job.delete()
@@ -242,7 +242,7 @@ class _Follower:
           JobFailed: the training failed.
         """
         self._logs.finish(self._replicas.pods)
-        end = self._replicas.meaning_of(condition, self._job.client.kind)
+        end = self._replicas.interpret_end(condition, self._job.client.kind)
         if end is JobEnd.FAILED:
             raise self._failure(condition["message"])
         if end is JobEnd.LOST_REPLICA:

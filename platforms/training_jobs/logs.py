@@ -13,7 +13,7 @@ import urllib3
 from absl import logging
 from kubernetes.client.exceptions import ApiException
 
-from platforms.training_jobs.client import JobClient, message_of
+from platforms.training_jobs.client import JobClient, server_message
 from platforms.training_jobs.pods import Pod
 
 _LINES_KEPT = 20
@@ -91,7 +91,8 @@ class _PodLog:
             # After other errors, the log does not exist yet or the node does not respond.
             if error.status in (403, 404):
                 self.complete = True
-                logging.warning("The log of %s cannot be shown: %s", pod.replica, message_of(error))
+                problem = server_message(error)
+                logging.warning("The log of %s cannot be read: %s", pod.replica, problem)
         except urllib3.exceptions.HTTPError:
             pass  # The connection broke, or no line came for a long time.
         else:

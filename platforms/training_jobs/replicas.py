@@ -75,7 +75,7 @@ class Replicas:
         return max(self._restarts.values(), default=0)
 
     @property
-    def wait_in_vain(self) -> bool:
+    def restarted_after_end(self) -> bool:
         """True if a replica was restarted after others had ended, to which it cannot connect."""
         ended = [pod.finished_at for pod in self.pods if pod.phase == "Succeeded"]
         return bool(ended) and any(pod.created_at > min(ended) for pod in self.pods)
@@ -91,11 +91,11 @@ class Replicas:
         last = sorted(lost.values(), key=lambda pod: pod.lost_peer)
         return ", ".join(f"{pod.replica} {pod.end_text}" for pod in last if pod.replica != but)
 
-    def meaning_of(self, condition: Object, kind: JobKind) -> JobEnd:
+    def interpret_end(self, condition: Object, kind: JobKind) -> JobEnd:
         """Return what the end of the job means.
 
         Args:
-          condition: the condition with which the job ended, see `kinds.end_of`.
+          condition: the condition with which the job ended, see `kinds.end_condition`.
           kind: the kind of the job.
         """
         if condition["type"] != FAILED:

@@ -38,7 +38,7 @@ request creates no second run."""
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
-def check(config: PipelineConfig) -> None:
+def check_access(config: PipelineConfig) -> None:
     """Check that this machine's credentials can be refreshed.
 
     The clients report expired credentials as a service that does not respond.

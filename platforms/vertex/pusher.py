@@ -163,10 +163,10 @@ class Endpoint(Destination):
         name = self._find() or self._create()
         self._wait_for_earlier(self._endpoints, name)
         endpoint = self._endpoints.get_endpoint(name=name, **retrying())
-        if model_id not in map(_model_of, endpoint.deployed_models):
+        if model_id not in map(_deployed_id, endpoint.deployed_models):
             self._deploy(name, model_id)
             endpoint = self._endpoints.get_endpoint(name=name, **retrying())
-        ids = {_model_of(each): each.id for each in endpoint.deployed_models}
+        ids = {_deployed_id(each): each.id for each in endpoint.deployed_models}
         split = {ids[model_id]: 100}
         if dict(endpoint.traffic_split) != split:
             logging.info("Moving the traffic of %s to %s", name, model_id)
@@ -187,7 +187,7 @@ class Endpoint(Destination):
         if name:
             endpoint = self._endpoints.get_endpoint(name=name, **retrying())
             split = endpoint.traffic_split
-            served = {_model_of(each) for each in endpoint.deployed_models if split.get(each.id)}
+            served = {_deployed_id(each) for each in endpoint.deployed_models if split.get(each.id)}
         pushed = []
         for model in found:
             model_id = model.name.rpartition("/")[2]
@@ -301,6 +301,6 @@ class Endpoint(Destination):
                     self._wait_for(client, operation)
 
 
-def _model_of(deployed: vertex_types.DeployedModel) -> str:
+def _deployed_id(deployed: vertex_types.DeployedModel) -> str:
     """Return the id of a deployed model; Vertex AI returns a name with the project's number."""
     return str(deployed.model.rpartition("/")[2].partition("@")[0])

@@ -40,7 +40,7 @@ def rejected_path(output: str) -> str:
     return f"{output}.rejected.jsonl"
 
 
-class InputFile:
+class FileCounts:
     """The counts of the lines of one file of the input.
 
     Attributes:
@@ -62,7 +62,7 @@ class InputFile:
 
 def publish(
     files: Mapping[str, ScoringUnit], folder: str, output: str, has_id: bool
-) -> dict[str, InputFile]:
+) -> dict[str, FileCounts]:
     """Write the output and the rejected file; each file appears only when it is complete.
 
     Args:
@@ -81,7 +81,7 @@ def publish(
     schema = _SCHEMA if has_id else _SCHEMA.remove(len(_SCHEMA) - 1)
     # Another process may have the same output.
     scores, rejected = (f"{folder}/{uuid.uuid4().hex}" for _ in range(2))
-    counts: defaultdict[str, InputFile] = defaultdict(InputFile)
+    counts: defaultdict[str, FileCounts] = defaultdict(FileCounts)
 
     def tables(lines: Any) -> Iterator[pa.Table]:
         waiting: list[pa.RecordBatch] = []
@@ -106,7 +106,7 @@ def publish(
 
 
 def _batches(
-    files: Mapping[str, ScoringUnit], rejected: Any, counts: defaultdict[str, InputFile]
+    files: Mapping[str, ScoringUnit], rejected: Any, counts: defaultdict[str, FileCounts]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the reviews of finished units in record batches of `_SCHEMA`.
 

@@ -456,4 +456,4 @@ def test_a_log_without_permission_is_named_once(log):
     looks = [Look([pod("worker 0")]) for _ in range(9)]
     denied = [[ApiException(403, "no permission")] for _ in looks]
     run(*looks, Look([], "Completed"), logs={pod("worker 0").name: denied})
-    assert log.text.count("The log of worker 0 cannot be shown: no permission") == 1
+    assert log.text.count("The log of worker 0 cannot be read: no permission") == 1
