@@ -230,7 +230,7 @@ def test_a_job_that_somebody_suspends_continues_and_one_that_somebody_deletes_en
     assert thread.is_alive()
     ground.client.delete(manifest["metadata"]["name"])
     thread.join(120)
-    assert "was deleted by somebody else while it trained" in str(raised[0])
+    assert "was deleted by another program or user" in str(raised[0])
 
 
 PROGRAM = """
