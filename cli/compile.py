@@ -85,7 +85,12 @@ def submit(
 
 
 def compile_to(file: Path, settings: PipelineConfig, target: ClusterTarget) -> None:
-    """Check the settings against the target, and compile the pipeline into `file`.
+    """Check the settings against the target, and compile the pipeline into a file.
+
+    Args:
+      file: the output.
+      settings: the settings of the pipeline.
+      target: the platform that runs the compiled pipeline.
 
     Raises:
       ConfigError: a setting is missing, the target does not support a setting, the model lacks a
@@ -104,7 +109,7 @@ def compile_checked(file: Path, settings: PipelineConfig, target: ClusterTarget)
     Args:
       file: the output.
       settings: the settings, which `platforms.checks.check_target` has checked.
-      target: the platform.
+      target: the platform that runs the compiled pipeline.
 
     Raises:
       ConfigError: the model lacks a hyperparameter of the settings, the client of MLflow is

@@ -53,8 +53,8 @@ def run_pipeline(
     no effect.
 
     Args:
-      console: shows the components.
-      log: the file that gets the log lines.
+      console: the output for the states of the components.
+      log: the file for the log lines.
       config: the settings, for which `platforms.local.folders.prepare` was called.
       lock: the descriptor that `prepare` returned.
 
@@ -78,12 +78,12 @@ def run_watched(
 ) -> Watched:
     """Run a pipeline in a process of its own, and show its components while they work.
 
-    A terminal shows a live table; any other output gets one line for each phase and for each
+    A terminal shows a live table. Any other output has one line for each phase, and for each
     component that ends.
 
     Args:
-      console: shows the components.
-      log: the file that gets the log lines.
+      console: the output for the states of the components.
+      log: the file for the log lines.
       command: the command of the process, which sends the events of `platforms.local.events`.
       names: the components that are shown as waiting; others are added when they start.
       lock: the descriptor that `folders.lock_root` returned, which the process inherits; None for
@@ -194,7 +194,11 @@ class Component:
     totals: dict[str, int | None] = field(default_factory=dict)
 
     def end(self, state: str) -> Component:
-        """Set the last state of the component and the time of its end; return the component."""
+        """Set the last state of the component and the time of its end; return the component.
+
+        Args:
+          state: a key of `_STYLES`.
+        """
         self.state, self.ended = state, time.monotonic()
         return self
 

@@ -247,7 +247,7 @@ def _check(inputs: Sequence[str], output: str | None, id: str | None) -> str:
 class ShownProgress(logging.Handler):
     """A context that shows the number of scored reviews, and the scored fraction of the input.
 
-    A terminal shows one line, which changes. Any other output gets a line every few seconds.
+    A terminal shows one line, which changes. Any other output has a line every few seconds.
     """
 
     # Not rich.progress: in a file or a pipe it prints a single line, when everything is done.
@@ -273,10 +273,11 @@ class ShownProgress(logging.Handler):
         self._status.stop()
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Show the progress after an event of it."""
         values = progress.values(record)
         unit = values["unit"]
         if unit not in self._done:
-            return  # Flink reports its tasks too.
+            return  # Flink also reports its tasks.
         if unit == "bytes":
             self._bytes = values["total"] or self._bytes
         self._done[unit][values["source"]] = values["done"]

@@ -34,7 +34,11 @@ def set_beam_args(config: PipelineConfig, component: BaseNode) -> None:
 
 
 def flink_jars(flink: Flink) -> Path:
-    """Return the folder with the jars of the job server and of Flink."""
+    """Return the folder with the jars of the job server and of Flink.
+
+    Args:
+      flink: the settings of the section `beam.flink`.
+    """
     return Path(flink.jars or _ROOT / ".cache" / "flink" / "lib")
 
 

@@ -79,6 +79,10 @@ class Run(NamedTuple):
 def follow(run: Run, report: Report) -> int:
     """Report each change of the states of the run and its tasks until the run ends.
 
+    Args:
+      run: the run.
+      report: called with each line.
+
     Returns:
       An exit code, see `platforms.submission.submit`.
     """

@@ -19,7 +19,11 @@ from platforms.follow import Report, follow
 
 
 def check_submission(config: PipelineConfig, target: ClusterTarget) -> None:
-    """Check the settings of a submission before the pipeline is compiled, which takes a while.
+    """Check the settings of a submission, before the compilation, which takes a while.
+
+    Args:
+      config: the settings of the pipeline.
+      target: the cluster.
 
     Raises:
       ConfigError: a setting is missing or wrong, or there are no valid credentials.

@@ -46,7 +46,7 @@ class Text(NamedTuple):
 def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
     """Yield the lines of `stream` in batches, without blank lines.
 
-    A batch contains the lines that have arrived, so a user who types or pipes lines slowly gets
+    A batch contains the lines that have arrived, so a user who types or pipes lines slowly sees
     each prediction at once. The memory depends neither on the length of the stream nor on that of a
     line.
 

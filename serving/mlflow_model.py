@@ -21,6 +21,12 @@ review."""
 
 
 class _Model:
+    """A SavedModel with the interface of `mlflow.pyfunc.PythonModel`.
+
+    Args:
+      folder: the folder of the SavedModel.
+    """
+
     def __init__(self, folder: str):
         self._model = tf.saved_model.load(folder)
 

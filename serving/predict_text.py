@@ -136,7 +136,7 @@ def make_predict_text(model: Any, folder: str) -> PredictText:
       KeyError: the model lacks a signature.
       tensorflow.errors.OpError: the model failed, or its variables cannot be read.
     """
-    # A signature does not keep the variables of its model, so the closures keep the model.
+    # The closures keep a reference to the model, without which its variables would be deleted.
 
     def by_text(texts: Sequence[bytes]) -> Outputs:
         names = ("probability", "label")

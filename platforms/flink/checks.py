@@ -88,6 +88,9 @@ def check_compiled(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> 
 def check_java(flink: Flink) -> None:
     """Check that this machine has Java and the jars of the job server.
 
+    Args:
+      flink: the settings of the section `beam.flink`.
+
     Raises:
       ConfigError: Java or the jars are missing.
     """

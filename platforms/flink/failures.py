@@ -50,7 +50,11 @@ def cause(message: str) -> UserError | None:
 
 
 def java_cause(message: str) -> str:
-    """Return the innermost error of Java in a message or a log, or its first line."""
+    """Return the message of the innermost Java error, or else a line that describes the problem.
+
+    Args:
+      message: the message of a failed job, or the log of a job server.
+    """
     lines = message.strip().splitlines() or [""]
     # The last line of a Python traceback is its error.
     line = lines[-1 if lines[0].startswith("Traceback") else 0]

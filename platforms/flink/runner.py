@@ -70,7 +70,7 @@ class FlinkRunner(portable_runner.PortableRunner):
     def default_environment(self, options: PipelineOptions) -> environments.Environment:
         portable = options.view_as(PortableOptions)
         debug = options.view_as(DebugOptions)
-        # `pip freeze` takes seconds, and nobody reads its output.
+        # The experiment disables `pip freeze`, which takes seconds and whose output is not used.
         debug.add_experiment("disable_logging_submission_environment")
         # By default Flink receives the output of a bundle at the end of the bundle, and shows no
         # progress until then.

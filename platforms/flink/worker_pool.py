@@ -57,7 +57,11 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
     def StartWorker(
         self, start_worker_request: beam_fn_api_pb2.StartWorkerRequest, unused_context: object
     ) -> beam_fn_api_pb2.StartWorkerResponse:
-        """Start a worker, and return when it has imported its libraries or has failed."""
+        """Start a worker, and return when it has imported its libraries or has failed.
+
+        Returns:
+          A response with the error of the worker; the error is empty if the worker is ready.
+        """
         worker_id = start_worker_request.worker_id
         url = start_worker_request.provision_endpoint.url
         received, sent = self._context.Pipe(duplex=False)

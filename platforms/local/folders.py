@@ -74,7 +74,10 @@ def make_folders(config: PipelineConfig) -> None:
 
 
 def lock_root(root: str) -> int | None:
-    """Lock a local `paths.root` until this process and those that inherit the lock have ended.
+    """Lock `paths.root` until this process and those that inherit the lock have ended.
+
+    Args:
+      root: `paths.root`. A URL is not locked.
 
     Returns:
       The descriptor of the lock; None if `root` is in a bucket.

@@ -1,7 +1,7 @@
 """The main function of a local run: load the settings, check the input, run, report the result.
 
 `local_runner.py` calls it for the TFX command line. `amazon-reviews run` runs this module in a
-child process with the option PREPARED: the child gets the settings that its parent has checked.
+child process with the option PREPARED. The child receives the settings that its parent has checked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     processes.ignore_other_jobs()
-    # TensorFlow would reserve all memory of the GPUs, which the processes of a training need.
+    # By default TensorFlow reserves all memory of the GPUs, which the processes of a training use.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     logging.set_verbosity(logging.INFO)
     sender = events.Sender.attach()

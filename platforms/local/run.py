@@ -121,10 +121,10 @@ class Runner(LocalDagRunner):
 def mark_replaced(handle: metadata.Metadata, destination: Destination) -> None:
     """Mark the pushed models in ML Metadata that `destination` does not serve any more.
 
-    TFX's cache checks the artifact of a Pusher, but not the model at the destination. It ignores an
-    execution whose output is marked, so the Pusher pushes such a model again. Without the mark, a
-    run that returns to earlier settings would be a cache hit, and the model of the later settings
-    would stay in production.
+    TFX's cache checks the artifact of a Pusher, but not the model at the destination. The cache
+    ignores an execution whose output is marked, so the Pusher pushes its model again. Without the
+    mark, a run that returns to earlier settings would be a cache hit, and the model of the later
+    settings would stay in production.
 
     Args:
       handle: an open connection to ML Metadata.

@@ -49,7 +49,7 @@ def find_run(config: PipelineConfig, run_id: str | None) -> Run:
 
 
 def result(run: Run) -> str:
-    """Return the result of a run in one or two words."""
+    """Return the result of a run in one or two words, see `history.result_of`."""
     outcome = run.outcome
     if outcome is None:
         return result_of(run.error, None, refused=False, pushed=False)

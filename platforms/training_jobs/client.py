@@ -303,6 +303,10 @@ def _status(error: ApiException) -> Object:
 
 
 def server_message(error: ApiException) -> str:
-    """Return the server's explanation of an error, at most 1,000 characters."""
+    """Return the server's message about an error, at most 1,000 characters.
+
+    Args:
+      error: the error of the Python client of Kubernetes.
+    """
     body = error.body.decode(errors="replace") if error.body else ""
     return str(_status(error).get("message") or body or error.reason)[:1000]

@@ -75,7 +75,7 @@ def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Ro
     """Return the application.
 
     Args:
-      versions: the versions in the serving folder, of which the current one answers.
+      versions: the versions in the serving folder. The current one answers.
       metrics: the metrics that are updated and served.
       limits: the limits of requests.
     """

@@ -1,4 +1,4 @@
-"""A client of a running server, for commands that would otherwise load the model themselves.
+"""A client of a running server, with which a command does not have to load the model.
 
 It imports the standard library only, because the import of TensorFlow takes seconds.
 """
