@@ -4,8 +4,8 @@ The packages have common names, such as `core`, so the modules of another projec
 names. This module has a name that no other project uses. Its function `command` is the installed
 command, and `python -m amazon_reviews_start` calls it too.
 
-A number as the first argument runs a module as `python -m` does. PARENT is the id of the process
-with which this process ends, or 0 for a process that does not end with another one:
+If the first argument is a number, a module is run as `python -m` does. PARENT is the id of the
+parent process, at whose end this process is killed; with 0 it continues:
 
     python amazon_reviews_start.py PARENT MODULE ARGUMENTS...
 """

@@ -22,11 +22,11 @@ def main() -> None:
     # character must not end a run. Python escapes it on standard error by default.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    # Google's libraries warn about old Python versions on standard error. An error is to be the
-    # only line there.
+    # Google's libraries warn about old Python versions on standard error. The message of an error
+    # must be the only line there.
     warnings.filterwarnings("ignore", r"\s*You are using a .*Python version", FutureWarning)
     try:
-        # This import takes time, in which Ctrl-C would otherwise print a traceback.
+        # The import takes a while, and after Ctrl-C no traceback may be printed.
         from cli.app import app
 
         app()

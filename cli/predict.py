@@ -273,7 +273,7 @@ class ShownProgress(logging.Handler):
         self._status.stop()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show the progress after an event of it."""
+        """Update the shown progress with an event."""
         values = progress.values(record)
         unit = values["unit"]
         if unit not in self._done:

@@ -34,7 +34,6 @@ def main(arguments: Sequence[str]) -> int:
 
     Raises:
       SystemExit: a required argument is missing.
-      OSError: the properties of an input cannot be read.
     """
     parser = argparse.ArgumentParser(prog="python -m platforms.entrypoint", add_help=False)
     parser.add_argument("--executor_class_path", required=True)

@@ -1,4 +1,4 @@
-"""Predictions for a stream of reviews: it is read in bounded batches, and each review is a line."""
+"""Predictions for a stream of reviews, which is read and answered in batches of bounded size."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ TRANSIENT = (
 """The errors after which a retry of the same request may succeed."""
 _REFUSED = (exceptions.BadRequest, exceptions.NotFound, exceptions.Conflict)
 LOGIN = "`gcloud auth application-default login` or set GOOGLE_APPLICATION_CREDENTIALS"
-"""The remedy for missing credentials, which follows `run`."""
+"""The remedy for missing credentials, as a clause that follows the word `run`."""
 REQUEST_SECONDS = 60.0
 """Timeout of one attempt of a request."""
 SILENCE_SECONDS = 600.0
@@ -75,7 +75,7 @@ def connect(service: Any, region: str) -> Any:
 
 
 def retrying() -> dict[str, Any]:
-    """Return the arguments of a client's method that retry a read-only request.
+    """Return the keyword arguments with which a client's method retries a read-only request.
 
     The request is retried for SILENCE_SECONDS, and each retry is logged.
     """

@@ -38,7 +38,7 @@ CONNECT_AND_READ_SECONDS = (5.0, 60.0)
 """Timeouts of a request, of the connection and of each read."""
 UI_VARIABLE = "KF_PIPELINES_UI_ENDPOINT"
 TOKEN_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
-"""The variable with the path of a file with a user's token. `kfp.Client` has the same variables."""
+"""The variable with the path of a file with a user's token. `kfp.Client` reads both variables."""
 _TOKEN_OF_POD = "/var/run/secrets/kubeflow/pipelines/token"
 _API = "apis/v2beta1"
 _EQUALS = 1

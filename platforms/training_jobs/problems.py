@@ -114,7 +114,7 @@ def find_problems(
 
 
 def _pod_problem(event: Object, pending: dict[str, Pod]) -> dict[str, str]:
-    """Return the replica of a pending pod -> the text of an event; empty for another event.
+    """Return {replica: problem} for an event about a pending pod, else an empty one.
 
     Args:
       event: an event about a pod, such as a volume that its node cannot mount.
@@ -129,7 +129,7 @@ def _pod_problem(event: Object, pending: dict[str, Pod]) -> dict[str, str]:
 
 
 def _refusal(event: Object) -> dict[str, str]:
-    """Return object -> text of an event about refused pods or services; empty for another event."""
+    """Return {object: problem} for an event about a refused pod or service, else an empty one."""
     owner = event["involvedObject"]
     text = _text(event)
     return {f"{owner['kind']} {owner['name']}": f"reports {text}"} if _REFUSED.match(text) else {}

@@ -44,7 +44,7 @@ class Replicas:
         self._restarts: Counter[str] = Counter()
 
     def update(self, pods: Sequence[Pod]) -> list[str]:
-        """Add the pods of the next poll; return the replicas that were restarted since the last.
+        """Add the pods of a poll; return the replicas that were restarted since the one before.
 
         Args:
           pods: all pods of the job that exist, including those that were replaced.

@@ -200,7 +200,7 @@ def _score(
 
     Raises:
       UserError: the Beam pipeline failed.
-      KeyboardInterrupt: Ctrl-C.
+      KeyboardInterrupt: Ctrl-C or SIGTERM, see `Interrupted`.
     """
     progress.report(work.BYTES, 0, sum(map(work.text_size, stored.values())))
     for path in finished:

@@ -1,8 +1,8 @@
 """The units of a batch, and the Beam stage that scores them.
 
-A killed run resumes from the work folder, a hidden folder next to the output. It contains a file
-with the lines of each finished unit. Such a file gets its name when it is complete: a digest of
-everything that determines the lines, and the number of the unit.
+A killed run resumes from the work folder, a hidden folder next to the output. This folder contains
+a file with the lines of each finished unit. The name of the file is a digest of everything that
+determines the lines, and the number of the unit. Incomplete files have other names.
 """
 
 from __future__ import annotations

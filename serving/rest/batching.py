@@ -25,9 +25,9 @@ from serving.rest.metrics import Metrics
 from serving.rest.model import LoadedModel, UnreadableInputError
 
 INLINE_BYTES = 16 * 2**10
-"""The greatest size of the reviews in a short call, which takes 2 ms with the default model."""
+"""Greatest size of the reviews in a short call, which takes about 2 ms with the default model."""
 _INLINE_SECONDS = 0.005
-"""The greatest time of a short call. The calls of a slower model are all long calls."""
+"""Greatest time of a short call. If the last one took longer, the next calls are long calls."""
 
 _log = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ _ANSWER_SECONDS = 30.0
 def ask_server(server: Server, model: str, texts: Sequence[bytes]) -> list[Prediction] | None:
     """Return the predictions of a running server on this machine; None if no server can answer.
 
-    The server of the settings is requested first, and then those that this user has started with
-    `amazon-reviews serve`, on any port. Only a server with the same folder and version is used.
+    The server in the settings precedes those that this user has started with `amazon-reviews serve`
+    on any port. Only a server with the same folder and version is used.
 
     Args:
       server: the settings of the server.
