@@ -184,11 +184,11 @@ def _unknown_fields(kind: str, value: Any, path: str) -> Iterator[str]:
     # after all steps that precede the training. This import takes half a second.
     from kubernetes import client
 
-    of_list = re.fullmatch(r"list\[(.*)\]", kind)
+    list_kind = re.fullmatch(r"list\[(.*)\]", kind)
     model = getattr(client, kind, None)
-    if of_list and isinstance(value, list):
+    if list_kind and isinstance(value, list):
         for index, each in enumerate(value):
-            yield from _unknown_fields(of_list[1], each, f"{path}.{index}")
+            yield from _unknown_fields(list_kind[1], each, f"{path}.{index}")
     elif model and isinstance(value, dict):
         types = {name: model.openapi_types[key] for key, name in model.attribute_map.items()}
         for name, inner in value.items():
@@ -196,8 +196,8 @@ def _unknown_fields(kind: str, value: Any, path: str) -> Iterator[str]:
                 yield from _unknown_fields(types[name], inner, f"{path}.{name}")
             else:
                 yield f"{path}.{name}: unknown field, {hint(name, list(types))}"
-    elif of_list or model:
-        yield f"{path}: must be a {'list' if of_list else 'mapping'}, not {value!r}"
+    elif list_kind or model:
+        yield f"{path}: must be a {'list' if list_kind else 'mapping'}, not {value!r}"
 
 
 def _vertex(config: PipelineConfig) -> Iterator[str]:
