@@ -134,7 +134,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     built += [trainer, served_model, evaluator, serving_check, pusher, report]
     components = in_order(built, config)
     for component in components:
-        platform.place(component)
+        platform.configure(component)
         # A Resolver has no execution properties, and is never cached.
         if isinstance(component, BaseComponent):
             component.spec.exec_properties["code"] = fingerprint(roots(component))

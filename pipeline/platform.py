@@ -72,5 +72,5 @@ class Platform(abc.ABC):
         return Trainer(custom_config=custom_config, **arguments)
 
     @abc.abstractmethod
-    def place(self, component: BaseNode) -> None:
+    def configure(self, component: BaseNode) -> None:
         """Set the Beam arguments of a component, and the resources of its container."""
