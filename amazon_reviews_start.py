@@ -1,9 +1,11 @@
 """Start our code with our own packages, whatever the working directory and PYTHONPATH contain.
 
 The packages have common names, such as `core`, so the modules of another project may have the same
-names. This module has a name that no other project uses. The installed commands are functions of
-it, and `python -m amazon_reviews_start` is the command too. With a number, it runs a module like
-`python -m`, in a process that ends with the process PARENT; 0 is no process:
+names. This module has a name that no other project uses. Its function `command` is the installed
+command, and `python -m amazon_reviews_start` calls it too.
+
+If the first argument is a number, a module is run as `python -m` does. PARENT is the id of the
+parent process, at whose end this process is killed; with 0 it continues:
 
     python amazon_reviews_start.py PARENT MODULE ARGUMENTS...
 """
@@ -17,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 
 def command() -> None:
-    """Run `amazon-reviews`."""
+    """Run `amazon-reviews`; see `cli.command.main` for its exceptions."""
     from cli.command import main
 
     main()

@@ -1,7 +1,7 @@
 """The runner for `tfx pipeline compile --engine vertex --pipeline_path kubeflow_v2_runner.py`.
 
-It reads the settings from $PIPELINE_CONFIG and $PIPELINE_SET. `amazon-reviews compile` does the
-same for both targets.
+The settings come from $PIPELINE_CONFIG and $PIPELINE_SET. `amazon-reviews compile` compiles the
+same pipeline for Vertex AI and for Kubeflow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ OUTPUT = "pipeline.json"
 
 
 def main() -> int:
-    """Compile the pipeline for Vertex AI into `pipeline.json`; return the exit code."""
+    """Compile the pipeline for Vertex AI into `pipeline.json`; return the exit code.
+
+    The message of a UserError is on standard error.
+    """
     try:
         check_engine("vertex")
         compile_to(Path(OUTPUT), load_config(), "vertex")

@@ -1,7 +1,7 @@
 """The runner for `tfx pipeline create --engine local --pipeline_path local_runner.py`.
 
-It reads the settings from $PIPELINE_CONFIG and $PIPELINE_SET. `amazon-reviews run` calls the same
-main function, in a process of its own.
+The settings come from $PIPELINE_CONFIG and $PIPELINE_SET. `amazon-reviews run` calls the same
+function in a child process.
 """
 
 import sys

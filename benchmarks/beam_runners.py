@@ -43,7 +43,7 @@ from pipeline.cluster_settings import Flink
 from pipeline.config import load_config
 from platforms.beam import flink_jars
 from platforms.flink.checks import check_java
-from platforms.local.places import prepare
+from platforms.local.folders import prepare
 from sample_data.generate import reviews
 from tools.flink_cluster import FlinkCluster
 

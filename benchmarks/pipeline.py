@@ -22,7 +22,7 @@ from rich.table import Table
 from benchmarks import usage
 from cli.monitor import Watched, run_pipeline, run_watched
 from pipeline.config import load_config
-from platforms.local.places import prepare
+from platforms.local.folders import prepare
 
 _PLAIN = str(Path(__file__).with_name("plain_tfx.py"))
 _NAMES = {"ReviewExampleGen": "ExampleGen", "FileBasedExampleGen": "ExampleGen"}

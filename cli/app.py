@@ -16,8 +16,15 @@ from core.errors import UserError
 
 
 class _Commands(TyperGroup):
+    """The group of all commands, which converts errors to exit codes."""
+
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; exit with the code of a UserError, and with 130 after Ctrl-C."""
+        """Run the command; exit with the code of a UserError, and with 130 after Ctrl-C.
+
+        Raises:
+          SystemExit: the command ended with an exit code.
+          Exception: an error that a user cannot correct.
+        """
         processes.ignore_other_jobs()
         try:
             return super().invoke(ctx)
@@ -29,11 +36,14 @@ class _Commands(TyperGroup):
 
 
 class _Command(TyperCommand):
+    """A command whose options require a value that is not empty."""
+
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse the arguments of the command; return those behind the options.
+        """Parse the arguments of the command; return those that no parameter takes.
 
         Raises:
           ConfigError: the value of an option is empty.
+          click.UsageError: an option is unknown, lacks its value or has a wrong one.
         """
         # Typer would convert an empty path to the current folder.
         words, _, _ = self.make_parser(ctx).parse_args(list(args))
@@ -53,7 +63,7 @@ app = typer.Typer(
     epilog="Example: amazon-reviews run --set training.epochs=3",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    # Without it, Typer keeps the line breaks of a docstring, which fit one width only.
+    # Typer would keep the line breaks of a docstring, which fit only one width of a terminal.
     rich_markup_mode="markdown",
 )
 for module in (run, predict, runs, models, serve, compile, image, data):
@@ -63,13 +73,13 @@ for module in (run, predict, runs, models, serve, compile, image, data):
 
 
 def _value_in_help(parameter: TyperOption | TyperArgument, ctx: Any) -> str:
-    """Return the placeholder of an option's value in the help; empty for one without a value."""
+    """Return the placeholder of an option's value in the help; empty for a flag or an argument."""
     if isinstance(parameter, TyperArgument) or parameter.is_flag:
         return ""
     return parameter.metavar or parameter.display_type(ctx).strip("<>")
 
 
-# Typer shows types of Python, such as `<bool>` for --help and `<list[str]>` for texts.
+# Typer would show types of Python, such as `<bool>` for --help and `<list[str]>` for texts.
 TyperOption.display_type_rich = _value_in_help  # type: ignore[assignment, method-assign]
 TyperArgument.display_type_rich = _value_in_help  # type: ignore[assignment, method-assign]
 
@@ -89,4 +99,4 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Define the options without a command."""
+    """Define the options that precede a command."""

@@ -12,15 +12,21 @@ from core import exit_codes
 
 
 def main() -> None:
-    """Run the command; the exit codes are those of `core.exit_codes`."""
-    # Not every output can encode each character of a path or a message, such as `…` in ASCII. Such
-    # a character must not end a run. Python does the same for standard error.
+    """Run the command in `sys.argv`.
+
+    Raises:
+      SystemExit: the command has ended, with a code of `core.exit_codes`.
+      Exception: an error that a user cannot correct.
+    """
+    # An output in ASCII cannot encode every character of a path or a message, such as `…`. Such a
+    # character must not end a run. Python escapes it on standard error by default.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    # Google's libraries warn about old Python versions, before the only line of an error.
+    # Google's libraries warn about old Python versions on standard error. The message of an error
+    # must be the only line there.
     warnings.filterwarnings("ignore", r"\s*You are using a .*Python version", FutureWarning)
     try:
-        # This import takes time, in which Ctrl-C would otherwise print a traceback.
+        # The import takes a while, and after Ctrl-C no traceback may be printed.
         from cli.app import app
 
         app()
@@ -30,7 +36,7 @@ def main() -> None:
         # The error is one of Python, of TensorFlow or of SQLite.
         if not re.search("No space left on device|Disk quota exceeded|disk is full", str(error)):
             raise
-        # Python would try to write the rest of its buffer at its end, and report that error too.
+        # Python flushes its buffer when it exits, which would fail again and print another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         print(f"the disk is full: {' '.join(str(error).split())}"[:500], file=sys.stderr)
         sys.exit(exit_codes.FAILED)

@@ -66,8 +66,8 @@ def submit(
 ) -> None:
     """Compile the pipeline, run it on a cluster and print the run's link.
 
-    Exit code 0: submitted, or with --wait succeeded. 2: a setting is missing or wrong. 1: anything
-    else.
+    Exit code 0: the run was submitted, or succeeded with --wait. 2: a setting is missing or wrong.
+    130: Ctrl-C, after which a submitted run continues. 1: anything else.
     """  # noqa: DOC501
     from cli.console import print_line
     from core.overrides import split_pair
@@ -85,11 +85,17 @@ def submit(
 
 
 def compile_to(file: Path, settings: PipelineConfig, target: ClusterTarget) -> None:
-    """Check the settings against the target, and compile the pipeline into `file`.
+    """Check the settings against the target, and compile the pipeline into a file.
+
+    Args:
+      file: the output.
+      settings: the settings of the pipeline.
+      target: the platform that runs the compiled pipeline.
 
     Raises:
-      ConfigError: a setting is missing or impossible there, the model has no such hyperparameter,
-        or the file cannot be written.
+      ConfigError: a setting is missing, the target does not support a setting, the model lacks a
+        hyperparameter of the settings, the client of MLflow is missing, or the file cannot be
+        written.
     """
     from platforms.checks import check_target
 
@@ -98,10 +104,16 @@ def compile_to(file: Path, settings: PipelineConfig, target: ClusterTarget) -> N
 
 
 def compile_checked(file: Path, settings: PipelineConfig, target: ClusterTarget) -> None:
-    """Compile the pipeline of settings that `platforms.checks.check_target` has checked.
+    """Compile the pipeline into a file, without the check of the settings against the target.
+
+    Args:
+      file: the output.
+      settings: the settings, which `platforms.checks.check_target` has checked.
+      target: the platform that runs the compiled pipeline.
 
     Raises:
-      ConfigError: the model has no such hyperparameter, or the file cannot be written.
+      ConfigError: the model lacks a hyperparameter of the settings, the client of MLflow is
+        missing, or the file cannot be written.
     """
     from cli.console import silent_stderr
 

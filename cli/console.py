@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-# Paths and messages may contain what Rich takes for markup, or for the code of an emoji.
+# Rich would interpret some parts of paths and messages as markup, or as the code of an emoji.
 out = Console(highlight=False, markup=False, emoji=False)
 if not out.is_terminal:
-    out.width = 1000  # The cells of a table are wrapped only to the width of a terminal.
+    out.width = 1000  # Rich would wrap the cells of a table to 80 columns.
 
 
 def error_console() -> Console:
@@ -28,8 +28,8 @@ def print_line(line: str) -> None:
 def silent_stderr() -> Iterator[None]:
     """Discard what libraries write to standard error in this context; exceptions propagate.
 
-    TensorFlow logs missing GPUs and old Python versions there, and no setting switches these lines
-    off in every version.
+    TensorFlow logs missing GPUs and old Python versions there. No setting disables these lines in
+    every version.
     """
     kept = os.dup(2)
     with open(os.devnull, "wb") as nowhere:

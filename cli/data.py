@@ -21,7 +21,7 @@ FILES = ("train.ft.txt.bz2", "test.ft.txt.bz2")
 
 @app.command(epilog="Example: amazon-reviews data fetch --config amazon")
 def fetch(config: ConfigOption = None, overrides: SetOption = None) -> None:
-    """Download the Kaggle set (4,000,000 reviews, 492 MB) into data.input_base.
+    """Download the Kaggle data set (4,000,000 reviews, 492 MB) into data.input_base.
 
     Exit code 2: data.input_base is not set or not writable. 1: the download failed.
     """  # noqa: DOC501
@@ -42,7 +42,7 @@ def fetch(config: ConfigOption = None, overrides: SetOption = None) -> None:
 def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
     """Download the files that are missing under `base`; return the paths of all files.
 
-    A file appears only when it is complete. kagglehub resumes an interrupted download.
+    A file gets its name only when it is complete. kagglehub resumes an interrupted download.
 
     Args:
       base: a folder, or a URL of a file system that TensorFlow writes to, such as gs://.
@@ -92,7 +92,7 @@ def _download(name: str) -> str:
 
     try:
         return str(kagglehub.dataset_download(DATASET, path=name))
-    except Exception as error:  # kagglehub, requests and the file system have their own
+    except Exception as error:  # kagglehub and its libraries have exceptions of their own
         raise ServerError(
             f"{name} could not be downloaded: {cause(error)}. Kaggle requires an API token in "
             "~/.kaggle/kaggle.json, or KAGGLE_USERNAME and KAGGLE_KEY; an interrupted download "

@@ -45,7 +45,7 @@ def build(
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
-    """Build the image cluster.image from this checkout.
+    """Build an image from this checkout, with the name in cluster.image.
 
     Exit code 2: a setting is missing or wrong. 1: the build failed.
     """
@@ -64,7 +64,7 @@ def push(
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
-    """Push the image cluster.image.
+    """Push the image whose name is in cluster.image.
 
     Exit code 2: a setting is missing or wrong. 1: the push failed.
     """
@@ -87,7 +87,7 @@ def _build_command(image: str, arguments: dict[str, str], tool: Tool) -> list[st
     """
     if not all((_CHECKOUT / name).is_file() for name in ("pyproject.toml", "kubeflow/Dockerfile")):
         raise UserError(
-            f"{_CHECKOUT} is not a checkout of the repository, and the image is built from one. "
+            f"{_CHECKOUT} is not a checkout of the repository, from which the image is built. "
             "Clone the repository, run make install there and repeat this command"
         )
     # The commit, with -dirty if files differ from it.

@@ -21,8 +21,8 @@ _COLUMNS = ("version", "also served as", "pushed", "accuracy", "95 % interval", 
 def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
     """List the pushed models in paths.serving, the newest first.
 
-    A rollback pushes a copy of a model, and a server names the copy: these numbers are in the
-    column "also served as". A server cannot load a "damaged" model.
+    A rollback pushes a copy of a model as a new version, which the servers then report. The column
+    "also served as" contains these versions. A server cannot load a "damaged" model.
 
     Exit code 2: there is no pushed model.
     """
@@ -56,17 +56,17 @@ def rollback(
         str | None,
         typer.Argument(
             metavar="VERSION",
-            help="Version of `amazon-reviews models`, in any of its two columns "
-            "\\[default: the one before the served one that can be loaded].",
+            help="A version in the first two columns of `amazon-reviews models` "
+            "\\[default: the newest version before the served one that can be loaded].",
         ),
     ] = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
-    """Serve an earlier pushed model again; with a later version, go forward again.
+    """Serve an earlier pushed model again, or return to a later one.
 
-    All servers of paths.serving switch to it as to a new model, without a failed request. The
-    model that was served is not pushed again. Exit code 2: there is no such version, or it cannot
+    All servers of paths.serving load the model like a new one, without a failed request. Later
+    runs do not push the replaced model again. Exit code 2: there is no such version, or it cannot
     be loaded.
     """
     from cli.console import print_line, silent_stderr

@@ -25,7 +25,7 @@ from core.events import FAILED, PROGRESS, VARIABLE, receive
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.nodes import TRAINER
 from pipeline.selected_nodes import node_ids
-from platforms.local import events, places
+from platforms.local import events, folders
 
 _WAITING, _NOT_RUN = "waiting", "not run"
 _STYLES = {
@@ -39,9 +39,9 @@ _STYLES = {
 _BAR_WIDTH = 24
 _REFRESH_PER_SECOND = 4
 _SECONDS_TO_SAVE = 40.0
-"""Seconds for an interrupted training to exit. Its processes have less for their checkpoint."""
+"""Timeout of an interrupted training. Its processes have less time for their checkpoint."""
 _SECONDS_TO_END = 10.0
-"""Seconds for a pipeline's process to exit after it closed the pipe of its events."""
+"""Timeout of a pipeline's process after it has closed the pipe of its events."""
 
 
 def run_pipeline(
@@ -49,18 +49,22 @@ def run_pipeline(
 ) -> Watched:
     """Run the pipeline of some settings in a process of its own; see `run_watched`.
 
-    The process gets `config` itself: a file of settings that changes meanwhile has no effect.
+    The process reads `config` from its standard input, so a later change of the settings file has
+    no effect.
 
     Args:
-      console: shows the components.
-      log: the file that gets the log lines.
-      config: the settings, for which `platforms.local.places.prepare` was called.
+      console: the output for the states of the components.
+      log: the file for the log lines.
+      config: the settings, for which `platforms.local.folders.prepare` was called.
       lock: the descriptor that `prepare` returned.
+
+    Returns:
+      The state of the run after its end.
 
     Raises:
       OSError: the log cannot be written.
     """
-    command = processes.command("platforms.local.main", places.PREPARED)
+    command = processes.command("platforms.local.main", folders.PREPARED)
     return run_watched(console, log, command, node_ids(config), lock, recorded_settings(config))
 
 
@@ -74,16 +78,17 @@ def run_watched(
 ) -> Watched:
     """Run a pipeline in a process of its own, and show its components while they work.
 
-    A terminal shows a live table; any other output gets one line for each phase and for each
+    A terminal shows a live table. Any other output has one line for each phase, and for each
     component that ends.
 
     Args:
-      console: shows the components.
-      log: the file that gets the log lines.
+      console: the output for the states of the components.
+      log: the file for the log lines.
       command: the command of the process, which sends the events of `platforms.local.events`.
       names: the components that are shown as waiting; others are added when they start.
-      lock: the descriptor that `places.lock_root` returned, which the process inherits.
-      given: what the process can read from its standard input.
+      lock: the descriptor that `folders.lock_root` returned, which the process inherits; None for
+        a run without a lock.
+      given: the content of the standard input of the process.
 
     Returns:
       The state of the run after its end, with its outcome or its failure.
@@ -138,9 +143,9 @@ def _interrupt(console: Console, process: subprocess.Popen[bytes], watched: Watc
 def _start(
     command: Sequence[str], log: Path, lock: int | None, given: str
 ) -> tuple[subprocess.Popen[bytes], TextIO]:
-    """Return the process, and the pipe of its events."""
+    """Start a process; return it and the pipe from which its events are read."""
     read_end, write_end = os.pipe()
-    # A file without a name: a process that ends before it reads would break a pipe.
+    # Not a pipe: this process cannot write to the pipe of a process that has ended.
     with log.open("ab") as sink, tempfile.TemporaryFile(dir=log.parent) as source:
         source.write(given.encode())
         source.seek(0)
@@ -171,7 +176,14 @@ def _print_line(
 class Component:
     """One row of the table: a component, its state and its progress.
 
-    `started` and `ended` are in seconds of `time.monotonic`.
+    Attributes:
+      name: the id of the component.
+      state: the state, a key of `_STYLES`.
+      started: the time of the start, in seconds of `time.monotonic`.
+      ended: the time of the end, in seconds of `time.monotonic`; None before the end.
+      counts: unit -> source -> finished items. On Flink the workers report reviews, and Flink
+        reports tasks.
+      totals: unit -> all items; None if their number is unknown.
     """
 
     name: str
@@ -179,22 +191,25 @@ class Component:
     started: float = field(default_factory=time.monotonic)
     ended: float | None = None
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Unit -> source -> finished items. On Flink, the workers count reviews and Flink its tasks."""
     totals: dict[str, int | None] = field(default_factory=dict)
 
     def end(self, state: str) -> Component:
-        """Set the state in which the component ended, and return the component."""
+        """Set the last state of the component and the time of its end; return the component.
+
+        Args:
+          state: a key of `_STYLES`.
+        """
         self.state, self.ended = state, time.monotonic()
         return self
 
     def seconds(self) -> float:
-        """Return the seconds from its start to its end, or until now."""
+        """Return the seconds from the start of the component to its end, or until now."""
         return (self.ended or time.monotonic()) - self.started
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a run did not finish.
+    """The reason why a run did not finish.
 
     Attributes:
       error: the error in one line.
@@ -211,16 +226,22 @@ class Failure:
 
 @dataclass
 class Watched:
-    """The state of a run according to its events so far, which Rich renders as a table."""
+    """The state of a run according to its events so far, which Rich renders as a table.
+
+    Attributes:
+      components: the rows of the table.
+      phase: the current activity while no component runs, else empty.
+      outcome: the outcome; None before the end of the run, and after a failure.
+      failure: the failure; None if there is none.
+    """
 
     components: list[Component] = field(default_factory=list)
     phase: str = ""
-    """The current activity while no component runs."""
     outcome: Outcome | None = None
     failure: Failure | None = None
 
     def update(self, event: dict[str, Any]) -> Component | None:
-        """Update the state by an event; return the component that ended with it, or None.
+        """Update the state with an event; return the component that the event ended, or None.
 
         Args:
           event: an event of `core.events` or `platforms.local.events`.
@@ -256,7 +277,7 @@ class Watched:
         """Mark the run as failed; return the component that was running, or None.
 
         Args:
-          error: one line.
+          error: the error in one line.
           interrupted: whether Ctrl-C or SIGTERM ended the run.
         """
         name = self.running.name if self.running else None
@@ -297,7 +318,10 @@ class Watched:
 
 
 def _progress(component: Component) -> Any:
-    """Return a progress bar, which pulses if the total is unknown; "" unless it is running."""
+    """Return the progress bar of a running component, and "" for any other component.
+
+    The bar pulses if the total is unknown.
+    """
     done = {unit: sum(parts.values()) for unit, parts in component.counts.items()}
     totals = [(number, component.totals[unit], unit) for unit, number in done.items() if number]
     if component.state != events.RUNNING or not totals:

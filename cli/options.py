@@ -45,9 +45,9 @@ def settings_words(config: str | None, overrides: Sequence[str] | None) -> list[
 
 
 def settings_options(config: str | None, overrides: Sequence[str] | None) -> str:
-    """Return `settings_words` quoted for a shell, each after a space; empty without any.
+    """Return `settings_words` as a text for a shell, in which a space precedes each word.
 
-    A message that names the next command contains them, because that command needs the same
-    settings.
+    The commands that a message recommends contain this text, because they require the same
+    settings. It is empty if there are no words.
     """
     return "".join(f" {shlex.quote(word)}" for word in settings_words(config, overrides))

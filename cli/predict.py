@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.options import ConfigOption, SetOption
-from core import exit_codes, progress
+from core import exit_codes, processes, progress
 from core.errors import InputError
 from core.files import output_path
 
@@ -76,28 +77,50 @@ def predict(
 
     With --input and --output, files are scored: the output has the file, position, probability and
     label of each review. Lines that cannot be read are in FILE.rejected.jsonl, and the exit code is
-    2. The output appears when it is complete; after a kill the same command resumes.
+    2. The output appears when it is complete. After Ctrl-C, SIGTERM or a kill the same command
+    resumes.
     """  # noqa: DOC501
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
     if inputs or output is not None or id is not None:
         if as_json:
-            raise InputError("--json applies to single reviews: name a .jsonl file with --output")
-        # A shell expands a glob to several words, of which the option takes the first.
-        is_complete = _score([*(inputs or ()), *(texts or ())], output, id, settings)
+            raise InputError(
+                "--json: applies to single reviews only; name a .jsonl file with --output"
+            )
+        # A shell expands a glob to several words. The option takes the first one, and the others
+        # are arguments.
+        files = [*(inputs or ()), *(texts or ())]
+        with processes.signals_to(_interrupt, signal.SIGTERM):
+            is_complete = _score(files, output, id, settings)
     else:
         is_complete = _answer(texts, as_json, settings)
     if not is_complete:
         raise typer.Exit(exit_codes.BAD_INPUT)
 
 
-def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig) -> bool:
-    """Print a prediction for each text or line of input; return whether all were usable.
+def _interrupt(_: signal.Signals) -> None:
+    """Treat SIGTERM like Ctrl-C, so that the command reports what is kept.
 
     Raises:
-      InputError: there is no review, or no model.
+      KeyboardInterrupt: always.
+    """
+    raise KeyboardInterrupt
+
+
+def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig) -> bool:
+    """Print a prediction for each review; return whether all reviews were usable.
+
+    Args:
+      texts: the reviews; None for the lines of standard input.
+      as_json: whether to print JSON objects.
+      settings: the settings, which determine the model and the server.
+
+    Raises:
+      InputError: there is no review, or no complete model.
       ConfigError: `paths.serving` cannot be read.
+      UserError: the model cannot be loaded.
+      OSError: standard output cannot be written.
     """
     from cli.console import silent_stderr
     from cli.models import last_pushed_model
@@ -152,8 +175,11 @@ def _score(
 
     Raises:
       InputError: an argument, a file or the model cannot be used.
-      ConfigError: a setting does not fit the runner.
-      Interrupted: Ctrl-C ended the scoring; its message says what is kept.
+      ConfigError: a setting does not fit the runner, or `paths.serving` cannot be read.
+      UserError: the Beam pipeline failed.
+      OSError: the output cannot be written.
+      Interrupted: Ctrl-C or SIGTERM ended the scoring. The message has the number of units that are
+        kept.
     """
     target = _check(inputs, output, id)
     # TensorFlow logs while it is imported and while it loads a model.
@@ -182,7 +208,7 @@ def _score(
         with ShownProgress(Console(stderr=True).status("inspecting the input")):
             summary = score_files(inputs, target, model, options, beam_args(config))
     except Interrupted as error:
-        print(f"interrupted; repeat the command: {error}", file=sys.stderr)
+        print(f"interrupted: {error}; repeat the command to continue", file=sys.stderr)
         raise
     noun = "review" if summary.reviews == 1 else "reviews"
     print(f"{summary.reviews:,} {noun} scored in {time.monotonic() - start:.1f} s: {target}")
@@ -219,12 +245,12 @@ def _check(inputs: Sequence[str], output: str | None, id: str | None) -> str:
 
 
 class ShownProgress(logging.Handler):
-    """A context that shows the number of scored reviews and the fraction of all bytes.
+    """A context that shows the number of scored reviews, and the scored fraction of the input.
 
-    A terminal shows one line, which changes; any other output gets a line every few seconds.
+    A terminal shows one line, which changes. Any other output has a line every few seconds.
     """
 
-    # No rich.progress: to a file or a pipe it prints a single line, when everything is done.
+    # Not rich.progress: in a file or a pipe it prints a single line, when everything is done.
 
     def __init__(self, status: Status):
         """Create the context.
@@ -247,10 +273,11 @@ class ShownProgress(logging.Handler):
         self._status.stop()
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Update the shown progress with an event."""
         values = progress.values(record)
         unit = values["unit"]
         if unit not in self._done:
-            return  # Flink reports its tasks too.
+            return  # Flink also reports its tasks.
         if unit == "bytes":
             self._bytes = values["total"] or self._bytes
         self._done[unit][values["source"]] = values["done"]

@@ -25,7 +25,7 @@ app = typer.Typer()
 def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     """Run the pipeline on this machine and show its progress.
 
-    If nothing has changed since the last run, its result is shown again.
+    If nothing has changed since the last run, the command shows the result of that run again.
 
     Exit code 0: a model was pushed, or blessed under push.destination: none. 2: settings or input
     are wrong, or another run uses paths.root. 3: the model was not blessed or failed the serving
@@ -36,10 +36,10 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     from cli import monitor
     from cli.console import out
     from pipeline.config import load_config, log_folder
-    from platforms.local import places, unchanged
+    from platforms.local import folders, unchanged
 
     settings = load_config(config, overrides or ())
-    lock = places.prepare(settings)
+    lock = folders.prepare(settings)
     options = settings_options(config, overrides)
     last = unchanged.find_unchanged(settings)
     if last:
@@ -63,11 +63,11 @@ def show(
     """Print the result of a run; return the exit code of the command.
 
     Args:
-      console: gets the lines; those of a failure go to standard error.
+      console: the output. The lines of a failure are on standard error instead.
       config: the settings of the run.
       watched: the state of the run after its end.
       log: the file with the log lines; None if no process was started.
-      options: the options that select the settings, for the next command, which is printed too.
+      options: the options that select the settings, for the commands that are recommended.
 
     Raises:
       OSError: the folder of the runs that MLflow did not receive cannot be listed.
@@ -115,7 +115,7 @@ def _show_result(
 
 
 def _comparison(config: PipelineConfig, outcome: Outcome) -> str:
-    """Return how the model compares with its baseline, or why it was compared with none."""
+    """Return a clause with the difference to the baseline, or the reason why there is none."""
     from components.destination import make_destination
     from pipeline.destinations import destination_json
 
@@ -134,7 +134,7 @@ def _unsent(config: PipelineConfig) -> int:
     if not config.tracking.mlflow:
         return 0
     folder = unsent_folder(config)
-    if "://" in folder:  # Listed by TensorFlow, whose import takes seconds.
+    if "://" in folder:  # TensorFlow lists the folder, and its import takes seconds.
         return len(list_files(folder, "*.json"))
     return len(list(Path(folder).glob("*.json")))
 

@@ -70,7 +70,7 @@ def runs(
 ) -> None:
     """List the runs in paths.metadata, the newest first.
 
-    Exit code 2: there is no run.
+    Exit code 2: there is no run. 1: with --send, a run could not be sent.
     """
     if context.invoked_subcommand:
         return

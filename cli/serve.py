@@ -28,9 +28,9 @@ def serve(
 ) -> None:
     """Serve the last pushed model with TensorFlow Serving's REST API, and a page to try it.
 
-    A newly pushed model replaces the old one while requests are answered. SIGTERM and Ctrl-C end
-    the server after the accepted requests. Exit code 2: there is no model, or the address is in
-    use.
+    A newly pushed model replaces the old one while the server answers requests. After SIGTERM or
+    Ctrl-C the server answers the accepted requests and ends. Exit code 2: there is no model, or
+    the address is in use.
     """
     from cli.console import print_line, silent_stderr
     from cli.models import last_pushed_model
@@ -42,8 +42,8 @@ def serve(
     folder = settings.paths.serving
     address = settings.server if port is None else settings.server.model_copy(update={"port": port})
     listener = open_socket(address)
-    # Otherwise TensorFlow logs what its libraries miss on this CPU, and each request whose Examples
-    # cannot be parsed, with their content. Its errors are exceptions, which the server logs.
+    # By default TensorFlow logs missing libraries and CPU features. It also logs the content of
+    # Examples that it cannot parse. The server itself logs TensorFlow's exceptions.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # TensorFlow logs while it is imported, before it can be configured.
     with silent_stderr():
@@ -62,13 +62,10 @@ def serve(
 
 
 def _log_to_stderr() -> None:
-    """Log changes of the version and problems of the server and its libraries, with the time.
-
-    A request is not logged.
-    """
+    """Log changes of the version, and problems of the server and its libraries, but no requests."""
     # The root logger has a handler of TensorFlow, whose lines have another form.
     form = "%(asctime)s %(levelname)s %(message)s"
     logging.basicConfig(format=form, level=logging.WARNING, force=True)
     logging.getLogger("serving.rest").setLevel(logging.INFO)
-    # TensorFlow warns that sessions are old.
+    # TensorFlow warns that sessions are deprecated.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)

@@ -13,5 +13,5 @@ NOT_BLESSED = 3
 """`run` has trained a model that was not pushed, because it was not blessed or failed the serving
 check."""
 INTERRUPTED = 130
-"""Ctrl-C, by the convention of shells, and SIGTERM to `run`. A training writes a checkpoint first;
-a second signal ends it immediately."""
+"""Ctrl-C, by the convention of shells, and SIGTERM to `run` and to `predict --input`. A training
+writes a checkpoint first; a second signal ends it immediately."""

@@ -1,4 +1,4 @@
-"""The Beam arguments of the components, which include the runner."""
+"""The Beam arguments of the components, such as `--runner`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _NO_IMAGE = "none"
 def beam_args(config: PipelineConfig) -> list[str]:
     """Return the arguments of every Beam component; those of `beam.args` override the others.
 
-    By default there is none, because with any argument TFX packages its own sources for remote
-    workers, which takes two seconds for each component.
+    The list is empty by default. With any argument TFX packages its own sources for remote workers,
+    which takes two seconds for each component.
     """
     beam = config.beam
     flink = _flink_args(beam.flink, log_folder(config)) if beam.runner == "flink" else []
@@ -27,14 +27,18 @@ def beam_args(config: PipelineConfig) -> list[str]:
 
 
 def set_beam_args(config: PipelineConfig, component: BaseNode) -> None:
-    """Set the Beam arguments of a component, if it has a Beam pipeline."""
+    """Set the Beam arguments of a component, if the component has a Beam pipeline."""
     args = beam_args(config)
     if args and hasattr(component, "with_beam_pipeline_args"):
         component.with_beam_pipeline_args(args)
 
 
 def flink_jars(flink: Flink) -> Path:
-    """Return the folder with the jars of the job server and of Flink."""
+    """Return the folder with the jars of the job server and of Flink.
+
+    Args:
+      flink: the settings of the section `beam.flink`.
+    """
     return Path(flink.jars or _ROOT / ".cache" / "flink" / "lib")
 
 
@@ -48,8 +52,8 @@ def _flink_args(flink: Flink, logs: str) -> list[str]:
         "flink_logs": None if flink.job_endpoint else logs,
         "flink_timeout_seconds": flink.timeout_seconds,
         "parallelism": flink.parallelism,
-        # TFX would build a package of its sources, and stage it for workers that have them already.
-        # With an image it does not; no environment of Flink uses this name.
+        # Without an image TFX packages and stages its sources, which the workers have already. No
+        # environment of Flink uses this name.
         "sdk_container_image": _NO_IMAGE,
         "environment_type": "LOOPBACK" if flink.master == LOCAL else "EXTERNAL",
         "environment_config": None if flink.master == LOCAL else flink.worker_pool,

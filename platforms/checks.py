@@ -34,30 +34,31 @@ _REQUIRED = {
         "data.input_base": "gs://BUCKET/FOLDER with the reviews",
     },
 }
-"""Target -> settings that it requires, and what to set."""
+"""Target -> setting that it requires -> the value to set."""
 
 
 def check_target(config: PipelineConfig, target: Target) -> None:
     """Check the settings against what a platform supports.
 
     Raises:
-      ConfigError: a setting is missing or impossible there. The message names its key.
+      ConfigError: a setting is missing, or the platform does not support it. The message names the
+        key of the setting.
     """
     for problem in _problems(config, target):
         raise ConfigError(problem)
     if target == "local":
         sample = {"data.input_base": os.path.dirname(sample_data.__file__)}
-        flink.check_paths(config, {**sample, **places(config)}.items())
+        flink.check_paths(config, {**sample, **used_paths(config)}.items())
         flink.check_local(config)
     else:
-        flink.check_compiled(config, places(config).items())
+        flink.check_compiled(config, used_paths(config).items())
 
 
 def check_engine(own: str) -> bool:
     """Return whether this process is the TFX command line.
 
-    TFX replaces `run` only in the runner of its own engine. The runner of another engine would
-    start the pipeline.
+    The TFX command line replaces the method `run` of the runner of its engine, in order to read the
+    pipeline. The runner of another engine would start the pipeline.
 
     Args:
       own: the engine of the runner that calls this function.
@@ -77,10 +78,10 @@ def cluster_name(config: PipelineConfig) -> str:
     return config.name.replace("_", "-")
 
 
-def places(config: PipelineConfig) -> dict[str, str]:
-    """Return setting -> path of everything that the steps read and write.
+def used_paths(config: PipelineConfig) -> dict[str, str]:
+    """Return setting -> path, for each path that the steps read or write.
 
-    The destination of the push is among them if the run pushes.
+    The paths of the push destination are included if the run pushes.
     """
     paths = {
         "paths.root": config.paths.root,
@@ -125,17 +126,17 @@ def is_bucket(path: str) -> bool:
 
 
 def _inside_input(config: PipelineConfig) -> Iterator[str]:
-    """Yield the folders whose files the next run would read as reviews."""
+    """Yield the problem of each folder whose files the next run would read as reviews."""
     base = (config.data.input_base or "").rstrip("/")
     # With `data.splits` only the files that match its globs are read.
     if not base or config.data.splits:
         return
     for key in ("root", "metadata", "serving", "checkpoints"):
-        place = getattr(config.paths, key)
-        inside = place.removeprefix(base + "/")
-        if inside != place and is_data(inside):
+        path = getattr(config.paths, key)
+        inside = path.removeprefix(base + "/")
+        if inside != path and is_data(inside):
             yield (
-                f"paths.{key}: {place} is inside data.input_base ({base}), all files of which are "
+                f"paths.{key}: {path} is inside data.input_base ({base}), and every file there is "
                 "read as reviews; set a folder outside of it, or name the review files in "
                 "data.splits"
             )
@@ -146,13 +147,13 @@ def _training(config: PipelineConfig) -> Iterator[str]:
     training = config.training
     trainer = config.cluster.resources.get("Trainer")
     gpus = trainer.gpus if trainer else 0
-    of_gpus = f"cluster.resources.Trainer.gpus is {gpus}"
+    reason = f"cluster.resources.Trainer.gpus is {gpus}"
     try:
         training.check_gpus(gpus)
         if training.strategy == "auto":
-            training.check(training.of_one_process(gpus)[0], f"auto: {of_gpus}")
+            training.check(training.of_one_process(gpus)[0], f"auto: {reason}")
     except ValueError as error:
-        yield str(error) if of_gpus in str(error) else f"{error} ({of_gpus})"
+        yield str(error) if reason in str(error) else f"{error} ({reason})"
 
 
 def _kubeflow(config: PipelineConfig) -> Iterator[str]:
@@ -161,7 +162,7 @@ def _kubeflow(config: PipelineConfig) -> Iterator[str]:
         # Kubeflow's launcher requires a bucket as pipeline root, and TensorFlow reads gs:// ones.
         yield f"paths.root: {config.paths.root} is not a bucket; set gs://BUCKET/FOLDER"
     mount = f"{volume.mount.rstrip('/')}/" if volume else "no volume"
-    for key, path in places(config).items():
+    for key, path in used_paths(config).items():
         if "://" not in path and not f"{path}/".startswith(mount):
             yield (
                 f"{key}: {path} is not accessible from the pods of Kubeflow; set "
@@ -172,22 +173,22 @@ def _kubeflow(config: PipelineConfig) -> Iterator[str]:
 
 
 def _unknown_fields(kind: str, value: Any, path: str) -> Iterator[str]:
-    """Yield the fields that Kubernetes does not have, by the models of its Python client.
+    """Yield the problem of each field that the models of Kubernetes's Python client lack.
 
     Args:
       kind: the name of a model, such as `V1PodSpec`, or `list[MODEL]`.
-      value: the value of the user.
-      path: the key of the value in the settings.
+      value: the value in the settings.
+      path: the key of the value.
     """
-    # The API server finds them too (fieldValidation=Strict in JobClient.create), but only in the
-    # step that trains, after all steps before it. This import takes half a second.
+    # The API server finds such fields too (fieldValidation=Strict in JobClient.create), but only
+    # after all steps that precede the training. This import takes half a second.
     from kubernetes import client
 
-    of_list = re.fullmatch(r"list\[(.*)\]", kind)
+    list_kind = re.fullmatch(r"list\[(.*)\]", kind)
     model = getattr(client, kind, None)
-    if of_list and isinstance(value, list):
+    if list_kind and isinstance(value, list):
         for index, each in enumerate(value):
-            yield from _unknown_fields(of_list[1], each, f"{path}.{index}")
+            yield from _unknown_fields(list_kind[1], each, f"{path}.{index}")
     elif model and isinstance(value, dict):
         types = {name: model.openapi_types[key] for key, name in model.attribute_map.items()}
         for name, inner in value.items():
@@ -195,12 +196,12 @@ def _unknown_fields(kind: str, value: Any, path: str) -> Iterator[str]:
                 yield from _unknown_fields(types[name], inner, f"{path}.{name}")
             else:
                 yield f"{path}.{name}: unknown field, {hint(name, list(types))}"
-    elif of_list or model:
-        yield f"{path}: must be a {'list' if of_list else 'mapping'}, not {value!r}"
+    elif list_kind or model:
+        yield f"{path}: must be a {'list' if list_kind else 'mapping'}, not {value!r}"
 
 
 def _vertex(config: PipelineConfig) -> Iterator[str]:
-    for key, path in places(config).items():
+    for key, path in used_paths(config).items():
         if not is_bucket(path):
             yield f"{key}: {path} is not accessible from Vertex AI; set gs://BUCKET/FOLDER"
     for name, resources in config.cluster.resources.items():

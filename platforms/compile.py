@@ -23,20 +23,20 @@ from platforms.compiled import Kubeflow, Vertex
 
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
 _NEVER_CACHED = {
-    # The Pusher compares with what is served, which a rollback changes.
+    # The result of the Pusher depends on the served model, which a rollback changes.
     "vertex": (EXAMPLE_GEN, SERVED_MODEL, WARM_START, PUSHER),
-    # A submission enables the cache for ReviewExampleGen. Kubeflow runs no Resolver, which finds
-    # the last model.
     "kubeflow": (EXAMPLE_GEN, SERVED_MODEL, WARM_START),
 }
+"""Platform -> nodes whose outputs depend on more than the parameters and artifacts that they read.
+A submission enables the cache for ReviewExampleGen again, see `platforms.input_cache`."""
 
 
 def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path) -> None:
-    """Compile the pipeline, whose settings the caller has checked, into a file.
+    """Compile the pipeline into a file.
 
     Args:
       config: the settings, which `check_target` and `check_hyperparameters` have checked.
-      target: the platform.
+      target: the platform that runs the compiled pipeline.
       output: the file; its folder must exist.
 
     Raises:
@@ -49,7 +49,16 @@ def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path
 
 
 class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
-    """TFX's compiling runner, with the parts of the file that it omits."""
+    """TFX's compiling runner, which also writes the parts of the file that TFX omits.
+
+    Args:
+      config: the settings of the pipeline.
+      target: the platform that runs the compiled pipeline.
+      output: the file; its folder must exist.
+
+    Raises:
+      ConfigError: the file cannot be written.
+    """
 
     def __init__(self, config: PipelineConfig, target: ClusterTarget, output: Path):
         path = Path(output_path(output))
@@ -57,8 +66,8 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
             kubeflow_v2_dag_runner.KubeflowV2DagRunnerConfig(
                 default_image=config.cluster.image,
                 default_commands=ENTRYPOINT,
-                # Open-source Kubeflow accepts only this schema, and it contains the types of a
-                # step's inputs, which our entry point requires.
+                # Open-source Kubeflow accepts only this schema. The schema also contains the types
+                # of a step's inputs, which our entry point requires.
                 use_pipeline_spec_2_1=True,
             ),
             output_dir=str(path.parent),
@@ -67,7 +76,15 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         self._settings, self._target = config, target
 
     def run(self, pipeline: Pipeline, **arguments: Any) -> dict[str, Any]:
-        """Compile `pipeline` and write the file; return the PipelineJob."""
+        """Compile `pipeline` and write the file; return the PipelineJob as a JSON object.
+
+        Args:
+          pipeline: the pipeline.
+          **arguments: those of TFX's runner, except `write_out`.
+
+        Raises:
+          ConfigError: the file cannot be written.
+        """
         job = super().run(pipeline, **{**arguments, "write_out": False})
         spec = job["pipelineSpec"]
         tasks = spec["root"]["dag"]["tasks"]
@@ -102,7 +119,7 @@ def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:
 
 
 def _use_system_types(spec: dict[str, Any]) -> None:
-    """Declare the outputs that the pages of the platforms show with their own types."""
+    """Declare some outputs with the types of Kubeflow, so that the platforms display them."""
     for component in spec["components"].values():
         for output in component.get("outputDefinitions", {}).get("artifacts", {}).values():
             declared = yaml.safe_load(output["artifactType"].get("instanceSchema", "")) or {}
@@ -112,7 +129,7 @@ def _use_system_types(spec: dict[str, Any]) -> None:
 
 
 def _platform_spec(spec: dict[str, Any], volume: Volume) -> dict[str, Any]:
-    """Return the second YAML document, which mounts the volume in every step."""
+    """Return the YAML document for Kubernetes, which mounts the volume in every step."""
     mount = {
         "constant": volume.claim,
         "pvcNameParameter": {"runtimeValue": {"constant": volume.claim}},

@@ -1,4 +1,4 @@
-"""The DAG on Kubeflow Pipelines and on Vertex AI Pipelines."""
+"""The parts of the DAG that Kubeflow Pipelines and Vertex AI Pipelines provide."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Compiled(Platform):
 
     def served_model(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
         # Not a Resolver: Kubeflow Pipelines refuses a pipeline that has one, and Vertex AI
-        # implements only the strategies of TFX, which do not know what is served.
+        # implements only the strategies of TFX, which cannot read a destination.
         destination = destination_json(self._config)
         return PushedBaseline(destination=destination, candidate=candidate).with_id(node_id)
 
@@ -52,16 +52,20 @@ class Compiled(Platform):
 
     @abc.abstractmethod
     def _job_trainer(self, **arguments: Any) -> BaseComponent:
-        """Return a Trainer that starts a training job of several processes."""
+        """Return a Trainer that starts a training job of several processes.
+
+        Args:
+          **arguments: those of `components.trainer.Trainer`.
+        """
 
     @property
-    def _of_trainer(self) -> Resources:
+    def _trainer_resources(self) -> Resources:
         return self._config.cluster.resources.get(TRAINER, Resources())
 
     def configure(self, component: BaseNode) -> None:
         set_beam_args(self._config, component)
         own = self._config.cluster.resources.get(component.id)
-        # A Trainer that starts a training job only follows it: the replicas get the resources.
+        # The resources are those of the replicas of a training job. The Trainer only polls it.
         is_job = component.id == TRAINER and self._config.training.has_peers
         if own is None or is_job:
             return
@@ -82,7 +86,7 @@ class Kubeflow(Compiled):
     default_gpu = "nvidia.com/gpu"
 
     def _job_trainer(self, **arguments: Any) -> BaseComponent:
-        kubeflow, own = self._config.kubeflow, self._of_trainer
+        kubeflow, own = self._config.kubeflow, self._trainer_resources
         volume = kubeflow.volume
         settings = KubernetesJobSettings(
             kind=kubeflow.training_job,
@@ -108,7 +112,7 @@ class Vertex(Compiled):
     default_gpu = "NVIDIA_TESLA_T4"
 
     def _job_trainer(self, **arguments: Any) -> BaseComponent:
-        vertex, own = self._config.vertex, self._of_trainer
+        vertex, own = self._config.vertex, self._trainer_resources
         settings = CustomJobSettings(
             project=vertex.project or "",
             region=vertex.region or "",

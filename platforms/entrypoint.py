@@ -1,4 +1,4 @@
-"""The entry point of every step's container, which corrects Kubeflow's input and runs the executor.
+"""The entry point of every step's container: it corrects the step's input and runs the executor.
 
 Compiled pipelines call `python -m platforms.entrypoint --executor_class_path CLASS
 --json_serialized_invocation_args INPUT --json_serialized_inputs_spec_args SPEC [Beam arguments]`.
@@ -21,12 +21,20 @@ from core import exit_codes
 from core.errors import cause
 
 _PROPERTIES = ".properties.json"
-"""Follows the URI of an artifact, so the file is in no folder that a component reads."""
+"""Suffix of the file with the properties of an artifact. The suffix follows the URI of the
+artifact, so the file is in no folder that a component reads."""
 _LOG = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one step; return 0, 2 if the input or a setting is wrong, or 1 after another failure."""
+    """Run one step; return 0, 2 if the input or a setting is wrong, or 1 after another failure.
+
+    Args:
+      arguments: the arguments of the command line, see the docstring of the module.
+
+    Raises:
+      SystemExit: a required argument is missing.
+    """
     parser = argparse.ArgumentParser(prog="python -m platforms.entrypoint", add_help=False)
     parser.add_argument("--executor_class_path", required=True)
     parser.add_argument("--json_serialized_invocation_args", required=True)
@@ -72,10 +80,17 @@ def correct_inputs(executor_input: dict[str, Any], inputs_spec: Mapping[str, Any
     Open-source Kubeflow passes inputs with an empty type or without one, and `kfp.local` passes
     Kubeflow's own `system.Artifact`. TFX cannot construct an artifact from any of these.
 
-    A launcher may pass an artifact to the next step without its properties: the names of the splits
-    of Examples, or whether a model is blessed. Without them TFX's components do nothing, and report
-    no error. So a step writes the properties of its outputs, and reads those of its inputs. A
+    A launcher may omit the properties of an artifact: the names of the splits of Examples, or
+    whether a model is blessed. Without them TFX's components do nothing, and report no error. So a
+    step writes the properties of its outputs to files, and the next steps read these files. A
     property that the launcher passes takes precedence.
+
+    Args:
+      executor_input: the JSON of the launcher's ExecutorInput, which is changed.
+      inputs_spec: the JSON of the step's ComponentInputsSpec, with the declared types.
+
+    Raises:
+      OSError, tensorflow.errors.OpError: a file with properties cannot be read.
     """
     declared = inputs_spec.get("artifacts", {})
     for key, given in executor_input.get("inputs", {}).get("artifacts", {}).items():
@@ -89,8 +104,11 @@ def correct_outputs(executor_input: dict[str, Any]) -> None:
     """Set our types of the output artifacts of a step, and remove the outputs of the platform.
 
     `platforms.compile` declares some outputs as `system.HTML` and the like, so that the platform
-    shows them. TFX cannot construct these types. Outputs of other types of the platform are its
-    own: with PUBLISH_LOGS, Kubeflow adds `executor-logs`, a `system.Artifact`, and writes it.
+    displays them. TFX cannot construct these types. The platform itself writes the outputs of its
+    other types. For example, with PUBLISH_LOGS Kubeflow adds `executor-logs`, a `system.Artifact`.
+
+    Args:
+      executor_input: the JSON of the launcher's ExecutorInput, which is changed.
     """
     from components.artifacts import SYSTEM_TYPES
 
@@ -109,7 +127,14 @@ def correct_outputs(executor_input: dict[str, Any]) -> None:
 
 
 def write_properties(executor_input: Mapping[str, Any]) -> None:
-    """Write the properties of each output artifact of a step that has succeeded."""
+    """Write the properties of each output artifact of a step that has succeeded.
+
+    Args:
+      executor_input: the JSON of the launcher's ExecutorInput.
+
+    Raises:
+      OSError, tensorflow.errors.OpError: a file cannot be read or written.
+    """
     from tfx.dsl.io import fileio
 
     output_file = executor_input["outputs"]["outputFile"]
@@ -140,6 +165,13 @@ def delete_folder_markers(uris: Sequence[str]) -> None:
 
     TensorFlow creates such an object for every folder. The launcher of the next step would fail to
     download the object as a file.
+
+    Args:
+      uris: the URIs of artifacts. Those outside of gs:// are ignored.
+
+    Raises:
+      google.api_core.exceptions.GoogleAPICallError, google.auth.exceptions.GoogleAuthError: a
+        bucket cannot be listed, or an object cannot be deleted.
     """
     remote = [uri for uri in uris if uri.startswith("gs://")]
     if not remote:
@@ -159,7 +191,7 @@ def _cause(error: Exception) -> tuple[str, int]:
     """Return the cause of a failed step in one line, and the exit code."""
     if isinstance(error, ValidationError):
         line = (
-            "the code of the image is not that with which the pipeline was compiled; build the "
+            "the image contains another version of the code than the compiled pipeline; build the "
             f"image and compile again ({' '.join(str(error).split())})"
         )
         return line, exit_codes.BAD_INPUT

@@ -11,14 +11,16 @@ from core import exit_codes
 from core.errors import ServerError, UserError
 
 Report = Callable[[str], None]
-"""A function that gets one line for the user at a time."""
+"""A function that shows one line to the user."""
 
 POLL_SECONDS = 10.0
+"""Seconds between two requests for the status of a run."""
 PATIENCE_SECONDS = 600.0
 """Seconds without a response from the cluster after which `follow` ends."""
 
 SUCCESS_STATES = ("SUCCEEDED", "SKIPPED")
 ENDS = (*SUCCESS_STATES, "FAILED", "CANCELED", "CANCELLED")
+"""The states of a run that has ended."""
 
 
 class NoResponse(ServerError):
@@ -26,7 +28,13 @@ class NoResponse(ServerError):
 
 
 class Task(NamedTuple):
-    """A task of a run; `state` is the API's state without its prefix, such as `FAILED`."""
+    """A task of a run.
+
+    Attributes:
+      name: the id of the task.
+      state: the state in the API, without its prefix, such as `FAILED`; empty if it is unknown.
+      error: the error message; empty without an error.
+    """
 
     name: str
     state: str
@@ -37,8 +45,9 @@ class Status(NamedTuple):
     """The state of a run at one moment.
 
     Attributes:
+      state: the state of the whole run, in the form of `Task.state`.
       tasks: the tasks of the pipeline, and perhaps others that the engine added.
-      error: the error of the whole run.
+      error: the error of the whole run; empty without an error.
       logged: errors in the logs of failed tasks.
     """
 
@@ -52,9 +61,9 @@ class Run(NamedTuple):
     """A submitted run.
 
     Attributes:
-      name: its name.
+      name: the name of the run on the cluster.
       tasks: the ids of the pipeline's nodes.
-      link: its web page.
+      link: the URL of its web page.
       logs: the command or page with the logs of its failed tasks.
       status: requests the status from the cluster. It raises NoResponse if a retry may succeed, and
         another UserError if not.
@@ -69,6 +78,10 @@ class Run(NamedTuple):
 
 def follow(run: Run, report: Report) -> int:
     """Report each change of the states of the run and its tasks until the run ends.
+
+    Args:
+      run: the run.
+      report: called with each line.
 
     Returns:
       An exit code, see `platforms.submission.submit`.
@@ -130,7 +143,7 @@ def _own_tasks(status: Status, names: Sequence[str]) -> list[Task]:
     """Return the tasks of the pipeline, under the ids of its nodes.
 
     Kubeflow also lists the driver of each task, its pod and the graph; Vertex AI lists the graph.
-    Only a failed driver is of interest, because its task never started.
+    A driver is returned only if it failed, because its task has not started then.
     """
     names_by_key = {name.lower(): name for name in names}
     names_by_key |= {f"{key}-driver": f"{name} (its driver)" for key, name in names_by_key.items()}
@@ -143,7 +156,13 @@ def _own_tasks(status: Status, names: Sequence[str]) -> list[Task]:
 
 
 def possibly_submitted(error: NoResponse, name: str, link: str) -> ServerError:
-    """Return the error of a submission without a response, which the cluster may have accepted."""
+    """Return the error of a submission without a response, which the cluster may have accepted.
+
+    Args:
+      error: the error of the request.
+      name: the name of the run.
+      link: the URL of the page that shows whether the run exists.
+    """
     return ServerError(
         f"{error}; it is unknown whether {name} was submitted, check {link} before a retry"
     )

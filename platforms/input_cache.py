@@ -18,15 +18,15 @@ def set_cache(
     """Disable the cache for all tasks, or enable it for ReviewExampleGen.
 
     The cache key of a cluster consists of the parameters of a step and the ids of its input
-    artifacts. It does not depend on the raw files, so the compiled pipeline disables the cache for
-    ReviewExampleGen. Its Examples are then a new artifact in every run, so no later step is a cache
-    hit either. Therefore this function adds the fingerprint of the files to the parameters of the
-    step, if this machine can list the input.
+    artifacts. The key does not depend on the raw files, so the compiled pipeline disables the cache
+    for ReviewExampleGen. The Examples are then a new artifact in every run, so no later step is a
+    cache hit either. Therefore this function adds the fingerprint of the files to the parameters of
+    the step, if this machine can list the input. Otherwise it logs a warning.
 
     Args:
       config: the settings of the compiled pipeline.
-      tasks: its tasks by name, which are changed.
-      values: the parameters of the run.
+      tasks: node id -> JSON of its task in the compiled pipeline, which is changed.
+      values: parameter of the run -> value, for those that differ from the compiled pipeline.
     """
     if not config.cache:
         for task in tasks.values():
@@ -35,7 +35,7 @@ def set_cache(
     try:
         found = input_fingerprint(config, values.get("input_base"))
     except InputError as error:
-        # Possibly only the steps can access the input, and a step reports what else is wrong.
+        # Perhaps only the steps can access the input. Any other problem is an error of a step.
         logging.getLogger(__name__).warning(
             "The input cannot be read from this machine, so the run reads it again: %s", error
         )

@@ -14,13 +14,15 @@ from platforms.local.runs import all_runs
 
 
 def list_models(config: PipelineConfig) -> list[tuple[PushedModel, Run | None]]:
-    """Return the pushed models, the newest first.
+    """Return the pushed models, the newest first, each with the run that pushed it.
 
-    With each model is the run that pushed it; None if another machine has the run.
+    Returns:
+      Pairs of a model and its run; None in place of a run that `paths.metadata` does not contain.
 
     Raises:
-      InputError: there is none, or a service refuses a setting of the destination.
-      ConfigError: the destination cannot be read.
+      InputError: there is no pushed model, a service refuses a setting of the destination, or the
+        recorded outcome of a run cannot be read.
+      ConfigError: the destination cannot be read, or `paths.metadata` cannot be opened.
       RuntimeError: a service does not respond.
     """
     with opened_destination(config) as destination:
@@ -37,10 +39,10 @@ def list_models(config: PipelineConfig) -> list[tuple[PushedModel, Run | None]]:
 
 @contextlib.contextmanager
 def opened_destination(config: PipelineConfig) -> Iterator[Destination]:
-    """Yield the destination of the push.
+    """Yield the destination of the push, and convert its errors within the context.
 
     Raises:
-      ConfigError: the destination cannot be read or written in this context.
+      ConfigError: the destination cannot be read or written.
     """
     destination = make_destination(destination_json(config))
     try:

@@ -1,4 +1,4 @@
-"""The return to an earlier model; the alias of the served one and missing runs in MLflow."""
+"""The rollback to an earlier model, and the runs and the alias that MLflow has not received."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from platforms.models import opened_destination
 
 
 def roll_back(config: PipelineConfig, name: str | None) -> Iterator[str]:
-    """Serve an earlier model again; yield what was done, in lines.
+    """Serve an earlier model again; yield a line for each thing that was done.
 
     Args:
       config: the settings.
-      name: the version, or that of a copy of it; None: the version before the served one.
+      name: the version of the model or of a copy of it; None: the newest version before the served
+        one that can be loaded.
 
     Raises:
-      InputError: there is no such model, or it is served, or it cannot be loaded, or a service
-        refuses a setting of the destination.
+      InputError: there is no such model, the model is served already or cannot be loaded, or a
+        service refuses a setting of the destination.
       ConfigError: the destination cannot be read or written.
       RuntimeError: a service does not respond, or failed to deploy the model.
     """
@@ -30,7 +31,7 @@ def roll_back(config: PipelineConfig, name: str | None) -> Iterator[str]:
         try:
             model = destination.roll_back(name, passed_over.append)
         except InputError:
-            # A rollback that was killed may have served the model without moving the alias.
+            # A killed rollback may have served the model without moving the alias.
             served = destination.served()
             if served and name in (served.name, *served.copies):
                 yield from _move_champion(config, served)
@@ -43,7 +44,7 @@ def roll_back(config: PipelineConfig, name: str | None) -> Iterator[str]:
 def send_unsent(config: PipelineConfig) -> Iterator[str]:
     """Send the runs that MLflow did not receive; yield a line for each.
 
-    Afterwards the alias is that of the served model.
+    At the end the alias `mlflow_run.CHAMPION` is moved to the served model.
 
     Raises:
       ConfigError: `tracking.mlflow` is not set, MLflow's client is not installed, the destination
@@ -70,7 +71,7 @@ def send_unsent(config: PipelineConfig) -> Iterator[str]:
 
 
 def _move_champion(config: PipelineConfig, served: PushedModel) -> Iterator[str]:
-    """Move the alias of the served model, if runs are sent to MLflow; yield a line about it.
+    """Move the alias to the served model, if runs are sent to MLflow; yield a line about it.
 
     Args:
       config: the settings.

@@ -19,13 +19,17 @@ from platforms.follow import Report, follow
 
 
 def check_submission(config: PipelineConfig, target: ClusterTarget) -> None:
-    """Check the settings of a submission before the pipeline is compiled, which takes a while.
+    """Check the settings of a submission, before the compilation, which takes a while.
+
+    Args:
+      config: the settings of the pipeline.
+      target: the cluster.
 
     Raises:
       ConfigError: a setting is missing or wrong, or there are no valid credentials.
     """
     check_target(config, target)
-    _client(target).check(config)
+    _client(target).check_access(config)
 
 
 def submit(
@@ -36,17 +40,23 @@ def submit(
     wait: bool,
     report: Report,
 ) -> int:
-    """Submit `package` once, report the run's name and link, and follow the run if `wait`.
+    """Submit a compiled pipeline once, and report the name and the link of the run.
 
-    `package` is the file that was compiled from `config` for `target`; `check_submission` has
-    checked both. A number in `parameters` may be text.
+    Args:
+      config: the settings, which `check_submission` has checked.
+      target: the cluster.
+      package: the file that was compiled from `config` for `target`.
+      parameters: parameter of the run -> value, for those that differ from `config`. A number may
+        be text.
+      wait: whether to follow the run to its end.
+      report: called with each line for the user.
 
     Returns:
       0 if the run was submitted and, with `wait`, succeeded. 1 if the run failed or was cancelled,
       or if its status cannot be read any more. 130 after Ctrl-C, which does not stop the run.
 
     Raises:
-      ConfigError, InputError: a parameter is wrong, or the cluster denies access.
+      ConfigError, InputError: a parameter is wrong, or the cluster is unreachable or denies access.
       ServerError: the cluster refused the run or did not respond.
     """
     values = check_parameters(config, target, parameters)
@@ -66,10 +76,16 @@ def check_parameters(
 ) -> dict[str, Any]:
     """Check the parameters of a run like the settings that they override; return typed values.
 
-    The pipeline was compiled with `config`; a number may be text.
+    Args:
+      config: the settings with which the pipeline was compiled.
+      target: the cluster.
+      given: parameter of the run -> value. A number may be text.
+
+    Returns:
+      The parameters in `given`, with values of the types of the settings.
 
     Raises:
-      ConfigError: there is no such parameter, or the target does not support it.
+      ConfigError: there is no such parameter, or the target does not support its value.
       InputError: a value is not allowed, or requires another compiled pipeline.
     """
     for name in given:
@@ -93,5 +109,5 @@ def check_parameters(
 
 
 def _client(target: ClusterTarget) -> Any:
-    """Return the module with `check` and `start`; its imports take seconds."""
+    """Return the module with `check_access` and `start` for a target; its imports take seconds."""
     return import_module(f"platforms.{target}.client")

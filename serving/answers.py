@@ -1,4 +1,4 @@
-"""Predictions for a stream of reviews: batches of bounded size in, one line for each review out."""
+"""Predictions for a stream of reviews, which is read and answered in batches of bounded size."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ from core.errors import not_utf8
 from preprocessing.features import CLASSES
 
 MAX_LINE_BYTES = 1 << 20
+"""Greatest size of a review; a longer line is reported as a problem."""
 _READ_BYTES = 1 << 18
 _SPACES = str.maketrans("\t\n\r", "   ")
 
 
 class Prediction(NamedTuple):
-    """The probability that a review is positive, and its label: 0 negative, 1 positive."""
+    """The prediction for a review.
+
+    Attributes:
+      probability: the probability that the review is positive.
+      label: 0 for negative, 1 for positive.
+    """
 
     probability: float
     label: int
@@ -27,9 +33,9 @@ class Text(NamedTuple):
     """A review.
 
     Attributes:
-      source: where it comes from, such as `line 3`.
+      source: the name of its line or argument in messages, such as `line 3`.
       content: its text in UTF-8; any bytes if there is a problem.
-      problem: the reason why it cannot be used; empty if it can.
+      problem: the reason why the review cannot be used; empty if there is none.
     """
 
     source: str
@@ -40,13 +46,18 @@ class Text(NamedTuple):
 def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
     """Yield the lines of `stream` in batches, without blank lines.
 
-    A batch contains the lines that have arrived, so a user who types or pipes lines slowly gets
-    each prediction at once. Memory grows neither with the stream nor with the length of a line.
+    A batch contains the lines that have arrived, so a user who types or pipes lines slowly sees
+    each prediction at once. The memory depends neither on the length of the stream nor on that of a
+    line.
 
     Args:
-      stream: a stream over bytes; None for a standard input that is closed, which has no lines.
+      stream: a text stream with a byte buffer, such as `sys.stdin`; None if standard input is
+        closed, which has no lines.
+
+    Raises:
+      OSError: the stream cannot be read.
     """
-    number, tail = 0, b""  # the lines so far, and the unfinished line
+    number, tail = 0, b""  # the number of lines so far, and the unfinished line
     while stream and (chunk := stream.buffer.read1(_READ_BYTES)):  # type: ignore[attr-defined]
         *lines, rest = (tail + chunk).split(b"\n")
         tail = rest[: MAX_LINE_BYTES + 1]  # enough to know that the line is too long
@@ -58,7 +69,7 @@ def read_lines(stream: TextIO | None) -> Iterator[list[Text]]:
 
 
 def read_arguments(texts: Sequence[str]) -> Iterator[list[Text]]:
-    """Yield the arguments of a command as one batch; a blank one has a problem."""
+    """Yield the arguments of a command as one batch. A blank argument has a problem."""
     # `fsencode` returns the bytes that the shell passed, even if Python could not decode them.
     sources = [(f"argument {n}", os.fsencode(text)) for n, text in enumerate(texts, 1)]
     yield [_text(source, text) or Text(source, b"", "blank") for source, text in sources]
@@ -78,9 +89,9 @@ def answer(
     Args:
       batches: the reviews.
       predict: a function from texts in UTF-8 to their predictions.
-      out: the output. A line is `LABEL<tab>PROBABILITY<tab>REVIEW`, where a tab or a line break of
-        the review becomes a space. The label and the probability of a review that cannot be used
-        are `-`.
+      out: the output. A line is `LABEL<tab>PROBABILITY<tab>REVIEW`, in which a space replaces each
+        tab or line break of the review. The label and the probability of a review that cannot be
+        used are `-`.
       report: called with a line for each review that cannot be used.
       as_json: whether the lines are JSON objects, which have null in place of `-`.
 
@@ -112,7 +123,7 @@ def _row(text: Text, prediction: Prediction | None) -> str:
 
 
 def _json(text: Text, prediction: Prediction | None) -> str:
-    # A running server and this process print the same six digits of a float32.
+    # A server and the model in this process may differ in the digits after the sixth.
     line: dict[str, Any] = {
         "label": CLASSES[prediction.label] if prediction else None,
         "probability": round(prediction.probability, 6) if prediction else None,

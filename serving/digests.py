@@ -1,4 +1,4 @@
-"""The SHA-256 of each file of a pushed version, by which damage is found without TensorFlow."""
+"""The SHA-256 of each file of a pushed version, which reveals damage without TensorFlow."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from serving import files
 
 DIGESTS = "assets.extra/SHA256SUMS"
-"""A file of each pushed version, in the format of `sha256sum`. SavedModels have such a folder for
-files that TensorFlow does not read."""
+"""The file with the digests in a pushed version, in the format of `sha256sum`. The folder of a
+SavedModel with this name is for files that TensorFlow does not read."""
 _CHUNK = 1 << 20
 
 
@@ -34,19 +34,19 @@ def to_text(digests: Mapping[str, str]) -> str:
     """Return the content of DIGESTS.
 
     Args:
-      digests: path of a file, relative to the folder of the version -> its SHA-256.
+      digests: path of a file relative to the folder of the version -> its SHA-256.
     """
     return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
 
 
 def is_unchanged(model: str) -> bool:
-    """Return whether all files of a version are as they were pushed.
+    """Return whether all files of a version have the digests that its push recorded.
 
     Args:
       model: the folder of the version, or its URL.
 
     Returns:
-      False if a file is missing or differs, or if the version has no readable DIGESTS: another
+      False if a file is missing or differs, or if the version has no digests because another
       program wrote it.
 
     Raises:

@@ -1,9 +1,9 @@
-"""The words that contribute to a prediction, for any model: each word is left out once.
+"""The effect of each word of a review on its prediction, for any model: the word is left out.
 
 The effect of a word is the logit of the review minus the logit of the review without the word. A
-positive effect means that the word makes the review more positive. The effects do not add up:
-words that depend on each other share theirs. The method is that of Li, Monroe and Jurafsky,
-"Understanding Neural Networks through Representation Erasure" (2016).
+positive effect means that the word makes the review more positive. The sum of the effects has no
+meaning, because the effect of a word depends on the other words. The method is that of Li, Monroe
+and Jurafsky, "Understanding Neural Networks through Representation Erasure" (2016).
 """
 
 from __future__ import annotations
@@ -14,27 +14,31 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MAX_WORDS = 100
-"""The greatest number of words that are left out; they are the first words of the review."""
+"""The greatest number of words that are left out. These are the first words of the review."""
 _WORD = re.compile(r"\S+")
 _SMALLEST = 1e-7
-"""Least distance of a probability from 0 and 1, about the precision of a float32 near 1."""
+"""Smallest distance of a probability from 0 and 1, about the precision of a float32 near 1."""
 
 
 class Part(NamedTuple):
-    """A word of a review, or the spaces between words. All parts, joined, are the review."""
+    """A word of a review, or the spaces between words. The joined parts are the review.
+
+    Attributes:
+      text: the word or the spaces.
+      effect: the effect of the word, a difference of logits. It is None for spaces, and for words
+        that were not left out.
+    """
 
     text: str
     effect: float | None = None
-    """The effect of the word, a difference of logits; None for spaces, and for words that were not
-    left out."""
 
 
 def variants(text: str, words: int = MAX_WORDS) -> list[bytes]:
-    """Return the review, and then the review without one of its words, for each word, in UTF-8.
+    """Return the review in UTF-8, and then for each word the review without this word.
 
     Args:
       text: the review.
-      words: the number of words, from the beginning, that are left out.
+      words: the greatest number of words that are left out, from the beginning of the review.
     """
     spans = list(_WORD.finditer(text))[:words]
     without = [text[: span.start()] + text[span.end() :] for span in spans]
@@ -46,7 +50,8 @@ def parts(text: str, probabilities: Sequence[float]) -> list[Part]:
 
     Args:
       text: the review.
-      probabilities: the probability of being positive of each of its `variants`.
+      probabilities: the probability that a text is positive, for each of the `variants` of the
+        review.
     """
     whole, *without = map(logit, probabilities)
     found: list[Part] = []
@@ -62,6 +67,6 @@ def parts(text: str, probabilities: Sequence[float]) -> list[Part]:
 
 
 def logit(probability: float) -> float:
-    """Return the logit of a probability, bounded at the precision of a float32."""
+    """Return the logit of a probability, which is finite also for 0 and 1."""
     bounded = min(max(probability, _SMALLEST), 1 - _SMALLEST)
     return math.log(bounded / (1 - bounded))

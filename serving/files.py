@@ -12,10 +12,11 @@ from typing import Any
 
 
 def names(folder: str) -> list[str]:
-    """Return the names in a folder; none if it is missing.
+    """Return the names in a folder; an empty list if the folder is missing.
 
     Raises:
-      OSError: the folder cannot be listed; a NotADirectoryError if it is a local file.
+      NotADirectoryError: the path is that of a local file.
+      OSError: the folder cannot be listed.
     """
     if "://" not in folder:
         try:
@@ -26,12 +27,14 @@ def names(folder: str) -> list[str]:
 
     with _errors_as_oserror(folder):
         try:
-            # `listdir` raises NotFoundError for every folder that it cannot read, `stat` does not.
+            # `listdir` raises NotFoundError for every folder that it cannot read; `stat` raises it
+            # only for a missing folder.
             tf.io.gfile.stat(folder)
             found = tf.io.gfile.listdir(folder)
         except tf.errors.NotFoundError:
             return []
-    # A listing of gs:// gives folders a slash at the end, and contains the folder itself as "".
+    # In a listing of gs://, the name of a folder has a slash at its end, and that of the listed
+    # folder is "".
     return [name.rstrip("/") for name in found if name]
 
 
@@ -50,7 +53,7 @@ def size(file: str) -> int:
 
 
 def is_file(path: str) -> bool:
-    """Return whether there is a file with this path, and not a folder.
+    """Return whether a path is that of an existing file.
 
     Raises:
       OSError: a file at a URL cannot be read.
@@ -65,7 +68,7 @@ def is_file(path: str) -> bool:
 
 @contextlib.contextmanager
 def opened(file: str) -> Iterator[Any]:
-    """Open a file to read its bytes; the value has the method `read` with a number of bytes.
+    """Open a file to read its bytes; yield an object with the method `read`.
 
     Raises:
       OSError: the file cannot be read.

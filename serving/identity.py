@@ -23,11 +23,11 @@ def identity(model: str) -> str:
       OSError: a file cannot be read.
     """
     digest = hashlib.sha256()
-    # The index contains the checksums of all weights, and `assets` the vocabulary.
+    # The index contains the checksums of all weights. The vocabulary is in `assets`.
     for name in (MODEL_FILE, VARIABLES_INDEX):
         file = os.path.join(model, name)
         if not files.is_file(file):
-            raise InputError(f"{model} is no complete model: {name} is missing")
+            raise InputError(f"{model} is not a complete model: {name} is missing")
         digest.update(_read(file))
     assets = os.path.join(model, "assets")
     for name in sorted(files.names(assets)):

@@ -1,7 +1,7 @@
-"""The loader of a pushed model in MLflow: a copy of this file accompanies the SavedModel there.
+"""The loader of a pushed model in MLflow, where a copy of this file accompanies the SavedModel.
 
-So `mlflow.pyfunc.load_model("models:/amazon_reviews@champion")` requires only the packages that the
-model names, and not this project.
+Therefore `mlflow.pyfunc.load_model("models:/amazon_reviews@champion")` requires the packages that
+the model lists, but not this project.
 """
 
 from __future__ import annotations
@@ -16,10 +16,17 @@ import tensorflow as tf
 _COLUMN = "text"
 _OUTPUTS = ("probability", "label")
 _BATCH = 512
-"""Reviews in one call of the model. A sequence model has 400 KB of activations for each."""
+"""Number of reviews in one call of the model. A sequence model has 400 KB of activations for each
+review."""
 
 
 class _Model:
+    """A SavedModel with the interface of `mlflow.pyfunc.PythonModel`.
+
+    Args:
+      folder: the folder of the SavedModel.
+    """
+
     def __init__(self, folder: str):
         self._model = tf.saved_model.load(folder)
 
@@ -28,23 +35,24 @@ class _Model:
 
         Args:
           data: a DataFrame with the column `text`, whose other columns are ignored; or the texts
-            alone: a Series, a list, an array or one string; or whatever `DataFrame` accepts with
+            alone, as a Series, a list, an array or one string; or an argument of `DataFrame` with
             the column `text`, such as `{"text": ["great phone"]}`.
           params: not used.
 
         Returns:
-          A row for each text, with the index of `data`: `probability` of being positive, float32,
-          and `label`, int64.
+          A row for each text, with the index of `data`. The columns are `probability` (float32),
+          the probability that the text is positive, and `label` (int64), 0 negative or 1 positive.
 
         Raises:
-          ValueError: there is no column `text`, or a row has no text in UTF-8. The message names
-            the row. `data.dropna(subset=["text"])` drops the rows without a text.
+          ValueError: there is no column `text`, or a row has no text that UTF-8 can represent. The
+            message names the row. `data.dropna(subset=["text"])` drops the rows without a text.
+          tensorflow.errors.OpError: the model failed.
         """
         series = _texts(data)
         texts = list(_encoded(series))
         signature = self._model.signatures["predict_text"]
         parts: list[list[np.ndarray]] = []
-        # At least one call, whose empty result has the types of the outputs.
+        # There is at least one call, because an empty result must have the types of the outputs.
         for start in range(0, max(len(texts), 1), _BATCH):
             found = signature(tf.constant(texts[start : start + _BATCH], tf.string))
             parts.append([found[name].numpy().reshape(-1) for name in _OUTPUTS])
@@ -72,7 +80,7 @@ def _texts(data: Any) -> pd.Series:
     if not isinstance(data, pd.DataFrame):
         values = np.atleast_1d(data).tolist() if isinstance(data, np.ndarray) else list(data)
         if not any(isinstance(value, Mapping) for value in values):
-            # An array of one column has a list for each row.
+            # The rows of an array with one column are lists of one value.
             values = [v[0] if isinstance(v, list) and len(v) == 1 else v for v in values]
             return pd.Series(values, dtype=object)
         data = pd.DataFrame(values)

@@ -1,4 +1,4 @@
-"""The signature `predict_text`, with the n-grams computed by NumPy where the model allows it."""
+"""The signature `predict_text`, for which NumPy computes the n-grams if the model permits it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from core.errors import UserError, cause
 from preprocessing.fast.ngrams import NgramIds, ngram_ids
 
 PREDICT_TEXT, PREDICT_NGRAMS = "predict_text", "predict_ngrams"
-"""Signatures of a pushed model; only a model that reads nothing but n-grams has the second one."""
+"""Signatures of a pushed model. Only a model whose single feature is n-grams has the second one."""
 
 Outputs = Mapping[str, np.ndarray]
-"""`probability` of being positive, float32, and `label`, int64; both of shape [batch]."""
+"""Output of a signature -> its values. Those of `predict_text` are `probability`, float32, the
+probability that a text is positive, and `label`, int64, 0 negative or 1 positive; both of shape
+[batch]."""
 
 _GRAPH_BATCH = 512
-"""Reviews in one call of a signature that computes their features. A sequence model has 400 KB of
-activations for each."""
+"""Number of reviews in one call of a signature that computes their features. A sequence model has
+400 KB of activations for each review."""
 _SETTINGS = "ngram_settings/.ATTRIBUTES/VARIABLE_VALUE"
 """The key of the `ngram_settings` in the variables of a model, see `trainer_module.export.save`."""
 _SAMPLE = (
@@ -37,10 +39,10 @@ NgramSettings = tuple[int, int, tuple[int, ...]]
 class PredictText:
     """A function from texts to the outputs of `predict_text`.
 
-    NumPy computes the ids of n-grams several times as fast as the operations of the model. A model
-    may have been exported by a version of the code with other words or n-grams. So both signatures
-    are compared on a sample of difficult texts. If their answers are not equal bit for bit, only
-    `predict_text` is used.
+    NumPy computes the ids of n-grams several times as fast as the operations of the model. But the
+    version of the code that exported the model may have had other words or n-grams. So both
+    signatures are compared on a sample of difficult texts. If their outputs are not equal bit for
+    bit, only `predict_text` is used.
 
     Attributes:
       ngram_settings: the settings of the model's n-grams; None if NumPy does not compute them.
@@ -75,12 +77,15 @@ class PredictText:
         if not all(np.array_equal(wanted[name], found[name]) for name in wanted):
             logging.warning(
                 "The model was exported by a version of this code with other n-grams. Its "
-                "signature predict_text is used, which is slower. Push a new model"
+                "signature predict_text is used, which is slower; push a new model"
             )
             self.ngram_settings = None
 
     def __call__(self, texts: Sequence[bytes]) -> Outputs:
-        """Return the outputs for texts in UTF-8; several threads may call this method at once.
+        """Return the outputs for texts. Several threads may call this method at once.
+
+        Args:
+          texts: texts in UTF-8.
 
         Raises:
           tensorflow.errors.OpError: the model failed.
@@ -90,7 +95,10 @@ class PredictText:
         return self.from_ngrams(ngram_ids(texts, *self.ngram_settings))
 
     def from_ngrams(self, ngrams: NgramIds) -> Outputs:
-        """Return the outputs for n-grams that were computed with the `ngram_settings`.
+        """Return the outputs for n-grams.
+
+        Args:
+          ngrams: the n-grams, which were computed with the `ngram_settings`.
 
         Raises:
           tensorflow.errors.OpError: the model failed.
@@ -110,10 +118,10 @@ def load_predict_text(folder: str) -> PredictText:
     """
     try:
         return make_predict_text(tf.saved_model.load(folder), folder)
-    except Exception as error:  # a damaged file can raise anything
+    except Exception as error:  # a damaged file can raise any exception
         raise UserError(
-            f"{folder}: the model cannot be loaded ({cause(error)}). Push it again, or remove this "
-            "version"
+            f"{folder}: the model cannot be loaded ({cause(error)}). Push the model again, or "
+            "remove this version"
         ) from error
 
 
@@ -128,7 +136,7 @@ def make_predict_text(model: Any, folder: str) -> PredictText:
       KeyError: the model lacks a signature.
       tensorflow.errors.OpError: the model failed, or its variables cannot be read.
     """
-    # A signature does not keep the variables of its model, so the closures keep the model.
+    # The closures keep a reference to the model, without which its variables would be deleted.
 
     def by_text(texts: Sequence[bytes]) -> Outputs:
         names = ("probability", "label")

@@ -11,11 +11,11 @@ from core.errors import InputError
 from serving import files
 
 MODEL_FILE = "saved_model.pb"
-"""The file of a model that the Pusher copies last."""
+"""The file of a model that the Pusher copies last, so a folder without it is no version."""
 VARIABLES_INDEX = "variables/variables.index"
 """The file of a model with the names, offsets and checksums of its weights."""
 _END = 1 << 63
-"""TensorFlow Serving ignores a number that exceeds an int64."""
+"""The limit of a version's number. TensorFlow Serving ignores a number that exceeds an int64."""
 _SHARD = re.compile(r"variables\.data-(\d+)-of-(\d+)")
 
 
@@ -44,7 +44,7 @@ def versions(folder: str) -> Iterator[str]:
     """
     for name in sorted(_numbers(folder), key=int, reverse=True):
         path = f"{folder.rstrip('/')}/{name}"
-        if MODEL_FILE in _names_or_none(path):
+        if MODEL_FILE in _names(path):
             yield path
 
 
@@ -84,8 +84,9 @@ def newest_complete(folder: str) -> str:
 
 
 def next_version(folder: str) -> int:
-    """Return the number for a new version: the seconds since 1970, or the newest + 1 if greater.
+    """Return the number for a new version, which is greater than that of every other version.
 
+    The number is the seconds since 1970, unless the newest version has this or a greater number.
     Incomplete versions count, because TensorFlow Serving may load them later.
 
     Args:
@@ -119,7 +120,7 @@ def is_complete(model: str) -> bool:
 
 
 def missing_part(model: str) -> str:
-    """Return what a SavedModel lacks, such as `variables/ is missing`; empty if it is complete.
+    """Return a clause with the missing part of a SavedModel; empty if the model is complete.
 
     Args:
       model: path or URL of its folder.
@@ -129,7 +130,7 @@ def missing_part(model: str) -> str:
     """
     for name in (MODEL_FILE, VARIABLES_INDEX):
         folder, file = os.path.split(name)
-        names = _names_or_none(os.path.join(model, folder) if folder else model)
+        names = _names(os.path.join(model, folder) if folder else model)
         if folder and not names:
             return f"{folder}/ is missing"
         if file not in names:
@@ -150,8 +151,8 @@ def _numbers(folder: str) -> list[str]:
     ]
 
 
-def _names_or_none(folder: str) -> list[str]:
-    """Return the names in a folder; none if it is missing or a file."""
+def _names(folder: str) -> list[str]:
+    """Return the names in a folder; an empty list if it is missing or a file."""
     try:
         return files.names(folder)
     except NotADirectoryError:

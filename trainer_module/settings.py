@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -22,13 +22,6 @@ _WITHOUT_SCALED_LOSS = ("central_storage", "parameter_server", "tpu")
 
 class Training(Section):
     """The model and its training."""
-
-    removed: ClassVar[Mapping[str, str]] = {
-        "cache_input": "the files are read in each epoch, which takes a few percent of a training",
-        "learning_rate_batch": "learning_rate now applies at a global batch of 1024 Examples; "
-        "with the default scaling multiply it by the square root of 1024 / learning_rate_batch",
-    }
-    """See `Section`."""
 
     model: Literal[
         "ngram_linear",

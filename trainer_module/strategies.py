@@ -31,20 +31,6 @@ thread, on which the input would be computed: a deadlock.
 """
 
 
-def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
-    """Return the name of the strategy, and the reason for it."""
-    if training.strategy != "auto":
-        return training.strategy, "as set"
-    address = tpu_address(training, os.environ)
-    if address is not None:
-        return "tpu", f"auto: {address}"
-    if cluster is None:
-        return training.of_one_process(len(tf.config.list_physical_devices("GPU")))
-    if cluster.has_parameter_servers:
-        return "parameter_server", "auto: TF_CONFIG names parameter servers"
-    return "multi_worker_mirrored", "auto: TF_CONFIG names several workers"
-
-
 def make_strategy(
     training: Training, cluster: Cluster | None
 ) -> tuple[tf.distribute.Strategy, str]:
@@ -92,6 +78,20 @@ def serve(cluster: Cluster) -> None:
     )
     logging.info("%s serves at %s", cluster.name, server.target)
     server.join()
+
+
+def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
+    """Return the name of the strategy, and the reason for it."""
+    if training.strategy != "auto":
+        return training.strategy, "as set"
+    address = tpu_address(training, os.environ)
+    if address is not None:
+        return "tpu", f"auto: {address}"
+    if cluster is None:
+        return training.of_one_process(len(tf.config.list_physical_devices("GPU")))
+    if cluster.has_parameter_servers:
+        return "parameter_server", "auto: TF_CONFIG names parameter servers"
+    return "multi_worker_mirrored", "auto: TF_CONFIG names several workers"
 
 
 def _check_cluster(name: str, cluster: Cluster | None) -> None:

@@ -21,13 +21,15 @@ from trainer_module.cluster.collective import PreemptionSync
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.loop import checkpoint_folders
 from trainer_module.loop.callbacks import (
+    EarlyStopping,
     Measurements,
+    SaveRegularly,
     StepProgress,
     StopOnNonFiniteLoss,
     TensorBoard,
     TrainingCurve,
 )
-from trainer_module.loop.checkpoints import Checkpoints, EarlyStopping, SaveRegularly
+from trainer_module.loop.checkpoints import Checkpoints
 from trainer_module.loop.loops import LOOPS, Plan
 from trainer_module.loop.trainable import Trainable
 from trainer_module.settings import TrainingJob

@@ -17,10 +17,14 @@ _RUNNER_JAR = "beam-runners-flink-*.jar"
 
 
 def check_paths(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> None:
-    """Check that the TaskManagers can access paths, each of which comes with its setting.
+    """Check that the TaskManagers can access paths.
+
+    Args:
+      config: the settings.
+      paths: pairs of a setting and its path or URL.
 
     Raises:
-      ConfigError: they cannot access a path.
+      ConfigError: the TaskManagers cannot access a path.
     """
     flink = config.beam.flink
     if config.beam.runner != "flink" or flink.shared_paths or flink.on_this_machine:
@@ -34,7 +38,12 @@ def check_paths(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> Non
 
 
 def check_local(config: PipelineConfig) -> None:
-    """Raise ConfigError if this machine cannot run Beam on Flink."""
+    """Check that this machine can run Beam on Flink.
+
+    Raises:
+      ConfigError: Java, the jars, the cluster or a server is missing, or the cluster has fewer
+        slots than `beam.flink.parallelism`.
+    """
     flink = config.beam.flink
     if config.beam.runner != "flink":
         return
@@ -51,8 +60,12 @@ def check_local(config: PipelineConfig) -> None:
 def check_compiled(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> None:
     """Check that a compiled pipeline, whose image has no Java, can use Flink.
 
+    Args:
+      config: the settings.
+      paths: pairs of a setting and its path or URL.
+
     Raises:
-      ConfigError: it cannot; the message names the setting.
+      ConfigError: the pipeline cannot use Flink. The message names the setting.
     """
     flink = config.beam.flink
     if config.beam.runner != "flink":
@@ -75,6 +88,9 @@ def check_compiled(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> 
 def check_java(flink: Flink) -> None:
     """Check that this machine has Java and the jars of the job server.
 
+    Args:
+      flink: the settings of the section `beam.flink`.
+
     Raises:
       ConfigError: Java or the jars are missing.
     """
@@ -94,7 +110,7 @@ def _check_cluster(flink: Flink) -> None:
         slots = int(rest.get(flink.master, "/overview")["slots-total"])
     except rest.ERRORS as error:
         raise ConfigError(
-            f"beam.flink.master: {flink.master} does not answer as Flink's REST API: {error!r}; "
+            f"beam.flink.master: {flink.master} does not respond as Flink's REST API: {error!r}; "
             "start the cluster, or set [local]"
         ) from None
     if slots < flink.parallelism:
@@ -108,6 +124,6 @@ def _check_reachable(key: str, address: str) -> None:
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=_SECONDS).close()
-    # Python encodes the name of a host, and raises UnicodeError for a name like `a..b`.
+    # Python encodes the host name, and raises UnicodeError for a name such as `a..b`.
     except (OSError, UnicodeError) as error:
         raise ConfigError(f"{key}: {address} is not reachable: {error}") from None

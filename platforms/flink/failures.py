@@ -27,14 +27,20 @@ class FlinkError(UserError):
 def cause(message: str) -> UserError | None:
     """Return the error that a worker raised, from the message of a failed job.
 
-    The message contains a Python traceback inside of Java's. An error of ours keeps its class, so
-    that bad input is reported as on every other runner.
+    The message contains a Python traceback inside of a Java traceback. A UserError keeps its class,
+    so that wrong input has the same exit code as on every other runner.
+
+    Args:
+      message: the message of the job.
+
+    Returns:
+      A UserError, or a FlinkError with another error of Python; None if the message has neither.
     """
     found = _PYTHON_ERROR.findall(message.replace("\\n", "\n"))
     python = [(name, text) for name, text in found if not name.startswith(("java.", "org."))]
     for name, text in reversed(python):
         module, _, kind = name.rpartition(".")
-        # Only a module that is loaded: the text may come from a review.
+        # Nothing is imported, because the text may come from a review.
         error = getattr(sys.modules.get(module), kind, None)
         if isinstance(error, type) and issubclass(error, UserError):
             return error(text)
@@ -44,7 +50,11 @@ def cause(message: str) -> UserError | None:
 
 
 def java_cause(message: str) -> str:
-    """Return the innermost error of Java in a message or a log, or its first line."""
+    """Return the message of the innermost Java error, or else a line that describes the problem.
+
+    Args:
+      message: the message of a failed job, or the log of a job server.
+    """
     lines = message.strip().splitlines() or [""]
     # The last line of a Python traceback is its error.
     line = lines[-1 if lines[0].startswith("Traceback") else 0]
@@ -52,8 +62,12 @@ def java_cause(message: str) -> str:
     return _FAILED_STATE.sub("", found[-1] if found else line).strip()
 
 
-def of_grpc(error: BaseException) -> str:
-    """Return the problem that gRPC reports, without its debug information."""
+def grpc_problem(error: BaseException) -> str:
+    """Return the problem that gRPC reports, without its debug information.
+
+    Args:
+      error: a grpc.RpcError or grpc.FutureTimeoutError.
+    """
     if isinstance(error, grpc.Call):
         return f"{error.code().name}: {error.details()}"
     return "no connection within the timeout"

@@ -21,20 +21,25 @@ from platforms.flink import rest
 _SECONDS_BETWEEN = 0.2
 _SECONDS_TO_END = 10
 _SECONDS_TO_STOP = 60
-"""Longer than a guard needs to end its command, and to cancel the jobs of an unreachable Flink."""
+"""Timeout of a guard that is stopped. A guard requires less time to end its command, and to try to
+cancel the jobs of an unreachable Flink."""
 
 
 def start(
     *command: str, address: str = "", prefix: str = "", folder: str = "", **output: Any
 ) -> subprocess.Popen[bytes]:
-    """Start this module as a process.
+    """Start a guard, which is a process that runs this module.
 
     Args:
-      command: the command; without it the process only waits for the end of this one.
-      address: REST address of a Flink cluster, whose jobs are cancelled.
-      prefix: start of the names of these jobs.
-      folder: a temporary folder that is removed.
-      output: `stdout` and `stderr` of `subprocess.Popen`.
+      *command: the command to run; without it the guard only waits for the end of this process.
+      address: `HOST:PORT` of the REST API of the Flink cluster whose jobs the guard cancels; empty:
+        it cancels none.
+      prefix: the beginning of the names of these jobs.
+      folder: a temporary folder that the guard removes at its end; empty: there is none.
+      **output: the arguments `stdout` and `stderr` of `subprocess.Popen`.
+
+    Raises:
+      OSError: the process cannot be started.
     """
     arguments = (address, prefix, folder, *command)
     return subprocess.Popen(
@@ -60,8 +65,15 @@ def stop(*guards: subprocess.Popen[bytes]) -> None:
 
 
 def main(address: str, prefix: str, folder: str, *command: str) -> int:
-    """Run the command of `start`, and return its exit code."""
-    # Java does not do this itself. This process has no other thread.
+    """Run the command until it or the parent ends; return its exit code.
+
+    Args:
+      address: see `start`.
+      prefix: see `start`.
+      folder: see `start`.
+      *command: see `start`.
+    """
+    # Java cannot end with its parent. `preexec_fn` is safe in a process with a single thread.
     end_with_this = functools.partial(processes.end_with, os.getpid())
     process = None
     if command:

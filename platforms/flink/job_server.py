@@ -19,38 +19,49 @@ OPEN_PACKAGES = [
 ]
 """Options of Java for the packages that Flink accesses by reflection, which Java 17 forbids."""
 EXIT_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
-"""Option of Java without which a process continues after the lack of memory has ended one of its
-threads, such as the one that receives the output of a worker. The job would wait for it in vain."""
+"""Option of Java to exit if the memory is exhausted. By default only the thread that requires the
+memory ends, such as the receiver of the output of a worker, and then the job never ends."""
 QUICK_START = ["-XX:TieredStopAtLevel=1"]
-"""Options of Java for a process that no data passes through: no optimizing compiler. With it, half
-of the CPU time of the JobManager and of the job server was compilation, in a run of the pipeline.
-"""
+"""Option of Java that disables the optimizing compiler, for a process through which no data passes.
+In a run of the pipeline, this compiler used half of the CPU time of the JobManager and of the job
+server."""
 _MAIN = "org.apache.beam.runners.flink.FlinkJobServerDriver"
 _ONE_JAR = "job-server"
-"""Folder of `kubeflow/flink/pom.xml`, next to the single jars. Each job uploads the class path of
-the job server to the cluster, one jar after the other."""
+"""Folder with the single jar that `kubeflow/flink/pom.xml` builds, next to the separate jars. Each
+job uploads the class path of the job server to the cluster, one jar after the other."""
 _HEAP = "2g"
-"""With `[local]` it contains all of Flink. With a cluster, job server and JobManager together took
-0.9 GiB in the benchmark."""
+"""Heap of the job server. With `[local]`, all of Flink runs in it. With a cluster, the job server
+and the JobManager together took 0.9 GiB in the benchmark."""
 _NETWORK = "512m"
-"""Flink's default is too small: with a vocabulary, Transform has about 400 connections between its
-tasks, each with buffers of its own."""
+"""Memory for Flink's network buffers, because Flink's default is too small: with a vocabulary,
+Transform has about 400 connections between its tasks, each with buffers of its own."""
 _SECONDS_TO_START = 120
 _STARTED = re.compile(r"JobService started on \S+:(\d+)\n")
 _REST = re.compile(r"Rest endpoint listening at \S+:(\d+)\n")
 
 
 class JobServer:
-    """A job server, which ends with this process, whatever ends this process.
+    """A job server that ends with this process, even if this process is killed.
 
     Attributes:
       log: the file with the log of the job server, and with `[local]` also with that of Flink.
-      endpoint: `HOST:PORT` at which it accepts jobs.
-      process: its guard.
+      endpoint: `HOST:PORT` at which the job server accepts jobs.
+      process: the guard of the job server.
     """
 
     def __init__(self, jars: str, master: str, slots: int, logs: str):
-        """Start the process; return when it accepts jobs, or raise a FlinkError."""
+        """Start the job server, and return when it accepts jobs.
+
+        Args:
+          jars: the folder with the jars of the job server and of Flink.
+          master: the address of the Flink cluster, or `[local]`.
+          slots: the number of task slots of `[local]`.
+          logs: the folder for the log, which is created if it is missing.
+
+        Raises:
+          FlinkError: the job server does not start.
+          OSError: the log cannot be written.
+        """
         self._master = master
         Path(logs).mkdir(parents=True, exist_ok=True)
         # Two processes may use the same folder at the same time.
@@ -90,11 +101,15 @@ class JobServer:
 
 
 shared_job_server = functools.cache(JobServer)
-"""Return the job server of this process with these arguments."""
+"""Return a JobServer. Calls with the same arguments return the same job server."""
 
 
 def class_path(jars: str) -> str:
-    """Return the jar that contains all jars, which Maven makes, or else the jars themselves."""
+    """Return the class path of the job server: the single jar if Maven built it, else all jars.
+
+    Args:
+      jars: the folder with the jars.
+    """
     one = os.path.join(jars, _ONE_JAR)
     return os.path.join(one if os.path.isdir(one) else jars, "*")
 
@@ -120,7 +135,7 @@ def _command(jars: str, master: str, folder: str) -> list[str]:
 
 
 def _configuration(slots: int, folder: str) -> str:
-    """Return Flink's configuration for `[local]`; a cluster has its own."""
+    """Return the configuration file of Flink for `[local]`; a cluster has one of its own."""
     return f"""\
 rest.bind-address: 127.0.0.1
 rest.address: 127.0.0.1

@@ -1,4 +1,4 @@
-"""Flink's REST API: the progress of a job, and its end. It imports no large library."""
+"""Flink's REST API: the progress of jobs and their cancellation. Imports no large library."""
 
 from __future__ import annotations
 
@@ -15,30 +15,49 @@ from core import progress
 _SECONDS = 10
 _ENDED = ("FINISHED", "FAILED", "CANCELED")
 _METRICS = ("read-bytes", "write-bytes", "read-records", "write-records")
-# A proxy for the internet does not reach Flink.
+# A proxy for the internet cannot reach Flink.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 ERRORS = (OSError, http.client.HTTPException, ValueError, LookupError, TypeError)
-"""What the functions of this module raise if no Flink answers, or not in the way of Flink."""
+"""The errors of this module if Flink does not respond, or another program responds."""
 
 
 def get(address: str, path: str) -> Any:
-    """Return the JSON that Flink answers, such as `get('127.0.0.1:8081', '/overview')`."""
+    """Return the JSON of a response, such as that of `get('127.0.0.1:8081', '/overview')`.
+
+    Args:
+      address: `HOST:PORT` of the REST API.
+      path: the path of the URL.
+
+    Raises:
+      OSError, http.client.HTTPException, ValueError: see `ERRORS`.
+    """
     return json.loads(_call(address, path, "GET"))
 
 
 def jobs(address: str, prefix: str = "") -> list[dict[str, Any]]:
-    """Return Flink's overview of the jobs whose names start with `prefix`."""
+    """Return Flink's overview of the jobs whose names start with `prefix`.
+
+    Raises:
+      OSError, http.client.HTTPException, ValueError, LookupError, TypeError: see `ERRORS`.
+    """
     found = get(address, "/jobs/overview")["jobs"]
     return [job for job in found if job["name"].startswith(prefix)]
 
 
 def running_jobs(address: str, prefix: str) -> list[str]:
-    """Return the ids of the jobs that have not ended and whose names start with `prefix`."""
+    """Return the ids of the jobs that have not ended and whose names start with `prefix`.
+
+    Raises:
+      OSError, http.client.HTTPException, ValueError, LookupError, TypeError: see `ERRORS`.
+    """
     return [job["jid"] for job in jobs(address, prefix) if job["state"] not in _ENDED]
 
 
 def cancel_jobs(address: str, prefix: str) -> None:
-    """Cancel these jobs. Errors are ignored: a job that has ended cannot be cancelled."""
+    """Cancel the running jobs whose names start with `prefix`.
+
+    Errors are ignored, because a job may end before the request.
+    """
     with contextlib.suppress(*ERRORS):
         for job in running_jobs(address, prefix):
             with contextlib.suppress(*ERRORS):
@@ -57,8 +76,8 @@ class Watch:
 
     Args:
       name: the name of the job.
-      address: returns the REST address, or None as long as Flink has not started.
-      timeout: greatest number of seconds without progress.
+      address: returns `HOST:PORT` of the REST API, or None as long as Flink has not started.
+      timeout: the seconds without progress after which the job counts as stalled.
     """
 
     def __init__(self, name: str, address: Callable[[], str | None], timeout: float):
@@ -67,14 +86,14 @@ class Watch:
         self._since = time.monotonic()
 
     def stalled(self) -> bool:
-        """Read the state of the job from Flink; return whether it made no progress for too long."""
+        """Read the state of the job from Flink; return whether its timeout has expired."""
         state = self._state()
         if state is not None and state != self._seen:
             self._seen, self._since = state, time.monotonic()
         return time.monotonic() - self._since > self._timeout
 
     def _state(self) -> Any:
-        """Return a value that changes with any progress; None if Flink does not answer."""
+        """Return a value that changes with any progress; None if Flink does not respond."""
         address = self._address()
         if address is None:
             return None

@@ -32,20 +32,20 @@ from platforms.flink.rest import Watch
 from platforms.flink.worker_pool import start_threads
 
 PREFIX = f"amazon-reviews-{uuid.uuid4().hex[:12]}-"
-"""Start of the names of this process's jobs."""
+"""The beginning of the names of this process's jobs."""
 _JOBS = itertools.count(1)
 _cancel_with_this_process = functools.cache(guard.start)
 _SECONDS_BETWEEN = 1.0
 _MILLISECONDS_TO_SEND = 1000
 _MILLISECONDS_WITHOUT_WORK = 500
-"""Time after which Flink ends a worker that no stage uses. It must be shorter than the delay of the
-restart of a job, because a restarted job uses a dead worker again for this time."""
+"""Time after which Flink ends a worker that no stage uses. This time must be shorter than the delay
+before the restart of a job, because within it a restarted job would use a dead worker again."""
 _ARTIFACT_PORT = 8098
 """The port at which a job server of Kubernetes accepts the files of a pipeline."""
 
 
 class FlinkJobOptions(PipelineOptions):
-    """Options beside Beam's own `--flink_master`, `--job_endpoint`, `--environment_type`, …"""
+    """The options of FlinkRunner that Beam does not define."""
 
     @classmethod
     def _add_argparse_args(cls, parser: argparse.ArgumentParser) -> None:
@@ -58,8 +58,8 @@ class FlinkJobOptions(PipelineOptions):
 class FlinkRunner(portable_runner.PortableRunner):
     """Beam's PortableRunner with a job server of its own, progress, a timeout and one-line errors.
 
-    Beam's own FlinkRunner leaves its job server behind after `kill -9`, accepts workers on every
-    network interface, and waits for ever for a worker that does not start.
+    With Beam's own FlinkRunner the job server continues to run after `kill -9`, accepts workers on
+    every network interface, and has no timeout for a worker that does not start.
     """
 
     def __init__(self) -> None:
@@ -70,12 +70,12 @@ class FlinkRunner(portable_runner.PortableRunner):
     def default_environment(self, options: PipelineOptions) -> environments.Environment:
         portable = options.view_as(PortableOptions)
         debug = options.view_as(DebugOptions)
-        # `pip freeze` takes seconds, and nobody reads its output.
+        # The experiment disables `pip freeze`, which takes seconds and whose output is not used.
         debug.add_experiment("disable_logging_submission_environment")
-        # Otherwise the output of a unit reaches Flink at the end of all units of a slot, and Flink
-        # shows no progress until then.
+        # By default Flink receives the output of a bundle at the end of the bundle, and shows no
+        # progress until then.
         debug.add_experiment(f"data_buffer_time_limit_ms={_MILLISECONDS_TO_SEND}")
-        # Without it Flink ends the workers between two stages of a job, and starts new ones.
+        # By default Flink ends the workers between two stages of a job, and starts new ones.
         portable.environment_cache_millis = _MILLISECONDS_WITHOUT_WORK
         if portable.environment_type == "LOOPBACK":
             portable.environment_config, self._pool = start_threads(options)
@@ -115,7 +115,7 @@ class FlinkRunner(portable_runner.PortableRunner):
                 endpoint = portable.job_endpoint or (self._server and self._server.endpoint)
                 raise FlinkError(
                     f"the Flink job server {endpoint} did not accept the job: "
-                    f"{failures.of_grpc(error)}"
+                    f"{failures.grpc_problem(error)}"
                 ) from error
             raise
         seconds = options.view_as(FlinkJobOptions).flink_timeout_seconds
@@ -123,6 +123,17 @@ class FlinkRunner(portable_runner.PortableRunner):
 
 
 class FlinkResult(runner.PipelineResult):
+    """A job on Flink that runs or has ended.
+
+    Args:
+      result: Beam's result of the job.
+      name: the name of the job at Flink.
+      server: the job server of this process; None if the settings name another one.
+      master: the address of the Flink cluster, or `[local]`.
+      seconds: the seconds without progress after which the job is cancelled.
+      stop_workers: stops the workers of this process.
+    """
+
     def __init__(
         self,
         result: portable_runner.PipelineResult,
@@ -137,19 +148,21 @@ class FlinkResult(runner.PipelineResult):
         self._server, self._master, self._stop_workers = server, master, stop_workers
 
     def cancel(self) -> None:
-        """Cancel the job at Flink itself, because the job server may have ended, or hang."""
+        """Cancel the job at Flink itself, because the job server may have ended or may hang."""
         address = self._rest_address()
         if address:
             rest.cancel_jobs(address, self._name)
         self._stop_workers()
 
     def wait_until_finish(self, duration: int | None = None) -> str:
-        """Return the last state when the job has ended, and report its progress until then.
+        """Report the progress of the job until its end; return its last state.
 
-        An error of ours that a worker raised is raised here; any other failure is a FlinkError.
+        Args:
+          duration: not used.
 
         Raises:
-          FlinkError: the job failed, or made no progress for too long.
+          FlinkError: the job failed, or made no progress before the timeout.
+          UserError: a worker raised this error, for example an InputError.
         """
         outcome: list[BaseException | str] = []
 
@@ -183,12 +196,13 @@ class FlinkResult(runner.PipelineResult):
         return self._server.rest_address if self._server else self._master
 
     def _log(self) -> str:
-        of_cluster = f"the logs of the TaskManagers of {self._master}"
-        return str(self._server.log) if self._server else of_cluster
+        if self._server:
+            return str(self._server.log)
+        return f"the logs of the TaskManagers of {self._master}"
 
     def _error(self, error: BaseException) -> UserError:
         if isinstance(error, grpc.RpcError):
-            # The state of a job on a cluster is unknown now, and nobody would read its result.
+            # The job may still run on a cluster, but nothing could read its result.
             self.cancel()
             return FlinkError(f"the Flink job server ended before the job; see {self._log()}")
         message = str(error)

@@ -2,8 +2,8 @@
 
 `python -m platforms.flink.worker_pool HOST:PORT` is the pool. Beam's own pool
 (`apache_beam.runners.worker.worker_pool_main`) accepts connections on every network interface, and
-executes the code that they contain. Nor does it notice that a worker does not start: Flink would
-wait for the worker until the timeout of the job.
+executes the code that it receives. It does not report a worker that fails to start, so Flink waits
+for the worker until the timeout of the job.
 
 The imports of a worker take about ten CPU seconds, and each job starts new workers. So the fork
 server of the standard library imports the libraries once, and forks the workers.
@@ -36,14 +36,18 @@ LIBRARIES = [
     "tensorflow_model_analysis",
     "tfx.components",
 ]
-"""Only libraries: the workers import this package themselves, because a checkout may change."""
+"""The modules that the fork server imports. Each worker imports our own packages itself, because
+the files of a checkout may change."""
 _SECONDS_TO_START = 300.0
 _SECONDS_TO_END = 5.0
 _SECONDS_TO_ANSWER = 60
 
 
 class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
-    """Starts workers; the error of a worker that does not become ready is the answer to Flink."""
+    """The service that starts workers for Flink.
+
+    If a worker does not become ready, the response to Flink contains the error.
+    """
 
     def __init__(self) -> None:
         self._context = get_context("forkserver")
@@ -53,7 +57,11 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
     def StartWorker(
         self, start_worker_request: beam_fn_api_pb2.StartWorkerRequest, unused_context: object
     ) -> beam_fn_api_pb2.StartWorkerResponse:
-        """Start a worker, and return when it has imported its libraries or has failed."""
+        """Start a worker, and return when it has imported its libraries or has failed.
+
+        Returns:
+          A response with the error of the worker; the error is empty if the worker is ready.
+        """
         worker_id = start_worker_request.worker_id
         url = start_worker_request.provision_endpoint.url
         received, sent = self._context.Pipe(duplex=False)
@@ -81,7 +89,7 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
 
 
 def _problem(worker: ForkServerProcess, received: connection.Connection) -> str:
-    """Wait until a worker is ready; return why it is not, in one line, or an empty string."""
+    """Wait until a worker is ready; return its error in one line, or an empty string."""
     with received:
         if not received.poll(_SECONDS_TO_START):
             return f"the Python worker did not start within {_SECONDS_TO_START:g} s"
@@ -95,15 +103,19 @@ def _problem(worker: ForkServerProcess, received: connection.Connection) -> str:
 def _work(worker_id: str, url: str, ready: connection.Connection) -> None:
     """Run a worker until its TaskManager closes the connection.
 
-    `ready` receives an empty text when the libraries are imported, or the error in one line.
+    Args:
+      worker_id: the id of the worker, which Flink has chosen.
+      url: `HOST:PORT` of Beam's provision service.
+      ready: receives an empty text when the libraries are imported, or the error in one line.
     """
     threading.Thread(target=_end_with_pool, daemon=True).start()
-    # A collection would write to the pages of the imported objects, which then are not shared.
+    # A garbage collection would write to the memory pages of the imported objects. The processes
+    # would then no longer share these pages.
     gc.freeze()
     try:
         import numpy as np
 
-        # Otherwise all workers draw the same numbers.
+        # The forked workers would otherwise draw the same random numbers.
         np.random.seed()
         os.environ.update(_provision(url, worker_id), WORKER_ID=worker_id)
     except Exception as error:
@@ -144,10 +156,19 @@ def _provision(url: str, worker_id: str) -> dict[str, str]:
 
 
 def start_threads(options: PipelineOptions) -> tuple[str, grpc.Server]:
-    """Start a pool whose workers are threads; return its address and its server.
+    """Start a pool whose workers are threads of this process.
 
-    Beam has the same for `--environment_type=LOOPBACK`, but its server accepts connections on every
-    network interface.
+    Beam starts such a pool for `--environment_type=LOOPBACK`, but with a server that accepts
+    connections on every network interface.
+
+    Args:
+      options: the options of the pipeline.
+
+    Returns:
+      `HOST:PORT` of the pool, and its server.
+
+    Raises:
+      RuntimeError: the server cannot listen.
     """
     experiments = options.view_as(DebugOptions).experiments or []
     pool = worker_pool_main.BeamFnExternalWorkerPoolServicer(
@@ -160,8 +181,19 @@ def start_threads(options: PipelineOptions) -> tuple[str, grpc.Server]:
 def serve(
     pool: beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer, address: str
 ) -> tuple[str, grpc.Server]:
-    """Start a server, port 0: at any free port; return its address and the server."""
-    # Otherwise a second pool could listen at the same port, and would get a part of the requests.
+    """Start the server of a pool.
+
+    Args:
+      pool: the service that answers the requests.
+      address: `HOST:PORT` at which the server listens; port 0 selects a free port.
+
+    Returns:
+      `HOST:PORT` with the actual port, and the server.
+
+    Raises:
+      RuntimeError: the server cannot listen at this address.
+    """
+    # By default a second pool could listen at the same port, and would receive some requests.
     server = grpc.server(
         thread_pool_executor.shared_unbounded_instance(), options=[("grpc.so_reuseport", 0)]
     )
@@ -173,7 +205,11 @@ def serve(
 
 
 def main() -> None:
-    """Serve until SIGTERM or Ctrl-C, which also ends all workers."""
+    """Serve until SIGTERM or Ctrl-C, and then end all workers.
+
+    Raises:
+      SystemExit: an argument is wrong, or the pool cannot listen. The message is on standard error.
+    """
     parser = argparse.ArgumentParser(description="Run a worker pool of Beam.")
     parser.add_argument("address", metavar="HOST:PORT")
     arguments = parser.parse_args()

@@ -24,10 +24,12 @@ TRANSIENT = (
     exceptions.Unknown,
     TransportError,
 )
-"""Errors after which a retry of the same request may succeed."""
+"""The errors after which a retry of the same request may succeed."""
 _REFUSED = (exceptions.BadRequest, exceptions.NotFound, exceptions.Conflict)
 LOGIN = "`gcloud auth application-default login` or set GOOGLE_APPLICATION_CREDENTIALS"
+"""The remedy for missing credentials, as a clause that follows the word `run`."""
 REQUEST_SECONDS = 60.0
+"""Timeout of one attempt of a request."""
 SILENCE_SECONDS = 600.0
 """Seconds for which a request without a response is retried."""
 
@@ -39,7 +41,10 @@ class ApiError(NoResponse, RuntimeError):
 def find_credentials(key: str, value: str, scopes: Sequence[str] | None = None) -> Credentials:
     """Return the Application Default Credentials, without a request to a server.
 
-    The setting `key` with the value `value` requires them.
+    Args:
+      key: the setting that requires the credentials, for the message of the error.
+      value: the value of this setting.
+      scopes: the OAuth scopes; None: the default scopes.
 
     Raises:
       ConfigError: there are no credentials.
@@ -54,7 +59,11 @@ def find_credentials(key: str, value: str, scopes: Sequence[str] | None = None) 
 
 
 def connect(service: Any, region: str) -> Any:
-    """Return a client of `service`, a class such as JobServiceClient.
+    """Return a client of a service of Vertex AI.
+
+    Args:
+      service: the class of the client, such as JobServiceClient.
+      region: the Google Cloud region, such as `europe-west1`.
 
     Raises:
       InputError: there are no credentials.
@@ -66,7 +75,10 @@ def connect(service: Any, region: str) -> Any:
 
 
 def retrying() -> dict[str, Any]:
-    """Return the arguments of a read-only request, which is retried for SILENCE_SECONDS."""
+    """Return the keyword arguments with which a client's method retries a read-only request.
+
+    The request is retried for SILENCE_SECONDS, and each retry is logged.
+    """
 
     def log(error: Exception) -> None:
         logging.warning("No response from Vertex AI; retrying: %s", error)
@@ -84,6 +96,9 @@ def retrying() -> dict[str, Any]:
 @contextlib.contextmanager
 def errors_in_one_line(action: str) -> Iterator[None]:
     """Convert the exceptions of the client in this context to exceptions of one line.
+
+    Args:
+      action: the purpose of the request, as an infinitive such as `upload the model`.
 
     Raises:
       InputError: the API refuses the request.

@@ -1,7 +1,7 @@
 """Runs on Kubeflow Pipelines, by the REST API of its server.
 
-`kfp.Client` is not used. Its requests have no timeout, its check of a server that is down takes
-half a minute and prints five tracebacks, and it has no answer to a lost response.
+`kfp.Client` is not used. Its requests have no timeout. Its check of a server that is down takes
+half a minute and prints five tracebacks. It does not handle a lost response.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ PORT_FORWARD = "kubectl port-forward -n kubeflow svc/ml-pipeline-ui 8080:80"
 """The command that makes Kubeflow Pipelines reachable from this machine. The UI forwards requests
 to the API, and also serves the web page of a run."""
 CONNECT_AND_READ_SECONDS = (5.0, 60.0)
+"""Timeouts of a request, of the connection and of each read."""
 UI_VARIABLE = "KF_PIPELINES_UI_ENDPOINT"
 TOKEN_VARIABLE = "KF_PIPELINES_SA_TOKEN_PATH"
-"""The file with the token of a user; the variables are those of `kfp.Client`."""
+"""The variable with the path of a file with a user's token. `kfp.Client` reads both variables."""
 _TOKEN_OF_POD = "/var/run/secrets/kubeflow/pipelines/token"
 _API = "apis/v2beta1"
 _EQUALS = 1
 RATE_LIMIT_SECONDS = 60.0
-"""Seconds after which a request that the server limits fails, all its attempts included."""
+"""Timeout of all attempts of a request together, if the server limits the rate."""
 FIRST_PAUSE = 1.0
 """Seconds before the second attempt; each further pause is twice as long."""
 _KUBERNETES_SECONDS = (3.0, 10.0)
@@ -51,15 +52,19 @@ _FAILED = "status.phase=Failed"
 _CONTAINER = "main"
 """The container of a step; the others of its pod belong to Argo."""
 _ERROR = re.compile(r"^(?!Error: exit status)[\w.]+: .+", re.MULTILINE)
-"""A line of our entry point or the last line of a traceback, in contrast to one of the launcher."""
+"""An error line of our entry point or the last line of a traceback, but no line of the launcher."""
 
 
 class TooManyRequests(NoResponse):
-    """A request that the server did not process in several attempts, because of its rate limit."""
+    """A request that the server has refused in several attempts, because of its rate limit."""
 
 
 class Refused(ServerError):
-    """A request that the server refused; `status` is the HTTP status."""
+    """A request that the server refused.
+
+    Attributes:
+      status: the HTTP status.
+    """
 
     def __init__(self, message: str, status: int):
         super().__init__(message)
@@ -67,7 +72,11 @@ class Refused(ServerError):
 
 
 class _RateLimit(Exception):
-    """A response with HTTP 429; `seconds` is the pause that the server requests, or 0."""
+    """A response with HTTP 429.
+
+    Attributes:
+      seconds: the pause that the server requests, or 0.
+    """
 
     def __init__(self, message: str, seconds: float):
         super().__init__(message)
@@ -75,10 +84,19 @@ class _RateLimit(Exception):
 
 
 class Api:
+    """The REST API of Kubeflow Pipelines, which is called with a method and a path.
+
+    Args:
+      config: the settings with `kubeflow.endpoint`.
+
+    Attributes:
+      endpoint: the URL of the server, without a slash at its end.
+    """
+
     def __init__(self, config: PipelineConfig):
         self.endpoint = (config.kubeflow.endpoint or "").rstrip("/")
         self._session = requests.Session()
-        # The endpoint is often a port-forward on loopback, and no proxy reaches that.
+        # The endpoint is often a port-forward on this machine, which no proxy can reach.
         self._session.trust_env = False
 
     def __call__(
@@ -88,12 +106,19 @@ class Api:
         body: Any = None,
         query: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Return the response to a request, which is repeated while the server limits the rate.
+        """Return the JSON object of the response; repeat the request while its rate is limited.
+
+        Args:
+          method: the HTTP method.
+          path: the path of the URL below `apis/v2beta1/`.
+          body: the JSON of the request; None: no body.
+          query: the parameters of the URL.
 
         Raises:
-          TooManyRequests: the limit lasts longer than `RATE_LIMIT_SECONDS`.
+          TooManyRequests: the rate is limited for longer than `RATE_LIMIT_SECONDS`.
           NoResponse: there is no response, or a temporary failure.
           Refused: the server refuses the request.
+          ConfigError: there is no file at $KF_PIPELINES_SA_TOKEN_PATH.
         """
         deadline, pause = time.monotonic() + RATE_LIMIT_SECONDS, FIRST_PAUSE
         while True:
@@ -141,11 +166,11 @@ class Api:
         raise Refused(message, status)
 
 
-def check(config: PipelineConfig) -> None:
-    """Check `kubeflow.endpoint`.
+def check_access(config: PipelineConfig) -> None:
+    """Check that `kubeflow.endpoint` is a URL, without a request to it.
 
     Raises:
-      ConfigError: it is missing, or not a URL.
+      ConfigError: the setting is missing, or not a URL.
     """
     endpoint = config.kubeflow.endpoint or ""
     if not endpoint.startswith(("http://", "https://")):
@@ -156,15 +181,22 @@ def check(config: PipelineConfig) -> None:
 
 
 def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: str) -> Run:
-    """Submit a compiled pipeline as a run called `name`; return when the server has accepted it.
+    """Submit a compiled pipeline; return when the server has accepted the run.
+
+    Args:
+      config: the settings of the pipeline.
+      package: the file of the compiled pipeline.
+      values: parameter of the run -> value.
+      name: the name of the run.
 
     Raises:
-      TooManyRequests: the server limits the rate; nothing was submitted.
-      ServerError: the server did not respond; perhaps the run was submitted.
+      ConfigError: the endpoint is unreachable, or a setting is wrong.
+      ServerError: the server refused the run, limits the rate, or did not respond. In the last case
+        the run was perhaps submitted.
     """  # noqa: DOC501
     api, experiment_id = connect(config)
     runs = f"{os.environ.get(UI_VARIABLE, api.endpoint).rstrip('/')}/#/runs"
-    # The second document has the settings for Kubernetes, if there are any.
+    # A second document, if there is one, has the settings for Kubernetes.
     spec, *others = yaml.safe_load_all(package.read_text(encoding="utf-8"))
     document = {"pipeline_spec": spec, "platform_spec": others[0]} if others else spec
     tasks = spec["root"]["dag"]["tasks"]
@@ -201,11 +233,12 @@ def _status(api: Api, run_id: str, namespace: str) -> Status:
 
 
 def connect(config: PipelineConfig) -> tuple[Api, str]:
-    """Return the API, and the id of the experiment of the pipeline, which is created if missing.
+    """Return the API and the id of the pipeline's experiment, which is created if it is missing.
 
     Raises:
-      NoResponse: the UI responds, but its API server is not ready.
-    """
+      ConfigError: the endpoint is unreachable, its API server is not ready, or a setting is wrong.
+      ServerError: the server refused a request, or limits the rate.
+    """  # noqa: DOC501
     api, name = Api(config), cluster_name(config)
     with _readable_errors(config):
         health = api("GET", "healthz")
@@ -223,10 +256,10 @@ def connect(config: PipelineConfig) -> tuple[Api, str]:
 
 
 def _token() -> str | None:
-    """Return the token in the file $KF_PIPELINES_SA_TOKEN_PATH, or that of the pod; None: none.
+    """Return the token in the file $KF_PIPELINES_SA_TOKEN_PATH, else that of the pod, else None.
 
     Raises:
-      ConfigError: the variable names no file.
+      ConfigError: the variable is set, and there is no such file.
     """
     named = os.environ.get(TOKEN_VARIABLE)
     file = Path(_TOKEN_OF_POD if named is None else named)
@@ -240,7 +273,7 @@ def _token() -> str | None:
 
 
 def _reason(error: requests.RequestException) -> str:
-    """Return the message of the exception of urllib3 that caused one of requests."""
+    """Return the message of the urllib3 exception that caused an exception of requests."""
     cause: Any = error.args[0] if error.args else error
     # The message of urllib3 starts with the repr of the connection.
     return re.sub(r"^(<.*?>|\w+\(.*?\)): ", "", str(getattr(cause, "reason", None) or cause))
@@ -291,10 +324,17 @@ def _log_command(namespace: str, run_id: str) -> str:
 
 
 def last_errors(namespace: str, run_id: str) -> list[str]:
-    """Return `POD: ERROR` for each failed step; none if this machine cannot read the pods.
+    """Return `POD: ERROR` for each failed step, from the logs of the pods.
 
-    The API of Kubeflow Pipelines has no error message of a failed step, and what it calls
-    `pod_name` is the id of a node of the Workflow. Kubernetes has the pods and their logs.
+    The API of Kubeflow Pipelines has no error message of a failed step. Its field `pod_name` is the
+    id of a node of the Workflow, and not the name of a pod.
+
+    Args:
+      namespace: the namespace of the run.
+      run_id: the id of the run.
+
+    Returns:
+      An empty list if this machine cannot read the pods.
     """
     try:
         api = CoreV1Api(connect_to_kubernetes())

@@ -24,10 +24,14 @@ _STATE_OF_MESSAGE = {
 
 
 class Sender(events.Sender):
-    """A handler that sends the records of TFX's log as events.
+    """A logging handler that sends the records of TFX's log as events.
+
+    Args:
+      descriptor: the file descriptor to which the events are written; None: they are discarded.
 
     Attributes:
-      component: the component that runs now, and that failed if an exception is raised.
+      component: the component that runs now; None if none does. If the run raises an exception,
+        this component failed.
     """
 
     def __init__(self, descriptor: int | None):
@@ -35,7 +39,7 @@ class Sender(events.Sender):
         self.component: str | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send a record of TFX's log or of the progress, if it is an event."""
+        """Send a record as an event, if it reports progress or the state of a component."""
         if record.name == progress.LOGGER.name:
             super().emit(record)
             return

@@ -1,7 +1,7 @@
-"""The main function of a local run: get the settings, check the input, run, report the result.
+"""The main function of a local run: load the settings, check the input, run, report the result.
 
 `local_runner.py` calls it for the TFX command line. `amazon-reviews run` runs this module in a
-child process with the option PREPARED: the child gets the settings that its parent has checked.
+child process with the option PREPARED. The child receives the settings that its parent has checked.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from core.overrides import OPTION
 from pipeline.config import PipelineConfig, load_config, load_recorded_settings
 from platforms.checks import check_engine
 from platforms.local import events
-from platforms.local.places import PREPARED, prepare
-from platforms.local.preflight import check
+from platforms.local.folders import PREPARED, prepare
+from platforms.local.preflight import check_run
 
 
 def main() -> int:
     """Run the pipeline; return the exit code.
 
     Returns:
-      0 if the run finished, also if the model was not blessed, as in TFX. The code of a UserError,
-      whose message is printed.
+      0 if the run finished, even without a blessed model, as in TFX. After a UserError its exit
+      code; its message is on standard error.
 
     Raises:
-      Exception: any other error of a component.
+      SystemExit: an argument of the command line is wrong.
+      Exception: an error that a user cannot correct.
     """
     parser = argparse.ArgumentParser(description="Run the pipeline on this machine.")
     parser.add_argument("--config", metavar="FILE", help="settings [default: $PIPELINE_CONFIG]")
@@ -42,7 +43,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     processes.ignore_other_jobs()
-    # TensorFlow would reserve all memory of the GPUs, which the processes of a training need.
+    # By default TensorFlow reserves all memory of the GPUs, which the processes of a training use.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     logging.set_verbosity(logging.INFO)
     sender = events.Sender.attach()
@@ -55,7 +56,7 @@ def main() -> int:
         else:
             config = load_config(arguments.config, arguments.set)
             prepare(config, locks=not reads_only)
-        check(config)
+        check_run(config)
         _run(config, sender)
     except UserError as error:
         wrong_input = error.exit_code == exit_codes.BAD_INPUT

@@ -18,7 +18,7 @@ from platforms.beam import set_beam_args
 
 
 class Local(Platform):
-    """This machine. A run has no parameters; `run_fn` starts the processes of a local cluster."""
+    """This machine. A run has no parameters, and `run_fn` starts the processes of a training."""
 
     @property
     def metadata(self) -> str:

@@ -1,6 +1,7 @@
 """The checks in the process of a local run: credentials, models, golden sentences, GPUs, input.
 
-They read files and import TensorFlow. `platforms.local.places.prepare` has the fast ones.
+These checks read files and import TensorFlow. The fast checks are those of
+`platforms.local.folders.prepare`.
 """
 
 from __future__ import annotations
@@ -19,26 +20,27 @@ from preprocessing.reading.layouts import decide_layouts
 from trainer_module.cluster import resources
 
 
-def check(config: PipelineConfig) -> None:
+def check_run(config: PipelineConfig) -> None:
     """Check what a run reads: credentials, earlier models, golden sentences, GPUs and the input.
 
     Args:
-      config: the settings of the run, for which `platforms.local.places.prepare` was called.
+      config: the settings of the run, for which `platforms.local.folders.prepare` was called.
 
     Raises:
-      ConfigError: there are no credentials for a bucket, the destination is for the models of
-        other data, or a setting does not fit the model, the GPUs or the golden sentences.
-      InputError: an input file or the golden sentences cannot be read, or have another layout.
+      ConfigError: there are no credentials for a bucket, the destination has the models of another
+        pipeline, a setting does not fit the model or the GPUs, or `paths.metadata` cannot be
+        opened.
+      InputError: an input file or the golden sentences cannot be read or have a wrong layout.
     """
-    places = {f"paths.{key}": place for key, place in config.paths.model_dump().items()}
-    places |= destination_paths(config)
-    places["data.input_base"] = config.data.input_base or ""
-    for key, place in places.items():
-        if is_bucket(place):
-            # Google's client takes a while to import.
+    paths = {f"paths.{key}": path for key, path in config.paths.model_dump().items()}
+    paths |= destination_paths(config)
+    paths["data.input_base"] = config.data.input_base or ""
+    for key, path in paths.items():
+        if is_bucket(path):
+            # The import of Google's client takes a while.
             from platforms.google_cloud.api import find_credentials
 
-            find_credentials(key, place)
+            find_credentials(key, path)
     _check_same_pipeline(config)
     read_golden(config.serving_check.golden)
     try:
@@ -50,14 +52,15 @@ def check(config: PipelineConfig) -> None:
 
 
 def _check_same_pipeline(config: PipelineConfig) -> None:
-    """Check that the model of this run would not be served instead of that of another pipeline.
+    """Check that this run does not replace the served model of another pipeline.
 
-    Without `--config` the sample runs, also in the folder of a user's own runs.
+    A command without `--config` runs the sample, perhaps in the folder of a user's own runs.
 
     Raises:
-      ConfigError: it would be served instead.
+      ConfigError: the last run with this destination was one of another pipeline.
     """
-    location, destination = config.paths.metadata, destination_paths(config)
+    location = config.paths.metadata
+    destination = destination_paths(config)
     if not destination or not os.path.exists(location):
         return
     before = last_settings(open_store(location), destination)
@@ -66,9 +69,9 @@ def _check_same_pipeline(config: PipelineConfig) -> None:
     data = before["data"]["input_base"]
     if before["name"] != config.name or (data and not config.data.input_base):
         now = config.data.input_base or "the sample"
-        key, place = next(iter(destination.items()))
+        key, path = next(iter(destination.items()))
         raise ConfigError(
-            f"{key}: {place} is for the models of {before['name']} on {data or 'the sample'}, and "
+            f"{key}: {path} contains models of {before['name']} on {data or 'the sample'}, and "
             f"this is a run of {config.name} on {now}; pass --config FILE for other settings, or "
             "set paths.root to another folder"
         )

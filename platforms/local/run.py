@@ -40,15 +40,16 @@ from platforms.local import unchanged
 
 
 class Runner(LocalDagRunner):
-    """TFX's local runner. It records the settings and the outcome of its run in ML Metadata.
+    """TFX's local runner, which also records the settings and the outcome in ML Metadata.
 
     Args:
       config: the settings of the run.
-      input_fingerprint: the key of the files that the pipeline contains; None: it is computed.
+      input_fingerprint: the fingerprint of the input that the pipeline contains; None: the
+        constructor computes it.
 
     Attributes:
-      run_id: id of the run after its end; None before. It stays None in `tfx pipeline create`,
-        which replaces `run` to read the pipeline.
+      run_id: the id of the run after its end; None before. It is always None in
+        `tfx pipeline create`, which replaces `run` in order to read the pipeline.
     """
 
     def __init__(self, config: PipelineConfig, input_fingerprint: str | None = None):
@@ -83,27 +84,28 @@ class Runner(LocalDagRunner):
             self.run_id = pipeline.runtime_spec.pipeline_run_id.field_value.string_value
 
     def outcome(self) -> Outcome:
-        """Return the outcome of the run, which must have finished, and record it.
+        """Record the outcome of the run, which must have finished, and return it.
 
         Raises:
           KeyError: the run lacks an artifact.
           InputError: the evaluation was deleted.
+          OSError, tensorflow.errors.OpError: the evaluation cannot be read.
         """
         assert self.run_id is not None
         with self._metadata() as handle:
             [run] = history.read_runs(handle.store, self.run_id)
-            outcome = outcome_of(run)
+            outcome = collect_outcome(run)
             history.record_outcome(handle.store, self.run_id, outcome)
             unchanged.record(handle.store, self.run_id, self._config, self._fingerprint)
         return outcome
 
     def record_failure(self, error: str) -> None:
-        """Record the error of the run in one line, and send the run to the tracking server.
+        """Record the error of the run, and send the run to the tracking server if there is one.
 
         Nothing is recorded if the run has not begun.
 
         Args:
-          error: the component that failed, and the cause.
+          error: the component that failed and the cause, in one line.
         """
         if self.run_id:
             with self._metadata() as handle:
@@ -119,10 +121,10 @@ class Runner(LocalDagRunner):
 def mark_replaced(handle: metadata.Metadata, destination: Destination) -> None:
     """Mark the pushed models in ML Metadata that `destination` does not serve any more.
 
-    TFX's cache checks the artifact of a Pusher, but not the model at the destination. It ignores an
-    execution whose output is marked, so the Pusher pushes such a model again. Without the mark, a
-    run that returns to earlier settings would be a cache hit, and the model of the later settings
-    would stay in production.
+    TFX's cache checks the artifact of a Pusher, but not the model at the destination. The cache
+    ignores an execution whose output is marked, so the Pusher pushes its model again. Without the
+    mark, a run that returns to earlier settings would be a cache hit, and the model of the later
+    settings would stay in production.
 
     Args:
       handle: an open connection to ML Metadata.
@@ -134,25 +136,26 @@ def mark_replaced(handle: metadata.Metadata, destination: Destination) -> None:
     """
     served = destination.served_name()
     for artifact in handle.store.get_artifacts_by_type("PushedModel"):
-        location = history.destination(artifact)
+        pushed_to = history.destination(artifact)
         if (
             artifact.state == mlmd.Artifact.LIVE
-            and destination.find_name(location) not in (None, served)
+            and destination.find_name(pushed_to) not in (None, served)
             # Several machines may share ML Metadata. Only the machine that pushed the model has the
-            # record.
+            # files of the artifact.
             and fileio.exists(artifact.uri)
         ):
-            logging.info("No longer served from %s: %s", destination.location, location)
+            logging.info("No longer served from %s: %s", destination.location, pushed_to)
             artifact.state = mlmd.Artifact.MARKED_FOR_DELETION
             handle.store.put_artifacts([artifact])
 
 
-def outcome_of(run: history.Run) -> Outcome:
+def collect_outcome(run: history.Run) -> Outcome:
     """Return the outcome of a run that has finished, from the artifacts of its components.
 
     Raises:
       KeyError: the run lacks an artifact.
       InputError: the evaluation was deleted.
+      OSError, tensorflow.errors.OpError: the evaluation cannot be read.
     """
     read_lines = run.outputs["ReviewExampleGen"]["rejected"].custom_properties
     check = run.outputs[SERVING_CHECK]["blessing"].custom_properties

@@ -35,7 +35,7 @@ def find_run(config: PipelineConfig, run_id: str | None) -> Run:
       run_id: the id of the run, or its beginning; None: the newest run.
 
     Raises:
-      InputError: there is no such run, several ids begin so, or a recorded outcome cannot be read.
+      InputError: no run or several runs have such an id, or a recorded outcome cannot be read.
       ConfigError: `paths.metadata` cannot be opened.
     """
     runs = find_runs(config)
@@ -49,7 +49,7 @@ def find_run(config: PipelineConfig, run_id: str | None) -> Run:
 
 
 def result(run: Run) -> str:
-    """Return the result of a run in one or two words."""
+    """Return the result of a run in one or two words, see `history.describe_result`."""
     outcome = run.outcome
     if outcome is None:
         return describe_result(run.error, None, refused=False, pushed=False)
@@ -58,7 +58,12 @@ def result(run: Run) -> str:
 
 
 def setting(run: Run, key: str) -> Any:
-    """Return the value of `section.key` in the settings of a run; None if it is unknown."""
+    """Return the value of a setting of a run; None if it is unknown.
+
+    Args:
+      run: the run.
+      key: the name of the setting, as `section.key`.
+    """
     return flat_settings(run.settings).get(key)
 
 

@@ -1,7 +1,7 @@
 """Find out whether a run would only repeat the last one, without importing TFX or TensorFlow.
 
-TFX's local engine finds the same out by looking up each component in ML Metadata. To do so it
-imports TensorFlow, Beam and all of TFX's components, whether or not one of them will run.
+TFX's local engine also finds this out: it looks up each component in ML Metadata. But it first
+imports TensorFlow, Beam and all of TFX's components, even if no component will run.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from pipeline.destinations import destination_json
 from pipeline.inputs import input_fingerprint
 
 
-def fingerprint(config: PipelineConfig, of_input: str | None = None) -> str | None:
-    """Return a digest of everything that a run reads, before the run: code, settings and input.
+def fingerprint(config: PipelineConfig, files: str | None = None) -> str | None:
+    """Return a digest of everything that a run would read now: code, settings and input.
 
     Args:
       config: the settings of the run.
-      of_input: the `input_fingerprint`, which is the cache key of the files too; None: it is
-        computed here.
+      files: the value of `pipeline.inputs.input_fingerprint`; None: this function computes it.
 
     Returns:
       None if a run with these settings must never be skipped, if an input file cannot be read, or
@@ -42,18 +41,18 @@ def fingerprint(config: PipelineConfig, of_input: str | None = None) -> str | No
     try:
         golden = config.serving_check.golden
         sentences = Path(golden).read_bytes() if golden else b""
-        files = of_input or input_fingerprint(config)
+        files = files or input_fingerprint(config)
     except (OSError, InputError):  # The run reports what is wrong with the file.
         return None
-    of_golden = hashlib.sha256(sentences).hexdigest()
-    return _digest(all_code(), recorded_settings(config), of_golden, files)
+    golden_digest = hashlib.sha256(sentences).hexdigest()
+    return _digest(all_code(), recorded_settings(config), golden_digest, files)
 
 
 def record(store: Any, run_id: str, config: PipelineConfig, before: str | None) -> None:
     """Record the state after a run in ML Metadata, unless the run must never be skipped.
 
-    Without a state, the next run is not skipped. So a destination that cannot be read now does not
-    fail a run that is complete.
+    Without a recorded state, the next run is not skipped. So a destination that cannot be read now
+    does not fail a run that is complete.
 
     Args:
       store: ML Metadata with the run.
@@ -75,8 +74,13 @@ def record(store: Any, run_id: str, config: PipelineConfig, before: str | None) 
 def find_unchanged(config: PipelineConfig) -> history.Run | None:
     """Return the last run if a new run with these settings would only repeat it, else None.
 
-    This is so if the last run finished, nothing that it read has changed, all of its outputs exist,
-    and the destination of the push is in the same state as after the run.
+    A new run only repeats the last run under these conditions: the last run finished, nothing that
+    it read has changed, all of its outputs exist, and the destination of the push is in the same
+    state as after the run.
+
+    Raises:
+      ConfigError: `paths.metadata` cannot be opened.
+      InputError: the recorded outcome of a run cannot be read.
     """
     if not os.path.exists(config.paths.metadata):
         return None
@@ -92,12 +96,12 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
     if state is None or state[1] != _digest(before, served):
         return None
     [run] = history.read_runs(store, state[0])
-    outputs = [artifact for of_node in run.outputs.values() for artifact in of_node.values()]
+    outputs = [artifact for found in run.outputs.values() for artifact in found.values()]
     if run.outcome is None or not all(map(history.exists, outputs)):
         return None
     return run if os.path.exists(run.outcome.report) else None
 
 
 def _digest(*parts: str) -> str:
-    # A path on this machine may be no UTF-8.
+    # A path on this machine may not be valid UTF-8.
     return hashlib.sha256("\0\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()

@@ -23,14 +23,14 @@ from platforms.training_jobs.manifests import Object
 from platforms.training_jobs.pods import Pod
 
 SECONDS = 300.0
-"""Seconds after which a request fails, all its attempts included."""
+"""Timeout of a request with all its attempts."""
 FIRST_PAUSE = 1.0
 """Seconds before the second attempt; each further pause is twice as long."""
 _LONGEST_PAUSE = 30.0
 _TRANSIENT = (0, 401, 408, 429, 500, 502, 503, 504)
-"""The status codes of the API server, or of a proxy, after which a request is repeated. The Python
-client uses 0 for TLS errors. After 401 it reads the file of an expired token again, and a starting
-API server may reject tokens."""
+"""The status codes of the API server, or of a proxy, after which a request is repeated. 0 is the
+Python client's code for TLS errors. 401 may be temporary: the Python client reads the file of an
+expired token again, and an API server that starts may reject tokens."""
 _EXPECTED = {"POST": "AlreadyExists", "GET": "NotFound", "DELETE": "NotFound"}
 """Method -> the reason in an error of the API that is an ordinary result."""
 
@@ -40,7 +40,7 @@ class Unreachable(ServerError):
 
 
 def connect() -> ApiClient:
-    """Return a client of the cluster of this pod; outside a pod, of the one in the kube config.
+    """Return a client of the cluster of this pod, or outside a pod of that in the kube config.
 
     Raises:
       InputError: this process does not run in a pod, and there is no valid kube config.
@@ -58,7 +58,7 @@ def connect() -> ApiClient:
                 client_configuration=configuration,
                 persist_config=False,
             )
-        # The last two are the errors of a YAML file that is not a kube config.
+        # A YAML file that is not a kube config raises LookupError or TypeError.
         except (ConfigException, yaml.YAMLError, OSError, LookupError, TypeError) as no_file:
             raise InputError(
                 "no Kubernetes cluster to train on: this process does not run in a pod with a "
@@ -71,7 +71,7 @@ def connect() -> ApiClient:
 class JobClient:
     """The jobs of one kind in one namespace, with their pods, events and logs.
 
-    Every method but `log` repeats its request after transient errors, and logs each of them.
+    Every method except `log` retries its request after transient errors, and logs each error.
 
     Attributes:
       kind: the kind of the jobs.
@@ -79,7 +79,7 @@ class JobClient:
     """
 
     def __init__(self, api: ApiClient, kind: JobKind, namespace: str):
-        """Create a client, without a request to the API.
+        """Construct a client, without a request to the API.
 
         Args:
           api: the connection to the cluster, see `connect`.
@@ -98,7 +98,10 @@ class JobClient:
         self._core = f"/api/v1/namespaces/{namespace}"
 
     def get(self, name: str) -> Object | None:
-        """Return the job; None: there is no job with this name.
+        """Return a job; None if there is none with this name.
+
+        Args:
+          name: the name of the job.
 
         Raises:
           InputError: the API refuses the request, or has no jobs of this kind.
@@ -107,28 +110,31 @@ class JobClient:
         return self._call("GET", f"{self._jobs}/{name}")
 
     def create(self, manifest: Object) -> Object | None:
-        """Create the job and return it; None: a job with this name exists already.
+        """Create a job and return it; None if a job with this name exists already.
+
+        Args:
+          manifest: the object to create.
 
         Raises:
           InputError: the API refuses the job, for example because of an unknown field.
           Unreachable: the API does not respond before the timeout.
         """
-        # Otherwise the API server drops fields that the CRD does not define.
+        # By default the API server drops fields that the CRD does not define.
         return self._call("POST", self._jobs, {"fieldValidation": "Strict"}, manifest)
 
     def delete(self, name: str, seconds: float | None = None) -> None:
-        """Delete the job, if it exists; the API server removes it after its pods.
+        """Request the deletion of a job, if it exists. The API server deletes its pods first.
 
         Args:
-          name: name of the job.
-          seconds: timeout of the request with all its attempts; None: that of all requests.
+          name: the name of the job.
+          seconds: the timeout of the request with all its attempts; None: `SECONDS`.
 
         Raises:
           InputError: the API refuses the request.
           Unreachable: the API does not respond before the timeout.
         """
-        # Background deletion removes the job at once and its pods later, but the pods of the next
-        # job have the same names.
+        # With background deletion the pods would still exist after the job, and the pods of the
+        # next job have the same names.
         body = {"propagationPolicy": "Foreground"}
         self._call("DELETE", f"{self._jobs}/{name}", body=body, seconds=seconds)
 
@@ -145,7 +151,7 @@ class JobClient:
         selector = f"{self.kind.job_label}={job['metadata']['name']}"
         found = self._call("GET", f"{self._core}/pods", {"labelSelector": selector})
         return [
-            Pod.read(item, self.kind.replica_of(item, job), self.kind.container)
+            Pod.read(item, self.kind.find_replica(item, job), self.kind.container)
             for item in found["items"]
         ]
 
@@ -164,8 +170,8 @@ class JobClient:
         """
         found = self._call("GET", f"{self._core}/events", {"fieldSelector": "type=Warning"})
         events = sorted(found["items"], key=_created_at)
-        # The names of the objects that the controllers create begin with that of the job. An older
-        # event is about an earlier job of the same name.
+        # The names of a job's objects begin with the name of the job. An event that is older than
+        # the job belongs to an earlier job with the same name.
         name = job["metadata"]["name"]
         return [
             event
@@ -175,10 +181,12 @@ class JobClient:
         ]
 
     def log(self, pod: str) -> urllib3.HTTPResponse:
-        """Stream the log of a pod, with a time stamp before each line, in a single attempt.
+        """Return a stream of the log of a pod, with a time stamp before each line.
+
+        The request has a single attempt.
 
         Args:
-          pod: name of the pod.
+          pod: the name of the pod.
 
         Raises:
           ApiException, urllib3.exceptions.HTTPError: the log is not available now.
@@ -195,14 +203,14 @@ class JobClient:
         body: Object | None = None,
         seconds: float | None = None,
     ) -> Any:
-        """Return the JSON of the response; None: the API responds with the error in `_EXPECTED`.
+        """Return the JSON of the response; None if the API responds with the error in `_EXPECTED`.
 
         Args:
           method: GET, POST or DELETE.
-          path: path of the URL.
-          query: parameters of the URL.
-          body: content of the request.
-          seconds: timeout of all attempts together; None: SECONDS.
+          path: the path of the URL.
+          query: the parameters of the URL.
+          body: the JSON of the request.
+          seconds: the timeout of all attempts together; None: `SECONDS`.
 
         Raises:
           InputError: the API refuses the request.
@@ -222,7 +230,7 @@ class JobClient:
             except ApiException as error:
                 if _status(error).get("reason") == _EXPECTED[method]:
                     return None
-                problem = f"{method} {path}: {error.status} {message_of(error)}"
+                problem = f"{method} {path}: {error.status} {server_message(error)}"
                 if error.status not in _TRANSIENT:
                     raise self._refusal(error, problem) from None
                 requested = retry_after(error.headers)
@@ -230,7 +238,9 @@ class JobClient:
                 problem = f"{method} {path}: {cause(error)}"
             wait = max(pause, requested)
             if requested > seconds:
-                raise Unreachable(f"Kubernetes API requests {requested:.0f} s of pause: {problem}")
+                raise Unreachable(
+                    f"Kubernetes API requires a pause of {requested:.0f} s: {problem}"
+                )
             if time.monotonic() + wait > deadline:
                 raise Unreachable(f"Kubernetes API failed for {seconds:.0f} s: {problem}")
             logging.warning("Kubernetes API: %s; retrying in %.1f s", problem, wait)
@@ -239,7 +249,7 @@ class JobClient:
 
     def _refusal(self, error: ApiException, problem: str) -> InputError:
         """Return the error of a refused request, with its remedy if there is one."""
-        # Quotas and admission webhooks also respond with 403, and no Role would help.
+        # Quotas and admission webhooks respond with 403 too, but a Role is not their remedy.
         if error.status == 403 and "cannot" in problem:
             guide = "the Role that this step requires is in docs/how-to/kubeflow.md"
             return InputError(f"Kubernetes forbids {problem}; {guide}")
@@ -251,10 +261,15 @@ class JobClient:
 
 
 def supported_kind(api: ApiClient, settings: KubernetesJobSettings) -> JobKind:
-    """Return the kind of job that the settings name, or the first that this step may create.
+    """Return the kind of job in the settings; for `auto` the first kind that is available.
 
-    Where Kubeflow Trainer runs, `auto` chooses the JobSet of which it would make a TrainJob. A
-    JobSet requires no runtime, and gives GPUs only to the replicas that use them.
+    `auto` selects a TFJob, or else a JobSet. It never selects a TrainJob, from which Kubeflow
+    Trainer would create a JobSet. A JobSet of ours requires no runtime, and assigns GPUs only to
+    the replicas that use them.
+
+    Args:
+      api: the connection to the cluster.
+      settings: the kind and the namespace of the job.
 
     Raises:
       InputError: the cluster has no such kind, or this step has no permission for it.
@@ -287,7 +302,11 @@ def _status(error: ApiException) -> Object:
     return status if isinstance(status, dict) else {}
 
 
-def message_of(error: ApiException) -> str:
-    """Return the server's explanation of an error, at most 1,000 characters."""
+def server_message(error: ApiException) -> str:
+    """Return the server's message about an error, at most 1,000 characters.
+
+    Args:
+      error: the error of the Python client of Kubernetes.
+    """
     body = error.body.decode(errors="replace") if error.body else ""
     return str(_status(error).get("message") or body or error.reason)[:1000]

@@ -30,7 +30,7 @@ from platforms.training_jobs.job import (
 from trainer_module.settings import TrainingJob
 
 LABEL = "training"
-"""The label of a CustomJob with the name of its training."""
+"""The key of a CustomJob's label, whose value is the name of the training."""
 _ENDED = (
     JobState.JOB_STATE_SUCCEEDED,
     JobState.JOB_STATE_PARTIALLY_SUCCEEDED,
@@ -39,19 +39,19 @@ _ENDED = (
     JobState.JOB_STATE_EXPIRED,
 )
 _ATTEMPTS = 4
-"""Attempts to create the CustomJob if it is unknown whether Vertex AI received the request."""
+"""Number of attempts to create the CustomJob if Vertex AI does not respond."""
 _SECONDS_TO_CANCEL = 15.0
 """Timeout of the cancellation; a container is killed half a minute after SIGTERM."""
 _REJECTED_SETTING = re.compile(rf"non-zero status of {exit_codes.BAD_INPUT}\b")
-"""The part of the message of a failed CustomJob with the exit code for wrong settings."""
+"""The text in the message of a CustomJob that failed with the exit code for wrong settings."""
 
 
 def train(job: TrainingJob, job_file: str, settings: CustomJobSettings) -> None:
     """Run a training as a CustomJob; return when it has succeeded.
 
-    A retried step finds the CustomJob of the earlier attempt by its label, and follows it if it
-    runs, or succeeded with a model. This function cancels the CustomJob after SIGTERM in the main
-    thread, after SIGINT and after the timeout.
+    A retried step finds the CustomJob of the earlier attempt by its label. The step follows this
+    CustomJob if it still runs, or if it succeeded and its model is complete. This function cancels
+    the CustomJob after SIGTERM in the main thread, after SIGINT and after the timeout.
 
     Args:
       job: the training.
@@ -141,7 +141,7 @@ def _machine(settings: CustomJobSettings, gpus: int) -> types.MachineSpec:
 def _create_or_find(
     client: Any, made: CustomJob, job: TrainingJob, settings: CustomJobSettings
 ) -> str:
-    """Return the name of the CustomJob to follow, after it was created if necessary.
+    """Find the CustomJob to follow, or create it; return its name.
 
     Raises:
       InputError: Vertex AI refuses the CustomJob.
@@ -212,8 +212,8 @@ def _log_command(name: str) -> str:
 def _cancel(client: Any, settings: CustomJobSettings, label: str) -> None:
     """Cancel the running CustomJobs with a label, and log an error if that fails.
 
-    Their names may be unknown: a signal may arrive before the response to the request that creates
-    one.
+    The name of the CustomJob may be unknown, because a signal may arrive before the response to the
+    request that creates it.
     """
     options = {"retry": None, "timeout": _SECONDS_TO_CANCEL / 2}
     try:

@@ -21,11 +21,11 @@ from trainer_module.run_fn import make_job
 
 
 class TrainingJobExecutor(TrainerExecutor):
-    """Runs a job for the training. A step that is cancelled ends its job.
+    """The executor of a step that runs a job for its training. A cancelled step ends its job.
 
-    TFX's own executor for Vertex AI is not used: its replicas do not exit as `trainer_module.task`
-    does, every replica requires the model that the chief writes, and a cancelled or retried step
-    does not cancel its job.
+    TFX's own executor for Vertex AI is not used. Its replicas do not have the exit codes of
+    `trainer_module.task`, every replica requires the model that the chief writes, and a cancelled
+    or retried step does not cancel its job.
     """
 
     def Do(
@@ -45,7 +45,7 @@ class TrainingJobExecutor(TrainerExecutor):
           InputError: the cluster refuses the job, or the training rejects a setting.
           Unreachable, ApiError: Kubernetes or Vertex AI does not respond.
           JobFailed, JobAborted: the training failed, or exceeded a limit.
-          RuntimeError: the job succeeded, but its model is not here.
+          RuntimeError: the job succeeded, but this step cannot read its model.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         fn_args = self._GetFnArgs(
@@ -68,18 +68,18 @@ class TrainingJobExecutor(TrainerExecutor):
             custom_job.train(job, write_job(job), replicas)
         if not is_done(job):
             raise RuntimeError(
-                f"The training job succeeded, but there is no model in {job.serving_model_dir}: "
+                f"The training job succeeded, but there is no model in {job.serving_model_dir}; "
                 "check that its replicas have access to the same folders as this step"
             )
 
 
 class TrainingJobTrainer(Trainer):
-    """A Trainer whose step starts a job with these settings and follows it.
+    """A Trainer whose step starts a training job and follows it.
 
     Args:
-      job: the settings of the job, of the platform that runs it.
-      custom_config: see `trainer_module.settings.CustomConfig`.
-      arguments: the other arguments of `Trainer`.
+      job: the settings of the job, for the platform that runs it.
+      custom_config: `trainer_module.settings.CustomConfig` as a dictionary.
+      **arguments: the other arguments of `components.trainer.Trainer`.
     """
 
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(TrainingJobExecutor)

@@ -1,4 +1,4 @@
-"""What the jobs of all platforms share: settings, name, replicas, progress, and a clean end."""
+"""The common parts of the jobs of all platforms: settings, name, replicas, progress, and end."""
 
 from __future__ import annotations
 
@@ -38,12 +38,14 @@ class JobSettings(Section):
 
 
 class KubernetesJobSettings(JobSettings):
-    """The pods of a training on Kubernetes, from `kubeflow` and `cluster` in the settings."""
+    """The pods of a training on Kubernetes, from the sections `kubeflow` and `cluster`."""
 
     KEY = "kubernetes_job"
 
     kind: JobKindName = "auto"
+    """The kind of the job, see `client.supported_kind` for `auto`."""
     queue: str | None = None
+    """The queue of Kueue; None: the job starts without a queue."""
     namespace: str
     cpu: float | None = None
     """CPU cores of each pod; None: the cluster decides."""
@@ -52,14 +54,16 @@ class KubernetesJobSettings(JobSettings):
     gpu_type: str | None = None
     """Resource name of the GPUs; None: `nvidia.com/gpu`."""
     pod: dict[str, Any] = {}
-    """Further fields of the spec of each pod, in the words of Kubernetes."""
+    """Further fields of the spec of each pod, as in the Kubernetes API."""
     volume_claim: str | None = None
+    """The PersistentVolumeClaim of the volume; None: there is none."""
     volume_mount: str | None = None
+    """The path of the volume in each pod; None: there is none."""
     poll_seconds: float = 10.0
 
 
 class CustomJobSettings(JobSettings):
-    """The replicas of a training on Vertex AI, from `vertex` and `cluster` in the settings."""
+    """The replicas of a training on Vertex AI, from the sections `vertex` and `cluster`."""
 
     KEY = "custom_job"
 
@@ -73,7 +77,7 @@ class CustomJobSettings(JobSettings):
 
     @property
     def parent(self) -> str:
-        """The resource name of the location, to which the CustomJobs belong."""
+        """The resource name of the location of the CustomJobs."""
         return f"projects/{self.project}/locations/{self.region}"
 
 
@@ -89,7 +93,7 @@ def exceeded_timeout(label: str, settings: JobSettings) -> JobAborted:
     """Return the error of a training that exceeded its timeout.
 
     Args:
-      label: the subject of the message, the job.
+      label: the job, which is the subject of the message.
       settings: the settings with the timeout.
     """
     return JobAborted(
@@ -99,7 +103,13 @@ def exceeded_timeout(label: str, settings: JobSettings) -> JobAborted:
 
 
 def is_done(job: TrainingJob) -> bool:
-    """Return whether the model of a training is complete; a killed export leaves a part of it."""
+    """Return whether the model of a training is complete.
+
+    A killed export leaves an incomplete model.
+
+    Raises:
+      OSError: the folder of the model cannot be read.
+    """
     return is_complete(job.serving_model_dir)
 
 
@@ -115,7 +125,7 @@ def last_checkpoint(job: TrainingJob) -> str:
 
 @dataclass(frozen=True)
 class ReplicaGroup:
-    """Equal replicas of a training.
+    """A group of equal replicas of a training.
 
     Attributes:
       task: their task type in TF_CONFIG.
@@ -132,7 +142,8 @@ def replica_groups(training: Training, gpus: int) -> list[ReplicaGroup]:
     """Return the groups of replicas of a training with several processes, the chief first.
 
     Only replicas that compute gradients have GPUs. With `multi_worker_mirrored` the chief is one of
-    the workers. With `parameter_server` it only coordinates, and the servers only store variables.
+    the workers. With `parameter_server` the chief only coordinates the workers, and the parameter
+    servers only store variables.
 
     Args:
       training: the strategy and the numbers of processes.
@@ -148,14 +159,18 @@ def replica_groups(training: Training, gpus: int) -> list[ReplicaGroup]:
 
 
 def command(job_file: str) -> list[str]:
-    """Return the command of each replica; the file contains the TrainingJob."""
+    """Return the command of each replica.
+
+    Args:
+      job_file: the path of a file with the TrainingJob, which the replica can read.
+    """
     return [*_COMMAND, job_file]
 
 
 def job_name(job: TrainingJob) -> str:
     """Return the name of a training's job, which is the same for all attempts of an execution.
 
-    The name is a DNS-1035 label of 31 characters. The name of a pod begins with it.
+    The name is a DNS-1035 label of 31 characters, because the names of pods begin with it.
     """
     identity = f"{os.path.basename(job.checkpoint_dir)}\0{job.serving_model_dir}"
     return f"amazon-reviews-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
@@ -163,7 +178,7 @@ def job_name(job: TrainingJob) -> str:
 
 @contextlib.contextmanager
 def job_ends_with_step(end: Callable[[], None]) -> Iterator[None]:
-    """Call `end` if this context ends by SIGTERM in the main thread, by SIGINT or by JobAborted.
+    """End the job if SIGTERM in the main thread, SIGINT or JobAborted ends this context.
 
     A second SIGTERM does not interrupt `end`.
 
@@ -172,8 +187,8 @@ def job_ends_with_step(end: Callable[[], None]) -> Iterator[None]:
 
     Raises:
       SystemExit: SIGTERM arrived.
-      KeyboardInterrupt: it passes through.
-      JobAborted: it passes through.
+      KeyboardInterrupt: SIGINT arrived.
+      JobAborted: the body of the context raised it.
     """
 
     def terminate(number: signal.Signals) -> None:

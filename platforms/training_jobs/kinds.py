@@ -12,11 +12,11 @@ from trainer_module.cluster.tf_config import CHIEF
 from trainer_module.settings import TrainingJob
 
 FAILED = "Failed"
-"""The type of the condition with which jobs of all kinds fail."""
+"""The type of the condition of a failed job, for all kinds of jobs."""
 _ENDS = ("Succeeded", "Complete", "Completed", FAILED)
-"""The types of the conditions with which a TFJob, a TrainJob or a JobSet ends."""
+"""The types of the conditions of a TFJob, a TrainJob or a JobSet that has ended."""
 _REPLICAS = "amazon-reviews/replicas"
-"""The annotation of a job with its replicas: `chief,worker 0,worker 1`."""
+"""The key of a job's annotation with its replicas, such as `chief,worker 0,worker 1`."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class JobKind:
       group: the group of its API.
       version: the version of its API.
       controller: the program that runs jobs of this kind.
-      make_spec: returns the spec of the object; its arguments are those of `make_manifest`.
-      container: name of the container that trains, whose log and exit code count.
-      job_label: key of the label of each pod whose value is the name of the job.
-      index_label: key of the label of each pod whose value is the number of the pod.
-      task_label: key of the label of each pod whose value is its task type in TF_CONFIG, by which
-        the pods are numbered; None: all pods are numbered together.
-      loss: part of the message of a job that may have failed only because it lost a replica; None:
-        such a job does not fail.
+      make_spec: returns the spec of the object. It has the arguments of `make_manifest`.
+      container: the name of the container that trains. Its log and exit code are those of the pod.
+      job_label: the key of a pod's label with the name of the job.
+      index_label: the key of a pod's label with the index of the pod.
+      task_label: the key of a pod's label with the task type in TF_CONFIG. The index counts the
+        pods of one task type. None: the index counts all pods of the job.
+      loss: a text in the message of a job that failed, perhaps only because it lost a replica.
+        None: the loss of a replica does not fail a job of this kind.
     """
 
     name: str
@@ -79,8 +79,8 @@ class JobKind:
             "spec": self.make_spec(job, job_file, settings),
         }
 
-    def replica_of(self, pod: Object, job: Object) -> str:
-        """Return the replica that runs in a pod; empty if the pod is none of ours.
+    def find_replica(self, pod: Object, job: Object) -> str:
+        """Return the replica that runs in a pod; empty if the pod has no replica.
 
         Args:
           pod: the pod as the API returns it.
@@ -94,20 +94,32 @@ class JobKind:
 
 
 def replicas(job: Object) -> list[str]:
-    """Return the replicas of a job, such as `chief` or `worker 1`; the first writes the model."""
+    """Return the replicas of a job, such as `chief` or `worker 1`. The first writes the model.
+
+    Args:
+      job: the job as the API returns it, or its manifest.
+    """
     return job["metadata"]["annotations"][_REPLICAS].split(",")
 
 
 def conditions(job: Object) -> list[Object]:
-    """Return the conditions of a job of the API that are true, the latest last."""
+    """Return the true conditions of a job, the latest last.
+
+    Args:
+      job: the job as the API returns it.
+    """
     found = job.get("status", {}).get("conditions") or []
     true = [each for each in found if each["status"] == "True"]
     # Conditions of the same second keep their order.
     return sorted(true, key=lambda each: each.get("lastTransitionTime") or "")
 
 
-def end_of(job: Object) -> Object | None:
-    """Return the condition with which a job of the API ended; None: it has not ended."""
+def end_condition(job: Object) -> Object | None:
+    """Return the condition with which a job ended; None if the job has not ended.
+
+    Args:
+      job: the job as the API returns it.
+    """
     return next((each for each in conditions(job) if each["type"] in _ENDS), None)
 
 
@@ -129,7 +141,7 @@ TFJOB = JobKind(
     job_label="training.kubeflow.org/job-name",
     index_label="training.kubeflow.org/replica-index",
     task_label="training.kubeflow.org/replica-type",
-    # Version 1.9 counts a pod that is being deleted as failed, and then fails the TFJob: after an
+    # Version 1.9 counts a pod that is being deleted as failed. So the TFJob fails after an
     # eviction, a preemption or the drain of a node.
     loss="replica(s) failed",
 )

@@ -19,7 +19,7 @@ from platforms.training_jobs.job import (
     job_ends_with_step,
     last_checkpoint,
 )
-from platforms.training_jobs.kinds import FAILED, conditions, end_of
+from platforms.training_jobs.kinds import FAILED, conditions, end_condition
 from platforms.training_jobs.logs import Logs, error_line
 from platforms.training_jobs.manifests import MAX_RESTARTS, Object
 from platforms.training_jobs.problems import Problems, find_problems
@@ -28,7 +28,7 @@ from trainer_module.settings import TrainingJob
 
 REFUSED_SECONDS = 600.0
 """Timeout of replicas that Kubernetes refuses for a permanent reason, such as a missing service
-account. A temporary reason, such as a quota, has no timeout of its own."""
+account. For a temporary reason, such as a quota, only the timeout of the training applies."""
 _SECONDS_TO_DELETE = 20.0
 """Timeout of the request to delete the job; SIGKILL follows 30 seconds after SIGTERM."""
 
@@ -36,12 +36,13 @@ _SECONDS_TO_DELETE = 20.0
 def train(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> None:
     """Run a training as a job of the kind that the settings name, or that the cluster has.
 
-    A job of the same name belongs to an earlier attempt of the step. If it still runs, or succeeded
-    with a model, this function follows it. Otherwise it deletes it and creates a new one.
+    A job of the same name belongs to an earlier attempt of the step. This function follows that job
+    if it still runs, or if it succeeded and its model is complete. Otherwise it deletes that job
+    and creates a new one.
 
-    This function deletes the job after SIGTERM in the main thread, after SIGINT, and when it raises
-    JobAborted, for example after a timeout. A job that its controller has failed is kept, and so is
-    one whose API does not respond.
+    The job is deleted after SIGTERM in the main thread, after SIGINT, and when this function raises
+    JobAborted, for example after a timeout. A failed job is kept. A job is also kept if the API
+    does not respond.
 
     Args:
       job: the training.
@@ -52,9 +53,9 @@ def train(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> N
       InputError: there is no cluster, it lacks the kind of job or a permission, it refuses the job,
         or the training rejects a setting.
       Unreachable: the API does not respond before the timeout of a request.
-      JobFailed: the training failed, or somebody else deleted its job.
-      JobAborted: the training exceeded a limit: its timeout, the restarts of a replica, or the time
-        without a pod that Kubernetes accepts.
+      JobFailed: the training failed, or another program deleted its job.
+      JobAborted: the training exceeded its timeout or the limit of restarts, or Kubernetes refused
+        its pods for `REFUSED_SECONDS`.
     """
     api = connect()
     kind = supported_kind(api, settings)
@@ -74,11 +75,11 @@ def run(
       settings: the timeout and the interval between two polls.
 
     Raises:
-      InputError, Unreachable, JobFailed, JobAborted: as `train` does.
+      InputError, Unreachable, JobFailed, JobAborted: see `train`.
     """
     own = _Job(client, manifest, job, settings)
     with job_ends_with_step(own.delete):
-        # Without one of these permissions no job is created.
+        # These requests fail without the permission, before a job is created.
         client.pods(manifest)
         client.warnings(manifest)
         _Follower(own).until_end()
@@ -108,12 +109,14 @@ class _Job:
         return f"kubectl describe {self.client.kind.name} {self.name} -n {self.client.namespace}"
 
     def create_or_find(self) -> str:
-        """Return the uid of the job to follow, after the deletion of an earlier one that failed.
+        """Find the job to follow, or create it; return its uid.
+
+        A failed job of an earlier attempt is deleted first.
 
         Raises:
           InputError: the API refuses a request.
           Unreachable: the API does not respond.
-          JobFailed: the earlier job still exists long after its deletion.
+          JobFailed: the earlier job still exists `REFUSED_SECONDS` after this call.
         """
         title = self.client.kind.title
         deadline = time.monotonic() + REFUSED_SECONDS
@@ -126,7 +129,7 @@ class _Job:
                     return str(created["metadata"]["uid"])
                 # Another process created it, or the response to an earlier attempt was lost.
             elif "deletionTimestamp" not in found["metadata"]:
-                end = end_of(found)
+                end = end_condition(found)
                 if end is None or (end["type"] != FAILED and is_done(self.training)):
                     logging.info("Following %s %s of an earlier attempt", title, self.name)
                     return str(found["metadata"]["uid"])
@@ -138,7 +141,7 @@ class _Job:
             time.sleep(self.settings.poll_seconds)
 
     def find(self, uid: str) -> Object | None:
-        """Return the job as it is now; None: it was deleted, or is being deleted.
+        """Return the job as it is now; None if it was deleted or is being deleted.
 
         Raises:
           InputError: the API refuses the request.
@@ -150,7 +153,7 @@ class _Job:
         return None if "deletionTimestamp" in found["metadata"] else found
 
     def delete(self) -> None:
-        """Delete the job, and log an error if that fails, because the step ends anyway."""
+        """Delete the job. An error is only logged, because the step ends in any case."""
         title = self.client.kind.title
         logging.info("Deleting %s %s", title, self.name)
         try:
@@ -160,7 +163,7 @@ class _Job:
 
 
 class _Changes:
-    """A log that contains a text about a subject only if it differs from the last one."""
+    """A log of texts about subjects, which omits a text that equals the last one of its subject."""
 
     def __init__(self, name: str):
         self._name = name
@@ -184,15 +187,15 @@ class _Follower:
         self._problems = Problems()
 
     def until_end(self) -> None:
-        """Create the job or find it; return when it has ended or its training is over.
+        """Create the job or find it; return when its training has succeeded.
 
         Raises:
-          InputError, Unreachable, JobFailed, JobAborted: as `train` does.
+          InputError, Unreachable, JobFailed, JobAborted: see `train`.
         """
         uid = self._job.create_or_find()
         while True:
             job = self._read(uid)
-            condition = end_of(job)
+            condition = end_condition(job)
             if condition is not None:
                 if self._is_over(condition):
                     return
@@ -200,9 +203,9 @@ class _Follower:
                 logging.warning("%s: %s; starting it again", self._job.label, condition["message"])
                 uid = self._job.create_or_find()
                 continue
-            if self._replicas.wait_in_vain:
+            if self._replicas.restarted_after_end:
                 label = self._job.label
-                logging.warning("%s: a replica was lost when the training was over", label)
+                logging.warning("%s: a replica was lost after the end of the training", label)
                 self._job.delete()
                 return
             self._update_problems(job)
@@ -213,13 +216,17 @@ class _Follower:
         """Return the job as it is now; log its changes and those of its pods, and copy their logs.
 
         Raises:
-          JobFailed: the job was deleted.
+          InputError: the API refuses a request.
+          Unreachable: the API does not respond.
+          JobFailed: another program deleted the job.
         """
         client = self._job.client
         job = self._job.find(uid)
         if job is None:
             self._logs.finish(self._replicas.pods)
-            raise JobFailed(f"{self._job.label} was deleted by somebody else while it trained")
+            raise JobFailed(
+                f"{self._job.label} was deleted by another program or user during the training"
+            )
         restarted = self._replicas.update(client.pods(job))
         self._logs.update(self._replicas.pods)
         for replica in restarted:
@@ -232,7 +239,7 @@ class _Follower:
         return job
 
     def _is_over(self, condition: Object) -> bool:
-        """Return whether the training is over; False: its job has to start again.
+        """Return whether the training is over; if not, its job has to be created again.
 
         Args:
           condition: the condition with which the job ended.
@@ -242,13 +249,13 @@ class _Follower:
           JobFailed: the training failed.
         """
         self._logs.finish(self._replicas.pods)
-        end = self._replicas.meaning_of(condition, self._job.client.kind)
+        end = self._replicas.interpret_end(condition, self._job.client.kind)
         if end is JobEnd.FAILED:
             raise self._failure(condition["message"])
         if end is JobEnd.LOST_REPLICA:
             return False
         if condition["type"] == FAILED:
-            text = f"{condition['message']}, but the training was over"
+            text = f"{condition['message']}, but the training had ended"
             logging.warning("%s: %s", self._job.label, text)
         else:
             logging.info("%s succeeded", self._job.label)
@@ -262,10 +269,10 @@ class _Follower:
         self._problems.update(found)
 
     def _check_limits(self) -> None:
-        """Check that the training keeps the limits.
+        """Check the limits of the training.
 
         Raises:
-          JobAborted: it exceeds a limit or cannot succeed.
+          JobAborted: the training exceeds a limit, see `train`.
         """
         label = self._job.label
         settings = self._job.settings
@@ -277,15 +284,16 @@ class _Follower:
             minutes = f"{REFUSED_SECONDS / 60:g} minutes"
             raise JobAborted(f"{label} does not run after {minutes}{reasons}{describe}")
         if self._replicas.most_restarts > MAX_RESTARTS:
-            times = f"{MAX_RESTARTS} times without a new checkpoint"
-            raise JobAborted(f"{label} was restarted {times}: {self._replicas.losses()}")
+            times = f"more than {MAX_RESTARTS} times without a new checkpoint"
+            losses = self._replicas.losses()
+            raise JobAborted(f"{label}: a replica was restarted {times}: {losses}")
 
     def _failure(self, message: str) -> UserError:
         """Return the error of the replica that most likely caused the failure."""
         label = self._job.label
         failed = self._replicas.most_likely_cause()
-        # An earlier loss may be the cause: the loss of one replica makes the others fail.
-        losses = self._replicas.losses(but=failed.replica if failed else "")
+        # An earlier loss may be the cause, because the loss of a replica makes the others fail.
+        losses = self._replicas.losses(left_out=failed.replica if failed else "")
         before = f"; before that {losses}" if losses else ""
         if failed is None:
             return JobFailed(f"{label} failed: {message}{before}")

@@ -13,37 +13,46 @@ import urllib3
 from absl import logging
 from kubernetes.client.exceptions import ApiException
 
-from platforms.training_jobs.client import JobClient, message_of
+from platforms.training_jobs.client import JobClient, server_message
 from platforms.training_jobs.pods import Pod
 
 _LINES_KEPT = 20
 _LAST_SECONDS = 15.0
-"""Seconds for the rest of the logs after the end of a job."""
-# The fraction of a second, if there is one, always has nine digits.
+"""Timeout of the rest of the logs after the end of a job."""
+# The fraction of a second, if there is one, always has nine digits. So texts compare like times.
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT[\d:.]+)\S* ?")
-# The last line of a traceback, behind which TensorFlow may log; then a similar line; then any line.
 _ERRORS = (r"[\w.]*(Error|Exception)\b", r".*(Error|Exception|Check failed|[Ff]atal)", "")
-# A line that is no log record of absl, of TensorFlow's C++ part or of TensorFlow's import.
+"""The patterns of the line with an error, the best first: the last line of a traceback, which
+TensorFlow's log may follow; a similar line; any line."""
 _PRINTED = (r"(?![IWEF]\d{4} |\d{4}-\d\d-\d\d |WARNING|INFO)", "")
+"""The patterns of a printed line, the best first: a line that is no log record of absl, of
+TensorFlow's C++ part or of TensorFlow's import; any line."""
 _MAX_CHARACTERS = 500
 
 
 class Logs:
-    """Copies the logs of the pods of a job, with a thread for each pod."""
+    """The logs of a job's pods, which one thread for each pod copies.
+
+    Args:
+      client: the client that reads the logs.
+    """
 
     def __init__(self, client: JobClient):
-        """Start without a thread; `client` reads the logs."""
         self._client = client
         self._logs: dict[str, _PodLog] = {}
 
     def update(self, pods: Sequence[Pod]) -> None:
-        """Continue the copies of the logs of these pods, which have to exist."""
+        """Start or continue to copy the logs of pods, which must exist."""
         for pod in pods:
             if pod.phase == "Running" or pod.ended:
                 self._logs.setdefault(pod.uid, _PodLog(self._client)).copy(pod)
 
     def finish(self, pods: Sequence[Pod]) -> None:
-        """Return when the logs of those pods that have ended are copied, or after 15 seconds."""
+        """Wait until the logs of the ended pods are copied, at most 15 seconds.
+
+        Args:
+          pods: pods that exist. Those that have not ended are ignored.
+        """
         deadline = time.monotonic() + _LAST_SECONDS
         ended = [pod for pod in pods if pod.ended]
         while time.monotonic() < deadline:
@@ -53,7 +62,7 @@ class Logs:
             time.sleep(0.1)
 
     def last_lines(self, pod: Pod) -> list[str]:
-        """Return the last lines of the log of a pod, at most 20; empty if none was copied."""
+        """Return the last lines of the log of a pod, at most 20; an empty list without a copy."""
         return list(self._logs[pod.uid].lines) if pod.uid in self._logs else []
 
 
@@ -91,7 +100,8 @@ class _PodLog:
             # After other errors, the log does not exist yet or the node does not respond.
             if error.status in (403, 404):
                 self.complete = True
-                logging.warning("The log of %s cannot be shown: %s", pod.replica, message_of(error))
+                problem = server_message(error)
+                logging.warning("The log of %s cannot be read: %s", pod.replica, problem)
         except urllib3.exceptions.HTTPError:
             pass  # The connection broke, or no line came for a long time.
         else:
@@ -116,7 +126,11 @@ def error_line(lines: Sequence[str], printed: bool = False) -> str:
 
     Args:
       lines: the last lines of the log.
-      printed: the error is a printed line, such as that of a wrong setting, and no log record.
+      printed: whether the error is a printed line, such as that of a wrong setting, and not a log
+        record.
+
+    Returns:
+      At most 500 characters; `no output` if all lines are blank.
     """
     texts = [line.strip() for line in reversed(lines) if line.strip()] or ["no output"]
     patterns = _PRINTED if printed else _ERRORS
@@ -127,8 +141,8 @@ def error_line(lines: Sequence[str], printed: bool = False) -> str:
 def _lines(response: urllib3.HTTPResponse) -> Iterator[bytes]:
     """Yield whole lines, and an incomplete last line at the regular end of the response."""
     rest = b""
-    # Without an amount, chunks are returned as they arrive: with one, the lines of a job that logs
-    # little would be late.
+    # Without an amount, chunks are returned as they arrive. With an amount, urllib3 would wait
+    # until so many bytes have arrived.
     for chunk in response.stream(None):
         *lines, rest = (rest + chunk).split(b"\n")
         yield from lines

@@ -19,17 +19,17 @@ from trainer_module.cluster.tf_config import (
 from trainer_module.settings import TrainingJob
 
 Object = dict[str, Any]
-"""An object of Kubernetes, or a part of it, in the words of its API."""
+"""An object of the Kubernetes API, or a part of one, as JSON."""
 
 TENSORFLOW = "tensorflow"
-"""The container of the pods of a TFJob, in which the operator sets TF_CONFIG, and of a JobSet."""
+"""Name of the container of a TFJob and of a JobSet. The operator of TFJobs sets TF_CONFIG in it."""
 NODE = "node"
 """Name of the replicated job of a TrainJob and of its container; the webhook requires it."""
 MAX_RESTARTS = 10
-"""Limit of the restarts of one replica without a new checkpoint. The step enforces it, because the
-controllers do not count the restarts of a replica that was killed."""
+"""Limit of the restarts of one replica without a new checkpoint. The step enforces the limit,
+because the controllers do not count the restarts of a replica that was killed."""
 PERMANENT = range(1, 128)
-"""The exit codes with which a replica fails its job. After any greater code it is restarted.
+"""The exit codes with which a replica fails its job. After a greater code the replica is restarted.
 
 This is the rule of the training operator for a TFJob (`restartPolicy: ExitCode`). The manifests of
 the other kinds contain these codes.
@@ -37,7 +37,7 @@ the other kinds contain these codes.
 PORT = 2222
 """The port of TensorFlow in each pod; the training operator uses the same one."""
 GRACE_SECONDS = 60
-"""Seconds between SIGTERM and SIGKILL of a pod, in which it writes a checkpoint."""
+"""Seconds from SIGTERM to SIGKILL of a pod, in which the pod writes a checkpoint."""
 LABELS = {
     "app.kubernetes.io/name": "amazon-reviews",
     "app.kubernetes.io/component": "trainer",
@@ -53,20 +53,21 @@ _SCRATCH = "scratch"
 
 def pod_metadata() -> Object:
     """Return the labels and annotations of the pods."""
-    # Namespaces of Kubeflow add a proxy to every pod. It blocks TensorFlow's connections and keeps
-    # the pod alive after the training. Istio reads the label; older versions read the annotation.
+    # Namespaces of Kubeflow add a proxy to every pod. The proxy blocks TensorFlow's connections and
+    # keeps the pod alive after the training. Istio reads the label; older versions read the
+    # annotation.
     no_proxy = {"sidecar.istio.io/inject": "false"}
     return {"labels": {**LABELS, **no_proxy}, "annotations": no_proxy}
 
 
 def bare_pod(container: str, image: str | None) -> Object:
-    """Return the spec of a pod with one container, without its command and the user's settings.
+    """Return the spec of a pod with one container that has no command and no user settings.
 
     The pod satisfies the Pod Security Standard `restricted`, and its root file system is read-only.
 
     Args:
-      container: name of the container.
-      image: image of the container; None: a TrainJob sets it.
+      container: the name of the container.
+      image: the image of the container; None: a TrainJob sets the image.
     """
     return {
         "containers": [
@@ -101,7 +102,7 @@ def _pod_template(job_file: str, settings: KubernetesJobSettings, gpus: int) -> 
 
 
 def _pod_fields(settings: KubernetesJobSettings) -> Object:
-    """Return the fields of a pod's spec for its account, its volumes, and those of the user."""
+    """Return the fields of a pod's spec for its account and volumes, and the user's own fields."""
     fields: Object = {"terminationGracePeriodSeconds": GRACE_SECONDS}
     if settings.service_account:
         fields["serviceAccountName"] = settings.service_account
@@ -119,7 +120,7 @@ def _volume_mounts(settings: KubernetesJobSettings) -> list[dict[str, str]]:
 
 
 def _resources(settings: KubernetesJobSettings, gpus: int) -> dict[str, dict[str, str]]:
-    """Return equal requests and limits, so that the pod is among the last to be evicted."""
+    """Return equal requests and limits, with which a pod is one of the last to be evicted."""
     amounts = {}
     if settings.cpu:
         amounts["cpu"] = f"{settings.cpu:g}"
@@ -161,9 +162,9 @@ def tfjob_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings)
 
 
 def trainjob_spec(job: TrainingJob, job_file: str, settings: KubernetesJobSettings) -> Object:
-    """Return the spec of a TrainJob: one group of equal nodes, of which the Trainer makes a JobSet.
+    """Return the spec of a TrainJob, from which Kubeflow Trainer creates a JobSet of equal nodes.
 
-    The runtime in `kubeflow/training.yaml` has the other fields of the JobSet. The number of a node
+    The runtime in `kubeflow/training.yaml` has the other fields of the JobSet. The index of a node
     determines its task: first the chief, then the workers, then the parameter servers.
 
     Args:
@@ -239,7 +240,7 @@ def job_set_policies(chief: str) -> Object:
     """Return the fields of a JobSet's spec for its network, its success and its failure.
 
     Args:
-      chief: name of the replicated job whose success is that of the JobSet.
+      chief: the name of the replicated job whose success is the success of the JobSet.
     """
     return {
         # A headless service with the name of the JobSet. TensorFlow connects to its peers while
@@ -268,13 +269,13 @@ def job_policies(container: str) -> Object:
     pod is replaced. The new pod has the same host name. The other pods continue.
 
     Args:
-      container: name of the container whose exit code counts.
+      container: the name of the container whose exit code decides.
     """
     codes = {"containerName": container, "values": [*PERMANENT]}
     return {
         "completionMode": "Indexed",
-        # The limit concerns only failures without an exit code: pods that a rule ignores do not
-        # count.
+        # The limit applies only to failures without an exit code, because pods that a rule ignores
+        # do not count.
         "backoffLimit": MAX_RESTARTS,
         "podReplacementPolicy": "Failed",
         "podFailurePolicy": {
@@ -295,5 +296,5 @@ def index_variable() -> Object:
 
 
 def _host_names(job_set: str, replicated_job: str, count: int) -> list[str]:
-    """Return the address of each pod of a replicated job; its replacement has the same one."""
+    """Return the address of each pod of a replicated job, which its replacement has too."""
     return [f"{job_set}-{replicated_job}-0-{index}.{job_set}:{PORT}" for index in range(count)]

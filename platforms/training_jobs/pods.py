@@ -11,19 +11,19 @@ _USUAL_WAITS = ("ContainerCreating", "PodInitializing")
 
 
 class Pod(NamedTuple):
-    """One pod at one moment. Times are in RFC 3339.
+    """One pod at one moment. Times have the format of RFC 3339.
 
     Attributes:
-      name: name of the pod, which its replacement may have too.
+      name: the name of the pod, which its replacement may have too.
       uid: the id of the pod, which no other pod has.
       replica: the replica that runs in the pod, `chief` or `worker 1`.
       phase: Kubernetes's phase: Pending, Running, Succeeded, Failed or Unknown.
-      exit_code: exit code of the training; None: it has not ended, or the pod was evicted.
+      exit_code: the exit code of the training; None if it has not ended, or the pod was evicted.
       reason: Kubernetes's reason for the end of the pod, such as OOMKilled or Evicted.
       created_at: time of the creation, without fractions of a second; empty if it is unknown.
       finished_at: time of the end of the training; empty before it, and after an eviction.
-      problem: what prevents the pod from running, or that it is lost with its node; it follows the
-        name of the replica in a message. Empty: there is no problem.
+      problem: the reason why the pod does not run, or the loss of its node, as a clause that
+        follows the name of the replica in a message. Empty: there is no problem.
     """
 
     name: str
@@ -38,12 +38,12 @@ class Pod(NamedTuple):
 
     @classmethod
     def read(cls, pod: Object, replica: str, container: str) -> Pod:
-        """Return the fields of a pod of the API.
+        """Return a pod from an object of the API.
 
         Args:
           pod: the object as the API returns it.
           replica: the replica that runs in the pod.
-          container: name of the container that trains, whose exit code counts.
+          container: the name of the container whose exit code is that of the training.
         """
         metadata = pod["metadata"]
         status = pod.get("status", {})
@@ -103,7 +103,7 @@ class Pod(NamedTuple):
 
     @property
     def end_text(self) -> str:
-        """A description of the pod's end, which follows the name of the replica in a message."""
+        """The end of the pod, as a clause that follows the name of the replica in a message."""
         if self.exit_code is None:
             return f"was terminated ({self.reason or 'no reason from Kubernetes'})"
         verb = "lost another replica," if self.lost_peer else "ended with"
@@ -114,7 +114,7 @@ class Pod(NamedTuple):
 
 
 def _blocked_by(status: Object) -> str:
-    """Return the reason why a pending pod has not started; empty if that is usual."""
+    """Return the reason why a pending pod has not started; empty for a usual reason."""
     for condition in status.get("conditions") or []:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return f"{condition.get('reason')}: {condition.get('message')}"

@@ -1,4 +1,4 @@
-"""Why replicas of a training job do not run, from its pods and from the warnings about it."""
+"""The reasons why replicas of a training job do not run, from its pods and from its warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEMPORARY = re.compile(
     r"is lost \(|is Suspended|exceeded quota|SchedulingGated: "
     r"|Unschedulable: (?!.*persistentvolumeclaim)"
 )
-"""Reasons why replicas do not run that may end without a change by the user."""
+"""The problems that may end without a change by the user."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Problem:
 
 
 class Problems:
-    """The problems of a job at its last poll, and for how long one of them was permanent.
+    """The problems of a job at its last poll, and the seconds with a permanent problem.
 
     Attributes:
-      found: the problems, each text once.
+      found: the problems of the last poll.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Problems:
         self._permanent_since: float | None = None
 
     def update(self, found: list[Problem]) -> None:
-        """Replace the problems by those of another poll."""
+        """Replace the problems by those of the next poll."""
         self.found = found
         if all(problem.is_temporary for problem in found):
             self._permanent_since = None
@@ -65,7 +65,7 @@ class Problems:
 
     @property
     def permanent_seconds(self) -> float:
-        """Seconds for which every poll has found a permanent problem; 0: the last one has not."""
+        """Seconds for which every poll has found a permanent problem; 0 if the last found none."""
         if self._permanent_since is None:
             return 0.0
         return time.monotonic() - self._permanent_since
@@ -74,14 +74,14 @@ class Problems:
 def find_problems(
     client: JobClient, job: Object, pods: Sequence[Pod], seconds: float
 ) -> list[Problem]:
-    """Return why replicas of a job do not run; empty if they run.
+    """Return the problems of replicas that do not run, each text once.
 
     Args:
-      client: the client of the job. It reads the events about the job, but only if a replica has no
-        pod or a pod that has not started.
+      client: the client of the job. Its warnings are requested only if a replica has no pod or a
+        pod that has not started.
       job: the job as the API returns it.
       pods: the newest pod of each replica.
-      seconds: seconds since this process began to follow the job.
+      seconds: the seconds since this process began to follow the job.
 
     Raises:
       InputError: the API refuses the request for the warnings.
@@ -100,7 +100,7 @@ def find_problems(
     if missing or pending or not accepted:
         for event in client.warnings(job):
             if event["involvedObject"]["kind"] == "Pod":
-                found |= _problem_of_pod(event, pending)
+                found |= _pod_problem(event, pending)
             elif missing or not accepted:
                 found |= _refusal(event)
     overdue = seconds > _USUAL_SECONDS
@@ -113,21 +113,26 @@ def find_problems(
     return list(problems.values())
 
 
-def _problem_of_pod(event: Object, pending: dict[str, Pod]) -> dict[str, str]:
-    """Return the replica of a pending pod and what an event says about it; else nothing."""
+def _pod_problem(event: Object, pending: dict[str, Pod]) -> dict[str, str]:
+    """Return {replica: problem} for an event about a pending pod, else an empty one.
+
+    Args:
+      event: an event about a pod, such as a volume that its node cannot mount.
+      pending: uid -> pod, for the pods that are pending.
+    """
     pod = pending.get(event["involvedObject"].get("uid"))
-    # It may be about a volume that the node cannot mount. What keeps a pod from a node is in the
-    # pod, and its event is outdated as soon as the pod has a node.
+    # The status of a pod has the reason why no node was chosen. An event with this reason is
+    # outdated as soon as the pod has a node.
     if pod is None or pod.problem or event.get("reason") == "FailedScheduling":
         return {}
     return {pod.replica: f"does not run yet: {_text(event)}"}
 
 
 def _refusal(event: Object) -> dict[str, str]:
-    """Return the object whose pods or services are refused, and the reason; else nothing."""
-    of = event["involvedObject"]
+    """Return {object: problem} for an event about a refused pod or service, else an empty one."""
+    owner = event["involvedObject"]
     text = _text(event)
-    return {f"{of['kind']} {of['name']}": f"reports {text}"} if _REFUSED.match(text) else {}
+    return {f"{owner['kind']} {owner['name']}": f"reports {text}"} if _REFUSED.match(text) else {}
 
 
 def _no_pods(kind: JobKind) -> str:

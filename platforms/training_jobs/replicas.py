@@ -1,4 +1,4 @@
-"""The replicas of a training job over time: their present pods, restarts and losses."""
+"""The replicas of a training job over time: their newest pods, restarts and losses."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from platforms.training_jobs.pods import Pod
 
 
 class JobEnd(enum.Enum):
-    """What the end of a job means for its training."""
+    """The meaning of the end of a job for its training."""
 
     DONE = enum.auto()
     """The training is over, and its model is complete."""
     LOST_REPLICA = enum.auto()
-    """The job failed only because it lost a replica: a new job continues the training."""
+    """The job failed only because it lost a replica. A new job continues the training."""
     FAILED = enum.auto()
     """The training failed, and a new job would fail too."""
 
 
 class Replicas:
-    """The replicas of a job, as its pods show them at each poll.
+    """The replicas of a job, according to its pods at each poll.
 
     Attributes:
       pods: the newest pod of each replica.
     """
 
     def __init__(self, last_checkpoint: Callable[[], str]):
-        """Start without pods.
+        """Construct an object without pods.
 
         Args:
-          last_checkpoint: returns the name of the last checkpoint of the training. The restarts
-            before a new checkpoint do not count.
+          last_checkpoint: returns the name of the last checkpoint of the training. Restarts before
+            a new checkpoint do not count.
         """
         self.pods: list[Pod] = []
         self._last_checkpoint = last_checkpoint
@@ -44,7 +44,7 @@ class Replicas:
         self._restarts: Counter[str] = Counter()
 
     def update(self, pods: Sequence[Pod]) -> list[str]:
-        """Read another poll; return the replicas that were restarted since the last one.
+        """Add the pods of a poll; return the replicas that were restarted since the one before.
 
         Args:
           pods: all pods of the job that exist, including those that were replaced.
@@ -75,27 +75,29 @@ class Replicas:
         return max(self._restarts.values(), default=0)
 
     @property
-    def wait_in_vain(self) -> bool:
-        """True if a replica was restarted after others had ended, to which it cannot connect."""
+    def restarted_after_end(self) -> bool:
+        """True if a replica was restarted after another one had ended, so they cannot connect."""
         ended = [pod.finished_at for pod in self.pods if pod.phase == "Succeeded"]
         return bool(ended) and any(pod.created_at > min(ended) for pod in self.pods)
 
-    def losses(self, but: str = "") -> str:
-        """Describe the last loss of each replica; those that only lost another one come last.
+    def losses(self, left_out: str = "") -> str:
+        """Return the last loss of each replica, in one line.
+
+        The replicas that ended only because of the loss of another one come last.
 
         Args:
-          but: a replica to leave out.
+          left_out: a replica to leave out.
         """
         current = {pod.uid for pod in self.pods if not pod.to_replace}
         lost = {pod.replica: pod for pod in self._seen.values() if pod.uid not in current}
         last = sorted(lost.values(), key=lambda pod: pod.lost_peer)
-        return ", ".join(f"{pod.replica} {pod.end_text}" for pod in last if pod.replica != but)
+        return ", ".join(f"{pod.replica} {pod.end_text}" for pod in last if pod.replica != left_out)
 
-    def meaning_of(self, condition: Object, kind: JobKind) -> JobEnd:
-        """Return what the end of the job means.
+    def interpret_end(self, condition: Object, kind: JobKind) -> JobEnd:
+        """Return the meaning of the end of the job.
 
         Args:
-          condition: the condition with which the job ended, see `kinds.end_of`.
+          condition: the condition with which the job ended, see `kinds.end_condition`.
           kind: the kind of the job.
         """
         if condition["type"] != FAILED:

@@ -1,6 +1,6 @@
 """The ClusterTrainingRuntime of TrainJobs; `make reference` writes it to kubeflow/training.yaml.
 
-A TrainJob replaces the image, the command, the number of pods and their settings.
+A TrainJob replaces the image, the command, the number of pods and their resources.
 """
 
 from __future__ import annotations

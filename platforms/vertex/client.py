@@ -1,7 +1,7 @@
 """Runs on Vertex AI Pipelines, by the generated client of its API.
 
-`google.cloud.aiplatform` itself is not used: its import takes 15 s, and it creates missing buckets.
-The import of its generated clients, `aiplatform_v1`, takes 1.5 s.
+`google.cloud.aiplatform` itself is not used, because its import takes 15 s, and it creates missing
+buckets. The import of the generated clients, `aiplatform_v1`, takes 1.5 s.
 """
 
 from __future__ import annotations
@@ -33,18 +33,19 @@ from platforms.google_cloud.api import (
 from platforms.input_cache import set_cache
 
 RETRY_SECONDS = 30.0
-"""Seconds for which a submission is repeated. The request contains the id of the run, so a repeated
-request creates no second run."""
+"""Timeout of a submission with all retries. The request contains the id of the run, so a retry
+creates no second run."""
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+"""The OAuth scope of a submission."""
 
 
-def check(config: PipelineConfig) -> None:
+def check_access(config: PipelineConfig) -> None:
     """Check that this machine's credentials can be refreshed.
 
     The clients report expired credentials as a service that does not respond.
 
     Raises:
-      ConfigError: they cannot be refreshed.
+      ConfigError: there are no credentials, or they cannot be refreshed.
     """
     credentials = find_credentials("vertex.project", config.vertex.project or "", [SCOPE])
     try:
@@ -56,10 +57,17 @@ def check(config: PipelineConfig) -> None:
 
 
 def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: str) -> Run:
-    """Submit a compiled pipeline as a run with the id `name`; return when Vertex AI accepted it.
+    """Submit a compiled pipeline; return when Vertex AI has accepted the run.
+
+    Args:
+      config: the settings of the pipeline.
+      package: the file of the compiled pipeline.
+      values: parameter of the run -> value.
+      name: the name and id of the run, of at most 128 characters.
 
     Raises:
-      ServerError: Vertex AI did not respond; perhaps the run was submitted.
+      InputError: there are no credentials, or Vertex AI refuses the run.
+      ServerError: Vertex AI did not respond. The run was perhaps submitted.
     """  # noqa: DOC501
     vertex = config.vertex
     parent = f"projects/{vertex.project}/locations/{vertex.region}"
@@ -72,7 +80,8 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
     retry = Retry(if_exception_type(*TRANSIENT), maximum=8.0, timeout=RETRY_SECONDS)
     request = {"parent": parent, "pipeline_job": job, "pipeline_job_id": name}
     try:
-        # No other run has this id: an earlier attempt succeeded, and its response was lost.
+        # No other run has this id. If it exists already, the response to an earlier attempt was
+        # lost.
         with errors_in_one_line("submit the run"), contextlib.suppress(exceptions.AlreadyExists):
             client.create_pipeline_job(request=request, retry=retry, timeout=REQUEST_SECONDS)
     except NoResponse as error:

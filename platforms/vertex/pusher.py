@@ -1,4 +1,4 @@
-"""The endpoint on Vertex AI as a destination: uploads a model and deploys it.
+"""The endpoint on Vertex AI as a destination, to which models are uploaded and deployed.
 
 TFX's own Pusher for Vertex AI passes no routes to the serving container, and never undeploys a
 model. Here the new model replaces its predecessor, which serves until the new one is ready. Each
@@ -33,12 +33,13 @@ from serving.identity import identity
 POLL_SECONDS = 10.0
 """Seconds between two requests for the state of an operation."""
 ATTEMPTS = 3
-"""Attempts of a push whose requests get no response."""
+"""Number of attempts of a push whose requests get no response."""
 _VERSION = "1"
 """Name of the model's folder; TensorFlow Serving requires a number."""
 _LABELS = {"managed_by": "amazon-reviews"}
 _ROLLED_BACK = "rolled_back"
-"""Label of a model: `true` after a rollback to another model, until the model is served again."""
+"""Key of a model's label. Its value is `true` from a rollback to another model until the model is
+served again."""
 _OPERATION_HOURS = 2.0
 """Timeout of an operation in hours; Vertex AI itself ends a deployment after that time."""
 _REST_PORT, _GRPC_PORT = 8080, 8500
@@ -55,8 +56,8 @@ class Endpoint(Destination):
       name: the name of the pipeline.
 
     Attributes:
-      name: name of the model in TensorFlow Serving, start of its resource's name, and display name
-        of the endpoint, which serves no other model.
+      name: the name of the pipeline with dashes. It is the display name of the endpoint and of all
+        models, the name of the model in TensorFlow Serving, and the beginning of the models' ids.
     """
 
     setting = "push.destination: vertex"
@@ -78,23 +79,27 @@ class Endpoint(Destination):
         return vertex_api.connect(EndpointServiceClient, self._vertex.region or "")
 
     def push(self, model: str, uri: str) -> Push:
-        """Push a SavedModel, and copy it to the subfolder `1` of the folder `uri` of the artifact.
+        """Push a SavedModel, and copy it to the subfolder `1` of the folder of the artifact.
 
-        A push that gets no response is tried ATTEMPTS times.
+        A push without a response from Vertex AI is repeated up to ATTEMPTS times.
+
+        Args:
+          model: the folder of the SavedModel, or its URL.
+          uri: the URL of the artifact `pushed_model`, a folder in a bucket.
 
         Raises:
           InputError: the model is incomplete or was rolled back, or Vertex AI refuses a setting.
           RuntimeError: Vertex AI does not respond, or failed to deploy the model.
           OSError, tensorflow.errors.OpError: the artifact cannot be written.
         """
-        content = identity(model)
-        # The same id in every push of the model, of at most 63 characters.
-        model_id = f"{self.name[:46]}-{content}"
+        model_identity = identity(model)
+        # Every push of the model has the same id, which has at most 63 characters.
+        model_id = f"{self.name[:46]}-{model_identity}"
         attempt = 0
         while True:
             attempt += 1
             try:
-                self.check_not_rolled_back(content)
+                self.check_not_rolled_back(model_identity)
                 copy_folder(model, os.path.join(uri, _VERSION))
                 self.upload(model_id, uri)
                 return Push(self.serve(model_id), model_id)
@@ -106,11 +111,12 @@ class Endpoint(Destination):
 
     @errors_in_one_line("upload the model")
     def upload(self, model_id: str, artifact_uri: str) -> None:
-        """Upload the model with its serving container, unless it exists; return at its end.
+        """Upload the model with its serving container, unless it exists; wait for the upload.
 
         Args:
           model_id: the id of the model on Vertex AI.
-          artifact_uri: a folder with the model in a subfolder whose name is a number.
+          artifact_uri: the URL of a folder in a bucket, which contains the model in a subfolder
+            whose name is a number.
 
         Raises:
           InputError: Vertex AI refuses a setting.
@@ -130,7 +136,7 @@ class Endpoint(Destination):
                 f"--model_name={self.name}",
                 # Vertex AI replaces the variable by the folder with its copy of the model.
                 "--model_base_path=$(AIP_STORAGE_URI)",
-                # Newer versions never appear there, and the default is one second.
+                # No newer version can appear in that folder, and the default is one second.
                 "--file_system_poll_wait_seconds=60",
             ],
             ports=[vertex_types.Port(container_port=_REST_PORT)],
@@ -148,7 +154,7 @@ class Endpoint(Destination):
 
     @errors_in_one_line("deploy the model")
     def serve(self, model_id: str) -> str:
-        """Deploy a model, move all traffic to it, undeploy all others; return the endpoint.
+        """Deploy a model, move all traffic to it, and undeploy all other models.
 
         Args:
           model_id: the id of an uploaded model on Vertex AI.
@@ -160,41 +166,43 @@ class Endpoint(Destination):
           InputError: Vertex AI refuses a setting.
           RuntimeError: Vertex AI does not respond, or failed to deploy the model.
         """
-        name = self._find() or self._create()
-        self._wait_for_earlier(self._endpoints, name)
-        endpoint = self._endpoints.get_endpoint(name=name, **retrying())
-        if model_id not in map(_model_of, endpoint.deployed_models):
-            self._deploy(name, model_id)
-            endpoint = self._endpoints.get_endpoint(name=name, **retrying())
-        ids = {_model_of(each): each.id for each in endpoint.deployed_models}
+        resource = self._find_endpoint() or self._create_endpoint()
+        self._wait_for_earlier(self._endpoints, resource)
+        endpoint = self._endpoints.get_endpoint(name=resource, **retrying())
+        if model_id not in map(_deployed_id, endpoint.deployed_models):
+            self._deploy(resource, model_id)
+            endpoint = self._endpoints.get_endpoint(name=resource, **retrying())
+        ids = {_deployed_id(each): each.id for each in endpoint.deployed_models}
         split = {ids[model_id]: 100}
         if dict(endpoint.traffic_split) != split:
-            logging.info("Moving the traffic of %s to %s", name, model_id)
-            moved = vertex_types.Endpoint(name=name, traffic_split=split)
+            logging.info("Moving the traffic of %s to %s", resource, model_id)
+            moved = vertex_types.Endpoint(name=resource, traffic_split=split)
             mask = FieldMask(paths=["traffic_split"])
             self._endpoints.update_endpoint(endpoint=moved, update_mask=mask, **retrying())
         for other in endpoint.deployed_models:
             if other.id not in split:
-                request = {"endpoint": name, "deployed_model_id": other.id}
+                request = {"endpoint": resource, "deployed_model_id": other.id}
                 self._run(self._endpoints, "undeploy_model", request)
-        return name
+        return resource
 
     @errors_in_one_line("list the models")
     def pushed_models(self) -> list[PushedModel]:
         found = list(self._models.list_models(request=self._own, **retrying()))
         found.sort(key=lambda model: model.create_time, reverse=True)
-        name, served = self._find(), set()
-        if name:
-            endpoint = self._endpoints.get_endpoint(name=name, **retrying())
+        served = set()
+        resource = self._find_endpoint()
+        if resource:
+            endpoint = self._endpoints.get_endpoint(name=resource, **retrying())
             split = endpoint.traffic_split
-            served = {_model_of(each) for each in endpoint.deployed_models if split.get(each.id)}
+            served = {_deployed_id(each) for each in endpoint.deployed_models if split.get(each.id)}
         pushed = []
         for model in found:
             model_id = model.name.rpartition("/")[2]
             undone = model.labels.get(_ROLLED_BACK) == "true"
             state = SERVED if model_id in served else ROLLED_BACK * undone
-            created, content = model.create_time.timestamp(), model_id.rpartition("-")[2]
-            pushed.append(PushedModel(model_id, created, content, state))
+            created = model.create_time.timestamp()
+            model_identity = model_id.rpartition("-")[2]
+            pushed.append(PushedModel(model_id, created, model_identity, state))
         return pushed
 
     @errors_in_one_line("find the model")
@@ -203,11 +211,11 @@ class Endpoint(Destination):
         return os.path.join(model.artifact_uri, _VERSION)
 
     def find_name(self, location: str) -> str | None:
-        """Return None: all models of an endpoint are pushed to the same location."""
+        """Return None, because all models are pushed to the same endpoint."""
         return None
 
     def state(self) -> str | None:
-        """Return None: the state would take requests to Vertex AI."""
+        """Return None, because the state cannot be read without requests to Vertex AI."""
         return None
 
     def _check_loads(self, model: PushedModel) -> None:
@@ -220,7 +228,7 @@ class Endpoint(Destination):
     @errors_in_one_line("roll the model back")
     def _serve_again(self, model: PushedModel) -> None:
         replaced = self.served()
-        # The labels first: a rerun of a killed rollback must choose the same model.
+        # The labels change first, so that a retry of a killed rollback chooses the same model.
         try:
             self._label(model, is_rolled_back=False)
             if replaced:
@@ -241,13 +249,13 @@ class Endpoint(Destination):
     def _resource(self, model_id: str) -> str:
         return f"{self._parent}/models/{model_id}"
 
-    def _find(self) -> str | None:
+    def _find_endpoint(self) -> str | None:
         found = self._endpoints.list_endpoints(request=self._own, **retrying())
         oldest = min(found, key=lambda endpoint: endpoint.create_time, default=None)
         return str(oldest.name) if oldest else None
 
-    def _create(self) -> str:
-        # The same id in each attempt, so that a retry creates no second endpoint.
+    def _create_endpoint(self) -> str:
+        # Each attempt uses the same id, so that a retry creates no second endpoint.
         digest = hashlib.sha256(self.name.encode()).hexdigest()
         endpoint_id = f"amazon-reviews-{digest[:16]}"
         endpoint = vertex_types.Endpoint(display_name=self.name, labels=_LABELS)
@@ -258,7 +266,7 @@ class Endpoint(Destination):
 
     def _deploy(self, endpoint: str, model_id: str) -> None:
         machine = vertex_types.MachineSpec(machine_type=self._vertex.machine_type)
-        # Without a traffic split: `serve` moves the traffic when the model is deployed.
+        # There is no traffic split, because `serve` moves the traffic after the deployment.
         deployed = vertex_types.DeployedModel(
             model=self._resource(model_id),
             display_name=self.name,
@@ -270,7 +278,13 @@ class Endpoint(Destination):
         self._run(self._endpoints, "deploy_model", request)
 
     def _run(self, client: Any, method: str, request: dict[str, Any]) -> None:
-        """Start an operation and wait for its end."""
+        """Start an operation and wait for its end.
+
+        Args:
+          client: a client of Vertex AI.
+          method: the name of the client's method that starts the operation.
+          request: the fields of the request.
+        """
         logging.info("%s of %s on Vertex AI", method, self.name)
         started = getattr(client, method)(
             request=request, retry=None, timeout=vertex_api.REQUEST_SECONDS
@@ -288,19 +302,19 @@ class Endpoint(Destination):
             raise exceptions.from_grpc_status(operation.error.code, operation.error.message)
 
     def _wait_for_earlier(self, client: Any, resource: str) -> None:
-        """Wait for every operation on `resource`: a killed push leaves its operations running."""
+        """Wait for the operations of an earlier, killed push on a model or an endpoint."""
         try:
             found = client.list_operations(request={"name": resource}, **retrying()).operations
         except exceptions.NotFound:
             return
         for operation in found:
-            # This attempt repeats a failed operation.
+            # An error is ignored, because this attempt repeats a failed operation.
             with contextlib.suppress(exceptions.GoogleAPICallError):
                 if not operation.done:
                     logging.info("Waiting for %s", operation.name)
                     self._wait_for(client, operation)
 
 
-def _model_of(deployed: vertex_types.DeployedModel) -> str:
-    """Return the id of a deployed model; Vertex AI returns a name with the project's number."""
+def _deployed_id(deployed: vertex_types.DeployedModel) -> str:
+    """Return the id of a deployed model, without the rest of its resource name."""
     return str(deployed.model.rpartition("/")[2].partition("@")[0])

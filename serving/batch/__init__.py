@@ -1,1 +1,1 @@
-"""Score files of reviews with a pushed model: readers, model, writer. `run` shows the steps."""
+"""Predictions for files of reviews, with a pushed model. The module `run` lists the steps."""

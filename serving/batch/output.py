@@ -32,21 +32,22 @@ _SCHEMA = pa.schema(
 )
 _REJECTED = ("file", "position", "reason", "detail")
 _ROWS_AT_ONCE = 1 << 15
-"""Minimum number of rows in each row group of a Parquet file but the last."""
+"""Smallest number of rows in a row group of a Parquet file, except for the last row group."""
 
 
 def rejected_path(output: str) -> str:
-    """Return the path or URL of the file with the rejected lines, which is beside the output."""
+    """Return the path or URL of the file with the rejected lines, which is next to the output."""
     return f"{output}.rejected.jsonl"
 
 
-class InputFile:
-    """The counts of the lines of one file of the input.
+class FileCounts:
+    """The counts of the lines of one input file.
 
     Attributes:
       reviews: the number of scored reviews.
-      rejected: reason -> rejected lines.
-      first: the detail of the first rejected line that may contain a review; empty without one.
+      rejected: reason -> number of rejected lines.
+      first: the detail of the first rejected line that may contain a review; empty if there is no
+        such line.
     """
 
     def __init__(self) -> None:
@@ -62,26 +63,26 @@ class InputFile:
 
 def publish(
     files: Mapping[str, ScoringUnit], folder: str, output: str, has_id: bool
-) -> dict[str, InputFile]:
-    """Write the output and the rejected file; each file appears only when it is complete.
+) -> dict[str, FileCounts]:
+    """Write the output and the rejected file. Each file appears only when it is complete.
 
     Args:
-      files: file in the work folder -> its unit, in the order of the units.
+      files: path of a file in the work folder -> its unit, in the order of the units.
       folder: the work folder.
       output: path or URL of the output, which ends in .csv, .jsonl or .parquet.
       has_id: whether the output has a column of ids.
 
     Returns:
-      Path of each file of the input that has a line -> its counts.
+      Path of each input file that has a line -> its counts.
 
     Raises:
-      OSError: a file cannot be read or written; Beam's file systems have errors of their own.
+      OSError: a file cannot be read or written. Beam's file systems have errors of their own.
     """
     format = output.rpartition(".")[2].lower()
     schema = _SCHEMA if has_id else _SCHEMA.remove(len(_SCHEMA) - 1)
-    # Another process may have the same output.
+    # Another process may write the same output at the same time.
     scores, rejected = (f"{folder}/{uuid.uuid4().hex}" for _ in range(2))
-    counts: defaultdict[str, InputFile] = defaultdict(InputFile)
+    counts: defaultdict[str, FileCounts] = defaultdict(FileCounts)
 
     def tables(lines: Any) -> Iterator[pa.Table]:
         waiting: list[pa.RecordBatch] = []
@@ -106,17 +107,17 @@ def publish(
 
 
 def _batches(
-    files: Mapping[str, ScoringUnit], rejected: Any, counts: defaultdict[str, InputFile]
+    files: Mapping[str, ScoringUnit], rejected: Any, counts: defaultdict[str, FileCounts]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the reviews of finished units in record batches of `_SCHEMA`.
 
     Args:
       files: see `publish`.
       rejected: the file to which the rejected lines are written.
-      counts: path of a file of the input -> its counts, which are updated.
+      counts: path of an input file -> its counts, which are updated.
     """
     for stored, unit in files.items():
-        first: dict[int, int] = {}  # piece -> lines in the earlier pieces of its file
+        first: dict[int, int] = {}  # piece -> number of lines in the earlier pieces of its file
         with open_raw(stored) as file:
             for batch in pa.ipc.open_stream(file):
                 piece, position, probability, label, reason, detail, id = batch.columns
@@ -169,7 +170,7 @@ def _rows(table: pa.Table, quote: Callable[[str], str]) -> Iterator[tuple[Any, .
     """Return the rows of a table, with `quote` applied to their texts."""
     columns = []
     for name in table.column_names:
-        # A float32 has the shortest decimal number that is read as the same float32.
+        # pyarrow formats a float32 as the shortest decimal number with the same float32.
         column = table[name] if name == "position" else table[name].cast(pa.string())
         # NumPy makes Python's objects several times as fast as `to_pylist`.
         values = column.to_numpy().tolist()

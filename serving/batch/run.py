@@ -1,4 +1,4 @@
-"""Score the reviews of files: find, detect, cut, score by Beam, join. Read this module first.
+"""The steps that score the reviews of files: find, detect, cut, score with Beam, join.
 
 | step | module | input | output |
 |---|---|---|---|
@@ -41,22 +41,28 @@ from serving.identity import identity
 
 
 class Summary(NamedTuple):
-    """The result of a batch."""
+    """The result of a batch.
+
+    Attributes:
+      reviews: the number of scored reviews.
+      rejected: reason -> number of rejected lines.
+      resumed: the number of units that an earlier run scored.
+      reading: the formats and columns of the files, in a few lines.
+      unused: a line for each file whose lines are all rejected.
+    """
 
     reviews: int
-    """The number of scored reviews."""
     rejected: dict[str, int]
-    """Reason -> rejected lines."""
     resumed: int
-    """The number of units that an earlier run scored."""
     reading: list[str]
-    """The formats and columns of the files, in a few lines."""
     unused: list[str]
-    """A line for each file of which every line is rejected."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C while units were scored; the message has the number of units that are kept."""
+    """Ctrl-C or SIGTERM while units were scored. The message has the number of units that are kept.
+
+    SIGTERM has this effect only in a process that raises KeyboardInterrupt after it.
+    """
 
 
 def score_files(
@@ -68,12 +74,12 @@ def score_files(
 ) -> Summary:
     """Score every review of the input, and publish the output when it is complete.
 
-    The progress is reported in `reviews`, and in `bytes` with a total.
+    The events of the progress have the units `reviews`, and `bytes` with a total.
 
     Args:
       inputs: see `find_inputs`.
       target: the output, a path or URL that ends in .csv, .jsonl or .parquet.
-      model: folder of a pushed model.
+      model: the folder of a pushed model, or its URL.
       options: the options of the readers; labels are always optional.
       beam_args: the arguments of the Beam pipeline.
 
@@ -81,13 +87,13 @@ def score_files(
       The counts and the formats of what was read and scored.
 
     Raises:
-      InputError: see `find_inputs` and `decide_layouts`; the model is not complete; the output
-        would replace an input file, or its folder is not writable; a file of the input changed
-        while it was scored.
+      InputError: a path matches no file, an input file cannot be read, the model is not complete,
+        the output would replace an input file, the folder of the output cannot be written, or an
+        input file changed while it was scored.
       UserError: the Beam pipeline failed. Finished units stay in the work folder.
-      OSError: the model cannot be read, or the output cannot be written; the file systems of
+      OSError: the model cannot be read, or the output cannot be written. The file systems of
         TensorFlow and Beam have errors of their own.
-      Interrupted: Ctrl-C, after the input was inspected.
+      Interrupted: Ctrl-C or SIGTERM, after the input was inspected.
     """
     options = replace(options, labels="optional")
     files = find_inputs(inputs)
@@ -128,15 +134,13 @@ def score_files(
 
 
 def _kept(stored: Mapping[str, ScoringUnit]) -> str:
-    """Return a clause with the number of finished units, which the next run keeps."""
+    """Return a clause with the number of finished units, which the next run does not repeat."""
     finished = sum(map(FileSystems.exists, stored))
-    if not finished:
-        return "nothing is kept yet, the command starts again"
     return f"{finished} of {len(stored)} units are kept"
 
 
 def _digest(files: str, units: Sequence[ScoringUnit], options: ReadOptions, model: str) -> str:
-    """Return a digest of everything on which the lines of the units depend."""
+    """Return a digest of everything that determines the lines of the units."""
     version = metadata.version("amazon-reviews")
     depends_on = (files, units, options, model, identity(model), version)
     return hashlib.sha256(repr(depends_on).encode()).hexdigest()[:16]
@@ -148,8 +152,10 @@ def find_inputs(words: Iterable[str]) -> list[SourceFile]:
     Args:
       words: paths or URLs of files and folders, and globs in the syntax of
         `preprocessing.reading.globs`. The files of a folder are those that a training would read.
-        A file that is named in full is read even if it is hidden or belongs to a table. The files
-        of one word are sorted by name.
+        A file with its full path is included even if it is hidden or belongs to a table.
+
+    Returns:
+      The files. Those of one word are sorted by name.
 
     Raises:
       InputError: a word matches no file, or a file cannot be listed.
@@ -194,7 +200,7 @@ def _score(
 
     Raises:
       UserError: the Beam pipeline failed.
-      KeyboardInterrupt: Ctrl-C.
+      KeyboardInterrupt: Ctrl-C or SIGTERM, see `Interrupted`.
     """
     progress.report(work.BYTES, 0, sum(map(work.text_size, stored.values())))
     for path in finished:
@@ -212,7 +218,7 @@ def _score(
         raise
     except Exception as error:  # every runner has exceptions of its own
         if str(error).strip().rpartition("\n")[2].startswith(KeyboardInterrupt.__name__):
-            # The runner in this process turns Ctrl-C into an error with this text.
+            # Beam's local runner converts KeyboardInterrupt to an error with this text.
             raise KeyboardInterrupt from None
         raise UserError(
             f"scoring failed: {cause(error)}. Remove the cause and repeat the command; "

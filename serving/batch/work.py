@@ -1,8 +1,8 @@
 """The units of a batch, and the Beam stage that scores them.
 
-A killed run resumes from the work folder. It is hidden, next to the output, and has a file with the
-lines of each finished unit. The file gets its name when it is complete: a digest of everything that
-the lines depend on, and the number of the unit.
+A killed run resumes from the work folder, a hidden folder next to the output. This folder contains
+a file with the lines of each finished unit. The name of the file is a digest of everything that
+determines the lines, and the number of the unit. Incomplete files have other names.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from preprocessing.reading.records import Batch
 from serving.predict_text import Outputs, load_predict_text
 
 _BYTES_PER_UNIT = 64 << 20
-"""Estimated bytes of text. A killed run repeats at most its unfinished units."""
+"""Size of a unit, in estimated bytes of text. After a kill only unfinished units are repeated."""
 SCHEMA = pa.schema(
     [
         ("piece", pa.int32()),
@@ -44,26 +44,30 @@ SCHEMA = pa.schema(
         ("id", pa.string()),
     ]
 )
-"""Columns of the lines of a unit: the index of the piece in the unit and the position in the piece;
-for a review also its prediction and id, for a rejected line the reason and the detail. A record
-batch has lines of one piece, which are either all reviews or all rejected."""
+"""Columns of the lines of a unit: the index of the piece in the unit, and the position in the
+piece. A review also has its prediction and id, and a rejected line the reason and the detail. The
+lines of a record batch belong to one piece, and are either all reviews or all rejected."""
 REVIEWS, BYTES = "reviews", "bytes"
-"""Units of the progress: lines (reviews and rejected lines), and estimated bytes of text."""
+"""The units of measurement in events of the progress: lines, of reviews or rejected, and estimated
+bytes of text."""
 
 ScoringUnit = tuple[Piece, ...]
-"""Consecutive pieces of the input."""
+"""Consecutive pieces of the input that are scored and kept together."""
 
 
 def text_size(unit: ScoringUnit) -> int:
-    """Return the bytes of the text of a unit, estimated from the sizes of its files."""
+    """Return the size of the text of a unit in bytes, estimated from the sizes of its files."""
     return sum(piece.unpacked for piece in unit)
 
 
 def divide_into_units(pieces: Iterable[Piece]) -> list[ScoringUnit]:
-    """Return units of whole pieces; a file that cannot be cut is a single piece.
+    """Return units of whole pieces, in the order of the pieces.
 
-    A unit of at least a quarter of its size ends with its file, so that a file that was scored is
-    kept. Many small files share a unit.
+    A unit with at least a quarter of the full size ends with its file. So the predictions for a
+    scored file are kept after a kill. Many small files share a unit.
+
+    Args:
+      pieces: the pieces of all files. A file that cannot be cut is a single piece.
     """
     units: list[list[Piece]] = []
     size = 0
@@ -79,15 +83,15 @@ def divide_into_units(pieces: Iterable[Piece]) -> list[ScoringUnit]:
 
 
 def create(path: str) -> Any:
-    """Open a file for writing; return the stream.
+    """Open a file for writing without compression; return the stream.
 
-    Beam would infer a compression from the name of the file.
+    By default Beam infers a compression from the name of the file.
 
     Args:
       path: path or URL of the file.
 
     Raises:
-      OSError: the file cannot be written; remote file systems have errors of their own.
+      OSError: the file cannot be written. Remote file systems have errors of their own.
     """
     return FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
@@ -98,7 +102,14 @@ def is_local(path: str) -> bool:
 
 
 def remove(folder: str) -> None:
-    """Delete the work folder, a path or URL. A local file that cannot be deleted is left."""
+    """Delete the work folder. A local file that cannot be deleted is left.
+
+    Args:
+      folder: path or URL of the folder.
+
+    Raises:
+      Exception: a remote file cannot be deleted; Beam's file systems have errors of their own.
+    """
     if is_local(folder):
         shutil.rmtree(folder, ignore_errors=True)
     else:
@@ -107,7 +118,7 @@ def remove(folder: str) -> None:
 
 
 class ScoreUnit(beam.DoFn):
-    """A stage that writes the lines of each unit to a file; it has no output elements."""
+    """A stage that writes the lines of each unit to a file, and has no output elements."""
 
     def __init__(self, model: str):
         """Construct the stage.
@@ -121,8 +132,8 @@ class ScoreUnit(beam.DoFn):
     def process(self, element: tuple[str, ScoringUnit]) -> Iterator[Any]:
         """Score every review of a unit; yield nothing.
 
-        One thread reads and writes, others decompress, and others score. At most one batch more
-        than there are cores is in memory.
+        One thread reads and writes, others decompress, and others score. The memory contains at
+        most one batch more than the machine has cores.
 
         Args:
           element: the path of the file to write, and the unit.
@@ -130,6 +141,8 @@ class ScoreUnit(beam.DoFn):
         Raises:
           UserError: the model cannot be loaded.
           InputError: a file of the unit cannot be read.
+          OSError: the file with the lines cannot be written.
+          tensorflow.errors.OpError: the model failed.
         """
         target, unit = element
         predict = self._shared.acquire(lambda: load_predict_text(self._model), self._model)
@@ -155,7 +168,7 @@ class ScoreUnit(beam.DoFn):
                     size.advance(sum(map(len, batch.texts)))
             while waiting:
                 _write(stream, *waiting.popleft())
-        # The size so far is that of the texts; the total is an estimate from the pieces.
+        # The reported sizes are those of the texts, but the total was estimated from the pieces.
         progress.report(BYTES, text_size(unit), source=target)
         FileSystems.rename([path], [target])
         yield from ()

@@ -19,7 +19,7 @@ from pathlib import Path
 def announced(address: str, folder: str) -> Iterator[None]:
     """Announce a server until the end of the context.
 
-    A server that cannot be announced serves all the same; `predict` then loads the model itself.
+    An error is ignored: without the announcement `predict` loads the model itself.
 
     Args:
       address: the URL of the server.
@@ -41,7 +41,11 @@ def announced(address: str, folder: str) -> Iterator[None]:
 
 
 def addresses(folder: str) -> list[str]:
-    """Return the URLs of the running servers that are announced for a serving folder."""
+    """Return the URLs of the running servers that are announced for a serving folder.
+
+    Args:
+      folder: the serving folder or its URL.
+    """
     found = []
     with contextlib.suppress(OSError):
         if _is_ours(_registry()):
@@ -56,7 +60,14 @@ def addresses(folder: str) -> list[str]:
 
 
 def folder_id(folder: str) -> str:
-    """Return a digest of the path of a serving folder, which does not reveal the path."""
+    """Return a digest of the path of a serving folder, which does not reveal the path.
+
+    Args:
+      folder: the serving folder or its URL.
+
+    Returns:
+      32 hexadecimal digits.
+    """
     path = folder.rstrip("/") if "://" in folder else os.path.realpath(folder)
     return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 

@@ -1,6 +1,6 @@
-"""The requests and answers of TensorFlow Serving's REST API, and those of `/explain`.
+"""The requests and answers of TensorFlow Serving's REST API, and the requests of `/explain`.
 
-The models of the product have signatures with one input, a list of strings.
+The signatures that a server can call have one input, a list of strings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from serving.predict_text import Outputs
 
 DEFAULT_SIGNATURE = "serving_default"
 MAX_CHARACTERS = 5_000
-"""Most characters of a review that `/explain` accepts."""
+"""Greatest number of characters of a review that `/explain` accepts."""
 
 
 def _unnamed(value: Any, request: ValidationInfo) -> Any:
@@ -40,7 +40,7 @@ def _unnamed(value: Any, request: ValidationInfo) -> Any:
         return value
     [(name, content)] = value.items()
     signature = request.data.get("signature_name") or DEFAULT_SIGNATURE
-    # The handler refuses a signature that the model does not have.
+    # Any name is accepted for an unknown signature, which the handler refuses.
     wanted = (request.context or {}).get(signature, name)
     if name != wanted:
         raise ValueError(f"the input of {signature} is named {wanted}, not {name[:100]}")
@@ -67,6 +67,11 @@ class PredictRequest(BaseModel):
     In the row format `instances` is a list of values or of {INPUT: VALUE}. In the column format
     `inputs` is a list of values or {INPUT: LIST}. The context of the validation is a mapping from
     each signature to the name of its input.
+
+    Attributes:
+      signature_name: the signature; empty: `DEFAULT_SIGNATURE`.
+      instances: the values in the row format: texts in UTF-8, or serialized Examples.
+      inputs: the same values in the column format.
     """
 
     signature_name: str = ""
@@ -93,9 +98,12 @@ class PredictRequest(BaseModel):
 
 
 class ExplainRequest(BaseModel):
-    """The body of a request for the effects of the words of a review."""
+    """The body of a request for the effects of the words of a review.
 
-    # Some character is not blank.
+    Attributes:
+      text: the review, which is not blank.
+    """
+
     text: Annotated[str, Field(max_length=MAX_CHARACTERS, pattern=r"\S")]
 
 
@@ -136,7 +144,7 @@ def format_answer(outputs: Outputs, by_row: bool) -> bytes:
     elif by_row:
         rows = zip(*columns.values(), strict=True)
         answer = [dict(zip(columns, row, strict=True)) for row in rows]
-    # float32 in its own shortest form, as TensorFlow Serving writes it: 0.9, not 0.8999999762.
+    # A float32 has its shortest form, as in TensorFlow Serving: 0.9, not 0.8999999762.
     return orjson.dumps(
         {"predictions" if by_row else "outputs": answer}, option=orjson.OPT_SERIALIZE_NUMPY
     )

@@ -44,14 +44,14 @@ VERSION_HEADER = "x-model-version"
 _PREDICT = f"/v1/models/{MODEL_NAME}:predict"
 _MODEL = "/v1/models/{name:name}"
 _QUOTED = 100
-"""Most characters of a request that an error quotes."""
+"""Greatest number of characters of a request that an error quotes."""
 CLOSED = "the handler is closed"
-"""The end of uvloop's message about a connection that is closed; the error has no own class."""
+"""The end of uvloop's message about a closed connection. The error has no class of its own."""
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _PAGE = ("index.html", "page.css", "page.js", "icon.svg")
 _PAGE_HEADERS = {
     "cache-control": "no-cache",
-    # The browser runs and loads nothing but the files of this server, whatever a review contains.
+    # The browser loads and executes only files of this server, even if a review contains HTML.
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -63,7 +63,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Name(StringConvertor):
-    """A part of a path without a colon, so that ``GET NAME:predict`` is no request for a status."""
+    """A part of a path without a colon, so that `GET NAME:predict` does not request a status."""
 
     regex = "[^/:]+"
 
@@ -75,7 +75,7 @@ def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Ro
     """Return the application.
 
     Args:
-      versions: the versions in the serving folder, of which the current one answers.
+      versions: the versions in the serving folder. The current one answers.
       metrics: the metrics that are updated and served.
       limits: the limits of requests.
     """
@@ -107,9 +107,9 @@ def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Ro
 
 
 class _Application(Router):
-    """The routes, and the metrics and errors of requests.
+    """The router, which also counts the requests and formats their errors.
 
-    As Starlette's middleware, these would take a third of the time of a request.
+    Middleware of Starlette for this would take a third of the time of a request.
     """
 
     def __init__(self, metrics: Metrics, **words: Any):
@@ -120,7 +120,7 @@ class _Application(Router):
         if scope["type"] != "http":
             await super().__call__(scope, receive, send)
             return
-        # With it, the router raises an error instead of answering with plain text.
+        # With this key the router raises an error. Otherwise it would answer with plain text.
         scope["app"] = self
         start = time.perf_counter()
         code = 0
@@ -140,7 +140,7 @@ class _Application(Router):
         except ClientDisconnect:
             return
         except Exception as error:  # an unexpected error must not stop the server
-            # uvloop closes a connection before it reports the end of it.
+            # uvloop closes a connection before it reports the end of the connection.
             if CLOSED in str(error):
                 await asyncio.sleep(0)
                 return
@@ -153,7 +153,7 @@ class _Application(Router):
 
 
 class _Handlers:
-    """The functions that answer requests."""
+    """The functions that answer requests; see `create_app` for the arguments."""
 
     def __init__(self, versions: ServedVersions, metrics: Metrics, limits: Limits):
         self._versions = versions
@@ -236,7 +236,7 @@ class _Handlers:
         return _json({"model_version_status": found})
 
     async def health(self, _: Request) -> Response:
-        """Return the version that answers, and the digest of the serving folder."""
+        """Return the version of the current model, and the digest of the serving folder."""
         version = str(self._versions.current.version)
         state = {"status": "ok", "model": MODEL_NAME, "version": version}
         return _json({**state, "folder": self._folder_id})
@@ -298,10 +298,10 @@ def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _prefix(request: Request) -> str:
-    """Return the prefix for links of the page: what a proxy has removed from the path, and a slash.
+    """Return the prefix for links of the page: the path that a proxy has removed, with a slash.
 
-    It is empty if the proxy does not set `X-Forwarded-Prefix`. Such links are relative, and are
-    right if the address of the page ends with a slash.
+    The prefix is empty if the proxy does not set `X-Forwarded-Prefix`. Then the links are relative,
+    and are correct if the address of the page ends with a slash.
     """
     prefix = request.headers.get("x-forwarded-prefix", "").removesuffix("/")
     return f"{prefix}/" if _PREFIX.fullmatch(prefix) else ""

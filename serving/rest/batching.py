@@ -1,7 +1,7 @@
-"""Batching: concurrent requests share one call of the model.
+"""The queue in which concurrent requests are batched to share one call of the model.
 
-A call takes everything that has arrived, so a batch grows with the load and a single request never
-waits for others. Short calls run in the event loop, because passing a call to a thread and
+A call contains all requests that have arrived. So a batch grows with the load, and a single request
+never waits for others. Short calls run in the event loop, because passing a call to a thread and
 back takes longer than a short call. Long calls run in a thread. No request is dropped: every
 accepted request gets an answer or an error.
 """
@@ -25,9 +25,9 @@ from serving.rest.metrics import Metrics
 from serving.rest.model import LoadedModel, UnreadableInputError
 
 INLINE_BYTES = 16 * 2**10
-"""The greatest size of the reviews in a short call: about 2 ms with the default model."""
+"""Greatest size of the reviews in a short call, which takes about 2 ms with the default model."""
 _INLINE_SECONDS = 0.005
-"""A model is too slow for the event loop if a call with `INLINE_BYTES` takes longer."""
+"""Greatest time of a short call. If the last one took longer, the next calls are long calls."""
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +47,10 @@ class Batcher:
     """The queue of requests for calls of models.
 
     A call has at most as many reviews and bytes as a single request may have.
+
+    Args:
+      limits: the limits of a request and of the queue.
+      metrics: the metrics that are updated.
     """
 
     def __init__(self, limits: Limits, metrics: Metrics):
@@ -59,13 +63,13 @@ class Batcher:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
 
     def stop(self) -> None:
-        """Wait for the end of all calls of models."""
+        """End the thread after the calls of models that it runs."""
         self._thread.shutdown()
 
     def check_room(self, reviews: int = 1) -> None:
         """Check that the queue has room for further reviews.
 
-        An empty queue accepts any number, so that no request is refused for ever.
+        An empty queue accepts any number, because a client would retry a refused request for ever.
 
         Args:
           reviews: the number of further reviews.
@@ -100,7 +104,7 @@ class Batcher:
         self._queued += len(texts)
         self._metrics.queue.set(self._queued)
         if len(self._fresh) == 1:
-            # The batch also gets the other requests that the loop has already received.
+            # The batch then also contains the other requests that the loop has already received.
             loop.call_soon(self._flush, loop)
         try:
             return await future
@@ -167,7 +171,7 @@ class Batcher:
 def _deliver(batch: list[_Waiting], answers: list[Outputs | Exception]) -> None:
     for waiting, answer in zip(batch, answers, strict=True):
         if waiting.future.done():
-            continue  # its client has left
+            continue  # the client has closed its connection
         if isinstance(answer, Exception):
             waiting.future.set_exception(answer)
         else:

@@ -1,4 +1,4 @@
-"""A client of a running server, for commands that would otherwise load the model themselves.
+"""A client of a running server, with which a command does not have to load the model.
 
 It imports the standard library only, because the import of TensorFlow takes seconds.
 """
@@ -22,19 +22,19 @@ _ANSWER_SECONDS = 30.0
 def ask_server(server: Server, model: str, texts: Sequence[bytes]) -> list[Prediction] | None:
     """Return the predictions of a running server on this machine; None if no server can answer.
 
-    The server of the settings is tried first, and then those that this user has started with
-    `amazon-reviews serve`, on any port. Only a server of the same folder and version is used.
+    The server in the settings precedes those that this user has started with `amazon-reviews serve`
+    on any port. Only a server with the same folder and version is used.
 
     Args:
       server: the settings of the server.
-      model: folder of the version that must answer, in the serving folder.
+      model: the folder of the version that must answer, which is in the serving folder.
       texts: reviews in UTF-8.
 
     Raises:
       UnicodeDecodeError: a text is not UTF-8.
     """
     folder, version = model.rstrip("/").rsplit("/", 1)
-    # On Linux, the address of all interfaces reaches this machine too.
+    # On Linux, a connection to the address of all interfaces reaches this machine too.
     configured = url(server.host, server.port)
     for address in dict.fromkeys([configured, *addresses(folder)]):
         found = _ask(address, folder, version, texts)
@@ -55,7 +55,7 @@ def _ask(
         predict = f"{address}/v1/models/{MODEL_NAME}:predict"
         rows = _open(predict, _ANSWER_SECONDS, json.dumps(request).encode())["predictions"]
         return [Prediction(float(row["probability"]), int(row["label"])) for row in rows]
-    # There is no server, it does not use HTTP, or it answers with an error or something else.
+    # There is no server, the server does not use HTTP, or its answer is an error or another JSON.
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return None
 

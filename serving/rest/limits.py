@@ -1,4 +1,4 @@
-"""The limits of a server, and the bodies of its requests, which keep to them."""
+"""The limits of a server, and the bodies of requests, which are read within these limits."""
 
 from __future__ import annotations
 
@@ -32,21 +32,26 @@ class Limits:
     """The limits of a server."""
 
     body_bytes: int = 4 * 2**20
-    """Greatest size of the body of a request; a larger one is answered with HTTP 413."""
+    """Greatest size of the body of a request in bytes. A larger body is answered with HTTP 413."""
     reviews: int = 1024
-    """Greatest number of reviews in a request (more: HTTP 413), and in a call of the model."""
+    """Greatest number of reviews in a request and in a call of the model. A request with more
+    reviews is answered with HTTP 413."""
     queue: int = 4096
-    """Greatest number of reviews that are accepted and not answered; a request with more reviews is
+    """Greatest number of accepted reviews without an answer. A request that exceeds this number is
     answered with HTTP 429."""
     read_seconds: float = 10.0
-    """Seconds in which the headers of a request must arrive, or its connection is closed; and then
-    seconds for its body, or it is answered with HTTP 408."""
+    """Timeout of the headers of a request, after which the connection is closed; and timeout of the
+    body of a request, which is then answered with HTTP 408."""
     poll_seconds: float = 1.0
     """Seconds between two polls of the serving folder for a new model."""
 
 
 class Bodies:
-    """The bodies of all requests that are being read or answered, which share the memory."""
+    """The bodies of all requests that are being read or answered, with their memory.
+
+    Args:
+      limits: the limits of a request.
+    """
 
     def __init__(self, limits: Limits):
         self._limits = limits
@@ -54,10 +59,10 @@ class Bodies:
 
     @contextlib.asynccontextmanager
     async def read(self, request: Request) -> AsyncIterator[bytes]:
-        """Yield the body of a request, which takes up memory until the end of the context.
+        """Yield the body of a request, whose memory counts until the end of the context.
 
-        The rest of a body that is too large is read and discarded. A client that still sends would
-        otherwise get a broken connection instead of the answer.
+        The rest of a body that is too large is read and discarded. Otherwise the connection of a
+        client that still sends would break before the answer arrives.
 
         Raises:
           HTTPException: the body is compressed (415), too slow (408) or too large (413), or the

@@ -20,7 +20,7 @@ class Metrics:
       batch: the reviews in a call of the model.
       call: the seconds of a call of the model.
       version: the version that answers.
-      loads: the attempts to load a version, by `result`, `loaded` or `rejected`.
+      loads: the attempts to load a version, with the label `result`: `loaded` or `rejected`.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A loaded model with its signatures, and the check that it can answer requests."""
+"""A loaded model with its signatures, which is checked before it answers requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, Outputs, PredictT
 
 _SAMPLE = b"A good phone: it works."
 _MAX_CHARACTERS = 300
-"""The greatest number of characters of TensorFlow's reason why an input cannot be read."""
+"""Greatest number of characters of TensorFlow's message about an input that cannot be read."""
 _NO_EXAMPLE = "Could not parse example input; set signature_name to predict_text for texts"
 _UNREADABLE = "the model cannot read the input"
 _IN_THE_CALLER = -1
@@ -29,17 +29,17 @@ class UnreadableInputError(ValueError):
 class LoadedModel:
     """A version of the model in memory, after a first call of its signatures.
 
-    It runs in a session of TensorFlow 1, as in TensorFlow Serving, because only a session can
-    compute in the thread of its caller. The operations of a review are so short that other threads
-    would double the latency.
+    The model runs in a session of TensorFlow 1, as in TensorFlow Serving, because only a session
+    can compute in the thread of its caller. The operations of a review are so short that other
+    threads would double the latency.
 
     Attributes:
-      version: the number that is the name of its folder.
-      inputs: signature -> the name of its input, for the signatures that the server can call: those
-        with one input, a list of strings.
+      version: the number that is the name of the version's folder.
+      inputs: signature -> the name of its input. It has only the signatures that the server can
+        call: those with one input, a list of strings.
       per_review: the signatures in which the outputs of a review are independent of the other
-        reviews of a call, so that requests can share the call. A padded output depends on the
-        longest review.
+        reviews of a call, so that requests can share the call. In the other signatures an output
+        may be padded to the longest review.
       signature_defs: signature -> its definition, in the JSON form of protocol buffers.
     """
 
@@ -51,7 +51,7 @@ class LoadedModel:
 
         Raises:
           ValueError: the model has no signature `predict_text`, or returns no probability.
-          Exception: the model is damaged, or cannot answer requests in another way.
+          Exception: the model is damaged, or cannot answer requests for another reason.
         """
         self.version = int(os.path.basename(folder.rstrip("/")))
         self._session, definitions = _load(folder)
@@ -96,8 +96,8 @@ class LoadedModel:
         """
         try:
             return self._functions[signature](texts)
-        # TensorFlow's message quotes the input. It cannot be decoded if the input is not UTF-8, it
-        # ends at a zero byte, and it is as long as the input.
+        # TensorFlow's message quotes the input. So the message cannot be decoded if the input is
+        # not UTF-8, it ends at a zero byte of the input, and it is as long as the input.
         except UnicodeDecodeError as error:
             is_example = self.inputs[signature] != "texts"
             raise UnreadableInputError(_NO_EXAMPLE if is_example else _UNREADABLE) from error
@@ -123,11 +123,11 @@ class LoadedModel:
         example = tf.train.Example(features=tf.train.Features(feature={features.TEXT: text}))
         for name, key in self.inputs.items():
             sample = _SAMPLE if key == "texts" else example.SerializeToString()
-            # Not `call`: an error here is one of the model, not of its input.
+            # Not `call`, because an error here is an error of the model and not of its input.
             self._functions[name]([sample])
         outputs = self._functions[PREDICT_TEXT]([_SAMPLE])
         [probability], [_] = outputs["probability"], outputs["label"]
-        # Also false for NaN.
+        # The comparison is also false for NaN.
         if not 0 <= probability <= 1:
             raise ValueError(f"{PREDICT_TEXT} returns the probability {probability}")
 

@@ -1,8 +1,8 @@
 """A connection of a client, with limits that uvicorn does not have.
 
 uvicorn itself has no limits for the time and the size of the headers of a request. It does not
-answer a client that has closed its sending side, and does not use JSON to answer a client that does
-not send HTTP.
+answer a client that has closed its sending side. Its answer to a request that is not HTTP is not
+JSON.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 MAX_HEADER_BYTES = 64 * 2**10
+"""Greatest size of the headers of a request; larger headers are answered with HTTP 431."""
 _LAST_REQUEST_SECONDS = 0.5
-"""Seconds after SIGTERM in which an idle connection accepts a request that is on its way."""
+"""Seconds after SIGTERM for which an idle connection still accepts a request, because the client
+may have sent it already."""
 _LOG_SECONDS = 60.0
-"""Least seconds between two lines of the log about requests that are not HTTP, which a port scan
-sends."""
+"""Smallest number of seconds between two log lines about requests that are not HTTP, such as those
+of a port scan."""
 _UPGRADE = re.compile(rb"\r\n(?:upgrade|http2-settings):[^\r\n]*", re.IGNORECASE)
 _log = logging.getLogger(__name__)
 
@@ -71,8 +73,8 @@ class LimitedProtocol(HttpToolsProtocol):
     _head = b""
     _timer: TimerHandle | None = None
     _farewell: bytes | None = None
-    """Bytes to send after the last answer, before the connection is closed; None if it stays open.
-    """
+    """Bytes to send after the last answer, before the connection is closed; None if the connection
+    stays open."""
 
     def __init__(self, read_seconds: float, refusals: RefusalLog, **arguments: Any):
         super().__init__(**arguments)
@@ -86,11 +88,11 @@ class LimitedProtocol(HttpToolsProtocol):
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Release everything that belongs to the connection, however it ended.
+        """Release the memory and the timers of the connection after any end.
 
         uvicorn cancels the timer of an idle connection only after a clean end. After a reset the
-        timer would keep the connection, with its request, for 620 s. Of several requests of a
-        connection, uvicorn informs only the last one of its end.
+        timer would keep the connection, with its request, for 620 s. If a connection has several
+        requests, uvicorn informs only the last one of the end.
         """
         super().connection_lost(exc)
         self._stop_timer()
@@ -102,7 +104,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head = b""
 
     def data_received(self, data: bytes) -> None:
-        """Pass data to the parser, but the headers of a request only when they are complete."""
+        """Pass data to the parser. Headers are passed only when they are complete."""
         if self._farewell is not None:
             return
         self._stop_keep_alive()
@@ -115,7 +117,7 @@ class LimitedProtocol(HttpToolsProtocol):
             if size > MAX_HEADER_BYTES:
                 self._refuse(431, f"the headers are larger than {MAX_HEADER_BYTES:,} bytes")
                 return
-            # The parser answers at once what is not HTTP, such as the beginning of TLS.
+            # The parser rejects at once what is not HTTP, such as the beginning of TLS.
             if end < 0 and data[:1].isalpha():
                 self._head = data
                 return
@@ -151,7 +153,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._in_body = False
         super().on_message_complete()
         if self.cycle.response_complete:
-            # The answer did not wait for the body. Without this, an idle connection never ends.
+            # The body has arrived after the answer. uvicorn starts no timer in this case, so the
+            # idle connection would never end.
             self._stop_timer()
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
@@ -226,6 +229,6 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 def _disconnect(cycle: RequestResponseCycle) -> None:
-    """Inform the application that the client of a request has left."""
+    """Inform the application that the client of a request has closed its connection."""
     cycle.disconnected = True
     cycle.message_event.set()

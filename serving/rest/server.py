@@ -33,8 +33,8 @@ balancer after 600 s."""
 _GRACE_SECONDS = 30
 """Seconds after SIGTERM in which accepted requests must be answered."""
 _SWITCH_SECONDS = 0.0005
-"""Seconds for which a thread of Python keeps the interpreter while another thread requires it. With
-Python's default, 5 ms, the answer of the model waits for requests that are being parsed."""
+"""Switch interval of Python's threads. With the default, 5 ms, an answer of the model waits while
+the event loop parses requests."""
 
 
 def serve(
@@ -43,7 +43,7 @@ def serve(
     ready: Callable[[str, int], object],
     limits: Limits | None = None,
 ) -> None:
-    """Serve the models in `folder` until SIGTERM or SIGINT, and then answer accepted requests.
+    """Serve the models in `folder` until SIGTERM or SIGINT, and then answer the accepted requests.
 
     Args:
       folder: the serving folder or its URL.
@@ -57,8 +57,8 @@ def serve(
       OSError: the folder cannot be read.
     """
     metrics = Metrics()
-    # A collection then skips the modules, which are most of the objects; it pauses every request.
-    # The models are loaded afterwards, so that a replaced one is still collected.
+    # A garbage collection pauses every request. After this call it skips the modules, which are
+    # most of the objects. The models are loaded later, so that a replaced model is collected.
     gc.freeze()
     versions = ServedVersions(folder, metrics)
     config = uvicorn_config(versions, metrics, limits or Limits())
@@ -67,8 +67,8 @@ def serve(
     def end(*_: object) -> None:
         server.should_exit = True
 
-    # For a SIGTERM before uvicorn handles it. uvicorn also raises the signal again after its end,
-    # and SIGTERM is the normal end of a server.
+    # SIGTERM may arrive before uvicorn handles it. uvicorn also raises the signal again at its end,
+    # but SIGTERM is the normal end of a server.
     signal.signal(signal.SIGTERM, end)
     sys.setswitchinterval(_SWITCH_SECONDS)
     listener.listen(config.backlog)
@@ -77,7 +77,13 @@ def serve(
 
 
 def uvicorn_config(versions: ServedVersions, metrics: Metrics, limits: Limits) -> uvicorn.Config:
-    """Return the configuration with which uvicorn runs the application."""
+    """Return the configuration with which uvicorn runs the application.
+
+    Args:
+      versions: the versions in the serving folder.
+      metrics: the metrics that are updated and served.
+      limits: the limits of requests.
+    """
     return uvicorn.Config(
         create_app(versions, metrics, limits),
         http=partial(LimitedProtocol, limits.read_seconds, RefusalLog()),  # type: ignore[arg-type]

@@ -24,15 +24,15 @@ class Server(Section):
 
 
 def url(host: str, port: int) -> str:
-    """Return the URL of a server, without a path; an IPv6 address gets brackets."""
+    """Return the URL of a server without a path, with brackets around an IPv6 address."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def open_socket(settings: Server) -> socket.socket:
-    """Return a socket bound to the address in the settings; it does not accept connections yet.
+    """Return a socket that is bound to the address in the settings, and does not listen yet.
 
     Raises:
-      ConfigError: the address is in use, or not one of this machine.
+      ConfigError: the address is in use, or is not an address of this machine.
     """
     host, port = settings.host, settings.port
     try:
@@ -42,7 +42,7 @@ def open_socket(settings: Server) -> socket.socket:
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-    # Python encodes the name of a host, and raises UnicodeError for a name like `a..b`.
+    # Python encodes the host name, and raises UnicodeError for a name such as `a..b`.
     except (OSError, UnicodeError) as error:
         raise ConfigError(
             f"server.host, server.port: {host}:{port} cannot be used: "

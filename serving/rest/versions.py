@@ -16,17 +16,18 @@ from serving.rest.model import LoadedModel
 from serving.versions import NoModelError, versions
 
 _MAX_CHARACTERS = 300
-"""The greatest number of characters of the reason why a version is rejected."""
+"""Greatest number of characters of the reason why a version is rejected."""
 _log = logging.getLogger(__name__)
 
 Files = list[tuple[str, int, int]]
-"""The name, the size in bytes and the time in nanoseconds of each file of a version, sorted."""
+"""The name, the size in bytes and the time of the last change in nanoseconds, for each file of a
+version, sorted."""
 
 
 class ServedVersions:
     """The model that answers requests: the newest version in a folder that can be loaded.
 
-    As in TensorFlow Serving, if the newest version is deleted, the previous one answers again.
+    If the newest version is deleted, the previous one answers again, as in TensorFlow Serving.
 
     Attributes:
       folder: the serving folder or its URL.
@@ -60,9 +61,12 @@ class ServedVersions:
             raise ServerError(f"no model in {folder} can be served; version {number}: {problem}")
 
     async def watch(self, seconds: float) -> None:
-        """Poll the folder every `seconds`; load a new version in a thread, and switch to it.
+        """Poll the folder, load its newest version in a thread if it is new, and switch to it.
 
-        Errors are logged and do not end the polling, so that the next version is found.
+        Errors are logged and do not end the polling.
+
+        Args:
+          seconds: the seconds between two polls.
         """
         while True:
             await asyncio.sleep(seconds)
@@ -108,7 +112,7 @@ class ServedVersions:
             number = int(os.path.basename(path))
             if number == current:
                 return None
-            # A version that is copied file by file is complete only after its first load failed.
+            # A version that is copied file by file may become complete after its first load failed.
             files = _files(path)
             if self._rejected.get(number) == files:
                 continue
@@ -116,7 +120,7 @@ class ServedVersions:
             gc.collect()
             try:
                 model = LoadedModel(path)
-            except Exception as error:  # a damaged file can raise anything
+            except Exception as error:  # a damaged file can raise any exception
                 problem = cause(error)[:_MAX_CHARACTERS]
                 self._rejected[number] = files
                 self._states[number] = ("END", problem)

@@ -183,5 +183,7 @@ def test_a_pipeline_that_other_code_compiled_is_one_line(monkeypatch, capsys):
 
     assert run_main(monkeypatch, step) == 2
     [line] = capsys.readouterr().err.splitlines()
-    beginning = "some.Executor: the code of the image is not that with which the pipeline was compi"
+    beginning = (
+        "some.Executor: the image contains another version of the code than the compiled pipel"
+    )
     assert line.startswith(beginning) and "colour Extra inputs" in line

@@ -11,7 +11,7 @@ from preprocessing import features
 from preprocessing.settings import Transform
 from tests.trainer_module.conftest import TRANSFORM, make_job
 from trainer_module import training, weights
-from trainer_module.loop.checkpoints import SaveRegularly
+from trainer_module.loop.callbacks import SaveRegularly
 
 NGRAMS, TOKENS = (features.NGRAMS,), (features.TOKENS,)
 TABLE = np.arange(10.0).reshape(5, 2)

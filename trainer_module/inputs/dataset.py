@@ -164,6 +164,8 @@ def endless(
       done: batches to skip at the beginning, for a resumed training.
       parse: whether the batches are parsed here, and not by `parse_on_worker`.
     """
+    by_length = batching.by_length
+    empty = wanted - batching.count(shard.examples)
 
     def one_pass(number: tf.Tensor) -> tf.data.Dataset:
         # The seeds of the files, of the blocks and of the batches.
@@ -171,19 +173,18 @@ def endless(
             [3], tf.stack([seed, number]), 0, tf.int64.max, tf.int64
         )
         blocks = shard.blocks(shuffle_buffer, seeds)
-        if not batching.by_length:
+        if not by_length:
             batches = blocks.rebatch(batching.batch_size)
         else:
             records, shuffle = blocks.unbatch(), bool(shuffle_buffer)
             batches = length_batches(records, batching, shuffle=shuffle, seed=seeds[2])
-        empty = wanted - batching.count(shard.examples)
         return batches.concatenate(batching.empty().repeat(empty)) if empty else batches
 
     number, done = divmod(done, wanted)
     batches = tf.data.Dataset.range(number, tf.int64.max).flat_map(one_pass).skip(done)
     # The batches of all passes together, and therefore in parallel across passes. Batches of
     # similar lengths are parsed already, because they are sorted by their words.
-    if parse and not batching.by_length:
+    if parse and not by_length:
         batches = batches.map(batching.parse, num_parallel_calls=tf.data.AUTOTUNE)
     return without_autotune(batches.prefetch(tf.data.AUTOTUNE))
 
@@ -248,11 +249,12 @@ class Inputs:
           label, and with static shapes the weight), see `make_dataset`. Under parameter servers the
           batches are not parsed, see `parse_on_worker`.
         """
-        return self._distributed(self.train, first_step, self._job.training.shuffle_buffer)
+        shuffle_buffer = self._job.training.shuffle_buffer
+        return self._distributed(self.train, self.steps, first_step, shuffle_buffer)
 
     def eval_dataset(self) -> Any:
         """Return the eval split, endless and in order; its form is that of `train_dataset`."""
-        return self._distributed(self.evaluation, 0, 0)
+        return self._distributed(self.evaluation, self.eval_steps, 0, 0)
 
     def examples_of_step(self, step: int) -> int:
         """Return the number of Examples that this process's first replica trains on in a step.
@@ -298,12 +300,12 @@ class Inputs:
         largest = max(shard.examples for shard in split.shards(self._collective.processes))
         return math.ceil(self._batching.count(largest) / self._replicas_here)
 
-    def _distributed(self, split: Split, first_step: int, shuffle_buffer: int) -> Any:
+    def _distributed(self, split: Split, steps: int, first_step: int, shuffle_buffer: int) -> Any:
         def of_process(process: int, processes: int) -> tf.data.Dataset:
             return endless(
                 split.shards(processes)[process],
                 self._batching,
-                self._steps(split) * self._replicas_here,
+                steps * self._replicas_here,
                 shuffle_buffer=shuffle_buffer,
                 seed=self._job.training.seed,
                 done=first_step * self._replicas_here,

@@ -16,9 +16,6 @@ import tf_keras
 from absl import logging
 
 from core.errors import cause
-from trainer_module.cluster.collective import PreemptionSync
-from trainer_module.cluster.exits import ENDED_BY_SIGTERM
-from trainer_module.loop.callbacks import StepCallback
 from trainer_module.loop.finite import check_weights, not_finite
 
 LIST_FILE = "checkpoint"
@@ -239,91 +236,3 @@ class Checkpoints:
             f"{self._mine}: {what} cannot be written ({cause(error)}); free space there and "
             "run again; the last complete checkpoint is intact"
         )
-
-
-class EarlyStopping(tf_keras.callbacks.Callback):
-    """A callback that ends the training after `patience` epochs without a lower eval loss.
-
-    Keras's EarlyStopping loses its state with the process. This callback must precede the one that
-    saves checkpoints, because they contain its state. It raises CheckpointError if the best weights
-    cannot be written.
-    """
-
-    def __init__(self, patience: int, checkpoints: Checkpoints):
-        super().__init__()
-        self._patience = patience
-        self._checkpoints = checkpoints
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        state = self._checkpoints.state
-        if (
-            state.best_epoch is None
-            or logs["val_loss"] < state.history[state.best_epoch]["val_loss"]
-        ):
-            state.best_epoch = epoch
-            self._checkpoints.save_best()
-        elif epoch - state.best_epoch >= self._patience:
-            logging.info("Early stopping: the best epoch was %d", state.best_epoch + 1)
-            self.model.stop_training = True
-
-
-class SaveRegularly(StepCallback):
-    """A callback that saves every `every` steps, after every epoch, and on SIGTERM, which ends it
-    with SystemExit.
-
-    An epoch counts as done after its evaluation. Therefore nothing is saved between its last step
-    and the end of the evaluation. The errors of `Checkpoints.save` pass through.
-
-    Args:
-      checkpoints: the checkpoints.
-      every: the steps between two checkpoints.
-      steps_per_epoch: the steps of an epoch.
-      first_step: see `StepCallback`.
-      sync: the vote of all processes whether to end.
-    """
-
-    def __init__(
-        self,
-        checkpoints: Checkpoints,
-        every: int,
-        steps_per_epoch: int,
-        first_step: int,
-        sync: PreemptionSync,
-    ):
-        super().__init__(first_step)
-        self._checkpoints, self._every, self._sync = checkpoints, every, sync
-        self._steps_per_epoch = steps_per_epoch
-        self._saved = first_step
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        super().on_train_batch_end(batch, logs)
-        ends = self._sync.after_step()
-        if self.step % self._steps_per_epoch == 0:
-            return
-        if ends or self.step - self._saved >= self._every:
-            self._save()
-        if ends:
-            self._end()
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        super().on_epoch_end(epoch, logs)
-        state = self._checkpoints.state
-        state.stopped = bool(self.model.stop_training)
-        state.history.append({name: float(value) for name, value in (logs or {}).items()})
-        self._save()
-        # After the last epoch nothing is saved any more, and SIGTERM ends the process at once.
-        if self._sync.now():
-            self._end()
-
-    def _save(self) -> None:
-        strategy = self.model.distribute_strategy
-        if isinstance(strategy, tf.distribute.ParameterServerStrategy):
-            # An op of this thread may deadlock with the steps that workers still compute.
-            tf.distribute.coordinator.ClusterCoordinator(strategy).join()
-        self._checkpoints.save(self.step)
-        self._saved = self.step
-
-    def _end(self) -> None:
-        logging.info("SIGTERM: saved after step %d, ending", self.step)
-        self._sync.wait_for_all()
-        raise SystemExit(ENDED_BY_SIGTERM)

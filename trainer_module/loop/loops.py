@@ -67,7 +67,7 @@ def keras_loop(
 
     Raises:
       NotFiniteError, CheckpointError, SystemExit: see `callbacks.StopOnNonFiniteLoss` and
-        `checkpoints.SaveRegularly`.
+        `callbacks.SaveRegularly`.
       tensorflow.errors.OpError: a file cannot be read, or another process of the cluster is gone.
     """
     if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):

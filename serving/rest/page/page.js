@@ -5,11 +5,11 @@ const HOME = new URL(".", document.currentScript.src); // the server's address, 
 const MODEL = new URL("v1/models/amazon_reviews:predict", HOME);
 const EXPLAIN = new URL("explain", HOME);
 const PAUSE = 150; // milliseconds between the last key press and a request
-const EXPLAINED = 20; // reviews whose words are shown
-const LONGEST = 5000; // characters of a review that /explain accepts
-const LISTED = 6; // words in the table of a review
-const UNDECIDED = {{ UNDECIDED }}; // probability of an answer below which the model is undecided
-const NOTABLE = 0.05; // least effect of a word that is marked
+const EXPLAINED = 20; // greatest number of reviews whose words are shown
+const LONGEST = 5000; // greatest number of characters of a review that /explain accepts
+const LISTED = 6; // greatest number of words in the table of a review
+const UNDECIDED = {{ UNDECIDED }}; // the model is undecided if the probability of its answer is smaller
+const NOTABLE = 0.05; // smallest effect of a word that is marked
 
 const $ = (id) => document.getElementById(id);
 const explanations = new Map(); // "version review" -> answer of /explain
@@ -63,19 +63,19 @@ async function update() {
     $("problem").textContent = "";
     for (let n = 0; n < Math.min(reviews.length, EXPLAINED); n++) {
       if ([...reviews[n]].length > LONGEST) {
-        items[n].append(make("p", "The words of such a long review are not shown.", "legend"));
+        items[n].append(make("p", `The words of a review with more than ${LONGEST} characters are not shown.`, "legend"));
       } else {
         showWords(items[n], await explain(reviews[n], version, signal));
       }
     }
   } catch (error) {
     if (error.name === "AbortError") return;
-    // The answers on the page are those of an earlier text.
+    // The answers on the page belong to an earlier text.
     show([], []);
     $("summary").textContent = "";
-    // A SyntaxError is the answer of a proxy, which is not JSON.
+    // A SyntaxError is caused by a response that is not JSON, such as that of a proxy.
     const isSilent = error instanceof TypeError || error instanceof SyntaxError;
-    const reason = isSilent ? "the server does not answer" : error.message;
+    const reason = isSilent ? "the server does not respond" : error.message;
     $("problem").textContent = `No answer: ${reason}`;
   }
 }
@@ -90,16 +90,16 @@ async function explain(review, version, signal) {
   return explanations.get(key);
 }
 
-function ofAnswer({ label, probability }) {
+function answerProbability({ label, probability }) {
   return label === 1 ? probability : 1 - probability;
 }
 
 function isUndecided(prediction) {
-  return ofAnswer(prediction) < UNDECIDED;
+  return answerProbability(prediction) < UNDECIDED;
 }
 
 function verdict(prediction) {
-  const shown = `probability ${(100 * ofAnswer(prediction)).toFixed(1)} %`;
+  const shown = `probability ${(100 * answerProbability(prediction)).toFixed(1)} %`;
   const undecided = isUndecided(prediction) ? ", undecided" : "";
   return `${prediction.label === 1 ? "Positive" : "Negative"}: ${shown}${undecided}`;
 }
@@ -110,9 +110,9 @@ function show(reviews, predictions) {
     item.append(make("p", review, "review"));
     const answer = make("p", undefined, "verdict");
     const meter = make("meter");
-    meter.value = ofAnswer(predictions[n]);
+    meter.value = answerProbability(predictions[n]);
     meter.setAttribute("aria-hidden", "true"); // the text beside it has the same number
-    // The browser shows a value far from the optimum in red, and one between in yellow.
+    // The browser shows a value far from the optimum in red, and a value less far from it in yellow.
     if (isUndecided(predictions[n])) [meter.optimum, meter.low, meter.high] = [0, 0.01, 1];
     else if (predictions[n].label === 0) [meter.optimum, meter.low, meter.high] = [0, 0.01, 0.02];
     // The summary of a single review is its verdict.
@@ -138,7 +138,8 @@ function showWords(item, { parts }) {
   const words = parts.filter(({ effect }) => effect !== undefined && kind(effect));
   words.sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect));
   if (!words.length) {
-    item.append(make("p", "No word changes the answer much: the model may not know these words.", "legend"));
+    const problem = "No word changes the answer much: the reviews that trained the model may not contain these words.";
+    item.append(make("p", problem, "legend"));
     return;
   }
   const table = make("table");

@@ -66,7 +66,7 @@ def test_what_the_machine_lacks(machine):
     [
         ("parallelism=5", "parallelism: 5 is more than the 4 slots of localhost"),
         ("worker_pool=localhost:1", "worker_pool: localhost:1 is not reachable"),
-        ("master=localhost:1", "master: localhost:1 does not answer as Flink's"),
+        ("master=localhost:1", "master: localhost:1 does not respond as Flink's"),
         ("job_endpoint=a..b:1", "job_endpoint: a..b:1 is not reachable"),
     ],
 )

@@ -21,8 +21,8 @@ from pipeline.nodes import PUSHER
 from pipeline.pipeline import create_pipeline
 from platforms import models, served_model
 from platforms.local import platform, unchanged
-from platforms.local.places import prepare
-from platforms.local.preflight import check
+from platforms.local.folders import prepare
+from platforms.local.preflight import check_run
 from platforms.local.run import mark_replaced
 from serving.identity import identity
 from tests.outcomes import OUTCOME
@@ -61,7 +61,7 @@ def place(tmp_path, monkeypatch):
 
 def test_the_pipeline_pushes_there_and_compares_with_what_is_served_there(place, monkeypatch):
     os.close(prepare(place.config))
-    check(place.config)
+    check_run(place.config)
     resolver = Mock(wraps=platform.Resolver)
     monkeypatch.setattr(platform, "Resolver", resolver)
     pipeline = create_pipeline(place.config, platform.Local(place.config))

@@ -8,7 +8,7 @@ from google.auth.exceptions import DefaultCredentialsError
 
 from core.errors import ConfigError, InputError
 from pipeline.config import PipelineConfig
-from platforms.local.preflight import check
+from platforms.local.preflight import check_run
 from tests.platforms.local.store import Metadata
 
 REVIEWS = "__label__1 Bad: broke\n__label__2 Good: works\n"
@@ -27,25 +27,25 @@ def test_the_sample_is_not_pushed_beside_the_models_of_other_data(tmp_path):
     (tmp_path / "runs").mkdir()
     metadata = Metadata(tmp_path / "runs")
     metadata.add_run("first", config(tmp_path).model_dump())
-    check(own)
+    check_run(own)
     metadata.add_run("second", own.model_dump())
     for other in (config(tmp_path), config(tmp_path, name="second", data=own.data.model_dump())):
-        with pytest.raises(ConfigError, match=r"/serving is for the models of amazon_reviews on /"):
-            check(other)
-    check(config(tmp_path, paths={"serving": str(tmp_path / "other")}))
-    check(own)
+        with pytest.raises(ConfigError, match=r"/serving contains models of amazon_reviews on /"):
+            check_run(other)
+    check_run(config(tmp_path, paths={"serving": str(tmp_path / "other")}))
+    check_run(own)
 
 
 def test_a_bucket_without_credentials_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(google.auth, "default", Mock(side_effect=DefaultCredentialsError("none")))
     with pytest.raises(ConfigError, match=r"paths.serving: gs://bucket/x requires Google Cloud c"):
-        check(config(tmp_path, paths={"serving": "gs://bucket/x"}))
+        check_run(config(tmp_path, paths={"serving": "gs://bucket/x"}))
 
 
 def test_a_hyperparameter_that_the_model_does_not_know_is_an_error(tmp_path):
     training = {"model": "cnn_lstm", "hyperparameters": {"layers": 3}}
     with pytest.raises(ConfigError, match=r"hyperparameters.layers: unknown key, known here: emb"):
-        check(config(tmp_path, training=training))
+        check_run(config(tmp_path, training=training))
 
 
 def test_a_folder_without_reviews_is_named(tmp_path):
@@ -53,7 +53,7 @@ def test_a_folder_without_reviews_is_named(tmp_path):
     folder.mkdir()
     (folder / "README.md").write_text("")
     with pytest.raises(InputError, match=r"input and its subfolders contain no file of reviews"):
-        check(config(tmp_path, data={"input_base": str(folder)}))
+        check_run(config(tmp_path, data={"input_base": str(folder)}))
 
 
 def test_the_files_are_checked_with_the_settings_of_the_run(tmp_path):
@@ -66,10 +66,10 @@ def test_the_files_are_checked_with_the_settings_of_the_run(tmp_path):
         "columns": {"label": "given", "text": "said"},
         "labels": {"0": 0, "3": 1},
     }
-    check(config(tmp_path, data=data))
+    check_run(config(tmp_path, data=data))
     for name, expected in [
         ("columns", "set data.columns.label and data.columns.text"),
         ("labels", "the labels 0, 3"),
     ]:
         with pytest.raises(InputError, match=expected):
-            check(config(tmp_path, data={key: data[key] for key in data if key != name}))
+            check_run(config(tmp_path, data={key: data[key] for key in data if key != name}))

@@ -149,7 +149,7 @@ def test_the_pause_is_the_one_that_the_api_requests(server, kubernetes, monkeypa
     assert pauses == [7.0]
     server.headers = {"Retry-After": "3600"}
     server.answer("GET", "/tfjobs", status(429, "slow down"))
-    with pytest.raises(Unreachable, match=r"requests 3600 s of pause: .* 429 slow down"):
+    with pytest.raises(Unreachable, match=r"requires a pause of 3600 s: .* 429 slow down"):
         kubernetes.get(NAME)
     assert pauses == [7.0]
 

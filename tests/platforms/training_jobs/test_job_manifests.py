@@ -202,9 +202,9 @@ def test_a_retried_step_has_the_same_name_and_another_execution_another_one():
 def test_the_replica_of_a_pod_is_in_its_labels(kind):
     manifest = manifest_of(kind, **PARAMETER_SERVER)
     labels = {kind.index_label: "1" if kind.task_label else "5", kind.task_label: "ps"}
-    assert kind.replica_of({"metadata": {"labels": labels}}, manifest) == "ps 1"
+    assert kind.find_replica({"metadata": {"labels": labels}}, manifest) == "ps 1"
     # Such as a pod that an administrator added to the job by its label.
-    assert kind.replica_of({"metadata": {}}, manifest) not in replicas(manifest)
+    assert kind.find_replica({"metadata": {}}, manifest) not in replicas(manifest)
 
 
 @pytest.mark.real_data

@@ -29,7 +29,7 @@ def pod(phase, code=None, number=1, replica="chief"):
 def test_the_end_of_a_job_has_one_of_three_meanings(kind, condition, pods, end):
     replicas = Replicas(str)
     replicas.update(pods)
-    assert replicas.meaning_of({"type": condition, "message": LOSS}, kind) is end
+    assert replicas.interpret_end({"type": condition, "message": LOSS}, kind) is end
 
 
 def test_restarts_count_until_the_next_checkpoint():

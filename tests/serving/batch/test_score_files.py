@@ -92,7 +92,7 @@ def test_several_files_globs_and_folders(score, tmp_path):
 def test_a_failure_is_one_line_and_leaves_no_output(score, tmp_path, monkeypatch):
     failing = Mock(side_effect=OSError("no space left"))
     monkeypatch.setattr(PredictText, "__call__", failing)
-    message = r"no space left.*repeat the command; nothing is kept yet, the command starts again"
+    message = r"no space left.*repeat the command; 0 of 1 units are kept"
     with pytest.raises(UserError, match=message):
         score(write(tmp_path, "in.txt", "good"))
     assert not (tmp_path / "scores.csv").exists()
@@ -103,7 +103,7 @@ def test_an_interruption_reports_what_the_next_run_continues(score, tmp_path, mo
     paths = [write(tmp_path, name, "good phone, good case\n") for name in ("a.txt", "b.txt")]
     loads = work.load_predict_text
     monkeypatch.setattr(work, "load_predict_text", Mock(side_effect=KeyboardInterrupt))
-    with pytest.raises(Interrupted, match=r"^nothing is kept yet, the command starts again$"):
+    with pytest.raises(Interrupted, match=r"^0 of 2 units are kept$"):
         score(*paths)
     monkeypatch.setattr(work, "load_predict_text", loads)
     monkeypatch.setattr(output, "publish", Mock(side_effect=KeyboardInterrupt))
@@ -246,7 +246,7 @@ def test_a_unit_that_failed_half_way_is_scored_again(score, tmp_path, monkeypatc
         plain(stream, index, position=position[:5], **half)
         raise OSError("no space left")
 
-    with monkeypatch.context() as patch, pytest.raises(UserError, match="nothing is kept yet"):
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="0 of 1 units are kept"):
         patch.setattr(work, "_write_lines", write_half)
         score(path)
     summary = score(path)

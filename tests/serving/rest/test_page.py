@@ -184,9 +184,9 @@ def test_what_the_model_cannot_judge_and_a_server_that_has_ended(browser, tmp_pa
         page = Page(browser, server)
         page.press("bad phone")
         wait(lambda: page.text("summary") == "Negative: probability 55.0 %, undecided")
-        wait(lambda: "the model may not know these words" in page.text("answers"))
+        wait(lambda: "may not contain these words" in page.text("answers"))
     page.press(" again")
-    wait(lambda: page.text("problem") == "No answer: the server does not answer")
+    wait(lambda: page.text("problem") == "No answer: the server does not respond")
     assert (page.text("summary"), page.all("#answers > li")) == ("", [])
 
 

@@ -97,7 +97,7 @@ import os, signal, sys
 from trainer_module import task
 
 if '"chief", "index"' in os.environ.get("TF_CONFIG", "") and sys.argv[1] == "end":
-    from trainer_module.loop.checkpoints import SaveRegularly
+    from trainer_module.loop.callbacks import SaveRegularly
     original = SaveRegularly.on_train_batch_end
 
     def on_train_batch_end(self, batch, logs=None):

@@ -94,7 +94,7 @@ KILLED = """
 import os, signal, sys
 from types import SimpleNamespace
 import json
-from trainer_module.loop.checkpoints import SaveRegularly
+from trainer_module.loop.callbacks import SaveRegularly
 from trainer_module.run_fn import run_fn
 original = SaveRegularly.on_train_batch_end
 def die_at_step_40(self, batch, logs=None):

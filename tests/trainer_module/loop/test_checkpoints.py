@@ -8,13 +8,8 @@ import pytest
 import tf_keras
 
 from tests.trainer_module.one_weight import make_model, set_weight, take_step, weight
-from trainer_module.loop.checkpoints import (
-    CheckpointError,
-    Checkpoints,
-    EarlyStopping,
-    SaveRegularly,
-    State,
-)
+from trainer_module.loop.callbacks import EarlyStopping, SaveRegularly
+from trainer_module.loop.checkpoints import CheckpointError, Checkpoints, State
 from trainer_module.loop.finite import NotFiniteError
 
 BATCH = 32

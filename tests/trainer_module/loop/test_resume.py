@@ -8,7 +8,7 @@ import pytest
 
 from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import make_job, run_workers, summary
-from trainer_module.loop import callbacks, checkpoints
+from trainer_module.loop import callbacks
 from trainer_module.training import train_model
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ class Script:
         """The weight after each epoch."""
         self.tests = 0
         self.term_at_step = self.term_at_test = None
-        save = checkpoints.SaveRegularly
+        save = callbacks.SaveRegularly
 
         def on_train_batch_end(callback, batch, logs=None, original=save.on_train_batch_end):
             self.steps.append(batch)

@@ -15,7 +15,7 @@ from cli.monitor import run_watched
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig, load_config
 from platforms.checks import check_target
-from platforms.local.places import lock_root, make_folders
+from platforms.local.folders import lock_root, make_folders
 from tests.checkout import CHECKOUT
 from tests.exhaustive import exhaustive
 

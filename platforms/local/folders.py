@@ -1,8 +1,8 @@
-"""The places of a run on this machine: checked, created and locked once; imports no TFX.
+"""The folders of a run on this machine: checked, created and locked once; imports no TFX.
 
-A run holds the lock of its local `paths.root`, by flock: the kernel releases it when a process
-ends. `amazon-reviews run` acquires the lock, which the pipeline's process inherits. A run of the
-TFX command line acquires it itself.
+A run locks its local `paths.root` with flock. The kernel releases the lock when all processes that
+hold it have ended. `amazon-reviews run` acquires the lock, and the pipeline's process inherits it.
+A run of the TFX command line acquires the lock itself.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ reads the JSON of `pipeline.config.recorded_settings` from standard input."""
 def prepare(config: PipelineConfig, *, locks: bool = True) -> int | None:
     """Check the settings for this machine, create the folders of a run, and lock its root.
 
-    The process that has loaded the settings calls this function once. The pipeline's process, which
-    gets the settings from it, calls only `platforms.local.preflight.check`.
+    The process that has loaded the settings calls this function once. The pipeline's process
+    receives the settings from it, and calls only `platforms.local.preflight.check_run`.
 
     Args:
       config: the settings of the run.
-      locks: False for a command that only reads the pipeline, which may do so during a run.
+      locks: whether to lock `paths.root`. A command that only reads the pipeline requires no lock.
 
     Returns:
       The descriptor of the lock, see `lock_root`; None without a lock.
 
     Raises:
-      ConfigError: a setting is missing or impossible on this machine, a place cannot be written, or
-        another run holds the lock.
+      ConfigError: a setting is missing, this machine does not support a setting, a folder cannot be
+        written, or another run holds the lock.
     """
     check_target(config, "local")
     make_folders(config)
@@ -47,7 +47,7 @@ def make_folders(config: PipelineConfig) -> None:
     """Create the local folders of a run.
 
     Raises:
-      ConfigError: a place cannot be created or written. The message names its setting.
+      ConfigError: a folder cannot be created or written. The message names its setting.
     """
     paths = config.paths
     if "://" in paths.metadata:
@@ -74,13 +74,16 @@ def make_folders(config: PipelineConfig) -> None:
 
 
 def lock_root(root: str) -> int | None:
-    """Lock a local `paths.root` until this process and those that inherit the lock have ended.
+    """Lock `paths.root` until this process and those that inherit the lock have ended.
+
+    Args:
+      root: `paths.root`. A URL is not locked.
 
     Returns:
       The descriptor of the lock; None if `root` is in a bucket.
 
     Raises:
-      ConfigError: another run holds the lock, or the file system has no locks.
+      ConfigError: another run holds the lock, or the file system does not support locks.
     """
     if "://" in root:
         return None
