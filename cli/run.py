@@ -117,10 +117,10 @@ def _show_result(
 def _comparison(config: PipelineConfig, outcome: Outcome) -> str:
     """Return a clause with the difference to the baseline, or the reason why there is none."""
     from components.destination import make_destination
-    from pipeline.destinations import destination_of
+    from pipeline.destinations import destination_json
 
     if not outcome.baseline:
-        return f" (not compared: {make_destination(destination_of(config)).no_baseline()})"
+        return f" (not compared: {make_destination(destination_json(config)).no_baseline()})"
     change = outcome.accuracy_change
     direction = "below" if change < 0 else "above"
     return f": accuracy {abs(change):.4f} {direction} {outcome.baseline}"

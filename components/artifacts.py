@@ -1,7 +1,7 @@
-"""The artifact types of this package's components.
+"""The artifact types of our components.
 
-For types in compiled pipelines TFX requires a TYPE_NAME that is an import path: a package of at
-most 21 characters, a dot, the class. See `components.__getattr__`.
+TFX requires that the TYPE_NAME of a type in a compiled pipeline is an import path: a package of at
+most 21 characters, a dot, and the class. See `components.__getattr__`.
 """
 
 from __future__ import annotations
@@ -10,27 +10,28 @@ from tfx import types
 
 
 class RejectedLines(types.Artifact):
-    """The lines that did not become Examples (`lines*.jsonl`), and the counts of all lines:
-    in total (`summary.json` and custom properties) and for each file (`files.jsonl`). The custom
-    property `reading` has the format, the columns and the scale of the labels."""
+    """The rejected lines (`lines*.jsonl`), and the counts of all lines in total (`summary.json`)
+    and for each file (`files.jsonl`). The total counts are custom properties too. The custom
+    property `reading` contains the format, the columns and the scale of the labels."""
 
     TYPE_NAME = "components.RejectedLines"
 
 
 class Report(types.Artifact):
-    """An HTML page on the run (`report.html`), which needs no other file."""
+    """An HTML page about the run (`report.html`), which requires no other file."""
 
     TYPE_NAME = "components.Report"
 
 
 class KeyFigures(types.Artifact):
-    """The metrics of the candidate as custom properties, which the page of a cluster shows."""
+    """The metrics of the candidate as custom properties, which the UI of a cluster displays."""
 
     TYPE_NAME = "components.KeyFigures"
 
 
 class Classification(types.Artifact):
-    """ROC and confusion matrix as custom properties, which the page of a cluster shows."""
+    """The ROC curve and the confusion matrix as custom properties, which the UI of a cluster
+    displays."""
 
     TYPE_NAME = "components.Classification"
 
@@ -40,10 +41,10 @@ SYSTEM_TYPES = {
     KeyFigures.TYPE_NAME: "system.Metrics",
     Classification.TYPE_NAME: "system.ClassificationMetrics",
 }
-"""Artifact type -> the type of Kubeflow Pipelines and Vertex AI whose content their pages show."""
+"""Artifact type -> the system type that the UI of Kubeflow Pipelines and Vertex AI displays."""
 
 
 class CheckedData(types.Artifact):
-    """A record that every split of a data set fits the schema (`checked.json`)."""
+    """The record that every split of a data set fits the schema (`checked.json`)."""
 
     TYPE_NAME = "components.CheckedData"

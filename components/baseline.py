@@ -1,9 +1,10 @@
 """The baseline of a candidate: the model that the destination of the push serves.
 
-TFX's local engine selects it by the Resolver strategy `ServedBaseline`, which reuses the artifact
-of an earlier run. The component `PushedBaseline` is for orchestrators without our strategies.
+TFX's local engine selects it with the Resolver strategy `ServedBaseline`, which reuses the artifact
+of an earlier run. Orchestrators that do not run our strategies use the component `PushedBaseline`.
 
-`@component` reads the annotations, which `from __future__ import annotations` would make strings.
+`@component` requires annotations that are types, so this module has no
+`from __future__ import annotations`, which turns them into strings.
 """
 
 import os
@@ -31,13 +32,13 @@ MODEL_KEY = "model"
 CANDIDATE_KEY = "candidate"
 _VERSION_PROPERTY = artifact_utils.ARTIFACT_TFX_VERSION_CUSTOM_PROPERTY_KEY
 _PROBLEM_PROPERTY = "problem"
-"""The property of a Model with the reason for which the baseline is unknown."""
+"""The custom property of a Model with the reason why the baseline is unknown."""
 _NO_MODEL = "NO_MODEL"
-"""The file in an artifact in place of a model, if there is no baseline."""
+"""The file that an artifact contains instead of a model if there is no baseline."""
 
 
 def _served_model(destination: Destination, candidate: types.Artifact | None) -> PushedModel | None:
-    """Return the baseline of a Model; None if there is none, see `Destination.baseline`."""
+    """Return the baseline of a candidate; None if there is none. See `Destination.baseline`."""
     content = identity(path_utils.serving_model_path(candidate.uri)) if candidate else None
     return destination.baseline(content)
 
@@ -63,36 +64,37 @@ def PushedBaseline(
     model: OutputArtifact[standard_artifacts.Model],
     candidate: InputArtifact[standard_artifacts.Model] = None,  # type: ignore[assignment]
 ) -> None:
-    """The model that a destination serves, and that is not the candidate itself -> `model`.
+    """Copy the model that a destination serves to `model`, unless it is the candidate itself.
 
-    It must not be cached, because its output depends on the pushed models.
+    The component must not be cached, because its output depends on the pushed models.
 
     Args:
       destination: the JSON of `make_destination`.
-      model: a copy of the served model, or a record that there is none.
+      model: the output: a copy of the served model, or the record that there is none.
       candidate: the model that is compared with the baseline; None for a warm start.
 
     Raises:
       InputError: the candidate is incomplete, the served model is damaged, or a service refuses a
         setting.
-      OSError, tensorflow.errors.OpError, RuntimeError: the destination cannot be read.
+      OSError, tensorflow.errors.OpError, RuntimeError: the destination cannot be read, or the copy
+        cannot be written.
     """
-    place = make_destination(destination)
-    served = _served_model(place, candidate)
+    served_from = make_destination(destination)
+    served = _served_model(served_from, candidate)
     if served is None:
         logging.info("No other model is served: the evaluation has no baseline")
         write_no_model(model)
         return
-    logging.info("Baseline: version %s in %s", served.name, place.place)
-    _copy(place, served, model)
+    logging.info("Baseline: version %s in %s", served.name, served_from.location)
+    _copy(served_from, served, model)
     model.set_string_custom_property(BASELINE_PROPERTY, f"version {served.name}")
 
 
 class ServedBaseline(ResolverStrategy):
-    """The model that a destination serves, and never the candidate.
+    """A Resolver strategy for the model that a destination serves; it never selects the candidate.
 
-    The strategy copies the model to an artifact in the folder `copies`. An unchanged second run
-    gets the same artifact, so the Evaluator is a cache hit.
+    The strategy copies the model to an artifact in the folder `copies`. In an unchanged second run
+    it selects the same artifact, so the Evaluator is a cache hit.
 
     Args:
       destination: the JSON of `make_destination`.
@@ -106,16 +108,17 @@ class ServedBaseline(ResolverStrategy):
     def resolve_artifacts(
         self, store: MetadataStore, input_dict: dict[str, list[types.Artifact]]
     ) -> dict[str, list[types.Artifact]]:
-        """Return MODEL_KEY -> the baseline, and nothing for the other keys of the input.
+        """Return the baseline under MODEL_KEY, and no artifact under the other keys of the input.
 
         Args:
-          store: ML Metadata, which is not read.
-          input_dict: MODEL_KEY -> the Models of earlier runs, and CANDIDATE_KEY -> the candidate
-            unless this is for a warm start.
+          store: ML Metadata; not read.
+          input_dict: MODEL_KEY -> the Models of earlier runs; CANDIDATE_KEY -> the candidate. A
+            warm start has no candidate.
 
         Returns:
-          No artifact for MODEL_KEY if there is no baseline. If the baseline is unknown, a Model for
-          which `existing_model` raises an InputError: TFX ignores an exception of a strategy.
+          Key -> artifacts. MODEL_KEY has no artifact if there is no baseline. If the baseline is
+          unknown, MODEL_KEY has a Model that `existing_model` rejects with an InputError, because
+          TFX ignores the exceptions of a strategy.
         """
         try:
             found = self._served(input_dict)
@@ -131,20 +134,20 @@ class ServedBaseline(ResolverStrategy):
         served = _served_model(self._destination, candidate)
         if served is None:
             return None
-        # Somebody may have replaced the model without a change of its version.
+        # A model may have been replaced under its version, so the folder depends on the content.
         uri = os.path.join(self._copies, f"{served.name}-{served.content}")
         # The artifact of an earlier run.
         model = next((model for model in input_dict[MODEL_KEY] if model.uri == uri), None)
         if model is None:
             model = _new_model(BASELINE_PROPERTY, f"version {served.name}")
             model.uri = uri
-        # Each run copies the model again, because somebody may have deleted a part of the copy.
+        # Each run copies the model again, because files of the copy may have been deleted.
         _copy(self._destination, served, model)
         return model
 
 
 def _new_model(key: str, value: str) -> types.Artifact:
-    """Return a Model with a custom property, which TFX adds to ML Metadata."""
+    """Return a new Model with a custom property. TFX adds the Model to ML Metadata."""
     model = standard_artifacts.Model()
     model.mlmd_artifact.state = mlmd.Artifact.LIVE
     # TFX expects another layout in an artifact without its version.
@@ -172,17 +175,17 @@ def write_no_model(model: types.Artifact) -> None:
 def existing_model(
     input_dict: Mapping[str, list[types.Artifact]], key: str
 ) -> dict[str, list[types.Artifact]]:
-    """Return `input_dict`, without the input `key` if there is no such model.
+    """Return the inputs of an executor, without the input `key` if it has no model.
 
-    TFX's own components require that a missing input is absent.
+    The executors of TFX require that a missing input is absent.
 
     Args:
       input_dict: the inputs of an executor, key -> artifacts.
-      key: the key of a model of `PushedBaseline` or `ServedBaseline`.
+      key: the input that is connected to a `PushedBaseline` or a `ServedBaseline`.
 
     Raises:
-      InputError: it is unknown whether there is such a model, or it is damaged.
-      OSError, tensorflow.errors.OpError: its folder cannot be read.
+      InputError: the baseline is unknown or damaged.
+      OSError, tensorflow.errors.OpError: the folder of the model cannot be read.
     """
     inputs = dict(input_dict)
     if not inputs.get(key):

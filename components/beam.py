@@ -1,4 +1,4 @@
-"""What the Beam pipelines of several components share."""
+"""The parts that the Beam pipelines of several components share."""
 
 from __future__ import annotations
 
@@ -30,16 +30,26 @@ class LocalBeamExecutor(base_beam_executor.BaseBeamExecutor):
         return make_pipeline(self._beam_pipeline_args)
 
 
-def units_of(items: Sequence[Item], size: int = _FILES_PER_UNIT) -> list[Sequence[Item]]:
-    """Divide files, or other items, into units of work of at most this size."""
+def divide_into_units(items: Sequence[Item], size: int = _FILES_PER_UNIT) -> list[Sequence[Item]]:
+    """Divide items into units of work of about the same size, by dealing them out in turns.
+
+    Args:
+      items: files, or other items.
+      size: the maximum number of items in a unit.
+    """
     count = -(-len(items) // size)
     return [items[number::count] for number in range(count)]
 
 
 def write_results(pipeline: beam.Pipeline, results: beam.PCollection, folder: str) -> None:
-    """Write the elements of `results`, sorted, to a JSON file in `folder`, for `read_results`.
+    """Pass results from Beam workers to the executor through a file, for `read_results`.
 
-    A file, because the workers may be other processes or machines.
+    The workers may be other processes or machines.
+
+    Args:
+      pipeline: the pipeline that the stages are added to.
+      results: elements that JSON can represent, and that can be sorted.
+      folder: an existing folder, local or remote. The executor and the workers can access it.
     """
     _ = (
         pipeline
@@ -49,7 +59,14 @@ def write_results(pipeline: beam.Pipeline, results: beam.PCollection, folder: st
 
 
 def read_results(folder: str) -> list[Any]:
-    """Return the elements that `write_results` wrote; JSON turns tuples into lists."""
+    """Return the sorted elements that `write_results` wrote, with lists instead of tuples.
+
+    Args:
+      folder: the folder of `write_results`.
+
+    Raises:
+      OSError, tensorflow.errors.OpError: the file cannot be read.
+    """
     with fileio.open(os.path.join(folder, _RESULTS)) as file:
         results: list[Any] = json.loads(file.read())
     return results

@@ -1,6 +1,7 @@
 """DataGate: fails the run if there are anomalies, which TFX's ExampleValidator only records.
 
-`@component` reads the annotations, which `from __future__ import annotations` would make strings.
+`@component` requires annotations that are types, so this module has no
+`from __future__ import annotations`, which turns them into strings.
 """
 
 import json
@@ -25,18 +26,19 @@ def DataGate(
     statistics: InputArtifact[ExampleStatistics],
     checked: OutputArtifact[CheckedData],
 ) -> None:
-    """`anomalies`, `statistics` -> `checked`, or an error that names the feature and the reason.
+    """Check that the data has no anomalies, and record it in `checked`.
 
-    A component that must not read bad data depends on this one by `add_upstream_node`.
+    Make every component that must not read bad data depend on this one, with `add_upstream_node`.
 
     Args:
       anomalies: the output of an ExampleValidator.
       statistics: the statistics that the ExampleValidator has read.
-      checked: the names of the splits.
+      checked: the output, with the names of the splits.
 
     Raises:
       InputError: a split has anomalies or only one class, the anomalies name no split, or a file
-        was deleted.
+        was deleted. The message contains the features and the reasons.
+      OSError, tensorflow.errors.OpError: a file cannot be read or written.
     """
     splits = artifact_utils.decode_split_names(anomalies.split_names)
     if not splits:
@@ -54,14 +56,19 @@ def DataGate(
 
 
 def class_counts(uri: str, split: str) -> dict[str, float]:
-    """Return class -> the number of its reviews in a split; 0 for a class without reviews.
+    """Return the number of reviews of each class in the sample that StatisticsGen read.
 
     Args:
-      uri: the output `statistics` of StatisticsGen.
+      uri: URI of the output `statistics` of StatisticsGen.
       split: the name of the split.
+
+    Returns:
+      Name of a class -> number of its reviews; 0 for a class without reviews.
 
     Raises:
       InputError: the statistics were deleted.
+      google.protobuf.message.DecodeError: the statistics are damaged.
+      OSError, tensorflow.errors.OpError: the statistics cannot be read.
     """
     path = os.path.join(uri, f"Split-{split}", "FeatureStats.pb")
     found = statistics_pb2.DatasetFeatureStatisticsList()
@@ -73,7 +80,7 @@ def class_counts(uri: str, split: str) -> dict[str, float]:
         if features.LABEL in feature.path.step
         for bucket in feature.string_stats.rank_histogram.buckets
     }
-    # An anomaly names any other label.
+    # Any other label is an anomaly, which ExampleValidator reports.
     return {name: counts.get(str(label), 0.0) for label, name in enumerate(features.CLASSES)}
 
 
@@ -81,11 +88,13 @@ def read_anomalies(uri: str, split: str) -> list[str]:
     """Return a line for each anomaly of a split.
 
     Args:
-      uri: the output `anomalies` of ExampleValidator.
+      uri: URI of the output `anomalies` of ExampleValidator.
       split: the name of the split.
 
     Raises:
       InputError: the anomalies were deleted.
+      google.protobuf.message.DecodeError: the anomalies are damaged.
+      OSError, tensorflow.errors.OpError: the anomalies cannot be read.
     """
     path = os.path.join(uri, f"Split-{split}", "SchemaDiff.pb")
     report = anomalies_pb2.Anomalies.FromString(_read(path))

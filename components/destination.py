@@ -1,8 +1,8 @@
-"""A destination of pushed models: what is pushed there, what it serves, its words in an error.
+"""The interface of a destination of pushed models: push, list, baseline, rollback, messages.
 
 A destination is a subclass of `Destination` and a row of `pipeline/destinations.py`. This module
-imports no TFX and no TensorFlow, which take seconds, so that commands can look at a destination
-before a run.
+imports neither TFX nor TensorFlow, which takes seconds, because commands read the state of a
+destination before a run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from absl import logging
 from core.errors import InputError, cause
 
 SERVED, ROLLED_BACK, DAMAGED = "served", "rolled back", "damaged"
-"""States of a pushed model. A server cannot load a damaged one, and serves the one before it."""
+"""States of a pushed model. A server cannot load a damaged model, and serves the one before it."""
 
 _LISTED = "`amazon-reviews models` lists the versions"
 
@@ -28,11 +28,11 @@ class PushedModel(NamedTuple):
 
     Attributes:
       name: the number of its version in a folder, or its id on Vertex AI.
-      pushed: seconds since 1970.
+      pushed: the time of the push, in seconds since 1970.
       content: the `identity` of the model; empty if its files are incomplete.
       state: SERVED, ROLLED_BACK, DAMAGED or empty.
       copies: the names of further versions with the same content, the oldest first. A rollback
-        pushes such a copy, and a server names the copy that it loaded.
+        creates such a copy. Servers report the name of the copy that they loaded.
     """
 
     name: str
@@ -46,28 +46,29 @@ class Push(NamedTuple):
     """The record of a push.
 
     Attributes:
-      place: what serves the model, such as the folder of its version.
-      version: the name of the model, see `PushedModel`.
+      location: the folder of the version, or the resource name of the endpoint.
+      version: `PushedModel.name` of the model.
     """
 
-    place: str
+    location: str
     version: str
 
 
 class Destination(abc.ABC):
-    """Pushed models, one of which is served.
+    """A store of pushed models, one of which is served.
 
-    The constructor of a subclass stores its arguments, and neither reads nor connects. All other
-    methods raise what the storage raises: OSError and tensorflow.errors.OpError for files, and
-    InputError or RuntimeError for a service. `unusable` converts these errors to a message.
+    The constructor of a subclass only stores its arguments; it opens no file and no connection. All
+    other methods can raise the errors of the storage: OSError and tensorflow.errors.OpError for
+    files, InputError and RuntimeError for a service. `unusable` returns the message of such an
+    error.
 
     Attributes:
-      place: the name of the destination in messages, such as its folder.
+      location: the name of the destination in messages, such as its folder.
       setting: the setting that errors name, as `section.key`.
-      repair: what to do if the served model is damaged, as a clause in the imperative.
+      repair: the remedy for a damaged model, as a clause in the imperative.
     """
 
-    place: str
+    location: str
     setting: str
     repair: str
 
@@ -75,7 +76,7 @@ class Destination(abc.ABC):
     def push(self, model: str, uri: str) -> Push:
         """Push a SavedModel, and copy it to the folder `uri` of the artifact.
 
-        A retry of a push whose end was not recorded pushes no second copy.
+        The retry of an interrupted push does not push a second copy.
 
         Args:
           model: the folder of the SavedModel, or its URL.
@@ -91,51 +92,59 @@ class Destination(abc.ABC):
 
     @abc.abstractmethod
     def folder(self, name: str) -> str:
-        """Return the folder of the pushed model `name`, a SavedModel."""
+        """Return the path or the URL of a pushed SavedModel.
+
+        Args:
+          name: `PushedModel.name` of the model.
+        """
 
     @abc.abstractmethod
-    def name_of(self, place: str) -> str | None:
-        """Return the name of the model that was pushed to `place`, see `Push`.
+    def find_name(self, location: str) -> str | None:
+        """Return the name of the model that was pushed to a location.
+
+        Args:
+          location: `Push.location` of an earlier push, to any destination.
 
         Returns:
-          None if `place` is not a part of this destination, or does not depend on the model.
+          `PushedModel.name`; None if the location belongs to another destination, or if all models
+          of this destination have the same location.
         """
 
     @abc.abstractmethod
     def state(self) -> str | None:
         """Return a text that changes if any pushed model is added, replaced, damaged or removed.
 
-        A command calls this method before a run to find out whether the run would only repeat the
-        last one.
+        The local platform skips a run that would only repeat the last one. Therefore it compares
+        the state before the run with the state after the last run.
 
         Returns:
-          None if the state cannot be read within a moment. Then no run is skipped.
+          None if requests to a service would be necessary. Then no run is skipped.
 
         Raises:
           OSError, InputError: the state cannot be read now. Then no run is skipped either.
         """
 
     def served(self) -> PushedModel | None:
-        """Return the model that is served; None if there is none."""
+        """Return the served model; None if there is none."""
         return next((model for model in self.pushed_models() if model.state == SERVED), None)
 
     def served_name(self) -> str | None:
-        """Return the name under which servers load the served model; None if there is none.
+        """Return the name of the version that servers load; None if there is none.
 
-        After a rollback this is the name of a copy.
+        After a rollback it is one of `PushedModel.copies`.
         """
         served = self.served()
         return served.name if served else None
 
     def baseline(self, candidate: str | None) -> PushedModel | None:
-        """Return the model that is served and is not the candidate; None if there is none.
+        """Return the model that a candidate is compared with; None if there is none.
 
-        In an unchanged second run the candidate is the served version itself. Compared with itself
-        it would pass any threshold. Then it is compared with the newest other version, unless that
-        was rolled back.
+        The baseline is the served model. In an unchanged second run the candidate is the served
+        model itself, and would pass any threshold in a comparison with itself. Then the baseline is
+        the newest other model that is neither rolled back nor damaged.
 
-        A newer version that is damaged is returned, so that its copy fails: the servers that loaded
-        it before it was damaged still answer with it.
+        If the newest model is damaged, it is returned, so that copying it raises an error: servers
+        that loaded the model before the damage still serve it.
 
         Args:
           candidate: the `identity` of the candidate; None for a warm start, which has no candidate.
@@ -152,17 +161,18 @@ class Destination(abc.ABC):
     def roll_back(
         self, name: str | None = None, report: Callable[[str], None] = logging.warning
     ) -> PushedModel:
-        """Serve an earlier model again, by default the one before the served one; return it.
+        """Serve an earlier model again, and return it.
 
-        A model is loaded first. By default, models that were rolled back are chosen last, and a
-        model that cannot be loaded is passed over, which is reported in a line.
+        Each model is loaded as a check before it is served. A model that cannot be loaded is
+        skipped.
 
         Args:
-          name: the name of a model or of one of its copies.
-          report: gets a line for each model that is passed over.
+          name: the name of the model or of one of its copies. None: the newest model before the
+            served one that can be loaded. Models that were rolled back are tried last.
+          report: a function that is called with a line for each skipped model.
 
         Raises:
-          InputError: there is no such model, or it is served, or it cannot be loaded.
+          InputError: there is no such model, it is served already, or it cannot be loaded.
         """
         models = self.pushed_models()
         if name is None:
@@ -173,9 +183,9 @@ class Destination(abc.ABC):
             found = [model for model in models if name in (model.name, *model.copies)]
         if not found:
             problem = "no earlier model was pushed" if name is None else f"no version {name!r}"
-            raise InputError(f"{self.place}: {problem}; {_LISTED}")
+            raise InputError(f"{self.location}: {problem}; {_LISTED}")
         if found[0].state == SERVED:
-            raise InputError(f"{self.place}: version {name} is served already; {_LISTED}")
+            raise InputError(f"{self.location}: version {name} is served already; {_LISTED}")
         problems = []
         for model in found:
             try:
@@ -184,10 +194,10 @@ class Destination(abc.ABC):
                 problems.append(f"version {model.name} cannot be loaded: {error}")
                 continue
             for problem in problems:
-                report(f"{problem}; it is passed over")
+                report(f"{problem}; it is skipped")
             self._serve_again(model)
             return model
-        raise InputError(f"{self.place}: {'; '.join(problems)}; nothing was changed")
+        raise InputError(f"{self.location}: {'; '.join(problems)}; nothing was changed")
 
     def check_not_rolled_back(self, content: str) -> None:
         """Check that a model was not rolled back.
@@ -202,25 +212,38 @@ class Destination(abc.ABC):
             if (model.content, model.state) == (content, ROLLED_BACK):
                 name = model.name
                 raise InputError(
-                    f"the model is version {name} in {self.place}, which was rolled back, so it is "
-                    f"not pushed again; `amazon-reviews rollback {name}` serves it again"
+                    f"the model is version {name} in {self.location}, which was rolled back, so it "
+                    f"is not pushed again; `amazon-reviews rollback {name}` serves it again"
                 )
 
     def unusable(self, error: Exception) -> str:
-        """Return the message for an error of the storage, in one line."""
+        """Return the message for an error of the storage, in one line.
+
+        Args:
+          error: an error that another method raised.
+        """
         return f"{self.setting}: cannot be read or written: {cause(error)}"
 
     def unknown_baseline(self, error: Exception) -> str:
-        """Return the message for an error after which the baseline is unknown, in one line."""
-        return f"{self.setting}: the baseline in {self.place} is unknown: {cause(error)}"
+        """Return the message for an unknown baseline, in one line.
+
+        Args:
+          error: the error of the search for the baseline.
+        """
+        return f"{self.setting}: the baseline in {self.location} is unknown: {cause(error)}"
 
     def damaged_baseline(self, folder: str, reason: Exception) -> str:
-        """Return the message for a baseline whose `folder` is damaged, in one line."""
+        """Return the message for a damaged baseline, in one line.
+
+        Args:
+          folder: the folder of the baseline.
+          reason: the error that reading it raised.
+        """
         return f"{folder} is damaged, so no model can be compared with it ({reason}); {self.repair}"
 
     def no_baseline(self) -> str:
-        """Return why a candidate is compared with no model, as a clause."""
-        return f"no other model is served from {self.place}"
+        """Return the reason why there is no baseline, as a clause."""
+        return f"no other model is served from {self.location}"
 
     @abc.abstractmethod
     def _check_loads(self, model: PushedModel) -> None:
@@ -228,13 +251,15 @@ class Destination(abc.ABC):
 
     @abc.abstractmethod
     def _serve_again(self, model: PushedModel) -> None:
-        """Serve an earlier model; the one that it replaces is rolled back."""
+        """Serve an earlier model. The model that is served so far becomes ROLLED_BACK."""
 
 
 def make_destination(given: str) -> Destination:
-    """Return the destination with the JSON `[dotted name of the class, arguments]`.
+    """Return the destination that a JSON describes.
 
-    `pipeline.destinations.destination_of` returns this JSON.
+    Args:
+      given: the JSON `[dotted name of the class, keyword arguments]`, which
+        `pipeline.destinations.destination_json` returns.
 
     Raises:
       ImportError, AttributeError: there is no such class.

@@ -17,11 +17,15 @@ from examples.tfrecords import example_files
 from examples.writer import TEXT_LEVEL, ShardWriter
 
 SAMPLE_SIZE = 1000
-"""Test Examples whose predictions the Evaluator stores and ServingCheck compares, at most."""
+"""Maximum number of test Examples in the sample that the Evaluator and ServingCheck both score."""
 
 
 def split_files(examples: list[types.Artifact], splits: Iterable[str]) -> list[str]:
     """Return the sorted TFRecord files of some splits of Examples artifacts.
+
+    Args:
+      examples: Examples artifacts, each of which has all of the splits.
+      splits: the names of the splits.
 
     Raises:
       InputError: the files of a split were deleted.
@@ -35,14 +39,14 @@ def split_files(examples: list[types.Artifact], splits: Iterable[str]) -> list[s
 def publish(
     examples: types.Artifact, prefix: str, shards: Mapping[str, Sequence[tuple[str, int]]]
 ) -> None:
-    """Move closed files, each with its number of Examples, to the splits of an artifact.
+    """Move finished files to the folders of their splits, and store the number of their Examples.
 
     A split without files gets one empty file, because later components require a file.
 
     Args:
       examples: the new artifact, whose properties are set.
       prefix: the beginning of the names of the files.
-      shards: name of a split -> path and number of Examples of each file.
+      shards: name of a split -> (path, number of Examples) of each gzipped TFRecord file.
 
     Raises:
       apache_beam.io.filesystem.BeamIOError: a file cannot be moved.

@@ -1,4 +1,4 @@
-"""The counts of the lines of an input, by what became of them. Imports no TFX."""
+"""The counts of the lines of an input: used, left out and rejected. It imports no TFX."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from preprocessing.reading.records import HARMLESS, NO_TEXT
 
 SPLITS = ("train", "eval", "test")
 DUPLICATE = "duplicate_across_splits"
-"""The reason of a readable review whose text is also in the files of a held-out split."""
+"""The reason for the rejection of a review whose text is also in the files of a held-out split."""
 
 _EXAMPLES, _REJECTED = "examples", "rejected"
 _NUMBERS = ("neutral", "over_max_examples", "lost_bytes")
-"""The attributes of LineCounts with one number, which are also the names of their counts."""
+"""The attributes of LineCounts that are single numbers. Files and properties use the same names."""
 _FILE_SEPARATOR, _PROPERTY_SEPARATOR = "/", "_"
 
 
 @dataclass(frozen=True)
 class LineCounts:
-    """What became of the lines of a file, of a part of it, or of all files.
+    """The counts of the lines of a file, of a part of a file, or of all files.
 
     Every line is counted once: in `examples`, `neutral`, `over_max_examples` or `rejected`.
 
@@ -28,10 +28,9 @@ class LineCounts:
       examples: split -> number of lines that became its Examples; 0 for any other split.
       neutral: number of reviews that are left out because their label is neutral.
       over_max_examples: number of reviews beyond the limits of `data.max_examples`.
-      rejected: reason -> number of lines that are not used for it; 0 for any other reason. A reason
-        is DUPLICATE or a constant of `preprocessing.reading.records`.
-      lost_bytes: number of bytes of the files whose content cannot be read. It is a count of bytes,
-        so `lines` does not contain it.
+      rejected: reason -> number of lines that are rejected for this reason; 0 for any other reason.
+        A reason is DUPLICATE or a constant of `preprocessing.reading.records`.
+      lost_bytes: number of bytes of the files that cannot be read. `lines` does not include them.
     """
 
     examples: Counter[str] = field(default_factory=Counter)
@@ -42,10 +41,13 @@ class LineCounts:
 
     @classmethod
     def from_file(cls, counts: Mapping[str, int]) -> LineCounts:
-        """Return the counts that `to_file` returned.
+        """Return the counts of a file.
+
+        Args:
+          counts: the result of `to_file`.
 
         Raises:
-          ValueError: a name is not that of a count.
+          ValueError: a key is not the name of a count.
         """
         for name in counts:
             if not _is_count(name, _FILE_SEPARATOR):
@@ -54,9 +56,11 @@ class LineCounts:
 
     @classmethod
     def from_properties(cls, counts: Mapping[str, int]) -> LineCounts:
-        """Return the counts that `to_properties` returned, from all integers among the properties.
+        """Return the counts of an artifact or of the outcome of a run.
 
-        TFX adds properties of its own, such as `is_external`. They are no counts.
+        Args:
+          counts: the result of `to_properties`. Other keys are ignored, because TFX adds integer
+            properties of its own, such as `is_external`.
         """
         own = {name: n for name, n in counts.items() if _is_count(name, _PROPERTY_SEPARATOR)}
         return cls._from_names(own, _PROPERTY_SEPARATOR)
@@ -77,7 +81,7 @@ class LineCounts:
         return cls(examples=examples, rejected=rejected, **numbers)
 
     def to_file(self) -> dict[str, int]:
-        """Return the counts other than 0 by their names in files.
+        """Return the counts that are not 0, for a file: name -> number.
 
         The names are `neutral`, `over_max_examples`, `lost_bytes`, `examples/SPLIT` and
         `rejected/REASON`.
@@ -85,8 +89,10 @@ class LineCounts:
         return dict(self._named(_FILE_SEPARATOR))
 
     def to_properties(self) -> dict[str, int]:
-        """Return the counts as `to_file` does, with `_` for `/`, as the custom properties of an
-        artifact and the outcome of a run have them."""
+        """Return the counts that are not 0, with the names of `to_file`, but `_` instead of `/`.
+
+        The custom properties of RejectedLines and the outcome of a run have this form.
+        """
         return dict(self._named(_PROPERTY_SEPARATOR))
 
     def _named(self, separator: str) -> Iterator[tuple[str, int]]:
@@ -116,27 +122,27 @@ class LineCounts:
 
     @property
     def lines_with_review(self) -> int:
-        """The number of lines, without blank lines, repeated headers and the like."""
+        """The number of lines without those that contain no review, such as repeated headers."""
         return self.lines - sum(self.rejected[reason] for reason in HARMLESS)
 
     @property
     def unusable(self) -> Counter[str]:
         """Reason -> number of rejected lines with a review that cannot be read.
 
-        It has neither the reasons of lines without a review nor that of duplicates, whose review is
-        in another split.
+        Lines without a review are left out, and so are duplicates, because another split contains
+        their review.
         """
         left_out = {DUPLICATE, *HARMLESS}
         return Counter({name: n for name, n in self.rejected.items() if n and name not in left_out})
 
     @property
     def no_line_usable(self) -> bool:
-        """Whether there is a line with a review, and every line is rejected as unusable."""
+        """Whether all lines are rejected, at least one as unusable and none as a duplicate."""
         only_rejected = self.lines == self.rejected.total()
         return only_rejected and not self.rejected[DUPLICATE] and bool(self.unusable)
 
     def sentence(self) -> str:
-        """Return `3,000 read: 2,400 train, …, 12 rejected (bad_label 12)`, with every line."""
+        """Return the counts as text, such as `3,000 read: 2,700 train, …, 12 rejected (…)`."""
         parts = [f"{self.examples[split]:,} {split}" for split in SPLITS]
         if self.neutral:
             parts.append(f"{self.neutral:,} neutral left out")
@@ -154,6 +160,6 @@ class LineCounts:
 
 
 def _is_count(name: str, separator: str) -> bool:
-    """Return whether a name is one that `LineCounts.to_file` or `to_properties` may return."""
+    """Return whether a name is the name of a count, with this separator of group and member."""
     groups = (f"{_EXAMPLES}{separator}", f"{_REJECTED}{separator}")
     return name in _NUMBERS or name.startswith(groups)

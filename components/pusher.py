@@ -1,6 +1,7 @@
 """VersionPusher: pushes a blessed model to a destination.
 
-`@component` reads the annotations, which `from __future__ import annotations` would make strings.
+`@component` requires annotations that are types, so this module has no
+`from __future__ import annotations`, which turns them into strings.
 """
 
 from absl import logging
@@ -21,21 +22,21 @@ def VersionPusher(
     pushed_model: OutputArtifact[standard_artifacts.PushedModel],
     destination: Parameter[str],
 ) -> None:
-    """Pushes a model that has both blessings to the destination with the JSON `destination`.
+    """Push a model that has both blessings to a destination.
 
-    TFX's own Pusher names a version by the clock alone. After a change of the clock, an older model
-    would stay the newest version, and in the same second the Pusher would copy nothing.
+    TFX's own Pusher names a version by the clock alone. If the clock is set back, an older version
+    remains the newest one. A second push within the same second copies nothing.
 
     Args:
       model: the output of the Trainer.
       model_blessing: the blessing of the Evaluator.
       infra_blessing: the blessing of the ServingCheck.
-      pushed_model: a copy of the pushed model, with the properties that TFX's own Pusher sets;
-        empty if the model lacks a blessing.
+      pushed_model: the output: a copy of the pushed model, with the properties that TFX's own
+        Pusher sets; empty if the model lacks a blessing.
       destination: the JSON of `make_destination`.
 
     Raises:
-      InputError: the model was rolled back, or a server could not load it; see the destination.
+      InputError: the model was rolled back, or a server could not load it; see `Destination.push`.
       OSError, tensorflow.errors.OpError, RuntimeError: the destination cannot be read or written.
     """
     blessings = (model_blessing, infra_blessing)
@@ -46,6 +47,6 @@ def VersionPusher(
     push = make_destination(destination).push(source, pushed_model.uri)
     # The properties that TFX's own Pusher sets.
     pushed_model.set_int_custom_property(PUSHED, 1)
-    pushed_model.set_string_custom_property(PUSHED_DESTINATION, push.place)
+    pushed_model.set_string_custom_property(PUSHED_DESTINATION, push.location)
     pushed_model.set_string_custom_property("pushed_version", push.version)
-    logging.info("Pushed to %s: version %s", push.place, push.version)
+    logging.info("Pushed to %s: version %s", push.location, push.version)

@@ -17,7 +17,7 @@ _SUMMARY_FILE = "summary.json"
 _FILES_FILE = "files.jsonl"
 _LINES_FILE, _LINES_FILES = "lines-00000-of-00001.jsonl", "lines*"
 _PATH = "file"
-"""The key of a line of _FILES_FILE that is not the name of a count."""
+"""The key of the path in a line of _FILES_FILE. All other keys are names of counts."""
 
 
 class RejectedLine(NamedTuple):
@@ -25,9 +25,10 @@ class RejectedLine(NamedTuple):
 
     Attributes:
       file: path of its file.
-      position: number of the line in the file, from 1; CSV: of the first line; Parquet: of the row.
-      reason: why it is not used, see `LineCounts.rejected`.
-      detail: the content that is the reason, at most 200 printable characters.
+      position: number of the line in the file, from 1; in CSV, of the first line of the record; in
+        Parquet, of the row.
+      reason: the reason of the rejection, see `LineCounts.rejected`.
+      detail: the content that caused the rejection, at most 200 printable characters.
     """
 
     file: str
@@ -35,8 +36,8 @@ class RejectedLine(NamedTuple):
     reason: str
     detail: str
 
-    def place(self) -> str:
-        """Return the name of the file, without its folder, and the position."""
+    def file_position(self) -> str:
+        """Return `NAME:POSITION`, with the name of the file without its folder."""
         return f"{os.path.basename(self.file)}:{self.position}"
 
 
@@ -46,7 +47,10 @@ def write_counts(folder: str, by_file: Mapping[str, LineCounts], total: LineCoun
     Args:
       folder: URI of the artifact.
       by_file: path of each file -> its counts.
-      total: the sum of them.
+      total: the sum of all counts.
+
+    Raises:
+      OSError, tensorflow.errors.OpError: a file cannot be written.
     """
     with fileio.open(os.path.join(folder, _FILES_FILE), "w") as target:
         for path, counts in sorted(by_file.items()):
@@ -58,9 +62,12 @@ def write_counts(folder: str, by_file: Mapping[str, LineCounts], total: LineCoun
 def read_counts(folder: str) -> Iterator[tuple[str, LineCounts]]:
     """Yield the path of each file and its counts, in the order of the paths.
 
+    Args:
+      folder: URI of the artifact.
+
     Raises:
-      InputError: the artifact with the URI `folder` was deleted.
-      ValueError: the file of the counts is damaged.
+      InputError: the artifact was deleted.
+      ValueError, KeyError: the file of the counts is damaged.
     """
     path = os.path.join(folder, _FILES_FILE)
     if not fileio.exists(path):
@@ -71,19 +78,30 @@ def read_counts(folder: str) -> Iterator[tuple[str, LineCounts]]:
 
 
 def write_lines(folder: str, lines: Iterable[RejectedLine]) -> None:
-    """Write rejected lines, in their order, into the artifact with the URI `folder`."""
+    """Write rejected lines, in the given order.
+
+    Args:
+      folder: URI of the artifact.
+      lines: the rejected lines.
+
+    Raises:
+      OSError, tensorflow.errors.OpError: the file cannot be written.
+    """
     with fileio.open(os.path.join(folder, _LINES_FILE), "w") as target:
         for line in lines:
             target.write(json.dumps(line._asdict()) + "\n")
 
 
 def read_lines(folder: str) -> Iterator[RejectedLine]:
-    """Yield the rejected lines in the artifact with the URI `folder`, in the order of writing.
+    """Yield the rejected lines in the order in which they were written; none if there is no file.
+
+    Args:
+      folder: URI of the artifact.
 
     Raises:
       ValueError, TypeError: a file of lines is damaged.
     """
-    # Without a rejected line there may be no file.
+    # An artifact without rejected lines may have no file.
     for path in list_files(folder, _LINES_FILES):
         for stored in _json_lines(path):
             yield RejectedLine(**stored)

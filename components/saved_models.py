@@ -1,4 +1,4 @@
-"""SavedModels as files: a verified copy, and whether a server can load one."""
+"""The files of SavedModels: verified copies, and checks that a server can load them."""
 
 from __future__ import annotations
 
@@ -24,18 +24,23 @@ _UNREADABLE = (
     tf.errors.UnauthenticatedError,
     tf.errors.UnavailableError,
 )
-"""Errors of a file system. They are not the fault of a model."""
+"""Errors of a file system, which do not mean that a model is damaged."""
 
 
 def copy_model(source: str, target: str) -> None:
     """Copy a SavedModel to the folder `target`, verify the copy, and write its DIGESTS.
 
-    Servers take the model file as the sign of a complete model. So this file is written under
-    another name, and gets its name when all files are complete.
+    A server loads a folder as soon as it contains MODEL_FILE. Therefore this file is written under
+    another name, and renamed when all other files are complete.
+
+    Args:
+      source: the folder of the SavedModel, or its URL.
+      target: the folder of the copy, or its URL. Files in it are overwritten.
 
     Raises:
       InputError: the model is missing.
-      OSError: a file of the copy differs from the original.
+      OSError, tensorflow.errors.OpError: a file cannot be read or written, or the copy differs from
+        the original.
     """
     source, target = source.rstrip("/"), target.rstrip("/")
     names = set(_files(source))
@@ -54,11 +59,16 @@ def copy_model(source: str, target: str) -> None:
 def copy_folder(source: str, target: str) -> None:
     """Copy all files of a folder, and verify the copy.
 
-    TFX's own `copy_dir` copies nothing, without an error, if the source is missing.
+    TFX's own `copy_dir` raises no error if the source is missing.
+
+    Args:
+      source: the folder, or its URL.
+      target: the folder of the copy, or its URL. Files in it are overwritten.
 
     Raises:
       InputError: there is no file in the folder `source`.
-      OSError: a file of the copy differs from the original.
+      OSError, tensorflow.errors.OpError: a file cannot be read or written, or the copy differs from
+        the original.
     """
     names = list(_files(source.rstrip("/")))
     if not names:
@@ -68,9 +78,13 @@ def copy_folder(source: str, target: str) -> None:
 
 
 def check_files(model: str) -> None:
-    """Read the graph and the weights of a SavedModel without an operation of TensorFlow.
+    """Check that the graph and the weights of a SavedModel can be read.
 
-    A training in this process must configure TensorFlow before the first operation.
+    The check executes no operation of TensorFlow, because a training in the same process must
+    configure TensorFlow before the first operation.
+
+    Args:
+      model: the folder of the SavedModel, or its URL.
 
     Raises:
       InputError: a server cannot load the model. The message is the reason.
@@ -93,10 +107,13 @@ def check_files(model: str) -> None:
 
 
 def check_loads(model: str) -> None:
-    """Load a SavedModel, and call it once.
+    """Check that a SavedModel can be loaded and called.
+
+    Args:
+      model: the folder of the SavedModel, or its URL.
 
     Raises:
-      InputError: the model cannot be loaded or answers no request. The message is the reason.
+      InputError: the model cannot be loaded, or a call fails. The message is the reason.
       OSError, tensorflow.errors.OpError: the files cannot be read now.
     """
     check_files(model)
@@ -111,10 +128,10 @@ def check_loads(model: str) -> None:
 
 
 def _files(folder: str) -> Iterator[str]:
-    """Yield the paths of all files in a folder, relative to it; nothing if it is missing."""
-    for place, _, names in fileio.walk(folder):
+    """Yield the paths of all files in a folder, relative to it; none if the folder is missing."""
+    for directory, _, names in fileio.walk(folder):
         for name in names:
-            yield os.path.relpath(os.path.join(place, name), folder)
+            yield os.path.relpath(os.path.join(directory, name), folder)
 
 
 def _copy_file(source: str, target: str) -> str:

@@ -1,9 +1,10 @@
 """SchemaGen: the schema in this package, as an artifact.
 
-TFX's ImportSchemaGen takes a path instead: a path of the machine that compiles does not exist in a
-container, and an edited file with the same path would be a cache hit.
+The parameter of TFX's ImportSchemaGen is a path. A path of the machine that compiles does not exist
+in a container, and an edited file under the same path would be a cache hit.
 
-`@component` reads the annotations, which `from __future__ import annotations` would make strings.
+`@component` requires annotations that are types, so this module has no
+`from __future__ import annotations`, which turns them into strings.
 """
 
 import os
@@ -20,20 +21,28 @@ from tfx.utils import io_utils
 import preprocessing
 
 SCHEMA = (Path(preprocessing.__file__).parent / "schema" / "schema.pbtxt").read_text()
+"""The text of the schema of raw Examples, a `schema_pb2.Schema`."""
 
 
 def read_schema(artifacts: list[Artifact]) -> schema_pb2.Schema:
-    """Return the schema in the only artifact of an input."""
+    """Return the schema in the only artifact of an input.
+
+    Args:
+      artifacts: a list of one Schema.
+
+    Raises:
+      OSError, tensorflow.errors.OpError: the schema cannot be read.
+    """
     [schema] = artifacts
     return io_utils.SchemaReader().read(io_utils.get_only_uri_in_dir(schema.uri))
 
 
 @component
 def SchemaGen(schema: OutputArtifact[Schema], text: Parameter[str]) -> None:
-    """The schema of reviews -> `schema`.
+    """Write the schema of raw Examples to `schema`.
 
     Args:
-      schema: the schema.
-      text: its text, which is therefore a part of the cache key.
+      schema: the output.
+      text: the text of the schema. As a parameter it is a part of the cache key.
     """
     io_utils.write_string_file(os.path.join(schema.uri, DEFAULT_FILE_NAME), text)

@@ -1,11 +1,10 @@
 """The folder `paths.serving` as a destination: one subfolder for each version of the model.
 
 A push copies the model to a new version, which is newer than all others. A rollback pushes a copy
-of an earlier version. All servers load the newest version, so a rollback works for each of them as
-any push does.
+of an earlier version. All servers load the newest version, so they handle a rollback like a push.
 
-TFX and TensorFlow are imported by the methods that require them: the list of the models and `state`
-are for commands that load neither.
+Only the methods that require TFX and TensorFlow import them, because commands list the models and
+read the state without them.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from serving.identity import identity
 from serving.versions import is_complete, next_version, versions
 
 _ROLLBACK = "assets.extra/rollback.txt"
-"""A file of each version that a rollback pushed."""
+"""The file that marks a version as the copy of a rollback."""
 
 
 class ServingFolder(Destination):
-    """The versions in a folder. The newest one that a server can load is the served one.
+    """A folder of versions. The served one is the newest version that a server can load.
 
     All methods raise OSError or tensorflow.errors.OpError if a file cannot be read or written.
 
@@ -46,12 +45,16 @@ class ServingFolder(Destination):
     repair = "delete this folder to compare with the version before it"
 
     def __init__(self, serving: str):
-        self.place = serving
+        self.location = serving
 
     def push(self, model: str, uri: str) -> Push:
         """Push a SavedModel, and copy it to the folder `uri` of the artifact.
 
         A model that is the newest version already is not copied to the serving folder again.
+
+        Args:
+          model: the folder of the SavedModel, or its URL.
+          uri: the folder or the URL of the artifact `pushed_model`.
 
         Raises:
           InputError: the model was rolled back, a server could not load it, or no version can
@@ -69,7 +72,7 @@ class ServingFolder(Destination):
 
     def newest(self) -> str | None:
         """Return the path of the newest version that a server can load; None if there is none."""
-        for path in versions(self.place):
+        for path in versions(self.location):
             if problem := _damage(path):
                 logging.warning("%s is damaged, and is not served: %s", path, problem)
             else:
@@ -84,10 +87,10 @@ class ServingFolder(Destination):
         undone: set[str] = set()
         damaged: set[str] = set()
         content = ""
-        for path in reversed(list(versions(self.place))):
+        for path in reversed(list(versions(self.location))):
             name = os.path.basename(path)
             replaced = content
-            # Of the versions before the newest sound one, only the names of the files are read.
+            # For the versions before the served one it is enough that their files exist.
             is_before = newest is not None and int(name) <= int(os.path.basename(newest))
             if not is_before or not is_complete(path):
                 content = f"{DAMAGED} {name}"
@@ -96,7 +99,7 @@ class ServingFolder(Destination):
                 content = identity(path)
             if files.is_file(os.path.join(path, _ROLLBACK)):
                 undone.add(replaced)
-            else:  # A run that returns to earlier settings pushes an earlier model again.
+            else:  # A run that returned to earlier settings pushed an earlier model again.
                 models.pop(content, None)
             undone.discard(content)
             models.setdefault(content, PushedModel(name, int(name), content))
@@ -117,11 +120,11 @@ class ServingFolder(Destination):
         return found[::-1]
 
     def folder(self, name: str) -> str:
-        return f"{self.place.rstrip('/')}/{name}"
+        return f"{self.location.rstrip('/')}/{name}"
 
-    def name_of(self, place: str) -> str | None:
-        folder, name = os.path.split(place)
-        return name if folder == self.place.rstrip("/") else None
+    def find_name(self, location: str) -> str | None:
+        folder, name = os.path.split(location)
+        return name if folder == self.location.rstrip("/") else None
 
     def served_name(self) -> str | None:
         newest = self.newest()
@@ -130,14 +133,18 @@ class ServingFolder(Destination):
     def state(self) -> str | None:
         """Return a text that changes if any version is added, replaced, damaged or removed.
 
-        The weights are not read: a version has the names and sizes of its files, and its identity.
+        The weights are not read. The text contains the identity of each version, and the names and
+        sizes of its files.
 
         Returns:
           None for a folder that is not on this machine.
+
+        Raises:
+          OSError: a file cannot be read.
         """
-        if "://" in self.place:
+        if "://" in self.location:
             return None
-        return "\0\0".join(map(_content, versions(self.place)))
+        return "\0\0".join(map(_content, versions(self.location)))
 
     def _check_loads(self, model: PushedModel) -> None:
         from components.saved_models import check_loads
@@ -155,9 +162,9 @@ class ServingFolder(Destination):
 
         from components.saved_models import copy_model
 
-        fileio.makedirs(self.place)
+        fileio.makedirs(self.location)
         while True:
-            version = self.folder(str(next_version(self.place)))
+            version = self.folder(str(next_version(self.location)))
             try:
                 tf.io.gfile.mkdir(version)
             except tf.errors.AlreadyExistsError:  # Another run has just pushed a model.
@@ -172,7 +179,8 @@ class ServingFolder(Destination):
 def _damage(version: str) -> str:
     """Return why a server cannot load a version; empty if it can.
 
-    A version is checked before it is pushed, so TensorFlow is needed for a changed one only.
+    A version is checked before it is pushed. Therefore only a version that has changed since is
+    checked again, with TensorFlow.
     """
     if is_unchanged(version):
         return ""
@@ -186,7 +194,7 @@ def _damage(version: str) -> str:
 
 
 def _content(version: str) -> str:
-    """Return a text that changes if a model is replaced under its version, or loses bytes."""
+    """Return a text that changes if a version is replaced, or if a file is removed or cut off."""
     files = sorted(
         (os.path.relpath(os.path.join(folder, name), version), os.stat(f"{folder}/{name}").st_size)
         for folder, _, names in os.walk(version)

@@ -1,14 +1,15 @@
 """StatisticsGen: computes the statistics of a sample of each split, without Beam.
 
-The sample consists of single Examples from every file, so it is unbiased in any order of the input.
-The other Examples are read, but not decoded. TFDV's accumulators process the sample in less time
-than TFDV's many Beam stages take to start.
+The sample consists of single Examples of every file, so it does not depend on the order of the
+input. The other Examples are read, but not decoded. TFDV's accumulators process the sample in less
+time than TFDV's many Beam stages take to start.
 
-`_statistics_of` uses private parts of TensorFlow Data Validation (TFDV) 1.16 and 1.21: the public
-function `tfdv.generate_statistics_in_memory` supports only one batch, and the one for many batches
-starts Beam.
+`_compute_statistics` uses private parts of TensorFlow Data Validation (TFDV) 1.16 and 1.21. The
+public function `tfdv.generate_statistics_in_memory` supports only one batch, and the function for
+many batches starts Beam.
 
-`@component` reads the annotations, which `from __future__ import annotations` would make strings.
+`@component` requires annotations that are types, so this module has no
+`from __future__ import annotations`, which turns them into strings.
 """
 
 import os
@@ -42,14 +43,20 @@ def StatisticsGen(
     statistics: OutputArtifact[ExampleStatistics],
     max_examples: Parameter[int],
 ) -> None:
-    """Examples and their schema -> `statistics` of each split.
+    """Compute the `statistics` of each split.
+
+    If the sample of a split has anomalies, the statistics of all of its Examples are computed.
 
     Args:
       examples: the Examples.
-      schema: their schema, which defines the features that are categories.
-      statistics: the statistics, in the files of TFX's StatisticsGen.
+      schema: the schema of the Examples, which defines the features that are categories.
+      statistics: the output, with the files of TFX's StatisticsGen.
       max_examples: approximate size of the sample of each split, from all of its files; 0: all
         Examples.
+
+    Raises:
+      InputError: the Examples of a split were deleted, or a file is damaged.
+      OSError, tensorflow.errors.OpError: a file cannot be read or written.
     """
     options = tfdv.StatsOptions(schema=read_schema([schema]))
     statistics.split_names = examples.split_names
@@ -57,22 +64,32 @@ def StatisticsGen(
         files = example_files(artifact_utils.get_split_uri([examples], split))
         count = sum(count_examples(files))
         rate = max_examples / count if 0 < max_examples < count else 1.0
-        result = _statistics_of(_batches(files, options.schema, rate), options)
+        result = _compute_statistics(_batches(files, options.schema, rate), options)
         anomalies = tfdv.validate_statistics(result, options.schema)
         if rate < 1 and (anomalies.anomaly_info or anomalies.HasField("dataset_anomaly_info")):
-            # A sample may lack a rare class.
+            # The sample may lack a rare class.
             logging.info("The sample of %s does not fit the schema: reading all Examples", split)
-            result = _statistics_of(_batches(files, options.schema, 1.0), options)
+            result = _compute_statistics(_batches(files, options.schema, 1.0), options)
         path = os.path.join(artifact_utils.get_split_uri([statistics], split), "FeatureStats.pb")
         io_utils.write_bytes_file(path, result.SerializeToString())
 
 
 def _batches(files: list[str], schema: schema_pb2.Schema, rate: float) -> Iterator[pa.RecordBatch]:
-    """Yield a fraction of the Examples of every file, always the same ones, as `schema` decodes."""
+    """Yield a random sample of the Examples of every file, decoded with the schema.
 
-    def sample_of(place: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
+    The first batch is empty, and every call yields the same Examples.
+
+    Args:
+      files: the gzipped TFRecord files.
+      schema: the schema of the Examples.
+      rate: the fraction of the Examples, from 0 to 1.
+    """
+
+    def sample(file_number: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
         def chosen(index: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-            chance = tf.random.stateless_uniform(tf.shape(batch), seed=tf.stack([place, index]))
+            chance = tf.random.stateless_uniform(
+                tf.shape(batch), seed=tf.stack([file_number, index])
+            )
             return tf.boolean_mask(batch, chance < rate)
 
         records = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_BATCH)
@@ -84,7 +101,7 @@ def _batches(files: list[str], schema: schema_pb2.Schema, rate: float) -> Iterat
         tf.data.Dataset.from_tensor_slices(files)
         .enumerate()
         .interleave(
-            sample_of,
+            sample,
             cycle_length=_FILES_AT_ONCE,
             num_parallel_calls=_FILES_AT_ONCE,
             deterministic=True,
@@ -94,10 +111,10 @@ def _batches(files: list[str], schema: schema_pb2.Schema, rate: float) -> Iterat
         yield decoder.DecodeBatch(batch.numpy())
 
 
-def _statistics_of(
+def _compute_statistics(
     batches: Iterable[pa.RecordBatch], options: tfdv.StatsOptions
 ) -> statistics_pb2.DatasetFeatureStatisticsList:
-    """Return the statistics of batches, by the accumulators of TFDV's Beam stages."""
+    """Return the statistics of batches, computed by the accumulators of TFDV's Beam stages."""
     generators = stats_impl.get_generators(options, in_memory=True)
     accumulators = [generator.create_accumulator() for generator in generators]
     for batch in batches:

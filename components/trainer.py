@@ -1,4 +1,4 @@
-"""Trainer: TFX's Trainer, with epochs and strategy as parameters of a run."""
+"""Trainer: TFX's Trainer, with the epochs and the strategy as parameters of a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,13 @@ EPOCHS_KEY = "epochs"
 STRATEGY_KEY = "strategy"
 
 
-class Executor(GenericExecutor):
+class TrainerExecutor(GenericExecutor):
+    """TFX's executor, with the parameters of the run, and without a base model that does not exist.
+
+    `Do` raises an InputError if a parameter is not allowed, or if the base model is unknown or
+    damaged.
+    """
+
     def Do(
         self,
         input_dict: dict[str, list[types.Artifact]],
@@ -36,6 +42,8 @@ class Executor(GenericExecutor):
 
 
 class TrainerSpec(types.ComponentSpec):
+    """The inputs, outputs and parameters of TFX's Trainer, and `epochs` and `strategy`."""
+
     PARAMETERS = {
         **specs.TrainerSpec.PARAMETERS,
         EPOCHS_KEY: ExecutionParameter(type=int),
@@ -46,18 +54,19 @@ class TrainerSpec(types.ComponentSpec):
 
 
 class Trainer(base_component.BaseComponent):
-    """Transformed Examples -> `model` and `model_run`.
+    """The component that trains a model on transformed Examples.
 
-    It is not a subclass of TFX's Trainer, whose constructor allows no further parameters.
+    The outputs are `model` and `model_run`. The class does not extend TFX's Trainer, because the
+    constructor of TFX's class allows no further parameters.
 
     Args:
-      custom_config: see `trainer_module.settings.CustomConfig`.
-      arguments: the other inputs and parameters of `TrainerSpec`, of which `epochs` and `strategy`
-        replace `training.epochs` and `training.strategy` in `custom_config`.
+      custom_config: `trainer_module.settings.CustomConfig` as a dictionary.
+      **arguments: the other inputs and parameters of `TrainerSpec`. `epochs` and `strategy` replace
+        `training.epochs` and `training.strategy` in `custom_config`.
     """
 
     SPEC_CLASS = TrainerSpec
-    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(Executor)
+    EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(TrainerExecutor)
 
     def __init__(self, custom_config: dict[str, Any], **arguments: Any) -> None:
         super().__init__(
@@ -73,22 +82,29 @@ class Trainer(base_component.BaseComponent):
 def with_run_parameters(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the execution properties with `epochs` and `strategy` in `custom_config`.
 
+    Args:
+      exec_properties: the execution properties of a Trainer.
+
     Raises:
-      InputError: see `training_of_run`.
+      InputError: see `with_training_parameters`.
     """
     config = json_utils.loads(exec_properties[CUSTOM_CONFIG_KEY])
     given = {key: exec_properties[key] for key in (EPOCHS_KEY, STRATEGY_KEY)}
-    training_of_run(Training.model_validate(config["training"]), given)
+    with_training_parameters(Training.model_validate(config["training"]), given)
     config["training"] = {**config["training"], **given}
     return {**exec_properties, CUSTOM_CONFIG_KEY: json_utils.dumps(config)}
 
 
-def training_of_run(compiled: Training, given: Mapping[str, Any]) -> Training:
-    """Return the settings of a compiled training with the run's `epochs` and `strategy`.
+def with_training_parameters(compiled: Training, given: Mapping[str, Any]) -> Training:
+    """Return the settings of a training with the parameters of a run.
+
+    Args:
+      compiled: the section `training` of the compiled pipeline.
+      given: `epochs` and `strategy` -> the value in the run.
 
     Raises:
-      InputError: a value is not allowed, or requires other processes than those of the compiled
-        pipeline.
+      InputError: a value is not allowed, or requires another number of processes than the compiled
+        pipeline has.
     """
     training = with_parameters(compiled, given)
     if count_processes(compiled) != count_processes(training):

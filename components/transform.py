@@ -4,7 +4,7 @@ TFX's own executor passes single records between Beam stages, which has a cost f
 tf.Transform batches them again. Here a batch remains a batch from the input file to the output
 file, and TensorFlow's threads read, parse and transform it.
 
-`Executor._analyze` uses private parts of TensorFlow Transform 1.16 and 1.21:
+`TransformExecutor._analyze` uses private parts of TensorFlow Transform 1.16 and 1.21:
 `tft_beam.AnalyzeDataset` starts Beam, which takes five seconds, even for a `preprocessing_fn`
 without analyzers, whose graph does not depend on data. There is no public function that detects
 analyzers, or that writes such a graph without Beam.
@@ -49,7 +49,7 @@ from tfx_bsl.coders import example_coder
 from tfx_bsl.public import tfxio
 from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
-from components.beam import LocalBeamExecutor, read_results, units_of, write_results
+from components.beam import LocalBeamExecutor, divide_into_units, read_results, write_results
 from components.examples import publish, split_files
 from components.schema_gen import read_schema
 from core.machine import cores
@@ -61,7 +61,7 @@ from examples.writer import ID_LEVEL, ShardWriter
 
 _FILE_PREFIX = "transformed_examples"
 _DECIDING = (PREPROCESSING_FN_KEY, CUSTOM_CONFIG_KEY, SPLITS_CONFIG_KEY, "code")
-"""The execution properties that determine the output; the pipeline adds the last one."""
+"""The execution properties that determine the output. The pipeline adds `code`."""
 _BATCH = 1024
 _ANALYZED_BATCH = 32_768
 """Size of a batch for analyzers. A vocabulary is counted in each batch, and Beam then sums the
@@ -73,8 +73,8 @@ _UNITS_PER_ELEMENT = 4
 TransformUnit = tuple[str, int, Sequence[str]]
 """A split, the number of the unit in the split, and its files."""
 TransformedUnit = tuple[str, list[tuple[str, int]], str | None]
-"""A split; its complete files that are not published yet, each with its number of Examples; and the
-file with their counts by class, or None if they were not counted."""
+"""A split; the (path, number of Examples) of each finished file, which is not published yet; and
+the path of the counts by class, or None if the classes were not counted."""
 PreprocessingFn = Callable[[Any], dict[str, Any]]
 """A function from raw features to transformed ones, see `preprocessing.transform`."""
 
@@ -86,14 +86,14 @@ def _read_batches(files: list[str], schema: schema_pb2.Schema) -> Iterator[pa.Re
 
 
 class TransformFiles(beam.DoFn):
-    """A stage that writes the transformed files of units, and yields their `TransformedUnit`s.
+    """A Beam stage that transforms the files of units, and yields a `TransformedUnit` for each.
 
-    Two units are transformed at a time, because a unit takes a second until its first batch.
+    Two units are transformed at a time, because the first batch of a unit takes a second.
 
     Args:
       graph: the folder of the transform graph.
       spec: the parsing spec of the raw features.
-      scratch: the folder for the files.
+      scratch: the folder for the transformed files.
       config: the custom config of Transform.
       counted: the splits whose reviews are counted by class.
     """
@@ -148,13 +148,18 @@ class TransformFiles(beam.DoFn):
             counter.save(counted)
         return split, [(writer.path, writer.count) for writer in writers], counted
 
-    # AutoGraph takes seconds, and has nothing to convert: the layer is a graph already.
+    # AutoGraph would take seconds, and the layer is a graph already.
     @tf.autograph.experimental.do_not_convert
     def _transform(self, serialized: tf.Tensor) -> dict[str, Any]:
         return dict(self._layer(tf.io.parse_example(serialized, self._spec)))
 
 
-class Executor(LocalBeamExecutor):
+class TransformExecutor(LocalBeamExecutor):
+    """The executor that writes the transform graph, and transforms the Examples with it.
+
+    `Do` raises an InputError if the Examples were deleted, or if a file of them is damaged.
+    """
+
     def Do(
         self,
         input_dict: dict[str, list[types.Artifact]],
@@ -176,15 +181,16 @@ class Executor(LocalBeamExecutor):
         units = [
             (split, number, files)
             for split in splits.transform
-            for number, files in enumerate(units_of(split_files(examples, [split])))
+            for number, files in enumerate(divide_into_units(split_files(examples, [split])))
         ]
-        # The splits that are analyzed are those that a model is fitted to.
+        # A model is fitted to the splits that are analyzed, and uses their counts by class.
         spec = schema_utils.schema_as_feature_spec(schema).feature_spec
         stage = TransformFiles(graph.uri, spec, scratch, config, list(splits.analyze))
         with self._make_beam_pipeline() as pipeline:
             done = (
                 pipeline
-                | "Units" >> beam.Create(units_of(units, _UNITS_PER_ELEMENT), reshuffle=True)
+                | "Units"
+                >> beam.Create(divide_into_units(units, _UNITS_PER_ELEMENT), reshuffle=True)
                 | "TransformFiles" >> beam.ParDo(stage)
             )
             write_results(pipeline, done, scratch)
@@ -207,7 +213,7 @@ class Executor(LocalBeamExecutor):
         """Write the transform graph, with the metadata of the raw features.
 
         Args:
-          fn: the function whose graph is written.
+          fn: the `preprocessing_fn` whose graph is written.
           schema: the schema of the raw features.
           files: the files of Examples for the analyzers of `fn`.
           graph: the folder of the graph.
@@ -230,7 +236,7 @@ class Executor(LocalBeamExecutor):
         ):
             analyzed = (
                 pipeline
-                | "AnalyzedFiles" >> beam.Create(units_of(files), reshuffle=True)
+                | "AnalyzedFiles" >> beam.Create(divide_into_units(files), reshuffle=True)
                 | "ReadBatches" >> beam.FlatMap(_read_batches, schema)
             )
             config = source.TensorAdapterConfig()
@@ -239,13 +245,13 @@ class Executor(LocalBeamExecutor):
 
 
 class ReviewTransform(tfx.components.Transform):
-    """Examples and a schema -> `transform_graph` and `transformed_examples`.
+    """TFX's Transform with an executor that keeps Examples in batches.
 
-    The executor computes no statistics and has no analyzer cache, so set `disable_statistics`:
-    StatisticsGen and DataGate have checked the data.
+    The outputs are `transform_graph` and `transformed_examples`. Set `disable_statistics` and
+    `disable_analyzer_cache`, because the executor has neither statistics nor an analyzer cache.
     """
 
-    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(TransformExecutor)
 
 
 def _publish(

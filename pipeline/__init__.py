@@ -1,1 +1,1 @@
-"""The pipeline: its settings, its list of nodes and its one DAG."""
+"""The pipeline: its settings, its list of nodes, and its DAG."""

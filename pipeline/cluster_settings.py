@@ -1,4 +1,4 @@
-"""Settings that only clusters need: image, resources, Vertex AI, Kubeflow, Apache Flink."""
+"""Settings that only clusters require: image, resources, Vertex AI, Kubeflow, Apache Flink."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DnsName = Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a
 
 
 class Resources(Section):
-    """The resources of a step's container; None: the cluster's default."""
+    """The resources of the container of a step."""
 
     cpu: Annotated[float, Field(gt=0)] | None = None
     """CPU cores of the container; None: the default of the cluster."""
@@ -36,10 +36,10 @@ class Cluster(Section):
     """Settings for every cluster."""
 
     image: str | None = None
-    """Image that every step runs in, `HOST/PROJECT/amazon-reviews:TAG`; it contains this
-    package."""
+    """Container image of every step, which contains this package, such as
+    `HOST/PROJECT/amazon-reviews:TAG`."""
     resources: dict[str, Resources] = {}
-    """Component -> resources of its container; `Trainer`: of each process that trains."""
+    """Component -> resources of its container; for `Trainer`, of each process of the training."""
     training_timeout_hours: Annotated[float, Field(gt=0)] = 24.0
     """Timeout of a training on several machines in hours, including its time in a queue."""
 
@@ -95,13 +95,13 @@ class Kubeflow(Section):
     volume: Volume | None = None
     """PersistentVolumeClaim that every step mounts, for data outside of buckets."""
     training_job: JobKindName = "auto"
-    """Kind of the object that runs a training on several machines: `tfjob` (training operator v1),
-    `trainjob` (Trainer v2, with the runtime of `kubeflow/training.yaml`), `jobset` (JobSet alone),
-    or `auto`, a TFJob if the cluster has the training operator, else a JobSet."""
+    """Kind of the Kubernetes object that runs a training on several machines: `tfjob` (training
+    operator v1), `trainjob` (Trainer v2, with the runtime of `kubeflow/training.yaml`), `jobset`
+    (JobSet alone), or `auto`, a TFJob if the cluster has the training operator, else a JobSet."""
     queue: DnsLabel | None = None
     """LocalQueue of Kueue that admits the training; None: no queue."""
     training_pod: dict[str, Any] = {}
-    """Fields of the spec of every training pod, in the words of Kubernetes: `nodeSelector`,
+    """Fields of the spec of every training pod, with their names in Kubernetes: `nodeSelector`,
     `tolerations`, `priorityClassName` (for a TrainJob in `kubeflow/training.yaml` instead),
     `terminationGracePeriodSeconds` (60 by default; the time for a last checkpoint)."""
 
@@ -116,7 +116,7 @@ class Kubeflow(Section):
 
 
 LOCAL = "[local]"
-"""The master that starts Flink inside the job server."""
+"""The value of `master` with which Flink starts inside of the job server."""
 Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:[0-9]+$")]
 """`HOST:PORT`."""
 
@@ -128,27 +128,27 @@ class Flink(Section):
     """REST address of a Flink cluster, `HOST:PORT`; `[local]` starts Flink inside the job
     server."""
     job_endpoint: Address | None = None
-    """`HOST:PORT` of a running Beam job server; None: the run starts one, which needs Java and the
-    jars of `make flink`."""
+    """`HOST:PORT` of a running Beam job server; None: the run starts one, which requires Java and
+    the jars of `make flink`."""
     jars: str | None = None
     """Folder with the jars of `make flink`; None: `.cache/flink/lib` of this checkout."""
     parallelism: PositiveInt = 2
-    """Slots that a job uses. Give each slot a core of its own: on two cores a job with two slots
-    took as long as with one, because one worker already uses both cores."""
+    """Number of slots that a job uses. Each slot requires a core of its own: on two cores a job
+    took as long with two slots as with one, because one worker already uses both cores."""
     worker_pool: Address = "localhost:50000"
-    """Address of the pool of Python workers next to each TaskManager, as the TaskManager sees it.
-    With `[local]` the workers are threads of the component."""
+    """Address at which each TaskManager reaches the pool of Python workers next to it. With
+    `[local]` the workers are threads of the component."""
     shared_paths: bool = False
-    """Whether the TaskManagers see the same file system as this machine. A remote cluster without
-    a shared file system requires `gs://` or another object store."""
+    """Whether the TaskManagers share the file system of this machine. A remote cluster without a
+    shared file system requires `gs://` or another object store."""
     timeout_seconds: PositiveInt = 1800
-    """Greatest time without progress of any task; the job is cancelled after it. It must be longer
-    than the longest unit of work, which is a whole file for gzip and zstd."""
+    """Seconds without progress of any task after which the job is cancelled. The timeout must be
+    longer than the longest unit of work, which is a whole file for gzip and zstd."""
 
     @field_validator("master", mode="before")
     @classmethod
     def _brackets_are_no_list(cls, value: Any) -> Any:
-        # Without quotes YAML reads [local] as a list of one word.
+        # YAML reads [local] without quotes as a list.
         return LOCAL if value == ["local"] else value
 
     @property

@@ -1,8 +1,8 @@
 """A fingerprint of the code of each component, which becomes a part of its cache key.
 
-TFX compares only inputs and execution properties. After a change of code it would reuse the outputs
-of the old code. The imports in the sources define which code belongs to a component, so nobody has
-to maintain a list.
+TFX's cache compares only inputs and execution properties. After a change of code it would reuse the
+outputs of the old code. The imports in the sources determine the code of a component, so no list
+has to be maintained.
 """
 
 from __future__ import annotations
@@ -43,11 +43,15 @@ _LIBRARIES = (
     "tf_keras",
     "tfx",
 )
-"""The libraries whose upgrade may change any output."""
+"""The libraries whose upgrade may change the output of any component."""
 
 
 def git(*words: str) -> str:
-    """Return the output of git in this checkout; empty if there is no git or no checkout."""
+    """Return the output of git in this checkout; empty if there is no git or no checkout.
+
+    Args:
+      *words: the arguments of git, such as `rev-parse` and `HEAD`.
+    """
     command = ["git", f"--git-dir={_ROOT / '.git'}", *words]
     try:
         return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True).stdout.strip()
@@ -56,10 +60,10 @@ def git(*words: str) -> str:
 
 
 def roots(component: BaseComponent) -> list[str]:
-    """Return the modules of ours that TFX imports for a component.
+    """Return our modules that TFX imports for a component, as sorted dotted names.
 
-    These are the modules of the component and its executor, and of the functions that execution
-    properties name by dotted paths, as `run_fn` does.
+    These are the modules of the component, of its executor, and of the functions whose dotted names
+    are in the execution properties, such as `run_fn`.
     """
     found = [type(component).__module__, component.executor_spec.executor_class.__module__]
     for value in component.spec.exec_properties.values():
@@ -70,7 +74,8 @@ def roots(component: BaseComponent) -> list[str]:
 def fingerprint(modules: Iterable[str]) -> str:
     """Return a hash of modules, of our modules that they import, and of the libraries' versions.
 
-    The names may be those of functions in the modules.
+    Args:
+      modules: dotted names of modules, or of functions in modules.
     """
     return _digest(sources(modules))
 
@@ -78,7 +83,7 @@ def fingerprint(modules: Iterable[str]) -> str:
 def all_code() -> str:
     """Return a hash of all files of our packages, and of the libraries' versions.
 
-    It does not parse the sources, and takes a quarter of a second.
+    The function does not parse the sources, and takes a quarter of a second.
     """
     files = (file for name in PACKAGES for file in (_ROOT / name).rglob("*") if file.is_file())
     return _digest(sorted(file for file in files if file.parent.name != "__pycache__"))
@@ -94,9 +99,12 @@ def _digest(files: Iterable[Path]) -> str:
 
 
 def sources(modules: Iterable[str]) -> list[Path]:
-    """Return the sorted files of modules and of all modules of ours that they import.
+    """Return the sorted files of modules and of all our modules that they import.
 
-    The files in a folder `templates` beside a module belong to it.
+    The files in a folder `templates` next to a module belong to the module.
+
+    Args:
+      modules: dotted names of modules, or of functions in modules.
     """
     found: set[Path] = set()
     waiting = [path for module in modules for path in _files(module)]
@@ -107,31 +115,31 @@ def sources(modules: Iterable[str]) -> list[Path]:
             source = path.read_bytes()
             waiting += (file for name in _names(source) for file in _files(name))
             if b"import_module" in source:
-                # The argument is known at run time only.
+                # The argument of import_module is known only when it is called.
                 waiting += path.parent.glob("*.py")
     folders = {path.parent for path in found}
     return sorted(found.union(*(folder.glob("templates/*") for folder in folders)))
 
 
 def _files(name: str) -> list[Path]:
-    """Return the files that an import of a dotted name runs; none if it is not one of ours.
+    """Return the files that the import of a dotted name executes; none for another package.
 
     Parts of the name after a module, such as a function, are ignored.
     """
     found: list[Path] = []
     parts = name.split(".")
     for count in range(1, len(parts) + 1 if parts[0] in PACKAGES else 1):
-        place = _ROOT.joinpath(*parts[:count])
-        if not (place / "__init__.py").is_file():
-            module = place.with_name(f"{place.name}.py")
+        path = _ROOT.joinpath(*parts[:count])
+        if not (path / "__init__.py").is_file():
+            module = path.with_name(f"{path.name}.py")
             return [*found, module] if module.is_file() else found
-        found.append(place / "__init__.py")
+        found.append(path / "__init__.py")
     return found
 
 
 @lru_cache(maxsize=1024)
 def _names(source: bytes) -> frozenset[str]:
-    """Return the dotted names that a source imports absolutely, or contains as strings."""
+    """Return the dotted names in the absolute imports and in the strings of a source."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):

@@ -17,14 +17,14 @@ from typing import Annotated, Any, Literal, get_args
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from components.evaluator.settings import Evaluation
-from components.serving_check.settings import Thresholds
+from components.evaluator.thresholds import Evaluation
+from components.serving_check.thresholds import Thresholds
 from core.empty import check_values
 from core.errors import ConfigError
 from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
-from pipeline.tracking_server import problem_of_server
+from pipeline.tracking_server import server_problem
 from preprocessing import features
 from preprocessing.reading.labels import canonical
 from preprocessing.settings import Transform
@@ -40,14 +40,14 @@ SPLITS = get_args(Split)
 
 
 class Paths(Section):
-    """Folders of a run; every key but `root` defaults to a place under `root`."""
+    """Folders of a run. By default all of them are below `root`."""
 
     root: str = "runs"
     """Folder for artifacts and logs."""
     metadata: str = ""
     """ML Metadata, an SQLite file."""
     serving: str = ""
-    """Folder for pushed models, with one subfolder a version."""
+    """Folder for pushed models, with a subfolder for each version."""
     checkpoints: str = ""
     """Folder for the checkpoints of unfinished trainings."""
 
@@ -60,11 +60,11 @@ class Paths(Section):
         if not isinstance(root, str):
             return values
         root = absolute(root)
-        places = {"metadata": "metadata.sqlite", "serving": "serving", "checkpoints": "checkpoints"}
-        for key, name in places.items():
-            place = values.get(key) or os.path.join(root, name)
-            places[key] = absolute(place) if isinstance(place, str) else place
-        return {**values, "root": root, **places}
+        paths = {"metadata": "metadata.sqlite", "serving": "serving", "checkpoints": "checkpoints"}
+        for key, name in paths.items():
+            path = values.get(key) or os.path.join(root, name)
+            paths[key] = absolute(path) if isinstance(path, str) else path
+        return {**values, "root": root, **paths}
 
     @field_validator("root", "serving", "checkpoints")
     @classmethod
@@ -78,15 +78,15 @@ class Paths(Section):
 
 
 class Data(Section):
-    """The raw files, and how they become splits."""
+    """The raw files, and the splits that are made of them."""
 
     input_base: Annotated[str, Field(min_length=1)] | None = None
     """Folder or `gs://` prefix with the raw files; None: the sample that the package contains."""
     format: Literal["auto", "fasttext", "csv", "jsonl", "parquet"] = "auto"
     """Format of the files; `auto` detects that of each file. csv: with a comma, tab, ; or |."""
     columns: dict[str, str | None] = {}
-    """`label`, `title` and `text` -> the column of csv, jsonl and parquet files; without one it is
-    found by its name. With `title: null` no title is read."""
+    """`label`, `title` and `text` -> the column of csv, jsonl and parquet files. A column that is
+    not set is found by its usual names. With `title: null` no title is read."""
     labels: dict[str, Literal[0, 1] | None] = {}
     """Label in the files -> 0 (negative), 1 (positive) or null (left out); empty: the scale of the
     labels is detected, once for all files."""
@@ -94,12 +94,12 @@ class Data(Section):
     """Split -> folder or glob below `input_base`; empty: all files, also those in subfolders, split
     by a hash of the text."""
     max_examples: dict[Split, PositiveInt] = {}
-    """Split -> how many Examples are kept at most; a single number limits every split."""
+    """Split -> maximum number of Examples; a single number limits every split."""
     max_rejected_fraction: Fraction = 0.01
-    """Greatest fraction of unusable lines; a run with more fails."""
+    """Maximum fraction of unusable lines; a run with more of them fails."""
     statistics_examples: PositiveInt | None = 100_000
-    """Approximate number of Examples of each split, sampled from all of its files, for its
-    statistics; None: all Examples."""
+    """Approximate number of Examples of each split in the sample for its statistics; None: all
+    Examples."""
 
     @field_validator("columns")
     @classmethod
@@ -115,7 +115,7 @@ class Data(Section):
     def _labels_are_text(cls, labels: Any) -> Any:
         if not isinstance(labels, dict):
             return labels
-        # YAML reads a label yes or on as true, and no or off as false.
+        # YAML reads the labels yes and on as true, and no and off as false.
         words = {True: ("true", "yes", "on"), False: ("false", "no", "off")}
         meanings: dict[str, Any] = {}
         for label, meaning in labels.items():
@@ -150,7 +150,7 @@ class Beam(Section):
     """`direct` runs Beam in the process of the component, `flink` on Apache Flink."""
     args: list[str] = []
     """Further arguments for Beam, such as `--runner=DataflowRunner`, `--runner=SparkRunner` or
-    `--direct_num_workers=2`; they override those of the runner above."""
+    `--direct_num_workers=2`. They override the arguments of `beam.runner`."""
     flink: Flink = Flink()
 
 
@@ -171,14 +171,14 @@ class Tracking(Section):
     """The record of every run outside ML Metadata."""
 
     mlflow: Annotated[str, Field(min_length=1)] | None = None
-    """`http://` or `https://` address of an MLflow tracking server that every run is sent to.
-    MLflow reads the user and the password from its own environment variables or its credentials
+    """`http://` or `https://` address of the MLflow tracking server that receives every run. MLflow
+    reads the user and the password from its own environment variables or its credentials
     file."""
 
     # Not a validator of the field, whose message would contain the password.
     @model_validator(mode="after")
     def _is_a_server_without_a_password(self) -> Tracking:
-        if self.mlflow and (problem := problem_of_server(self.mlflow)):
+        if self.mlflow and (problem := server_problem(self.mlflow)):
             raise ValueError(f"mlflow: {problem}")
         return self
 
@@ -209,10 +209,10 @@ class PipelineConfig(Section):
 
 
 def absolute(path: str) -> str:
-    """Return a local path as an absolute one, `~` expanded, and a URL (gs://) unchanged.
+    """Return the absolute form of a local path, with `~` expanded; return a URL unchanged.
 
     Raises:
-      ValueError: the URL is not valid.
+      ValueError: the path is a URL of an object store that is not valid, such as `gs:/bucket`.
     """
     if "://" in path:
         return path
@@ -224,13 +224,13 @@ def absolute(path: str) -> str:
 
 
 def log_folder(config: PipelineConfig) -> str:
-    """Return the folder for the logs, on this machine because several processes append to them."""
+    """Return the folder of the logs. It is local, because several processes append to the logs."""
     root = config.paths.root
     return os.path.join(os.path.abspath("runs") if "://" in root else root, "logs")
 
 
 def unsent_folder(config: PipelineConfig) -> str:
-    """Return the folder of the runs that the tracking server did not receive, a file for each."""
+    """Return the folder of the runs that were not sent to the tracking server."""
     return os.path.join(config.paths.root, "unsent")
 
 
@@ -239,17 +239,21 @@ def recorded_settings(config: PipelineConfig) -> str:
     return json.dumps(config.model_dump())
 
 
-def settings_of_record(recorded: str) -> PipelineConfig:
-    """Return the settings of the JSON of `recorded_settings`, of this version of the code.
+def load_recorded_settings(recorded: str) -> PipelineConfig:
+    """Return the settings that `recorded_settings` returned as JSON.
 
     Raises:
-      pydantic.ValidationError: the JSON is that of another version.
+      pydantic.ValidationError: another version of the code recorded the settings.
     """
     return PipelineConfig.model_validate(json.loads(recorded))
 
 
 def changed_settings(recorded: str) -> list[str]:
-    """Return the keys of recorded settings whose values differ from the defaults."""
+    """Return the keys of recorded settings whose values differ from the defaults.
+
+    Args:
+      recorded: the result of `recorded_settings`.
+    """
     settings, defaults = (
         flat_settings(json.loads(each)) for each in (recorded, recorded_settings(PipelineConfig()))
     )
@@ -263,14 +267,16 @@ def load_config(
 ) -> PipelineConfig:
     """Read the settings and validate them.
 
+    An empty value is an error. So the sample reviews are the input only if `data.input_base` is
+    absent or `null`.
+
     Args:
       path: YAML file or name of a preset; None: `$PIPELINE_CONFIG`, or the preset `sample`.
       overrides: values of `--set`, which win over those of `$PIPELINE_SET`.
       environ: environment variables; None: those of this process.
 
     Raises:
-      ConfigError: a file is missing or not readable, or a setting is unknown, wrong or empty. The
-        sample is trained only if `data.input_base` is absent, or `null` in words.
+      ConfigError: a file is missing or not readable, or a setting is unknown, wrong or empty.
     """
     environ = os.environ if environ is None else environ
     for variable in (CONFIG_VARIABLE, OVERRIDES_VARIABLE):
@@ -296,7 +302,7 @@ def check_hyperparameters(config: PipelineConfig) -> None:
     Raises:
       ConfigError: the model has no such hyperparameter, or does not allow its value.
     """
-    # The module of a model imports TensorFlow, which takes seconds.
+    # The models import TensorFlow, which takes seconds.
     from trainer_module import models
 
     try:

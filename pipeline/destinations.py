@@ -11,18 +11,19 @@ from pipeline.config import PipelineConfig
 
 
 class Row(NamedTuple):
-    """What is known of a destination without a connection to it."""
+    """The properties of a destination that are known without a connection to it."""
 
     kind: str
     """Dotted name of the subclass of `components.destination.Destination`."""
     arguments: Callable[[PipelineConfig], dict[str, Any]]
-    """Returns the arguments of its constructor, which a compiled pipeline contains as JSON."""
+    """The function that returns the arguments of its constructor. A compiled pipeline contains them
+    as JSON."""
     targets: tuple[str, ...]
-    """The platforms that can push there."""
+    """The platforms that can push to it."""
     paths: tuple[str, ...] = ()
-    """The settings with its paths, which a run writes."""
+    """The settings with the paths that a push writes."""
     required: Mapping[str, str] = {}
-    """Setting that it requires -> what to set."""
+    """Setting that it requires -> description of the value, for the error."""
 
 
 _FOLDER = Row(
@@ -47,10 +48,10 @@ DESTINATIONS = {
 }
 
 
-def destination_of(config: PipelineConfig) -> str:
-    """Return the destination of a push as the JSON of `components.destination.make_destination`.
+def destination_json(config: PipelineConfig) -> str:
+    """Return the destination of a push, as the JSON of `components.destination.make_destination`.
 
-    With `push.destination: none` it is the folder whose model is the baseline.
+    With `push.destination: none` it is the folder of the baseline.
     """
     row = DESTINATIONS[config.push.destination]
     return json.dumps([row.kind, row.arguments(config)])

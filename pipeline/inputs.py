@@ -9,26 +9,48 @@ from preprocessing.reading.globs import EVERYTHING
 from preprocessing.reading.records import ReadOptions
 
 _ALL = "all"
-"""The group of files that are read when no split is named."""
+"""The group of all files, if the settings name no split."""
 
 
 def input_base(config: PipelineConfig) -> str:
-    """Return the `input_base` of ReviewExampleGen."""
+    """Return the parameter `input_base` of ReviewExampleGen: `data.input_base`, or SAMPLE."""
     return config.data.input_base or SAMPLE
 
 
 def input_files(config: PipelineConfig, base: str | None = None) -> list[SourceFile]:
-    """Return the input files, in the folder of the settings or in `base`; see `find_sources`."""
+    """Return the input files, see `find_sources`.
+
+    Args:
+      config: the settings.
+      base: the folder of the files; None: `data.input_base`.
+
+    Raises:
+      InputError: a group has no files, or the folder cannot be listed.
+    """
     return find_sources(input_folder(base or input_base(config)), _patterns(config))
 
 
 def input_fingerprint(config: PipelineConfig, base: str | None = None) -> str:
-    """Return the `fingerprint` of `input_files`; raise an InputError if a file cannot be read."""
+    """Return the `fingerprint` of `input_files`.
+
+    Args:
+      config: the settings.
+      base: the folder of the files; None: `data.input_base`.
+
+    Raises:
+      InputError: a group has no files, or a file cannot be read.
+    """
     base = base or input_base(config)
     return fingerprint(input_folder(base), input_files(config, base))
 
 
 def example_gen_options(config: PipelineConfig, input_fingerprint: str) -> Options:
+    """Return the parameter `options` of ReviewExampleGen.
+
+    Args:
+      config: the settings.
+      input_fingerprint: the fingerprint of the input; empty if it is unknown.
+    """
     return Options(
         patterns=_patterns(config),
         read=read_options(config),
@@ -39,10 +61,11 @@ def example_gen_options(config: PipelineConfig, input_fingerprint: str) -> Optio
 
 
 def read_options(config: PipelineConfig) -> ReadOptions:
+    """Return the options of the reader from the section `data`."""
     data = config.data
     return ReadOptions(
         format=data.format,
-        # `title: null`: no title is read. For any other column null means: find it by its name.
+        # With `title: null` no title is read. Any other column with null is found by its name.
         columns={
             column: name or None
             for column, name in data.columns.items()

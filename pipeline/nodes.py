@@ -9,12 +9,13 @@ from components.properties import REPORT_NODE as REPORT
 
 EXAMPLE_GEN = "ReviewExampleGen"
 SERVED_MODEL = "LatestBlessedModel"
-"""The node of the model that is served, which is the baseline of the candidate.
+"""The node of the served model, which is the baseline of the candidate.
 
-The id is older than this meaning. It stays, because runs, pages and compiled pipelines contain it.
+The id is older than this meaning. It remains, because recorded runs and compiled pipelines contain
+it.
 """
 WARM_START = "WarmStartModel"
-"""The node of the model that is served, from which a warm start continues."""
+"""The node of the served model, from which a warm start continues."""
 TUNER = "Tuner"
 TRAINER = "Trainer"
 SERVING_CHECK = "ServingCheck"

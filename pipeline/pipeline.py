@@ -33,7 +33,7 @@ from pipeline.config import (
     recorded_settings,
     unsent_folder,
 )
-from pipeline.destinations import destination_of
+from pipeline.destinations import destination_json
 from pipeline.inputs import example_gen_options, input_base
 from pipeline.nodes import PUSHER, SERVED_MODEL, TUNER, WARM_START
 from pipeline.platform import Platform
@@ -47,15 +47,16 @@ _RUN_FN, _TUNER_FN = "trainer_module.run_fn.run_fn", "trainer_module.tuner.tuner
 
 
 def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
-    """Return the pipeline that `config` describes, for `platform`.
+    """Return the pipeline of some settings for a platform.
 
     Args:
       config: the settings, which `platforms.checks.check_target` and `check_hyperparameters` have
         checked.
-      platform: the platform, made from the same settings.
+      platform: the platform, created from the same settings.
 
     Raises:
-      InputError: the platform reads the input now, and a file of it cannot be read.
+      ConfigError: the file of `serving_check.golden` cannot be read, or has another form.
+      InputError: the platform computes the fingerprint of the input, and a file cannot be read.
       ValueError: the nodes that are built are not those of `pipeline.selected_nodes.node_ids`.
     """
     ids = node_ids(config)
@@ -109,7 +110,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
             model=trainer.outputs["model"],
             model_blessing=evaluator.outputs["blessing"],
             infra_blessing=serving_check.outputs["blessing"],
-            destination=destination_of(config),
+            destination=destination_json(config),
         ).with_id(PUSHER)
     report = RunReport(
         name=config.name,
@@ -148,8 +149,8 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     )
 
 
-def tracking_of(config: PipelineConfig, platform: str) -> Tracking | None:
-    """Return the tracking of a run; None if no run is sent to a tracking server.
+def make_tracking(config: PipelineConfig, platform: str) -> Tracking | None:
+    """Return the tracking server of a run; None if the settings have none.
 
     Args:
       config: the settings of the run.
@@ -166,7 +167,7 @@ def tracking_of(config: PipelineConfig, platform: str) -> Tracking | None:
 
 
 def _run_parameters(config: PipelineConfig, platform: Platform) -> dict[str, RuntimeParameter]:
-    """Return the parameters with which a run of the compiled pipeline replaces settings."""
+    """Return the parameters of a run that replace settings of the compiled pipeline."""
     settings = config.model_dump()
     settings["data"]["input_base"] = input_base(config)
     values = {
@@ -211,7 +212,7 @@ def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> d
 
 
 def _transform_settings(config: PipelineConfig) -> TransformSettings:
-    """Return only the settings that the model uses, so that other settings cause no cache miss."""
+    """Return the settings that the model uses. The others must not cause a cache miss."""
     settings = config.transform.model_dump()
     names = models.resolve(config.training).features
     used = {key: settings[key] for name in names for key in features.SETTINGS[name]}

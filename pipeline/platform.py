@@ -1,4 +1,4 @@
-"""What a platform provides to the DAG; the package `platforms` has the platforms."""
+"""The interface of a platform to the DAG. The package `platforms` contains the platforms."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Platform(abc.ABC):
 
     @property
     def input_fingerprint(self) -> str:
-        """The fingerprint of the input; empty if a submission adds it to the compiled pipeline.
+        """The fingerprint of the input; empty if each submission adds it to the compiled pipeline.
 
         Raises:
           InputError: an input file cannot be read.
@@ -44,7 +44,7 @@ class Platform(abc.ABC):
 
     @abc.abstractmethod
     def parameter(self, name: str, value: Any) -> Any:
-        """Return `value`, or a parameter of the run that has `value` as its default.
+        """Return `value`, or a parameter of the run whose default is `value`.
 
         Args:
           name: a key of `components.properties.RUN_PARAMETERS`.
@@ -53,9 +53,9 @@ class Platform(abc.ABC):
 
     @abc.abstractmethod
     def served_model(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
-        """Return the node whose output `model` is the served model, if there is one.
+        """Return a node whose output `model` is the served model, if there is one.
 
-        It is the baseline of the Evaluator, and the initial model of a warm start.
+        The model is the baseline of the Evaluator, or the initial model of a warm start.
 
         Args:
           node_id: the id of the node, one of `pipeline.nodes`.

@@ -1,4 +1,4 @@
-"""The nodes that a pipeline has with some settings. This module imports no TFX, which is slow."""
+"""The nodes that some settings select. This module imports no TFX, which takes seconds."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _IS_SELECTED: dict[str, Callable[[PipelineConfig], bool]] = {
     TUNER: lambda config: config.training.tuner_trials is not None,
     PUSHER: lambda config: config.push.is_enabled,
 }
-"""Id of a node -> whether a pipeline with some settings has it. Every pipeline has the others."""
+"""Id of an optional node -> whether some settings select it."""
 
 
 def node_ids(config: PipelineConfig) -> list[str]:
-    """Return the ids of the nodes of a pipeline, in the order of `NODES`."""
+    """Return the ids of the nodes that some settings select, in the order of `NODES`."""
     return [name for name in NODES if name not in _IS_SELECTED or _IS_SELECTED[name](config)]
 
 
 def in_order(built: Iterable[BaseNode | None], config: PipelineConfig) -> list[BaseNode]:
-    """Return the nodes of a pipeline in the order of `NODES`.
+    """Return the nodes of a pipeline in the order of `NODES`, after a check of their completeness.
 
     Args:
       built: the nodes that the pipeline consists of, in any order; None for a node that `config`

@@ -1,4 +1,4 @@
-"""The address of a tracking server, checked when the settings are read."""
+"""The check of the address of a tracking server, without a request to it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from urllib.parse import urlsplit
 
 
-def problem_of_server(uri: str) -> str:
-    """Return why no request can reach a tracking server at `uri`, and the remedy; else empty."""
+def server_problem(uri: str) -> str:
+    """Return why a URI is not the address of a tracking server, with the remedy; empty if it is."""
     example = "set the address of a tracking server, such as http://mlflow:5000"
     try:
         parts = urlsplit(uri)
@@ -38,4 +38,6 @@ def problem_of_server(uri: str) -> str:
         return f"{uri} has no host, and runs are sent to MLflow's own server only; {example}"
     if "://" not in uri and re.fullmatch(r"[\w.-]+(:\d+)?(/\S*)?|\[[\da-f:]+\](:\d+)?", uri):
         return f"{uri} has no scheme; write http://{uri}"
-    return f"{uri} has the scheme {parts.scheme or 'of no server'}; {example}"
+    if not parts.scheme:
+        return f"{uri} has no scheme; {example}"
+    return f"{uri} has the scheme {parts.scheme}; {example}"

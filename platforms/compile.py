@@ -17,7 +17,7 @@ from core.files import output_path, write_output
 from pipeline.cluster_settings import Volume
 from pipeline.config import PipelineConfig
 from pipeline.nodes import EXAMPLE_GEN, PUSHER, REPORT, SERVED_MODEL, WARM_START
-from pipeline.pipeline import create_pipeline, tracking_of
+from pipeline.pipeline import create_pipeline, make_tracking
 from platforms.checks import ClusterTarget
 from platforms.compiled import Kubeflow, Vertex
 
@@ -91,7 +91,7 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         for name in _NEVER_CACHED[self._target]:
             if name in tasks:
                 tasks[name]["cachingOptions"] = {}
-        if tracked := tracking_of(self._settings, self._target):
+        if tracked := make_tracking(self._settings, self._target):
             tasks[REPORT]["cachingOptions"] = {}
             variable = {"name": TRACKING, "value": json.dumps(tracked)}
             for executor in spec["deploymentSpec"]["executors"].values():

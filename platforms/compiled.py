@@ -14,7 +14,7 @@ from tfx.types import BaseChannel
 
 from components.baseline import PushedBaseline
 from pipeline.cluster_settings import Resources
-from pipeline.destinations import destination_of
+from pipeline.destinations import destination_json
 from pipeline.nodes import TRAINER
 from pipeline.platform import Platform
 from platforms.beam import set_beam_args
@@ -39,7 +39,7 @@ class Compiled(Platform):
     def served_model(self, node_id: str, candidate: BaseChannel | None = None) -> BaseNode:
         # Not a Resolver: Kubeflow Pipelines refuses a pipeline that has one, and Vertex AI
         # implements only the strategies of TFX, which cannot read a destination.
-        destination = destination_of(self._config)
+        destination = destination_json(self._config)
         return PushedBaseline(destination=destination, candidate=candidate).with_id(node_id)
 
     def parameter(self, name: str, value: Any) -> RuntimeParameter:

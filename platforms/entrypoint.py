@@ -202,11 +202,11 @@ def _track_failure(executor_input: Mapping[str, Any], failure: str) -> None:
     """Send the failure of the run to MLflow, if its runs are sent there."""
     from components.run_report.history import Run
     from components.run_report.page import collect
-    from components.run_report.tracking import from_environment, run_of_output, track
+    from components.run_report.tracking import from_environment, run_id_from_output, track
 
     if sent_to := from_environment():
         [output, *_] = executor_input["outputs"]["artifacts"].values()
-        run_id = run_of_output(output["artifacts"][0]["uri"])
+        run_id = run_id_from_output(output["artifacts"][0]["uri"])
         track(sent_to, collect(Run(sent_to.name, run_id, error=failure)))
 
 

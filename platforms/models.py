@@ -9,7 +9,7 @@ from components.destination import Destination, PushedModel, make_destination
 from components.run_report.history import Run
 from core.errors import ConfigError, InputError, storage_errors
 from pipeline.config import PipelineConfig
-from pipeline.destinations import destination_of
+from pipeline.destinations import destination_json
 from platforms.local.runs import all_runs
 
 
@@ -28,9 +28,11 @@ def list_models(config: PipelineConfig) -> list[tuple[PushedModel, Run | None]]:
     with opened_destination(config) as destination:
         models = destination.pushed_models()
     if not models:
-        raise InputError(f"{destination.place}: no pushed model; `amazon-reviews run` pushes one")
+        raise InputError(
+            f"{destination.location}: no pushed model; `amazon-reviews run` pushes one"
+        )
     runs = {
-        destination.name_of(run.outcome.pushed_to): run for run in all_runs(config) if run.outcome
+        destination.find_name(run.outcome.pushed_to): run for run in all_runs(config) if run.outcome
     }
     return [(model, runs.get(model.name)) for model in models]
 
@@ -42,7 +44,7 @@ def opened_destination(config: PipelineConfig) -> Iterator[Destination]:
     Raises:
       ConfigError: the destination cannot be read or written.
     """
-    destination = make_destination(destination_of(config))
+    destination = make_destination(destination_json(config))
     try:
         yield destination
     except storage_errors() as error:

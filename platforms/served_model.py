@@ -8,7 +8,7 @@ from components.destination import PushedModel
 from components.run_report import mlflow_run, tracking
 from core.errors import ConfigError, InputError, ServerError, UserError
 from pipeline.config import PipelineConfig
-from pipeline.pipeline import tracking_of
+from pipeline.pipeline import make_tracking
 from platforms.models import opened_destination
 
 
@@ -37,7 +37,7 @@ def roll_back(config: PipelineConfig, name: str | None) -> Iterator[str]:
                 yield from _move_champion(config, served)
             raise
     yield from passed_over
-    yield f"{destination.place} serves version {model.name} again"
+    yield f"{destination.location} serves version {model.name} again"
     yield from _move_champion(config, model)
 
 
@@ -54,7 +54,7 @@ def send_unsent(config: PipelineConfig) -> Iterator[str]:
       ServerError: the server does not respond.
       UserError: some runs could not be sent.
     """
-    sent_to = tracking_of(config, "local")
+    sent_to = make_tracking(config, "local")
     if sent_to is None:
         raise ConfigError("tracking.mlflow: not set; set the URI of a tracking server")
     with opened_destination(config) as destination:

@@ -97,12 +97,12 @@ def check_parameters(
     if not given:
         return {}
     # This import of TFX takes seconds, and most runs are submitted without a parameter.
-    from components.trainer import training_of_run
+    from components.trainer import with_training_parameters
 
     changed: dict[str, Any] = {}
     for section in {RUN_PARAMETERS[name] for name in given}:
         values = {name: given[name] for name in given if RUN_PARAMETERS[name] == section}
-        check = training_of_run if section == "training" else with_parameters
+        check = with_training_parameters if section == "training" else with_parameters
         changed[section] = check(getattr(config, section), values)
     check_target(config.model_copy(update=changed), target)
     return {name: getattr(changed[RUN_PARAMETERS[name]], name) for name in given}

@@ -1,7 +1,7 @@
 """Evaluator: the metrics of a candidate and its baseline, and the blessing.
 
 TFX's Evaluator passes one Python object for each review through each metric of TFMA, which takes
-most of the time of an evaluation. Here metrics are functions of counts, see `metrics`.
+most of the time of an evaluation. Here the metrics are functions of counts, see `metrics`.
 """
 
 from __future__ import annotations
@@ -29,18 +29,22 @@ from tfx.types.standard_component_specs import EvaluatorSpec as TfxSpec
 from tfx.utils import io_utils, path_utils
 
 from components.baseline import existing_model
-from components.beam import LocalBeamExecutor, units_of
+from components.beam import LocalBeamExecutor, divide_into_units
 from components.evaluator import files, tfma_files
 from components.evaluator.files import BASELINE, CANDIDATE, Results
 from components.evaluator.scoring import ScoreFiles, Scores, merge
-from components.evaluator.settings import Evaluation
+from components.evaluator.thresholds import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
 from core.settings import with_parameters
 
 
-class Executor(LocalBeamExecutor):
-    """Evaluates the test split, and blesses the candidate if it reaches all thresholds."""
+class EvaluatorExecutor(LocalBeamExecutor):
+    """The executor that evaluates a candidate and blesses it if it reaches all thresholds.
+
+    `Do` raises an InputError if the Examples were deleted, a file of them is damaged, or the
+    baseline is unknown or damaged.
+    """
 
     def Do(
         self,
@@ -65,7 +69,7 @@ class Executor(LocalBeamExecutor):
             models[BASELINE] = path_utils.serving_model_path(baseline.uri)
             served = baseline.get_string_custom_property(BASELINE_PROPERTY) or baseline.uri
             blessing.set_string_custom_property(BASELINE_PROPERTY, served)
-        units = units_of(split_files(inputs[EXAMPLES_KEY], ["test"]))
+        units = divide_into_units(split_files(inputs[EXAMPLES_KEY], ["test"]))
         with self._make_beam_pipeline() as pipeline:
             _ = (
                 pipeline
@@ -123,18 +127,22 @@ class EvaluatorSpec(types.ComponentSpec):
 
 
 class Evaluator(base_beam_component.BaseBeamComponent):
-    """Examples, a model and a baseline -> `evaluation` and `blessing`.
+    """The component that evaluates a candidate and blesses it if it reaches all thresholds.
+
+    The outputs are `evaluation` and `blessing`.
 
     Args:
-      examples: raw Examples, of which the test split is evaluated.
+      examples: raw Examples with a split `test`, which is evaluated.
       model: the candidate.
-      baseline_model: the model that the candidate is compared with; perhaps none exists.
+      baseline_model: the output of a `ServedBaseline` or a `PushedBaseline`, which may have no
+        model. Then the candidate is not compared.
       settings: slices and thresholds.
-      min_accuracy: replaces the value in `settings`, from 0 to 1.
+      min_accuracy: the minimum accuracy, from 0 to 1, or a parameter of the run. It replaces the
+        value in `settings`.
     """
 
     SPEC_CLASS = EvaluatorSpec
-    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(EvaluatorExecutor)
 
     def __init__(
         self,

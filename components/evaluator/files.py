@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 from tfx.utils import io_utils
 
 from components.evaluator.metrics import Check, Counts, check_thresholds
-from components.evaluator.settings import Evaluation
+from components.evaluator.thresholds import Evaluation
 
 CANDIDATE, BASELINE = "candidate", "baseline"
 """The names of the evaluated model and of the model that it is compared with."""
 COUNTS_FILE = "counts.json"
-"""The settings, and the counts of each slice and model, from which all metrics follow."""
+"""The file with the settings and with the counts of each slice and model."""
 SAMPLE_FILE = "sampled_predictions.json"
-"""Digest of an Example -> prediction, for those of the Examples that the serving check sends."""
+"""The file with digest of an Example -> prediction, for the Examples that ServingCheck sends."""
 MISTAKES_FILE = "mistakes.json"
-"""The most confident mistakes: objects with `text`, `label` and `probability`."""
+"""The file with the most confident mistakes: objects with `text`, `label` and `probability`."""
 
 Slice = tuple[str, str]
 """A feature and its value; ("", "") is the slice of all reviews."""
@@ -52,12 +52,16 @@ class Results(NamedTuple):
         return self.slices[WHOLE].get(BASELINE)
 
     def checks(self) -> list[Check]:
-        """Return the result of each threshold; the candidate is blessed if all have passed."""
+        """Return the result of each threshold. The candidate is blessed if all of them passed."""
         return check_thresholds(self.candidate, self.baseline, self.settings)
 
 
 def write(folder: str, results: Results) -> None:
-    """Write the counts to the folder of a ModelEvaluation."""
+    """Write COUNTS_FILE to the folder of a ModelEvaluation.
+
+    Raises:
+      tensorflow.errors.OpError: the file cannot be written.
+    """
     slices = [
         [*slice_key, {name: counts.to_json() for name, counts in models.items()}]
         for slice_key, models in sorted(results.slices.items())
@@ -66,14 +70,18 @@ def write(folder: str, results: Results) -> None:
 
 
 def read(evaluation: str) -> Results:
-    """Return the results that `write` wrote to the folder of a ModelEvaluation.
+    """Return the results that `write` wrote.
+
+    Args:
+      evaluation: the folder of a ModelEvaluation.
 
     Raises:
       tfx.dsl.io.fileio.NotFoundError: the file was deleted.
+      ValueError, KeyError: the file is damaged.
     """
     stored = read_json(evaluation, COUNTS_FILE)
     return Results(
-        # Without validation: a later version may have other settings.
+        # Not validated, because another version of the code may have written the file.
         Evaluation.model_construct(**stored["settings"]),
         {
             (feature, value): {name: Counts.from_json(counts) for name, counts in models.items()}
@@ -89,6 +97,9 @@ def write_predictions(folder: str, sampled: Mapping[str, float], mistakes: Seque
       folder: the folder.
       sampled: the content of SAMPLE_FILE.
       mistakes: the content of MISTAKES_FILE.
+
+    Raises:
+      tensorflow.errors.OpError: a file cannot be written.
     """
     _write_json(folder, SAMPLE_FILE, sampled)
     _write_json(folder, MISTAKES_FILE, mistakes)
@@ -99,19 +110,25 @@ def read_mistakes(evaluation: str) -> list[dict[str, Any]]:
 
     Raises:
       tfx.dsl.io.fileio.NotFoundError: the file was deleted.
+      ValueError: the file is damaged.
     """
     return list(read_json(evaluation, MISTAKES_FILE))
 
 
 def stored_predictions(evaluation: str, examples: Iterable[bytes]) -> dict[int, float]:
-    """Return index of an Example -> its prediction in the evaluation.
+    """Return the predictions of the evaluation for some Examples.
 
     Args:
       evaluation: the folder of a ModelEvaluation.
-      examples: serialized Examples. Those outside of the stored sample have no prediction.
+      examples: serialized Examples.
+
+    Returns:
+      Index of an Example in `examples` -> its probability of being positive. An Example outside of
+      the stored sample is missing.
 
     Raises:
       tfx.dsl.io.fileio.NotFoundError: SAMPLE_FILE was deleted.
+      ValueError: SAMPLE_FILE is damaged.
     """
     stored = read_json(evaluation, SAMPLE_FILE)
     digests = map(digest, examples)
@@ -119,15 +136,20 @@ def stored_predictions(evaluation: str, examples: Iterable[bytes]) -> dict[int, 
 
 
 def digest(example: bytes) -> str:
-    """Return the digest of a serialized Example, its key in SAMPLE_FILE."""
+    """Return the digest of a serialized Example, which is its key in SAMPLE_FILE."""
     return hashlib.blake2b(example, digest_size=16).hexdigest()
 
 
 def read_json(folder: str, name: str) -> Any:
     """Return the content of a JSON file in the folder of an artifact.
 
+    Args:
+      folder: the folder of the artifact.
+      name: the name of the file.
+
     Raises:
       tfx.dsl.io.fileio.NotFoundError: the file was deleted.
+      ValueError: the file is not JSON.
     """
     return json.loads(io_utils.read_string_file(os.path.join(folder, name)))
 

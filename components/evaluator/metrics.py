@@ -1,7 +1,8 @@
-"""The metrics of an evaluation. METRICS is the only list: a new metric is a row there.
+"""The metrics of an evaluation. A new metric is a row of METRICS.
 
-All metrics are functions of counts, which are small, bounded and added up over the parts of a
-split. They equal those of TensorFlow Model Analysis (TFMA), which the tests compare them with.
+All metrics are functions of counts. The size of the counts is bounded, and the counts of the parts
+of a split are added. The tests compare the metrics with those of TensorFlow Model Analysis (TFMA),
+which are equal.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.stats import binomtest
 
-from components.evaluator.settings import Evaluation
+from components.evaluator.thresholds import Evaluation
 from preprocessing.features import CLASSES, THRESHOLD
 
 BUCKETS = 10_000
-"""Number of buckets of a prediction, those of TFMA's AUC. The first bucket is two ten-thousandths
-wide, and the others are one ten-thousandth wide; the last one contains only 1."""
+"""Number of buckets in a histogram of predictions. The buckets are those of TFMA's AUC: the first
+one has a width of 0.0002, the others of 0.0001, and the last one contains only the prediction 1."""
 _CURVE_POINTS = 200
+"""A curve with at least this number of buckets is thinned out, to fewer than twice as many."""
 
 
 class Point(NamedTuple):
-    """The rates of a model at a threshold; NaN where a rate is not defined."""
+    """The rates of a model at a threshold. A rate that is not defined is NaN."""
 
     threshold: float
     false_positive_rate: float
@@ -64,7 +66,7 @@ class Counts:
     total: float
 
     @classmethod
-    def of(cls, labels: np.ndarray, predictions: np.ndarray) -> Counts:
+    def from_predictions(cls, labels: np.ndarray, predictions: np.ndarray) -> Counts:
         """Return the counts of reviews.
 
         Args:
@@ -76,7 +78,7 @@ class Counts:
         """
         if not np.all((predictions >= 0) & (predictions <= 1)):
             raise ValueError("a prediction is not a probability in [0, 1]")
-        # TFMA rounds in this order.
+        # The order of the operations is that of TFMA, so the rounding is equal.
         buckets = np.clip((predictions * BUCKETS + 1).astype(np.int64) - 2, 0, BUCKETS - 1)
         ones = np.ones(len(labels), np.int64)
         cases = 2 * labels + (predictions > THRESHOLD)
@@ -95,7 +97,14 @@ class Counts:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Counts:
-        """Return the counts that `to_json` returned."""
+        """Return the counts that `to_json` converted.
+
+        Args:
+          stored: the result of `to_json`.
+
+        Raises:
+          KeyError, ValueError, TypeError: `stored` has another form.
+        """
         labels, buckets, reviews = stored["histogram"]
         histogram = csr_matrix((reviews, (labels, buckets)), (2, BUCKETS), np.int64)
         return cls(histogram, np.array(stored["confusion"], np.int64), stored["total"])
@@ -112,9 +121,9 @@ class Counts:
         return int(self.confusion.sum())
 
     def curve(self) -> Iterator[Point]:
-        """Yield the rates at thresholds from 1 to 0, descending.
+        """Yield the rates at descending thresholds.
 
-        Between them are the upper ends of at most about 200 of the buckets that contain reviews.
+        The thresholds are 1, the upper ends of fewer than 400 buckets that contain reviews, and 0.
         """
         histogram = self.histogram.toarray()
         above = np.cumsum(histogram[:, ::-1], axis=1)[:, ::-1]
@@ -130,7 +139,7 @@ class Counts:
         """Yield the tenths of [0, 1] that contain predictions, ascending."""
         histogram = self.histogram.toarray()
         middles = np.minimum((np.arange(BUCKETS) + 1.5) / BUCKETS, 1)
-        # The first tenth has one bucket less, because two buckets of TFMA are one.
+        # The first tenth has one bucket less, because the first bucket has twice the width.
         tenths = np.minimum((middles * 10).astype(int), 9)
         for tenth in range(10):
             here = histogram[:, tenths == tenth]
@@ -144,14 +153,15 @@ class Metric:
     """A metric.
 
     Attributes:
-      name: its name in the files of an evaluation, which is TFMA's.
+      name: its name in the files of an evaluation, as in TFMA.
       title: its name in reports; empty if it is not one of KEY_FIGURES.
-      tfma: its class in TFMA's configuration.
+      tfma: the name of its class in TFMA's configuration.
       fraction: counts -> (part, whole), for a metric that is a fraction of reviews.
       function: counts -> value, for any other metric; NaN where it is not defined.
       minimum: the key of its minimum in the section `evaluation`; empty if there is none.
-      max_drop: the key of its maximum drop below the baseline; empty if there is none.
-      remedy: a clause with what to do if the minimum is not reached.
+      max_drop: the key of its maximum drop below the baseline in the section `evaluation`; empty if
+        there is none.
+      remedy: a clause with the remedy for a value below the minimum.
     """
 
     name: str
@@ -199,7 +209,7 @@ def constant_answer(counts: Counts) -> str:
 
 
 def _auc(counts: Counts) -> float:
-    """Return the area under the ROC; NaN for reviews of one label, where TFMA returns 0."""
+    """Return the area under the ROC curve; NaN if all reviews have one label (TFMA: 0)."""
     false, true = np.cumsum(counts.histogram.toarray()[:, ::-1], axis=1, dtype=np.float64)
     heights = (true + np.append(0, true[:-1])) / 2
     return ratio(np.diff(false, prepend=0) @ heights, false[-1] * true[-1])
@@ -252,11 +262,11 @@ METRICS = (
     ),
 )
 KEY_FIGURES = tuple(metric for metric in METRICS if metric.title)
-"""The metrics of reports, runs and the pages of clusters."""
+"""The metrics in reports, in the outcome of a run and in the UI of clusters."""
 
 
 class Check(NamedTuple):
-    """The result of a threshold.
+    """The result of a comparison with a threshold.
 
     Attributes:
       sentence: the metric, its value for the candidate on the test split, and the threshold.
@@ -270,12 +280,12 @@ class Check(NamedTuple):
 def check_thresholds(own: Counts, base: Counts | None, settings: Evaluation) -> list[Check]:
     """Compare the metrics of a candidate with the thresholds; return the result of each threshold.
 
-    A value that is not defined does not reach a threshold. A minimum of 0 and a drop of 1 are left
-    out, because every model reaches them.
+    A value that is not defined does not reach a threshold. A minimum of 0 and a maximum drop of 1
+    have no result, because every model reaches them.
 
     Args:
       own: the counts of the candidate on the test split.
-      base: those of the baseline; None without one.
+      base: the counts of the baseline on the test split; None if there is no baseline.
       settings: the thresholds.
     """
     found = []

@@ -1,8 +1,8 @@
 """The Beam stage of an evaluation: files of Examples -> counts of each slice.
 
-A slice has the same reviews for the candidate and the baseline, so their metrics can be compared.
-The length of a review is the number of its words, which NumPy counts. Other features of slices are
-outputs of the candidate's signature `transform_features`.
+A slice contains the same reviews for the candidate and the baseline, so their metrics can be
+compared. The slices by length use the number of words, which NumPy counts. The values of other
+features are outputs of the candidate's signature `transform_features`.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ from preprocessing.features import THRESHOLD
 from serving.predict_text import PREDICT_NGRAMS, NgramSettings, call_in_batches, make_predict_text
 
 MISTAKES = 20
+"""Number of mistakes of the candidate that are stored."""
 _TEXT_SIZE = 2000
-"""Characters of a mistake that are stored."""
+"""Maximum number of characters of a mistake that are stored."""
 _BATCH = 4096
 _BYTES_AT_ONCE = 8 << 20
-"""Bytes of Examples that are scored together; bounds the memory of long reviews."""
+"""Size of a batch in bytes, which limits the memory that long reviews require."""
 
 
 class Scores(NamedTuple):
@@ -46,9 +47,10 @@ class Scores(NamedTuple):
 
     Attributes:
       slices: slice -> CANDIDATE and, if there is one, BASELINE -> counts.
-      sampled: the SAMPLE_SIZE Examples with the smallest hashes: hash, digest and prediction.
-      mistakes: the MISTAKES most confident mistakes of the candidate: minus the confidence, hash,
-        text, label and probability.
+      sampled: (hash, digest, prediction) of the SAMPLE_SIZE Examples with the smallest hashes.
+      mistakes: (minus the confidence, hash, text, label, probability) of the MISTAKES most
+        confident mistakes of the candidate. The confidence is the distance of the probability from
+        THRESHOLD.
     """
 
     slices: dict[Slice, dict[str, Counts]]
@@ -77,7 +79,7 @@ def merge(parts: Iterable[Scores]) -> Scores:
 
 
 class ScoreFiles(beam.DoFn):
-    """A stage that scores gzipped files of Examples.
+    """A Beam stage that scores gzipped TFRecord files of Examples.
 
     Args:
       folders: CANDIDATE and, if there is one, BASELINE -> folder of the model.
@@ -99,10 +101,13 @@ class ScoreFiles(beam.DoFn):
     def process(self, files: Sequence[str]) -> Iterator[Scores]:
         """Score the reviews of some files in as many threads as there are cores; yield one Scores.
 
+        Args:
+          files: the paths of at least one file.
+
         Raises:
           InputError: a file is damaged.
           ValueError: a model returned a value that is not a probability.
-          tensorflow.errors.OpError: a model failed.
+          tensorflow.errors.OpError: a model failed, or a file cannot be read.
         """
         running: deque[Future[Scores]] = deque()
         scores = merge([])
@@ -120,7 +125,7 @@ class ScoreFiles(beam.DoFn):
         labels = columns[features.LABEL].flatten().to_numpy(zero_copy_only=False).astype(np.int64)
         texts = columns[features.TEXT].flatten().to_pylist()
         examples = batch.tolist()
-        # Most models have the same settings, and n-grams take most of the time.
+        # Both models usually have the same settings, and the n-grams take most of the time.
         ngrams = cache(lambda settings: ngram_ids(texts, *settings))
         predictions = {
             name: model.predict(examples, ngrams) for name, model in self._models.items()
@@ -133,7 +138,8 @@ class ScoreFiles(beam.DoFn):
         }
         slices = {
             slice_key: {
-                model: Counts.of(labels[here], found[here]) for model, found in predictions.items()
+                model: Counts.from_predictions(labels[here], found[here])
+                for model, found in predictions.items()
             }
             for slice_key, here in members.items()
         }
@@ -160,7 +166,7 @@ class ScoreFiles(beam.DoFn):
     def _slice_values(
         self, feature: str, examples: Sequence[bytes], texts: Sequence[bytes]
     ) -> np.ndarray:
-        """Return the value of a slice's feature for each review, str [batch]."""
+        """Return the value of a feature of slices for each review, str [batch]."""
         if feature == features.LENGTH_BUCKET:
             return np.array(features.LENGTH_BUCKETS, object)[length_buckets(texts)]
         values = self._models[CANDIDATE].call("transform_features", feature, examples)
@@ -168,7 +174,7 @@ class ScoreFiles(beam.DoFn):
 
 
 class _Model:
-    """A loaded model, which several threads may use."""
+    """A loaded model. Several threads may use it at the same time."""
 
     def __init__(self, folder: str):
         self._loaded = tf.saved_model.load(folder)
@@ -182,8 +188,8 @@ class _Model:
 
         Args:
           examples: the serialized Examples.
-          ngrams: a function from settings to the n-grams of their texts. It is not called if the
-            model does not read n-grams alone.
+          ngrams: a function that returns the n-grams of the Examples' texts for given settings. It
+            is only called for a model that reads nothing but n-grams.
         """
         if self._by_text and self._by_text.ngram_settings:
             found = self._by_text.from_ngrams(ngrams(self._by_text.ngram_settings))["probability"]
@@ -192,7 +198,11 @@ class _Model:
         return found.reshape(-1).astype(np.float64)
 
     def call(self, signature: str, output: str, examples: Sequence[bytes]) -> np.ndarray:
-        """Return an output of a signature for serialized Examples, shape [batch, ...]."""
+        """Return an output of a signature for serialized Examples, shape [batch, ...].
+
+        Raises:
+          tensorflow.errors.OpError: the model failed.
+        """
         [found] = call_in_batches(self._loaded.signatures[signature], examples, [output])
         return found
 

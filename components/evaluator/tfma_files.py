@@ -1,6 +1,7 @@
-"""The metrics of an evaluation for functions of TFMA, such as `tfma.load_eval_result`.
+"""The files of an evaluation that functions of TFMA read, such as `tfma.load_eval_result`.
 
-TFMA's own writers are Beam stages whose inputs are private types; its messages are public.
+TFMA's own writers are Beam stages with inputs of private types. The protocol messages in its files
+are public.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from preprocessing import features
 
 
 def eval_config(slices: Sequence[str], has_baseline: bool) -> config_pb2.EvalConfig:
-    """Return the configuration with which TFMA computes the metrics of an evaluation.
+    """Return the configuration of TFMA for the metrics of an evaluation.
 
     Args:
       slices: features whose values define slices.
@@ -47,6 +48,9 @@ def write(folder: str, results: Results, models: Mapping[str, str]) -> None:
       folder: the folder.
       results: the counts of all slices and models.
       models: CANDIDATE and, if there is one, BASELINE -> folder of the model.
+
+    Raises:
+      OSError, tensorflow.errors.OpError: a file cannot be written.
     """
     run = config_pb2.EvalRun(
         eval_config=eval_config(results.settings.slices, BASELINE in models),

@@ -1,1 +1,1 @@
-"""ReviewExampleGen: raw review files in, Examples and rejected lines out."""
+"""ReviewExampleGen: reads raw review files, and writes Examples and rejected lines."""

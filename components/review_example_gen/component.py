@@ -65,14 +65,14 @@ _REMEDIES = {
     LINE_TOO_LONG: "a line has at most 1,048,576 bytes",
     CORRUPT_ARCHIVE: "download or copy the damaged files again",
 }
-"""Reason of a rejected line -> what to do about it; that of INVALID_UTF8 is in the file."""
+"""Reason of rejected lines -> remedy. The remedy for INVALID_UTF8 depends on the file."""
 _FILE_PREFIX = "data_tfrecord"
 _FILES_AT_ONCE = 16
 _SHOWN = 5
 
 
-class Executor(LocalBeamExecutor):
-    """Reads review files; writes Examples, rejected lines, and the counts of all lines.
+class ReviewExampleGenExecutor(LocalBeamExecutor):
+    """The executor that reads review files, and writes Examples, rejected lines and counts.
 
     `Do` raises an InputError if the files cannot be read, too many of their lines are unusable, no
     review is left for training, or a file changes during the run.
@@ -88,8 +88,10 @@ class Executor(LocalBeamExecutor):
         options = Options.model_validate_json(exec_properties[OPTIONS_KEY])
         base = input_folder(exec_properties[INPUT_BASE_KEY])
         files = find_sources(base, options.patterns)
-        # In a bucket no later content has the key of the pipeline again, so there it is enough to
-        # compare the keys before and after the reading.
+        # The fingerprint in the options is a part of the cache key. In a bucket it contains the
+        # times of the objects, so no later content has it again, and the cache cannot reuse these
+        # Examples for other content. There it is enough to compare the fingerprints before and
+        # after the reading.
         is_known = options.input_fingerprint and not is_remote(base)
         key = options.input_fingerprint if is_known else fingerprint(base, files)
         [examples] = output_dict[EXAMPLES_KEY]
@@ -104,7 +106,7 @@ class Executor(LocalBeamExecutor):
         self._read_and_write(sources, options, scratch)
         again = of_the_same_paths(files, find_sources(base, options.patterns))
         if fingerprint(base, again) != key:
-            # The cache would answer the earlier content with these Examples.
+            # Otherwise a later run on the earlier content would reuse these Examples.
             raise InputError(
                 f"data.input_base: a file in {base} changed after the start of the run; run again"
             )
@@ -144,6 +146,8 @@ class Executor(LocalBeamExecutor):
 
 
 class ReviewExampleGenSpec(types.ComponentSpec):
+    """The outputs and the parameters of ReviewExampleGen."""
+
     PARAMETERS = {
         INPUT_BASE_KEY: ExecutionParameter(type=str),
         OPTIONS_KEY: ExecutionParameter(type=str),
@@ -156,15 +160,18 @@ class ReviewExampleGenSpec(types.ComponentSpec):
 
 
 class ReviewExampleGen(base_beam_component.BaseBeamComponent):
-    """Raw review files -> `examples` (splits train, eval, test) and `rejected` lines.
+    """The component that turns raw review files into Examples and rejected lines.
+
+    The outputs are `examples`, with the splits train, eval and test, and `rejected`.
 
     Args:
-      input_base: folder or gs:// prefix with the raw files; `sample`: the package's own.
+      input_base: the folder or gs:// prefix of the raw files, `sample` for the reviews of this
+        package, or a parameter of the run.
       options: the files, the options of their reader, and the limits.
     """
 
     SPEC_CLASS = ReviewExampleGenSpec
-    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(Executor)
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(ReviewExampleGenExecutor)
 
     def __init__(self, input_base: str | RuntimeParameter, options: Options):
         spec = ReviewExampleGenSpec(
@@ -178,7 +185,7 @@ class ReviewExampleGen(base_beam_component.BaseBeamComponent):
 
 def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:
     layouts = decide_layouts(files, options)
-    # In threads, because opening a remote file takes a moment.
+    # In threads, because opening a remote file takes tens of milliseconds.
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         cut = pool.map(cut_file, (file.path for file in files), layouts)
         return [
@@ -199,7 +206,7 @@ def _rejected_lines(done: list[UnitResult]) -> Iterator[RejectedLine]:
 
 
 def _unused_files(by_file: Mapping[str, LineCounts], rejected_uri: str) -> list[str]:
-    """Return a line for each of the first files of which every line is unusable."""
+    """Return a line for each of the first files without a usable line, and one for the others."""
     unused = [path for path, counts in sorted(by_file.items()) if counts.no_line_usable]
     shown = unused[:_SHOWN]
     if not shown:
@@ -212,7 +219,7 @@ def _unused_files(by_file: Mapping[str, LineCounts], rejected_uri: str) -> list[
                 break
     found = [unused_file(path, by_file[path].rejected, first[path]) for path in shown]
     more = len(unused) - len(shown)
-    return [*found, f"no line of {more} more files can be used"] if more else found
+    return [*found, f"{more} more files have no usable line"] if more else found
 
 
 def _check(
@@ -222,16 +229,16 @@ def _check(
     max_rejected_fraction: float,
     rejected_uri: str,
 ) -> None:
-    """Check that enough of the input is usable. Duplicates and lines without a review do not count.
+    """Check that enough of the input is usable.
 
-    A single label that contradicts a guessed scale is too much, because it makes every other label
-    doubtful.
+    Duplicates and lines without a review are not counted. A single label that contradicts the
+    detected scale fails the check, because then every other label is doubtful.
 
     Args:
       counts: the counts of the lines of all files.
       by_file: path of a file -> the counts of its lines.
-      size: bytes of all files.
-      max_rejected_fraction: see `data.max_rejected_fraction`; of the lines, and of the bytes.
+      size: total size of the files in bytes.
+      max_rejected_fraction: the maximum fraction of unusable lines, and of unreadable bytes.
       rejected_uri: URI of the artifact with the rejected lines.
 
     Raises:
@@ -239,9 +246,10 @@ def _check(
     """
     if counts.rejected[OTHER_SCALE]:
         raise InputError(
-            f"{counts.rejected[OTHER_SCALE]} of the labels contradict the scale of samples of the "
-            "files: set data.labels to the meaning of all labels, such as {1: 0, 2: 0, 3: null, "
-            f"4: 1, 5: 1}}; the first: {_first_rejected(rejected_uri, {OTHER_SCALE})}"
+            f"{counts.rejected[OTHER_SCALE]} of the labels contradict the scale that was detected "
+            "in samples of the files: set data.labels to the meaning of all labels, such as "
+            "{1: 0, 2: 0, 3: null, 4: 1, 5: 1}; the first: "
+            + _first_rejected(rejected_uri, {OTHER_SCALE})
         )
     lost = counts.lost_bytes
     total = counts.lines_with_review
@@ -274,10 +282,10 @@ def _check(
 
 
 def _first_rejected(rejected_uri: str, reasons: Collection[str]) -> str:
-    """Return the first few lines that were rejected for `reasons`, by file and position.
+    """Return the first lines that were rejected for one of `reasons`, by file and position.
 
-    The memory that it takes does not depend on the number of rejected lines.
+    The required memory does not depend on the number of rejected lines.
     """
     found = (line for line in read_lines(rejected_uri) if line.reason in reasons)
     first = heapq.nsmallest(_SHOWN, found, key=lambda line: (line.file, line.position))
-    return "; ".join(f"{line.place()} {line.reason} ({line.detail})" for line in first)
+    return "; ".join(f"{line.file_position()} {line.reason} ({line.detail})" for line in first)

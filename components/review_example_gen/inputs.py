@@ -1,4 +1,4 @@
-"""The parameters of ReviewExampleGen; imports no TFX, which a submission does not use."""
+"""The parameters of ReviewExampleGen. A submission imports this module, so it imports no TFX."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from preprocessing.reading.records import ReadOptions
 OPTIONS_KEY = "options"
 """The execution property that contains `Options` as JSON."""
 SAMPLE = "sample"
-"""The `input_base` of the sample reviews in this package."""
+"""The `input_base` that selects the sample reviews of this package."""
 
 
 class Options(Section):
-    """The parameters other than `input_base`.
+    """The parameters of ReviewExampleGen other than `input_base`.
 
     Attributes:
-      patterns: group -> glob below `input_base`; groups are the splits train, eval and test, or the
-        single group `all`.
+      patterns: group -> glob below `input_base`. The groups are the splits train, eval and test, or
+        the single group `all`.
       read: the options of the reader.
-      max_examples: split -> the largest number of its reviews.
+      max_examples: split -> maximum number of its reviews; a split without a limit is missing.
       max_rejected_fraction: the component fails if a larger fraction of the lines is unusable.
-      input_fingerprint: fingerprint of the files, a part of the cache key; empty: unknown. The
-        executor fails if the files are others.
+      input_fingerprint: fingerprint of the files, a part of the cache key; empty if it is unknown.
+        The executor fails if local files have another fingerprint.
     """
 
     patterns: dict[str, str]
@@ -35,5 +35,5 @@ class Options(Section):
 
 
 def input_folder(input_base: str) -> str:
-    """Return the folder of the property `input_base`: that of the package for SAMPLE."""
+    """Return the folder of the raw files: `input_base`, or a folder of this package for SAMPLE."""
     return os.path.dirname(sample_data.__file__) if input_base == SAMPLE else input_base

@@ -1,7 +1,7 @@
-"""Beam's function of ReviewExampleGen: read the lines of a unit, and write each one.
+"""The function that Beam calls for each unit of ReviewExampleGen: read and write its lines.
 
-A line becomes an Example of its split, is counted as neutral or as over a limit, or is written
-with the reason why it is not used.
+A line becomes an Example of its split, is counted as neutral or as over a limit, or is written to
+the rejected lines with a reason.
 """
 
 from __future__ import annotations
@@ -33,26 +33,33 @@ from preprocessing.reading.pieces import Piece
 
 
 class UnitResult(NamedTuple):
-    """The files that a unit has written, and its counts."""
+    """The files that were written for a unit, and the counts of its lines."""
 
     unit: int
     shards: Sequence[tuple[str, str, int]]
-    """(split, path, number of Examples) of the closed, not yet published files."""
+    """(split, path, number of Examples) of each finished file. None of them is published yet."""
     rejected: str
-    """Path of the rejected lines, whose positions count from the beginning of their piece."""
+    """Path of the file of rejected lines. Positions in it are relative to the piece of the file."""
     counts: Mapping[str, LineCounts]
     """Path of a file -> the counts of its lines in the unit."""
     lines: Sequence[tuple[str, int, int]]
     """(path of a file, number of a piece, number of lines in it)."""
 
     def to_json(self) -> list[Any]:
-        """Return a list for JSON, which begins with the number of the unit."""
+        """Return a list for JSON. Its first element is the number of the unit, for sorting."""
         counts = {path: of_file.to_file() for path, of_file in self.counts.items()}
         return [self.unit, self.shards, self.rejected, counts, self.lines]
 
     @classmethod
     def from_json(cls, stored: Sequence[Any]) -> UnitResult:
-        """Return the result that `to_json` returned, with lists for tuples."""
+        """Return the result that `to_json` converted, with lists instead of tuples.
+
+        Args:
+          stored: the result of `to_json`.
+
+        Raises:
+          ValueError: `stored` has another form.
+        """
         unit, shards, rejected, by_file, lines = stored
         counts = {path: LineCounts.from_file(of_file) for path, of_file in by_file.items()}
         return cls(unit, shards, rejected, counts, lines)
@@ -65,19 +72,19 @@ def read_unit(
 
     Args:
       unit: the pieces of files to read.
-      held_out: the keys of the reviews in the files of held-out groups.
-      limits: the number of ranges that each limited split keeps.
+      held_out: the text keys of the reviews in the files of held-out groups.
+      limits: the number of ranges of text keys that each limited split keeps.
       named: the groups that have files of their own.
-      scratch: the folder of the files that are written.
+      scratch: the folder of the files that are written, local or remote.
 
     Yields:
       One element, the JSON of a `UnitResult`.
 
     Raises:
       InputError: a file cannot be read.
-      OSError: a file cannot be written.
+      OSError, tensorflow.errors.OpError: a file cannot be written.
     """
-    # Beam may retry a bundle: the files of the first attempt are then never published.
+    # The name is unique, so a bundle that Beam retries leaves only unused files.
     name = FileSystems.join(scratch, f"{unit.number:05d}-{uuid.uuid4().hex}")
     lines: Counter[tuple[str, int]] = Counter()
     with (
@@ -104,7 +111,7 @@ class UnitOutput:
       name: the beginning of the path of each shard.
       shards: number of shards of each split.
       rejected: a binary file for the rejected lines.
-      pool: the threads that compress.
+      pool: the threads that compress the shards.
 
     Attributes:
       counts: path of a file -> the counts of its lines so far.
@@ -127,7 +134,7 @@ class UnitOutput:
           over: whether each review is over the limit of its split, bool [reviews].
 
         Raises:
-          OSError: a file cannot be written.
+          OSError, tensorflow.errors.OpError: a file cannot be written.
         """
         batch = assigned.batch
         unique = assigned.duplicate_in == ""
@@ -141,7 +148,7 @@ class UnitOutput:
         self.counts[piece.path] = self.counts.get(piece.path, LineCounts()) + counts
 
     def _write_rejected(self, piece: Piece, assigned: AssignedBatch) -> Counter[str]:
-        """Write the rejected lines and the duplicates of a batch; return reason -> number."""
+        """Write the rejected lines and the duplicates of a batch; return reason -> their number."""
         batch = assigned.batch
         found = [(item.position, item.reason, item.detail) for item in batch.rejected]
         for index in np.flatnonzero(assigned.duplicate_in != "").tolist():
@@ -153,7 +160,7 @@ class UnitOutput:
         return Counter(reason for _, reason, _ in found)
 
     def _write_examples(self, assigned: AssignedBatch, chosen: np.ndarray) -> Counter[str]:
-        """Write the chosen reviews of a batch; return split -> number."""
+        """Write the chosen reviews of a batch; return split -> their number."""
         counts: Counter[str] = Counter()
         examples = encode_examples(assigned.batch.columns)
         # The text of a review decides its shard.
@@ -173,7 +180,7 @@ class UnitOutput:
         """Close all shards; return (split, path, number of Examples) of each.
 
         Raises:
-          OSError: a shard cannot be written.
+          tensorflow.errors.OpError: a shard cannot be written.
         """
         for writer in self._open.values():
             writer.close()

@@ -1,18 +1,18 @@
-"""The split of a review, duplicates of reviews in other splits, and limits.
+"""The splits: the assignment of reviews, duplicates across splits, and limits of the sizes.
 
 The split depends on a hash of the text and not on the position. Therefore the same input results in
 the same splits with every Beam runner and number of workers, and a duplicate text is never in two
 splits.
 
-The text keys of eval and test files, by which duplicates in other files are found, are joined by
-broadcast: every worker gets all of them, see docs/explanation/scale.md.
+The text keys of the eval and test files are broadcast: every worker gets all of them, to find
+duplicates in other files. See docs/explanation/scale.md.
 
 The limits of `data.max_examples` follow from a histogram. A first pass over the input counts the
-reviews of each split in 65,536 ranges of text keys, in ascending order. A split keeps ranges from
-the lowest one on, as long as they have at most `max_examples` reviews together. A range is kept or
-left out as a whole. Therefore a split of N different reviews has up to about N / 65,536 fewer
-reviews than `max_examples`. In return, a limit is one number, and it depends neither on the order
-of the files nor on the number of workers.
+reviews of each split in 65,536 ranges of text keys. A split keeps the lowest ranges, as many as
+have at most `max_examples` reviews in total. A range is kept or left out as a whole. Therefore a
+split of N different reviews has up to about N / 65,536 fewer reviews than `max_examples`. In
+return, a limit is one number, and it depends neither on the order of the files nor on the number of
+workers.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from preprocessing.reading.files import HELD_OUT
 from preprocessing.reading.records import Batch
 
 HeldOut = Mapping[str, np.ndarray]
-"""Named held-out group -> the sorted, unique `text_keys` of reviews in its files (uint64)."""
+"""Held-out group with files -> the sorted, unique `text_keys` of their reviews, uint64 [keys]."""
 Limits = Mapping[str, int]
-"""Limited split -> the number of ranges that it keeps, from the lowest one on."""
+"""Split with a limit -> the number of the lowest ranges of text keys that it keeps."""
 
 _BUCKETS = {"eval": 0, "test": 1}
-"""Split -> its tenth of the texts of a group that contains all splits."""
+"""Split without files of its own -> the last decimal digit of the text keys that it gets."""
 _RANGE_BITS = 16
 _KEYS_AT_ONCE = 1 << 20
-"""Keys of an element: by default, no element may be larger than the sort buffer of Flink."""
+"""Number of keys in an element. By default, an element must fit into the sort buffer of Flink."""
 
 
 class AssignedBatch(NamedTuple):
@@ -48,12 +48,12 @@ class AssignedBatch(NamedTuple):
 
     batch: Batch
     keys: np.ndarray
-    """The `text_keys` of its reviews, uint64."""
+    """The `text_keys` of its reviews, uint64 [reviews]."""
     split: np.ndarray
-    """`train`, `eval` or `test`."""
+    """`train`, `eval` or `test` for each review, str [reviews]."""
     duplicate_in: np.ndarray
-    """The held-out split of the highest priority whose files have the same text, or an empty
-    string."""
+    """The held-out split whose files contain the same text, str [reviews]; empty for a review that
+    is no duplicate. Of several splits it is the one with the highest priority."""
 
 
 def assign_batch(
@@ -65,15 +65,15 @@ def assign_batch(
       batch: the reviews.
       group: the group of their file.
       named: the groups that have files of their own.
-      held_out: the keys of the reviews in the files of held-out groups.
+      held_out: the text keys of the reviews in the files of held-out groups.
     """
     keys = text_keys(batch.texts)
     duplicate_in = np.full(len(keys), "", "U5")
     for name, priority in HELD_OUT.items():  # the highest priority last
         found = held_out.get(name, keys[:0])
         if priority > HELD_OUT.get(group, 0) and len(found):
-            place = np.minimum(np.searchsorted(found, keys), len(found) - 1)
-            duplicate_in[found[place] == keys] = name
+            index = np.minimum(np.searchsorted(found, keys), len(found) - 1)
+            duplicate_in[found[index] == keys] = name
     return AssignedBatch(batch, keys, assign_splits(keys, group, named), duplicate_in)
 
 
@@ -94,7 +94,7 @@ def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.nda
       named: the groups that have files of their own.
 
     Returns:
-      `train`, `eval` or `test` for each text, [texts].
+      `train`, `eval` or `test` for each text, str [texts].
     """
     if group in HELD_OUT:
         return np.full(len(keys), group)
@@ -106,7 +106,7 @@ def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.nda
 
 
 def is_over(assigned: AssignedBatch, limits: Limits) -> np.ndarray:
-    """Return whether each review is over the limit of its split, bool [reviews]."""
+    """Return whether each review of a batch is over the limit of its split, bool [reviews]."""
     over = np.zeros(len(assigned.keys), bool)
     for name, kept in limits.items():
         over |= (assigned.split == name) & (_ranges(assigned.keys) >= kept)
@@ -117,7 +117,7 @@ def find_held_out(pipeline: beam.Pipeline, sources: list[Source]) -> Any:
     """Return a `HeldOut` for `read_unit`, or a side input that contains one.
 
     Args:
-      pipeline: reads the held-out files, if there are any.
+      pipeline: the pipeline that reads the held-out files, if there are any.
       sources: the pieces of all files.
 
     Raises:
@@ -139,7 +139,7 @@ def find_held_out(pipeline: beam.Pipeline, sources: list[Source]) -> Any:
 
 
 def _read_keys(unit: Unit) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield (group, `text_keys` of some of its reviews in the unit), several for a large group."""
+    """Yield (group, `text_keys` of its reviews in the unit). A large group has several elements."""
     with ThreadPoolExecutor(cores()) as pool:
         found = join_keys(
             (group, text_keys(batch.texts)) for group, _, batch in read_in_turns(unit, pool)
@@ -153,7 +153,7 @@ def join_keys(pairs: Iterable[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """Return a `HeldOut` of all keys.
 
     Args:
-      pairs: (group, keys of some of its reviews, uint64); a group and a key may come repeatedly.
+      pairs: (group, text keys of some of its reviews, uint64 [keys]). Groups and keys may repeat.
     """
     groups: defaultdict[str, list[np.ndarray]] = defaultdict(list)
     for group, keys in pairs:
@@ -167,10 +167,10 @@ def find_limits(
     """Return `Limits` for `read_unit`, or a side input that contains them.
 
     Args:
-      units: a PCollection of Unit. They are read if there is a limit.
+      units: a PCollection of `Unit`. Their files are read only if there is a limit.
       held_out: the result of `find_held_out`.
       named: the groups that have files of their own.
-      max_examples: split -> the largest number of its reviews; a split without a limit is missing.
+      max_examples: split -> maximum number of its reviews; a split without a limit is missing.
 
     Raises:
       InputError: a file cannot be read. The pipeline raises it when it runs.
@@ -189,7 +189,7 @@ def find_limits(
 def _count_unit(
     unit: Unit, held_out: HeldOut, named: frozenset[str], limited: frozenset[str]
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield (limited split, numbers of its reviews in each range) for the reviews of a unit."""
+    """Yield (limited split, number of its reviews of a unit in each range, int64 [ranges])."""
     counts = {split: np.zeros(1 << _RANGE_BITS, np.int64) for split in limited}
     with ThreadPoolExecutor(cores()) as pool:
         for group, _, batch in read_in_turns(unit, pool):
@@ -201,16 +201,16 @@ def _count_unit(
 
 
 def count_ranges(keys: np.ndarray) -> np.ndarray:
-    """Return the number of keys (uint64) in each of the 65,536 ranges, int64 [ranges]."""
+    """Return the number of text keys (uint64) in each of the 65,536 ranges, int64 [ranges]."""
     return np.bincount(_ranges(keys), minlength=1 << _RANGE_BITS)
 
 
 def find_limit(counts: np.ndarray, max_examples: int) -> int:
-    """Return the number of ranges that a split keeps, from the lowest one on.
+    """Return the number of the lowest ranges that a split keeps.
 
     Args:
-      counts: the number of its reviews in each range, int64 [ranges].
-      max_examples: the largest number of reviews in the ranges that are kept, together.
+      counts: the number of the split's reviews in each range, int64 [ranges].
+      max_examples: the maximum number of reviews in all ranges that are kept.
     """
     return int(np.searchsorted(np.cumsum(counts), max_examples, side="right"))
 

@@ -27,27 +27,30 @@ class Source(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """Pieces of files that one worker reads, and the number of the unit."""
+    """A unit of work: its number, and the pieces of files that one worker reads."""
 
     number: int
     sources: tuple[Source, ...]
 
     @property
     def shards(self) -> int:
-        """Return the number of shards of a split.
+        """The number of shards of each split.
 
-        Few shards give large files; one shard must be small enough to shuffle.
+        Fewer shards make larger files, but each shard must be small enough to be shuffled.
         """
         unpacked = sum(source.piece.unpacked for source in self.sources)
         return max(1, round(unpacked / _BYTES_PER_SHARD))
 
 
 def in_units(sources: list[Source]) -> list[Unit]:
-    """Distribute the pieces, so that each unit contains pieces from the whole input.
+    """Distribute pieces over units, so that each unit contains pieces from the whole input.
 
-    The input is divided into strata of one piece for each unit. A random generator with a fixed
-    seed assigns the pieces of a stratum to the units and orders the pieces of a unit. So each
-    written file contains a mix, even if the input is sorted or changes periodically.
+    The input is divided into strata with one piece for each unit. A random generator with a fixed
+    seed assigns the pieces of a stratum to the units, and orders the pieces of a unit. Therefore
+    each written file contains a mix, even if the input is sorted or periodic.
+
+    Args:
+      sources: the pieces of all files, in the order of the input.
     """
     unpacked = sum(source.piece.unpacked for source in sources)
     count = max(1, min(len(sources), round(unpacked / _BYTES_PER_UNIT)))
@@ -65,11 +68,11 @@ def in_units(sources: list[Source]) -> list[Unit]:
 def read_in_turns(unit: Unit, pool: ThreadPoolExecutor) -> Iterator[tuple[str, Piece, Batch]]:
     """Yield (group, piece, batch) for all batches of a unit.
 
-    Several pieces are open at a time. Each of them yields one batch, and then the next piece.
+    Several pieces are open at a time, and their batches alternate.
 
     Args:
       unit: the pieces to read.
-      pool: the threads that decompress.
+      pool: the threads that decompress the files.
 
     Raises:
       InputError: a file cannot be read.
@@ -87,7 +90,7 @@ def read_in_turns(unit: Unit, pool: ThreadPoolExecutor) -> Iterator[tuple[str, P
 
 
 def lines_before(lines: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], int]:
-    """Return (path, number) of each piece -> the number of lines before it in its file.
+    """Return the number of lines before each piece in its file, by (path, number of the piece).
 
     Args:
       lines: (path of a file, number of a piece, number of lines in it) of all pieces, in any order.

@@ -1,1 +1,1 @@
-"""RunReport: one HTML page on a run, from raw reviews to the pushed model."""
+"""RunReport: one HTML page about a run, from raw reviews to the pushed model."""

@@ -1,4 +1,4 @@
-"""The charts of a report as SVG elements, which follow the colours of the page."""
+"""The charts of a report as SVG elements in the colours of the page."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from components.evaluator.metrics import Counts, Tenth
 from preprocessing.features import CLASSES
 
-# Placeholders in matplotlib's output -> the variables of the page's style sheet, so that a chart
-# follows the light and the dark theme.
+# Colours in matplotlib's output that are replaced by variables of the page's style sheet, so that a
+# chart has the colours of the light or the dark theme.
 _TEXT, _MUTED, _FIRST, _SECOND = "#010101", "#020202", "#030303", "#040404"
 _VARIABLES = {
     _TEXT: "var(--text)",
@@ -28,7 +28,7 @@ _VARIABLES = {
 _STYLE: Any = {
     # Text instead of paths: a tenth of the size, and readable by a screen reader.
     "svg.fonttype": "none",
-    # The same input gives the same bytes.
+    # Equal input results in equal bytes.
     "svg.hashsalt": "report",
     "font.family": "sans-serif",
     "font.size": 11,
@@ -48,7 +48,16 @@ _STYLE: Any = {
 
 @matplotlib.rc_context(_STYLE)
 def draw(training: Mapping[str, Any], counts: Counts | None) -> dict[str, str]:
-    """Return the charts of a report as SVG elements; empty where the figures are missing."""
+    """Return the charts of a report.
+
+    Args:
+      training: the content of training.json; empty if it is missing.
+      counts: the counts of the candidate on the test split; None if they are missing.
+
+    Returns:
+      Name of a chart -> SVG elements. `training` is empty if its figures are missing. `roc`,
+      `precision_recall`, `calibration` and `scores` are present only with `counts`.
+    """
     found = {"training": ""}
     if training.get("curve") and training.get("epoch_metrics"):
         found["training"] = _training(training["curve"], training["epoch_metrics"])
@@ -73,7 +82,7 @@ def draw(training: Mapping[str, Any], counts: Counts | None) -> dict[str, str]:
 
 
 def _training(curve: Sequence[dict[str, float]], epochs: Sequence[dict[str, float]]) -> str:
-    """Return a chart each of loss, accuracy and learning rate."""
+    """Return charts of the loss, the accuracy and the learning rate."""
     steps = [point["step"] for point in curve]
     ends = [steps[-1] * (number + 1) / len(epochs) for number in range(len(epochs))]
     found = ""
@@ -91,18 +100,18 @@ def _training(curve: Sequence[dict[str, float]], epochs: Sequence[dict[str, floa
 
 def _scores(tenths: Sequence[Tenth]) -> str:
     figure, axes = _axes("predicted probability of positive", "test reviews")
-    # The two bars of a tenth stand side by side.
-    for name, place, colour in zip(CLASSES, (0.03, 0.07), (_SECOND, _FIRST), strict=True):
+    # The bars of the two labels are side by side.
+    for name, offset, colour in zip(CLASSES, (0.03, 0.07), (_SECOND, _FIRST), strict=True):
         counts = [getattr(each, name) for each in tenths]
-        axes.bar([each.lower + place for each in tenths], counts, 0.04, color=colour, label=name)
+        axes.bar([each.lower + offset for each in tenths], counts, 0.04, color=colour, label=name)
     axes.set_xlim(0, 1)
     axes.legend(title="label")
     return _svg(figure, "Number of reviews by predicted probability")
 
 
 def _axes(x: str, y: str) -> tuple[Figure, Axes]:
-    """Return a figure with one panel, whose axes have these labels."""
-    # Not pyplot, which keeps global state.
+    """Return a figure with one pair of axes, and these axes with their labels."""
+    # Not pyplot, which has global state.
     figure = Figure(figsize=(4.2, 3.6), layout="constrained")
     FigureCanvasSVG(figure)
     axes = figure.subplots()

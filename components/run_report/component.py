@@ -1,6 +1,7 @@
-"""RunReport: one HTML page on the run, and the figures for the pages of clusters.
+"""RunReport: one HTML page about the run, and the figures for the UI of clusters.
 
-`@component` reads the annotations, which `from __future__ import annotations` would make strings.
+`@component` requires annotations that are types, so this module has no
+`from __future__ import annotations`, which turns them into strings.
 """
 
 import json
@@ -25,9 +26,9 @@ from components.properties import (
     PUSHED_DESTINATION,
     RUN_PARAMETERS,
 )
-from components.run_report.history import DESCRIBED, Run, installed_versions, read_run_of
+from components.run_report.history import DESCRIBED, Run, installed_versions, read_run_by_output
 from components.run_report.page import collect, render
-from components.run_report.tracking import from_environment, run_of_output, track
+from components.run_report.tracking import from_environment, run_id_from_output, track
 from core.metadata import open_store
 from preprocessing.features import CLASSES
 
@@ -62,51 +63,57 @@ def RunReport(
     strategy: Parameter[str] = _NOT_GIVEN,
     min_accuracy: Parameter[float] = _NOT_GIVEN,
 ) -> None:
-    """The artifacts of a run -> `report`, `metrics` and `classification`.
+    """Write a page about a run to `report`, and figures to `metrics` and `classification`.
 
-    The page is the file `report.html` in the artifact `report`. On a cluster, where the artifact is
-    a `system.HTML`, it is the artifact itself.
+    The page is the file `report.html` in the artifact `report`. On a cluster the artifact is a
+    `system.HTML`, and the page is the file at the URI of the artifact itself. If the run has a
+    tracking server, the component also sends the run to it.
 
     Args:
-      examples: the reviews.
+      name: the name of the pipeline.
+      settings: the JSON of all settings.
+      changed: the JSON of the keys whose values differ from the defaults.
       rejected: the rejected lines.
       statistics: the statistics of the splits.
       anomalies: the anomalies of the splits.
+      examples: the raw Examples.
       model: the candidate.
-      model_run: the figures of its training.
-      evaluation: its evaluation.
+      model_run: the figures of the training.
+      evaluation: the evaluation of the candidate.
+      check: the blessing of the ServingCheck.
       blessing: the blessing of the Evaluator.
-      pushed_model: the model that was pushed, if any.
-      trials: the trials of the Tuner, if any.
-      report: the page.
-      metrics: the key figures.
-      classification: the curve and the confusion matrix.
-      name: the name of the pipeline.
-      settings: JSON of all settings.
-      changed: JSON of the keys that differ from the defaults.
-      check: the `blessing` of a ServingCheck.
-      metadata: `paths.metadata`, if the component can read ML Metadata there. The report then has
-        the duration of each component.
-      created: the time, with which the component is never a cache hit.
-      input_base: a parameter of the run, which replaces its value in `settings`.
-      epochs: likewise.
-      strategy: likewise.
-      min_accuracy: likewise.
+      report: the output with the page.
+      metrics: the output with the key figures; written on a cluster only.
+      classification: the output with the ROC curve and the confusion matrix; written on a cluster
+        only.
+      trials: the trials of the Tuner, if the pipeline has one.
+      pushed_model: the pushed model, if the pipeline has a Pusher.
+      metadata: `paths.metadata`, if the component can read ML Metadata there. The report then
+        contains the duration of each component.
+      created: the time at which the pipeline was created, so that the component is no cache hit.
+      input_base: the parameter of the run that replaces `data.input_base` in `settings`.
+      epochs: the parameter of the run that replaces `training.epochs` in `settings`.
+      strategy: the parameter of the run that replaces `training.strategy` in `settings`.
+      min_accuracy: the parameter of the run that replaces `evaluation.min_accuracy` in `settings`.
+
+    Raises:
+      InputError: the record of the run in ML Metadata cannot be read.
+      OSError, tensorflow.errors.OpError: a file cannot be written.
     """
     arguments = dict(locals())
-    recorded = read_run_of(open_store(metadata), report.uri) if metadata else None
+    recorded = read_run_by_output(open_store(metadata), report.uri) if metadata else None
     shown_settings, shown_changes = _settings(arguments)
     content = collect(
         Run(
             name=name,
-            id=recorded.id if recorded else run_of_output(report.uri),
+            id=recorded.id if recorded else run_id_from_output(report.uri),
             uris={key: arguments[key].uri for key in DESCRIBED if arguments[key]},
             started=recorded.started if recorded else None,
             settings=shown_settings,
             changed=shown_changes,
             versions=installed_versions(),
             steps=recorded.steps if recorded else (),
-            # A file, because Kubeflow Pipelines may drop the properties of an artifact.
+            # The file, because Kubeflow Pipelines may drop the properties of an artifact.
             blessed=fileio.exists(os.path.join(blessing.uri, constants.BLESSED_FILE_NAME)),
             baseline=blessing.get_string_custom_property(BASELINE_PROPERTY),
             pushed_to=_destination(pushed_model),
@@ -122,7 +129,7 @@ def RunReport(
 
 
 def _write_figures(counts: Counts, metrics: types.Artifact, classification: types.Artifact) -> None:
-    """Write what the pages of clusters show, in the form of the classes of kfp."""
+    """Write the properties that the UI of clusters displays, in the form of the classes of kfp."""
     from kfp.dsl import ClassificationMetrics
 
     for metric in KEY_FIGURES:
@@ -139,7 +146,7 @@ def _write_figures(counts: Counts, metrics: types.Artifact, classification: type
 
 
 def _settings(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the settings and the keys of the changed ones, after the parameters of the run."""
+    """Return the settings with the parameters of the run, and the keys of the changed settings."""
     settings, changed = map(json.loads, (arguments["settings"], arguments["changed"]))
     for name, section in RUN_PARAMETERS.items():
         value = arguments[name]
@@ -150,10 +157,10 @@ def _settings(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _destination(pushed: types.Artifact | None) -> str:
-    """Return where the model was pushed to; empty if it was not.
+    """Return the location that the model was pushed to; empty if no model was pushed.
 
-    The folder of the artifact may have been deleted since a cached push, and Kubeflow Pipelines may
-    drop the properties of an artifact. Either of them is enough.
+    Files in the artifact prove a push, and so does its property: the files may have been deleted
+    since a cached push, and Kubeflow Pipelines may drop the property.
     """
     if not pushed:
         return ""

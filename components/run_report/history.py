@@ -26,10 +26,10 @@ SETTINGS, VERSIONS, OUTCOME = "settings", "versions", "outcome"
 """Custom properties of the context: the settings, the versions of libraries and the outcome, each
 as JSON."""
 ERROR, STATE = "error", "state"
-"""Custom properties of the context: the error, and a digest of everything that the run read and of
-the models that are served after it."""
+"""Custom properties of the context: the error of the run, and a digest of everything that the run
+read and of the models at the destination after the run."""
 RUN_TYPE = "pipeline_run"
-"""Type of the context of a run."""
+"""The type of the context of a run."""
 
 DESCRIBED = {
     "rejected": ("ReviewExampleGen", "rejected"),
@@ -55,7 +55,14 @@ UNFINISHED = "unfinished"
 
 
 class Step(NamedTuple):
-    """One component of a run: its start in seconds since that of the run, and its duration."""
+    """One component of a run.
+
+    Attributes:
+      name: the id of the node.
+      state: `done`, `cached`, `failed` or UNFINISHED.
+      started: the start of the component, in seconds since the start of the run.
+      seconds: the duration of the component.
+    """
 
     name: str
     state: str
@@ -74,14 +81,15 @@ class Run:
       started: seconds since 1970; None if it is unknown.
       settings: the settings of the run, section -> key -> value; empty if they are unknown.
       changed: the keys `section.key` that differ from the defaults.
-      versions: library -> version, of the run; empty if they are unknown.
+      versions: library -> version during the run; empty if they are unknown.
       steps: the components, in the order in which they ran; empty if ML Metadata is not accessible.
       error: the error of a failed run in one line; empty if no component failed.
       blessed: whether the Evaluator blessed the model; None if it did not decide.
       baseline: the name of the model that the candidate was compared with; empty if there was none.
       pushed_to: the folder or the endpoint of the pushed model; empty if no model was pushed.
       outcome: the outcome of the run; None if it did not finish.
-      outputs: node id -> output key -> artifact in ML Metadata, of the successful components.
+      outputs: id of a node -> key of an output -> artifact in ML Metadata, for the components that
+        succeeded.
     """
 
     name: str
@@ -105,7 +113,7 @@ class Run:
         return max((step.started + step.seconds for step in self.steps), default=0.0)
 
 
-def result_of(failure: str, blessed: bool | None, refused: bool, pushed: bool) -> str:
+def describe_result(failure: str, blessed: bool | None, refused: bool, pushed: bool) -> str:
     """Return the result of a run in one or two words.
 
     Args:
@@ -126,7 +134,7 @@ def result_of(failure: str, blessed: bool | None, refused: bool, pushed: bool) -
 
 
 def installed_versions() -> dict[str, str]:
-    """Return the versions of Python and of the libraries that a result depends on."""
+    """Return the versions of Python and of the libraries that affect the result of a run."""
     return {
         "python": platform.python_version(),
         **{name: metadata.version(name) for name in _LIBRARIES},
@@ -134,7 +142,11 @@ def installed_versions() -> dict[str, str]:
 
 
 def read_runs(store: MetadataStore, run_id: str | None = None) -> list[Run]:
-    """Return the runs, the newest first; only the run `run_id` if it is given.
+    """Return the runs, the newest first.
+
+    Args:
+      store: ML Metadata with the runs.
+      run_id: the id of the only run that is returned, if it exists; None: all runs.
 
     Raises:
       InputError: the recorded outcome of a run cannot be read.
@@ -144,12 +156,16 @@ def read_runs(store: MetadataStore, run_id: str | None = None) -> list[Run]:
     return [_read_run(store, context, nodes) for context in contexts]
 
 
-def read_run_of(store: MetadataStore, output: str) -> Run:
-    """Return the run that writes the folder `output`, whose name is the id of an execution.
+def read_run_by_output(store: MetadataStore, output: str) -> Run:
+    """Return the run to which an output of a component belongs.
+
+    Args:
+      store: ML Metadata with the run.
+      output: URI of the output. Its last part is the id of the execution.
 
     Raises:
       InputError: the recorded outcome of the run cannot be read.
-      ValueError: the name is no id, or the execution belongs to no run.
+      ValueError: the last part is not an id, or the execution belongs to no run.
     """
     contexts = store.get_contexts_by_execution(int(os.path.basename(output)))
     [run_id] = [context.name for context in contexts if context.type == RUN_TYPE]
@@ -158,12 +174,19 @@ def read_run_of(store: MetadataStore, output: str) -> Run:
 
 
 def record_outcome(store: MetadataStore, run_id: str, outcome: Outcome) -> None:
-    """Add the outcome to the context of a run, for `Run.outcome`."""
+    """Add the outcome to the context of a run, if it exists. `Run.outcome` returns it."""
     record(store, run_id, OUTCOME, json.dumps(outcome.to_json()))
 
 
 def record(store: MetadataStore, run_id: str, key: str, value: str) -> None:
-    """Add a custom property to the context of a run, if the run has begun."""
+    """Add a custom property to the context of a run, if it exists.
+
+    Args:
+      store: ML Metadata with the run.
+      run_id: the id of the run. Its context exists from its first component on.
+      key: one of SETTINGS, VERSIONS, OUTCOME, ERROR and STATE.
+      value: the value.
+    """
     context = store.get_context_by_type_and_name(RUN_TYPE, run_id)
     if context is not None:
         context.custom_properties[key].string_value = value
@@ -171,16 +194,16 @@ def record(store: MetadataStore, run_id: str, key: str, value: str) -> None:
 
 
 def last_state(store: MetadataStore) -> tuple[str, str] | None:
-    """Return the id and the `STATE` of the last run that began; None if there is no run."""
+    """Return the id and the STATE of the last run that was started; None if there is no run."""
     return next(((run.name, _text(run, STATE)) for run in _newest_first(store)), None)
 
 
 def last_settings(store: MetadataStore, values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings of the last run that had some values; empty if there is none.
+    """Return the settings of the last run with given values; empty if there is no such run.
 
     Args:
       store: ML Metadata with the runs.
-      values: setting, as `section.key` -> its value.
+      values: setting as `section.key` -> the value that the run must have.
     """
     for context in _newest_first(store):
         settings: dict[str, Any] = json.loads(_text(context, SETTINGS) or "{}")
@@ -191,12 +214,16 @@ def last_settings(store: MetadataStore, values: Mapping[str, str]) -> dict[str, 
 
 
 def destination(pushed: mlmd.Artifact | None) -> str:
-    """Return the folder of a pushed model; empty if no model was pushed."""
+    """Return the location that a model was pushed to; empty if no model was pushed.
+
+    Args:
+      pushed: the output of the Pusher; None if the run has none.
+    """
     return _text(pushed, PUSHED_DESTINATION) if _int(pushed, PUSHED) else ""
 
 
 def exists(artifact: mlmd.Artifact) -> bool:
-    """Return whether an artifact on this machine is in the state in which TFX's cache uses it."""
+    """Return whether TFX's cache would reuse an artifact on this machine."""
     return artifact.state == mlmd.Artifact.LIVE and os.path.exists(artifact.uri)
 
 
@@ -260,7 +287,7 @@ def _step(name: str, execution: mlmd.Execution, run_started: float) -> Step:
 def _outputs(
     store: MetadataStore, executions: Sequence[mlmd.Execution], nodes: Mapping[int, str]
 ) -> dict[str, dict[str, mlmd.Artifact]]:
-    # TFX adds an output when the execution has succeeded.
+    # TFX records the outputs of an execution only after its success.
     events = store.get_events_by_execution_ids([execution.id for execution in executions])
     outputs = [event for event in events if event.type == mlmd.Event.OUTPUT]
     artifacts = store.get_artifacts_by_id([event.artifact_id for event in outputs])

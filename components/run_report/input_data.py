@@ -1,4 +1,4 @@
-"""The input of a run for a report: the lines of each file, their classes, and anomalies."""
+"""The input of a run, for its report: the lines of each file, the classes, and the anomalies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAMPLES = 3
 
 
 class Reason(NamedTuple):
-    """A reason for which lines were rejected, their number, and some of these lines."""
+    """A reason for rejections: its name, the number of rejected lines, and some of the lines."""
 
     name: str
     lines: int
@@ -29,9 +29,9 @@ class InputData(NamedTuple):
 
     Attributes:
       total: the counts of the lines of all files.
-      files: (name, counts of its lines) of each file that is listed.
-      more_files: number of files that are not listed.
-      reasons: why lines were rejected, the most frequent reason first.
+      files: (name, counts of the lines) of each file that the report lists.
+      more_files: number of files that the report does not list.
+      reasons: the reasons for rejections, the most frequent one first.
     """
 
     total: LineCounts
@@ -65,12 +65,12 @@ def read_input(rejected: str) -> InputData:
 def columns(counts: LineCounts, total: LineCounts) -> dict[str, int]:
     """Return a row of the table of files: heading -> number of lines.
 
-    The first number is that of the lines read, which is the sum of the others.
+    The first column has the number of all lines, which is the sum of the other columns.
 
     Args:
       counts: the counts of the row.
-      total: the counts of all files. The table has no column of `data.max_examples` if no review
-        was over it.
+      total: the counts of all files. They decide whether the table has a column for reviews over
+        `data.max_examples`.
     """
     row = {"lines read": counts.lines}
     for split in SPLITS:
@@ -86,8 +86,12 @@ def columns(counts: LineCounts, total: LineCounts) -> dict[str, int]:
 def read_balance(statistics: str) -> dict[str, dict[str, float]]:
     """Return split -> class -> its fraction, in the sample that StatisticsGen read.
 
+    Args:
+      statistics: URI of the output of StatisticsGen.
+
     Raises:
       InputError: the statistics were deleted.
+      google.protobuf.message.DecodeError: the statistics are damaged.
     """
     found = {split: class_counts(statistics, split) for split in _existing_splits(statistics)}
     return {
@@ -100,8 +104,12 @@ def read_balance(statistics: str) -> dict[str, dict[str, float]]:
 def read_all_anomalies(anomalies: str) -> list[str]:
     """Return a line for each anomaly that ExampleValidator found in any split.
 
+    Args:
+      anomalies: URI of the output of ExampleValidator.
+
     Raises:
       InputError: the anomalies were deleted.
+      google.protobuf.message.DecodeError: the anomalies are damaged.
     """
     splits = _existing_splits(anomalies)
     return [line for split in splits for line in read_anomalies(anomalies, split)]
@@ -122,7 +130,7 @@ def _reasons(rejected: str, total: LineCounts) -> list[Reason]:
             break
         samples = reasons[line.reason].samples
         if len(samples) < _SAMPLES:
-            samples.append(f"{line.place()} {line.detail}")
+            samples.append(f"{line.file_position()} {line.detail}")
         else:
             incomplete.discard(line.reason)
     return list(reasons.values())

@@ -1,4 +1,4 @@
-"""A pushed model in MLflow's format, with a signature and an example."""
+"""The conversion of a SavedModel to MLflow's format, with a signature and an example."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ _EXAMPLES = ["Great phone, I use it every day.", "It broke after a week."]
 
 
 def save(saved_model: str, folder: str) -> None:
-    """Write a local SavedModel to the new folder `folder` in MLflow's format."""
+    """Write a SavedModel in MLflow's format.
+
+    Args:
+      saved_model: the local folder of the SavedModel.
+      folder: the local folder that is created.
+
+    Raises:
+      mlflow.exceptions.MlflowException: the folder exists already.
+      OSError: a file cannot be read or written.
+    """
     import mlflow
     import pandas as pd
     from mlflow.models import ModelSignature

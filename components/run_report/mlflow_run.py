@@ -1,4 +1,4 @@
-"""What a run of the pipeline is in MLflow: a run with child runs, and a version of a model."""
+"""A run of the pipeline in MLflow: a run, a child run for each trial, and a version of a model."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ CHAMPION = "champion"
 """The alias of the served version of the registered model."""
 RUN_TAG, MODEL_TAG = "pipeline_run_id", "content"
 """The tag of a run with the id of the pipeline's run, and the tag of a version of the registered
-model with the `identity` of the model, so that a model is registered once."""
+model with the `identity` of the model. With them nothing is sent or registered twice."""
 _NOTE = "mlflow.note.content"
 _COLLISION_SECONDS = 2.0
-"""Longest wait after two processes have created the same run at the same moment."""
+"""Maximum delay before a process that has created a run a second time searches for it again."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class Record:
     Attributes:
       content: the content of the report of the run.
       tags: the tags of the run.
-      model: the `identity` of the pushed model; empty if the run pushed none, or it is unknown.
-      folder: the result of `find_model`; empty if it was not called.
-      open_run: the id of a run that the platform has opened in MLflow for this process; empty
-        without one.
+      model: the `identity` of the pushed model; empty if there is none, or if it is unknown.
+      folder: the result of `find_model`; empty if `find_model` was not called.
+      open_run: the id of the run that the platform has opened in MLflow for this process; empty if
+        there is none.
     """
 
     content: Content
@@ -64,13 +64,19 @@ class Record:
 
 
 def send(client: MlflowClient, record: Record) -> str:
-    """Send a run; return the `identity` of the model that it pushed, empty without one.
+    """Send a run to MLflow; return the `identity` of the pushed model, or an empty string.
 
-    A second call completes what an interrupted one has sent, and repeats nothing. A run that the
-    platform has opened stays open: the platform ends it.
+    After an interrupted call, the next call sends the missing parts and repeats nothing. A run that
+    the platform has opened stays open, because the platform closes it.
+
+    Args:
+      client: a client of `tracking.connected`.
+      record: the run.
 
     Raises:
       InputError: the pushed model is lost. Nothing was sent.
+      mlflow.exceptions.MlflowException: a request failed.
+      OSError, tensorflow.errors.OpError: a file of the run cannot be read.
     """
     content, run = record.content, record.content.run
     known = registered(client, run.name) if run.pushed_to else {}
@@ -109,33 +115,37 @@ def find_model(run: Run, content: str = "") -> str:
 
     Args:
       run: a run that pushed a model.
-      content: the `identity` of the model; empty if it is unknown. Then the pushed copy, which
-        somebody may have replaced, is not looked at.
+      content: the `identity` of the model; empty if it is unknown. Then the pushed copy is not
+        used, because it may have been replaced.
 
     Raises:
-      InputError: both are missing or damaged, or are other models.
+      InputError: each of the folders is missing, damaged or contains another model.
+      OSError, tensorflow.errors.OpError: a file cannot be read now.
     """
-    places = []
+    folders = []
     if "model" in run.uris:
-        places.append(path_utils.serving_model_path(run.uris["model"]))
-    # An endpoint has a name in place of a folder.
+        folders.append(path_utils.serving_model_path(run.uris["model"]))
+    # The location of an endpoint is a name and not a folder.
     if content and fileio.exists(run.pushed_to):
-        places.append(run.pushed_to)
+        folders.append(run.pushed_to)
     problems = []
-    for place in places:
+    for folder in folders:
         try:
-            check_loads(place)
+            check_loads(folder)
         except InputError as error:
-            problems.append(f"{place}: {error}")
+            problems.append(f"{folder}: {error}")
         else:
-            if content in ("", identity(place)):
-                return place
-            problems.append(f"{place}: is another model")
+            if content in ("", identity(folder)):
+                return folder
+            problems.append(f"{folder}: is another model")
     raise InputError(f"the pushed model is lost: {'; '.join(problems) or run.pushed_to}")
 
 
 def lost_artifacts(run: Run) -> dict[str, str]:
-    """Return the artifacts of a run without a file: name -> a line. The model has `find_model`."""
+    """Return name -> message for each artifact of a run without a file, except for the model.
+
+    `find_model` checks the model.
+    """
     return {
         name: f"{name}: {uri} is missing"
         for name, uri in sorted(run.uris.items())
@@ -144,17 +154,36 @@ def lost_artifacts(run: Run) -> dict[str, str]:
 
 
 def registered(client: MlflowClient, name: str) -> dict[str, ModelVersion]:
-    """Return `identity` of a model -> its oldest version of the registered model."""
+    """Return the `identity` of each registered model -> its oldest version.
+
+    Args:
+      client: a client of `tracking.connected`.
+      name: the name of the registered model.
+
+    Raises:
+      mlflow.exceptions.MlflowException: a request failed.
+    """
     found = client.search_model_versions(f"name = '{name}'")
     newest_first = sorted(found, key=lambda version: int(version.version), reverse=True)
-    # A version without the tag is not one of ours.
+    # A version without the tag was not registered by this program.
     return {v.tags[MODEL_TAG]: v for v in newest_first if v.tags.get(MODEL_TAG)}
 
 
 def move_champion(client: MlflowClient, name: str, served: str) -> str:
-    """Move the alias to the version of the served model; return a name of that version.
+    """Move the alias CHAMPION to the version of the served model.
 
-    Without such a version, remove the alias from the model that is served no more.
+    If the served model is not registered, the alias is removed.
+
+    Args:
+      client: a client of `tracking.connected`.
+      name: the name of the registered model.
+      served: the `identity` of the served model.
+
+    Returns:
+      `version NUMBER` or `no version`, for messages.
+
+    Raises:
+      mlflow.exceptions.MlflowException: a request failed.
     """
     versions = registered(client, name)
     if served in versions:
@@ -166,7 +195,7 @@ def move_champion(client: MlflowClient, name: str, served: str) -> str:
 
 
 def _main_run(client: MlflowClient, record: Record) -> mlflow.entities.RunInfo:
-    """Return the run of MLflow for a run: that of the platform, or one of its own.
+    """Return the run of MLflow for a record: the run of the platform, or one of its own.
 
     Raises:
       MlflowException: a request failed.
@@ -184,7 +213,7 @@ def _main_run(client: MlflowClient, record: Record) -> mlflow.entities.RunInfo:
                 raise
             logging.warning("MLflow has no run %s; the run gets one of its own", record.open_run)
         else:
-            # The variable of a shell would merge all runs that it starts.
+            # A variable that a shell exports would merge all runs that the shell starts.
             if found.data.tags.get(RUN_TAG, run.id) == run.id:
                 client.set_tag(record.open_run, RUN_TAG, run.id)
                 return found.info
@@ -197,9 +226,10 @@ def _find_or_create(
 ) -> mlflow.entities.RunInfo:
     """Return the only run with this name in its tag; create it if there is none.
 
-    The server cannot refuse a second one. So two processes, or a retry of a request whose response
-    was lost, may create it twice. Each process looks again after it has created a run. If it finds
-    another one, it deletes its own: then at least one of two processes finds that of the other.
+    The server does not enforce that a tag is unique. So two processes, or the retry of a request
+    whose response was lost, may create the run twice. Therefore each process searches again after
+    it has created a run, and deletes its own run if it finds another one. At least one of two
+    processes finds the run of the other.
     """
     while True:
         found = client.search_runs([experiment], f"tags.{RUN_TAG} = '{name}'")
@@ -221,12 +251,12 @@ def _log(
     params: Mapping[str, Any],
     metrics: Iterable[tuple[str, float, int]],
 ) -> None:
-    """Log what a run has, without metrics (name, value, step) that are NaN."""
+    """Log tags, parameters, and the metrics (name, value, step) with a finite value."""
     from mlflow.entities import Metric, Param, RunTag
 
     client.log_batch(
         info.run_id,
-        # MLflow ignores a metric that it has with the same step and time.
+        # MLflow ignores a metric whose name, step and time it already has.
         [Metric(key, y, info.start_time, x) for key, y, x in metrics if math.isfinite(y)],
         [Param(key, str(value)) for key, value in params.items()],
         [RunTag(key, value) for key, value in tags.items() if value],
@@ -234,7 +264,7 @@ def _log(
 
 
 def _metrics(content: Content) -> Iterator[tuple[str, float, int]]:
-    """Yield name, value and step: over the steps, of the epochs, and at the end."""
+    """Yield (name, value, step) of the metrics of the steps, of the epochs, and of the end."""
     training = content.training
     for point in training.get("curve", []):
         for name in ("loss", "accuracy", "learning_rate"):
@@ -252,7 +282,7 @@ def _metrics(content: Content) -> Iterator[tuple[str, float, int]]:
 
 
 def _datasets(run: Run) -> list[Any]:
-    """Return the splits, each with a digest of its content."""
+    """Return the splits of a run as data sets, each with a digest of its content."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     if "examples" not in run.uris:
@@ -261,7 +291,7 @@ def _datasets(run: Run) -> list[Any]:
     for folder in sorted(fileio.glob(os.path.join(run.uris["examples"], "Split-*"))):
         split = os.path.basename(folder).removeprefix("Split-")
         digest = content_digest([os.path.join(folder, "*")])
-        # MLflow's limit is 36 characters.
+        # MLflow allows at most 36 characters.
         digest = hashlib.sha256(digest.encode()).hexdigest()[:32]
         name, where = f"{run.name}/{split}", json.dumps({"uri": folder})
         dataset = Dataset(name, digest, "tfrecord", where)
@@ -270,7 +300,7 @@ def _datasets(run: Run) -> list[Any]:
 
 
 def _register(client: MlflowClient, run_id: str, run: Run, model: str) -> str:
-    """Make the pushed model a version of the registered model; return its `identity`."""
+    """Register the pushed model as a version, if it is not registered; return its `identity`."""
     import mlflow
 
     content = identity(model)
@@ -283,12 +313,12 @@ def _register(client: MlflowClient, run_id: str, run: Run, model: str) -> str:
         client.log_artifacts(run_id, saved, "model")
     tags = {MODEL_TAG: content, "pushed_to": run.pushed_to}
     created = mlflow.register_model(f"runs:/{run_id}/model", run.name, None, tags=tags)
-    # Another process may have registered the model since.
+    # Another process may have registered the model at the same time.
     if registered(client, run.name)[content].version != created.version:
         client.delete_model_version(run.name, created.version)
     return content
 
 
 def _note(note: str, problems: Iterable[str]) -> str:
-    """Return the description of a run with a line for each part that it lacks."""
+    """Return the description of a run, with a line for each part that was not sent."""
     return "\n".join(filter(None, [note, *(f"not sent: {problem}" for problem in problems)]))

@@ -1,4 +1,4 @@
-"""The outcome of a finished run, for the commands and ML Metadata. Imports no TFX."""
+"""The outcome of a finished run, for the commands and ML Metadata. It imports no TFX."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ class Outcome:
     """The outcome of a run that finished, whether or not its model was blessed.
 
     Attributes:
-      lines: the counts of the lines of its input.
+      lines: the counts of the lines of the input.
       reading: the format, the columns and the scale of the files, in a few lines.
       accuracy, auc: metrics of the candidate on the whole test split; NaN if they are undefined.
-      constant_answer: the accuracy of a constant answer there, as a clause.
+      constant_answer: the accuracy of a constant answer on the test split, as a clause.
       baseline: the name of the model that the candidate was compared with; empty if there was none.
-      accuracy_change: the accuracy minus that of the baseline; 0 if there was none.
+      accuracy_change: the accuracy minus the accuracy of the baseline; 0 if there was no baseline.
       blessed: whether the Evaluator blessed the model.
       reasons: the thresholds that the model did not reach; empty if it is blessed.
-      refused: the reason for which the serving check refused the model; empty if it passed.
-      not_checked: what the serving check left out, and why; empty if it checked everything.
+      refused: the reason why the model failed the serving check; empty if it passed.
+      not_checked: the checks that the serving check skipped, and the reason; empty if none was.
       pushed_to: the folder or the endpoint of the pushed model; empty if no model was pushed.
-      report: file of the run's report.
+      report: the file of the report.
       unused: a line for each of the first files without a usable line.
-      strategy: class of the strategy that trained; empty if it is unknown.
-      metrics: title -> value of every metric of the candidate.
-      accuracy_interval: the ends of the 95 % confidence interval of the accuracy; None if it is
-        unknown. Like `unused`, `strategy` and `metrics`, it is missing in early records.
+      strategy: the class of the strategy of the training; empty if it is unknown.
+      metrics: title -> value of each of KEY_FIGURES of the candidate.
+      accuracy_interval: the ends of the 95 % confidence interval of the accuracy; None if they are
+        unknown.
+
+    Early records lack `unused`, `strategy`, `metrics` and `accuracy_interval`.
     """
 
     lines: LineCounts
@@ -53,7 +55,10 @@ class Outcome:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Outcome:
-        """Return the outcome that `to_json` returned, also after a later version added keys.
+        """Return the outcome that `to_json` converted.
+
+        Args:
+          stored: the result of `to_json`, of any version. Unknown keys are ignored.
 
         Raises:
           ValueError: a key is missing, or its value has another type.
@@ -67,7 +72,7 @@ class Outcome:
             raise ValueError(f"the outcome of a run is incomplete: {error}") from None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the outcome as JSON can represent it; its keys are the names of the attributes."""
+        """Return name of an attribute -> value, in a form that JSON can represent."""
         return {**vars(self), "lines": self.lines.to_properties()}
 
 

@@ -1,4 +1,4 @@
-"""The HTML page of a report: collects the figures of a run and renders the template."""
+"""The HTML page of a report: the content that is collected from a run, and its rendering."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from components.evaluator.metrics import ACCURACY, KEY_FIGURES, Counts, constant
 from components.properties import CHECK_FILE
 from components.run_report import input_data
 from components.run_report.charts import draw
-from components.run_report.history import UNFINISHED, Run, result_of
+from components.run_report.history import UNFINISHED, Run, describe_result
 from core.errors import cause
 from core.settings import flat_settings
 from core.training_summary import read_summary
@@ -34,20 +34,20 @@ _VERDICTS = {
     "pushed": ("good", "The model is blessed, and was pushed to {0.pushed_to}."),
     "blessed": ("neutral", "The model is blessed. It was not pushed."),
 }
-"""Result of a run -> its kind and a sentence, with attributes of `Run`."""
+"""Result of a run -> CSS class, and a sentence with attributes of `Run` as placeholders."""
 
 
 class Content(NamedTuple):
-    """The content of a report. A part is None or empty if the run does not have it.
+    """The content of a report. A part that the run does not have is None or empty.
 
     Attributes:
       run: the run.
-      input: the lines of its files.
+      input: the counts of the lines of its files.
       balance: split -> class -> its fraction.
       anomalies: a line for each anomaly; None if the data was not validated.
       training: the content of training.json.
       evaluation: the counts of the candidate and the baseline.
-      mistakes: the content of mistakes.json, with the `parts` of each text and their effects.
+      mistakes: the content of mistakes.json, and the `parts` of each text with their effects.
       check: the content of check.json.
       problems: a line for each part that cannot be read.
     """
@@ -64,14 +64,14 @@ class Content(NamedTuple):
 
 
 def collect(run: Run, model: str | None = None) -> Content:
-    """Read the artifacts of a run.
+    """Return the content of a report, from the artifacts of a run.
 
-    A part that cannot be read is left out, and the page names it: a report must also exist for a
-    run that failed.
+    A part that cannot be read is left out and named in `problems`, because a failed run has a
+    report too. The function raises no error for a damaged artifact.
 
     Args:
       run: the run.
-      model: the folder of its SavedModel; None: the output of the Trainer.
+      model: the folder of the SavedModel of the run; None: the output of the Trainer.
     """
     problems: list[str] = []
 
@@ -81,7 +81,7 @@ def collect(run: Run, model: str | None = None) -> Content:
         try:
             return function(*given)
         except Exception as error:
-            # A damaged artifact raises the errors of many libraries.
+            # The libraries that read a damaged artifact raise many kinds of errors.
             logging.warning("The report has no %s: %s", what, error)
             problems.append(f"{what}: {cause(error)}")
             return None
@@ -103,12 +103,12 @@ def collect(run: Run, model: str | None = None) -> Content:
 
 
 def render(content: Content) -> str:
-    """Return a report as one HTML document without references to other files."""
+    """Return a report as one HTML document that references no other file."""
     run, results = content.run, content.evaluation
     kind, sentence = _VERDICTS[result(content)]
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("components.run_report", "templates"),
-        # Reviews are untrusted: markup in them is shown as text.
+        # Reviews are untrusted, so markup in them is escaped.
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -133,7 +133,7 @@ def render(content: Content) -> str:
 
 
 def slices(results: files.Results) -> list[tuple[str, Counts]]:
-    """Return the name of each slice, and the counts of the candidate there."""
+    """Return the name of each slice, and the counts of the candidate on it, in a sorted list."""
     names = [each for each in results.slices if each != files.WHOLE]
     names.sort(key=lambda each: (each[0], _first_number(each[1])))
     return [(" ".join(name), results.slices[name][files.CANDIDATE]) for name in names]
@@ -145,6 +145,11 @@ def explain(evaluation: str, model: str) -> list[dict[str, Any]]:
     Args:
       evaluation: URI of the evaluation.
       model: the folder of the SavedModel that was evaluated.
+
+    Raises:
+      InputError: the model is missing or incomplete.
+      tfx.dsl.io.fileio.NotFoundError: the file of the mistakes was deleted.
+      OSError, ValueError, tensorflow.errors.OpError: the model or the file is damaged.
     """
     predict_text = load_predict_text(model)
     mistakes = files.read_mistakes(evaluation)
@@ -160,25 +165,32 @@ def _first_number(name: str) -> int:
 
 
 def highlighted(text: Sequence[Part]) -> list[tuple[str, float]]:
-    """Return the parts of a text, each with its effect divided by the largest one."""
+    """Return (text, effect) of each part of a review, with effects from -1 to 1.
+
+    The effects are divided by the largest absolute effect in the review.
+    """
     effects = [part.effect or 0.0 for part in text]
     largest = max(map(abs, effects), default=0.0) or 1.0
     return [(part.text, effect / largest) for part, effect in zip(text, effects, strict=True)]
 
 
 def figure(value: float) -> str:
-    """Return a measurement with the digits that a reader needs, such as `0.8385` or `41,817`."""
+    """Return a measurement with a suitable number of digits, such as `0.8385` or `41,817`."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def answer(probability: float) -> str:
-    """Return the answer of the model to a review that is positive with this probability."""
+    """Return a clause with the predicted label and its probability.
+
+    Args:
+      probability: the probability of the class positive.
+    """
     label = int(probability > THRESHOLD)
     return f"answered {CLASSES[label]} with probability {max(probability, 1 - probability):.3f}"
 
 
 def _number(value: float, pattern: str = "{:.4f}") -> str:
-    """Return a metric as text; some metrics are undefined (NaN) for some predictions."""
+    """Return a metric as text; `undefined` for NaN."""
     return pattern.format(value) if math.isfinite(value) else "undefined"
 
 
@@ -186,4 +198,4 @@ def result(content: Content) -> str:
     """Return the result of the run, a key of _VERDICTS."""
     run, check = content.run, content.check
     refused = check is not None and not check["passed"]
-    return result_of(run.error, run.blessed, refused=refused, pushed=bool(run.pushed_to))
+    return describe_result(run.error, run.blessed, refused=refused, pushed=bool(run.pushed_to))

@@ -1,7 +1,7 @@
-"""Send the runs to MLflow: each at its end, or later if the server did not receive it.
+"""The tracking of runs: a run is sent to MLflow at its end, or later if the server was unavailable.
 
-A run is sent once, at its end, from the files that the report describes. So a tracking server that
-does not respond costs a run one timeout, and a later `amazon-reviews runs --send` sends the same.
+A run is sent from the files that the report describes. Therefore a tracking server that does not
+respond delays a run by only one timeout, and `amazon-reviews runs --send` can send the run later.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ if TYPE_CHECKING:
 PLATFORM, COMMIT = "platform", "mlflow.source.git.commit"
 """Tags of a run: `local`, `kubeflow` or `vertex`, and the commit of its code."""
 _OPEN_RUN = "MLFLOW_RUN_ID"
-"""The variable with the run that the platform has opened. Kubeflow Pipelines 2.17 sets it."""
+"""The environment variable with the id of the run that the platform has opened in MLflow. Kubeflow
+Pipelines 2.17 sets it."""
 _RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 _ENVIRONMENT = {
-    # For HTTP 429 and 5xx. A server that does not respond has failed before, see `connected`.
+    # For HTTP 429 and 5xx. `connected` has already failed if the server does not respond.
     _RETRIES: "3",
-    # A server may require to wait for hours.
+    # A server may require a delay of hours.
     "MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER": "false",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
@@ -59,10 +60,11 @@ class Tracking(NamedTuple):
     """The tracking server of a run.
 
     Attributes:
-      uri: see `tracking.mlflow` of the settings.
-      unsent: the folder for the runs that could not be sent.
-      name: the name of the pipeline, of its experiment and of the registered model.
-      tags: the platform and the commit of the run.
+      uri: the setting `tracking.mlflow`.
+      unsent: the folder for the runs that could not be sent, local or remote.
+      name: the name of the pipeline, which is also that of the experiment and of the registered
+        model.
+      tags: the tags PLATFORM and COMMIT of the run.
     """
 
     uri: str
@@ -72,11 +74,11 @@ class Tracking(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """The end of an attempt to send a run.
+    """The result of an attempt to send a run.
 
     Attributes:
-      run: the id of the run, or the file if it cannot be read.
-      problem: the reason why it was not sent, with the file; empty if it was sent.
+      run: the id of the run, or the name of its file if the file cannot be read.
+      problem: the reason why the run was not sent, and the file; empty if the run was sent.
     """
 
     run: str
@@ -87,7 +89,7 @@ def check_client() -> None:
     """Check that MLflow's client is installed.
 
     Raises:
-      ConfigError: it is not installed.
+      ConfigError: MLflow is not installed.
     """
     if importlib.util.find_spec("mlflow") is None:
         raise ConfigError(
@@ -97,16 +99,22 @@ def check_client() -> None:
 
 
 def from_environment() -> Tracking | None:
-    """Return the tracking of the run of this process; None without one."""
+    """Return the tracking server of the run of this process; None if it has none."""
     value = os.environ.get(TRACKING)
     return Tracking(*json.loads(value)) if value else None
 
 
-def run_of_output(uri: str) -> str:
-    """Return the id of a cluster's run from the URI of an output of one of its steps.
+def run_id_from_output(uri: str) -> str:
+    """Return the id of a run on a cluster, from the URI of an output of one of its steps.
 
-    TFX does not know the id there. Kubeflow Pipelines writes ROOT/PIPELINE/RUN/TASK/…/OUTPUT, where
-    RUN is a UUID, and Vertex AI Pipelines writes ROOT/PROJECT/RUN/TASK/OUTPUT.
+    TFX does not provide the id on a cluster. The URI is ROOT/PIPELINE/RUN/TASK/…/OUTPUT on Kubeflow
+    Pipelines, where RUN is a UUID, and ROOT/PROJECT/RUN/TASK/OUTPUT on Vertex AI Pipelines.
+
+    Args:
+      uri: the URI of the output.
+
+    Raises:
+      IndexError: the URI has neither form.
     """
     found = re.search(r"/([0-9a-f]{8}(-[0-9a-f]{4}){3}-\w{12})/", uri)
     return found[1] if found else uri.rstrip("/").split("/")[-3]
@@ -114,14 +122,17 @@ def run_of_output(uri: str) -> str:
 
 @contextlib.contextmanager
 def connected(uri: str) -> Iterator[MlflowClient]:
-    """Yield a client with short timeouts.
+    """Yield a client of MLflow with short timeouts.
 
-    The first request is not repeated, so a server that does not respond costs one timeout. Later
-    requests are repeated after HTTP 429 and 5xx.
+    The first request has no retries, so the error for a server that does not respond takes one
+    timeout. Later requests have retries after HTTP 429 and 5xx.
+
+    Args:
+      uri: the URI of the tracking server.
 
     Raises:
-      ServerError: a request failed.
-      UserError: the error of the context.
+      ServerError: a request, in this function or in the context, failed.
+      UserError: the context raised it.
     """
     os.environ.update({**_ENVIRONMENT, **os.environ})
     try:
@@ -138,7 +149,15 @@ def connected(uri: str) -> Iterator[MlflowClient]:
 
 
 def track(tracking: Tracking, content: Content) -> None:
-    """Send a run, or log one warning and keep the run for `send_unsent`."""
+    """Send a run. If this fails, log one warning and keep the run for `send_unsent`.
+
+    Args:
+      tracking: the tracking server.
+      content: the content of the report of the run.
+
+    Raises:
+      OSError, tensorflow.errors.OpError: the run was not sent, and its file cannot be written.
+    """
     run = content.run
     tags = {**tracking.tags, **_tags(content)}
     open_run = os.environ.get(_OPEN_RUN, "")
@@ -154,10 +173,14 @@ def track(tracking: Tracking, content: Content) -> None:
 
 
 def send_unsent(client: MlflowClient, unsent: str) -> Iterator[Sent]:
-    """Send the runs that were not sent, one after the other; yield the end of each attempt.
+    """Send the runs that were not sent, one after the other; yield the result of each attempt.
 
-    A run that cannot be sent stays in the folder, and the others are sent. Of several processes
-    with the same local folder one sends, and the others wait for its end.
+    A run that cannot be sent stays in the folder, and the others are sent. If several processes use
+    the same local folder, only one of them sends at a time.
+
+    Args:
+      client: a client of `connected`.
+      unsent: `Tracking.unsent`.
 
     Raises:
       ServerError: the server does not respond.
@@ -196,16 +219,16 @@ def _keep(unsent: str, record: Record) -> None:
         "lacks": _lacks(record.content),
     }
     file = os.path.join(unsent, f"{run.id}.json")
-    # A reader must not find half of the file.
+    # The file is renamed, so that no reader finds an incomplete file.
     io_utils.write_string_file(f"{file}.partial", json.dumps(kept))
     fileio.rename(f"{file}.partial", file, overwrite=True)
 
 
 def _read(file: str) -> Record | None:
-    """Return the run of a file of `_keep`; None if the file was removed since it was listed.
+    """Return the run in a file of `_keep`; None if the file no longer exists.
 
     Raises:
-      InputError: the file is damaged, or a part of the run was lost since.
+      InputError: the file is damaged, or a part of the run has been lost since `_keep`.
     """
     try:
         text = io_utils.read_string_file(file)
@@ -245,10 +268,10 @@ def _pushed_content(run: Run) -> str:
 
 @contextlib.contextmanager
 def _sole_sender(unsent: str) -> Iterator[None]:
-    """Hold the lock of a local folder; wait for another process that holds it.
+    """Hold the lock of a local folder; wait until no other process holds it.
 
-    A bucket has no locks. There two processes may send a run at the same time. MLflow then has it
-    once, see `mlflow_run`.
+    A bucket has no locks, so two processes may send a run at the same time. `mlflow_run` prevents
+    that MLflow then has the run twice.
 
     Raises:
       ConfigError: the folder cannot be locked.
@@ -278,7 +301,7 @@ def _check_response(client: MlflowClient) -> None:
     try:
         client.search_experiments(max_results=1)
     except Exception as error:
-        # An error of the server is treated by the requests that follow.
+        # The next requests handle any other error.
         if _does_not_respond(error):
             raise
     finally:

@@ -1,1 +1,1 @@
-"""ServingCheck: loads and calls a model as a server does, and blocks the push if it fails."""
+"""ServingCheck: serves a candidate as in production, and blocks the push if it fails."""

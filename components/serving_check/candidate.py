@@ -1,6 +1,6 @@
-"""Serve a candidate with the product's own server, and send it the requests of a client.
+"""The trial of a candidate: our own server serves it in a process, and a client sends requests.
 
-The model is loaded, batched and called as in production, and the memory and the latency include
+The model is loaded, batched and called as in production. The measured memory and latency include
 those of the HTTP server.
 """
 
@@ -41,30 +41,34 @@ _SIGNATURES = (EXAMPLE, TEXT, "transform_features")
 _SERVER = server.__name__
 _TIMEOUT_SECONDS = 600.0
 _SINGLE_REQUESTS = 300
+"""Maximum number of requests with a single text."""
 _SINGLE_SECONDS = 3.0
-"""Seconds after which no more single requests are sent."""
+"""Seconds after which no more requests with a single text are sent."""
 _BATCH = 64
 _BATCH_BYTES = 2 * 2**20
-"""The greatest size of a batch, whose Base64 fits into the greatest body of a request."""
+"""Maximum size of a batch. Its Base64 form fits into the largest body that the server accepts."""
 _REJECTED = re.compile(r"/1 is rejected: it (.+)")
-"""The line that the server logs for a model that it cannot load."""
+"""The log line of the server for a model that it cannot load."""
 _MAX_CHARACTERS = 300
-"""The greatest number of characters of an error of the server."""
+"""Maximum number of characters of an error of the server."""
 
 
 @dataclasses.dataclass
 class Answers:
-    """The answers of a candidate. Answers that are missing are empty.
+    """The answers of a candidate. After a failure the missing answers are empty.
+
+    A probability is that of the class positive, from 0 to 1, or NaN.
 
     Attributes:
-      failure: the reason why some answers are missing; empty if none is.
-      measured: `load_seconds` until each signature has answered once, `p99_ms` of requests with one
-        text, `reviews_per_second` of `predict_text` in batches, and the greatest resident memory
-        `memory_mb` of the server in MiB.
-      by_example: probability of each Example by `serving_default`.
-      by_text: probability of the text of each Example by `predict_text`, in batches.
-      by_single: probability of the first texts by `predict_text`, one in a request.
-      golden: probability of each golden sentence by `predict_text`.
+      failure: the reason why some answers are missing; empty if all are there.
+      measured: name -> measurement. `load_seconds` is the time until each signature has answered
+        once; `p99_ms` is the p99 latency of requests with one text; `reviews_per_second` is the
+        throughput of `predict_text` in batches; `memory_mb` is the peak resident memory of the
+        server in MiB.
+      by_example: the probability of each Example, from `serving_default`.
+      by_text: the probability of the text of each Example, from `predict_text` in batches.
+      by_single: the probabilities of the first texts, from `predict_text` with one text a request.
+      golden: the probability of each golden sentence, from `predict_text`.
     """
 
     failure: str = ""
@@ -81,16 +85,17 @@ def try_candidate(
     """Serve a model in a new process, on the CPU, and send requests to it.
 
     Args:
-      model: the folder of the SavedModel.
-      examples: serialized Examples.
+      model: the folder of the SavedModel, or its URL.
+      examples: serialized raw Examples, at least one.
       golden: the texts of the golden sentences.
-      seconds: the time after which the server is killed.
+      seconds: the timeout, after which the server is killed.
 
     Returns:
       The answers. An error of the model or the server is their `failure`.
 
     Raises:
-      OSError: the model cannot be copied.
+      InputError: the model is missing.
+      OSError, tensorflow.errors.OpError: the model cannot be copied.
     """
     answers = Answers()
     with tempfile.TemporaryDirectory(prefix="serving_check_") as folder:
@@ -102,7 +107,7 @@ def try_candidate(
         timer.start()
         try:
             _send_requests(process, answers, examples, golden)
-        except Exception as error:  # An answer of another form raises any error.
+        except Exception as error:  # An answer of an unexpected form can raise any error.
             answers.failure = cause(error)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 answers.failure = _end(process.wait(1.0), log.read_text(errors="replace"))
@@ -121,18 +126,18 @@ class _Client:
         self._connection = http.client.HTTPConnection(urlsplit(url).netloc)
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
-        """Return the JSON of the answer to a request.
+        """Send a request; return the JSON of the response.
 
         Args:
-          method: the method of HTTP.
-          path: the path behind the name of the model.
-          body: the body, which JSON can represent; None without a body.
+          method: the HTTP method.
+          path: the path after the name of the model.
+          body: the body, which JSON can represent; None for a request without a body.
 
         Raises:
-          ServerError: the answer is an error.
+          ServerError: the response is an error.
           OSError: the server does not respond.
           http.client.HTTPException: the server has closed the connection.
-          ValueError: the answer is not JSON.
+          ValueError: the response is not JSON.
         """
         content = None if body is None else json.dumps(body)
         self._connection.request(method, f"/v1/models/{MODEL_NAME}{path}", content)
@@ -145,15 +150,17 @@ class _Client:
         return answer
 
     def probabilities(self, signature: str, inputs: Sequence[bytes]) -> list[float]:
-        """Return the probability of each input; NaN, which is null in the JSON, is possible.
+        """Return the probability of each input; NaN if the server returned null.
 
         Args:
           signature: the signature that is called, in batches.
-          inputs: the values of its input.
+          inputs: the values of the only input of the signature.
 
         Raises:
-          ServerError: the answer is an error, or has another number of outputs.
+          ServerError: a response is an error, or has another number of outputs.
           OSError: the server does not respond.
+          http.client.HTTPException: the server has closed the connection.
+          ValueError, KeyError, TypeError: a response has an unexpected form.
         """
         found: list[float] = []
         for batch in _batches(inputs):
@@ -189,7 +196,7 @@ def _send_requests(
         start = time.perf_counter()
         answers.by_single += client.probabilities(TEXT, [text])
         seconds.append(time.perf_counter() - start)
-    # The nearest rank.
+    # The method of the nearest rank.
     measured["p99_ms"] = 1000 * float(np.percentile(seconds, 99, method="inverted_cdf"))
     answers.golden = client.probabilities(TEXT, [text.encode() for text in golden])
     start = time.perf_counter()
@@ -218,7 +225,7 @@ def example_text(example: bytes) -> bytes:
 
 
 def _start(folder: str, log: Path) -> subprocess.Popen[bytes]:
-    # A GPU of this machine may be full of the memory of the training's process.
+    # The process of the training may still occupy the memory of a GPU.
     environ = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
     with log.open("wb") as errors:
         return subprocess.Popen(
@@ -227,16 +234,22 @@ def _start(folder: str, log: Path) -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=errors,
             env=environ,
-            # Only the command receives Ctrl-C from the terminal, and ends this process.
+            # In its own session the server does not receive Ctrl-C from the terminal. The command
+            # receives it, and ends the server.
             start_new_session=True,
         )
 
 
 def _end(code: int, log: str) -> str:
-    """Return the reason why the server ended, with the last line of its log that names an error."""
+    """Return why the server ended, with the last line of its log that names an error.
+
+    Args:
+      code: the exit code, or minus the number of the signal.
+      log: the log of the server.
+    """
     if rejected := _REJECTED.search(log):
         return f"the model {rejected[1][:_MAX_CHARACTERS]}"
     end = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
-    # TensorFlow prints the operation, not the reason, in the lines after an exception.
+    # The lines after an exception of TensorFlow name the operation instead of the reason.
     named = [line.strip() for line in log.splitlines() if ERROR_LINE.search(line)]
     return f"the server ended with {end}: {named[-1][:_MAX_CHARACTERS] if named else 'no message'}"

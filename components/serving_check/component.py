@@ -1,6 +1,7 @@
 """ServingCheck: serves a candidate as in production, and blocks the push if it fails.
 
-`@component` reads the annotations, which `from __future__ import annotations` would make strings.
+`@component` requires annotations that are types, so this module has no
+`from __future__ import annotations`, which turns them into strings.
 """
 
 import json
@@ -28,22 +29,23 @@ from components.properties import (
 )
 from components.serving_check.candidate import EXAMPLE, TEXT, Answers, example_text, try_candidate
 from components.serving_check.known_words import why_not_applied
-from components.serving_check.settings import Thresholds
+from components.serving_check.thresholds import Thresholds
 from examples.tfrecords import read_sample
 from preprocessing.features import CLASSES, THRESHOLD
 
 _TOLERANCE = 1e-3
-"""Greatest difference of two probabilities by rounding, that of half precision."""
+"""Maximum difference of two probabilities that is due to rounding to half precision."""
 _EVALUATION_TOLERANCE = 1e-2
-"""Greatest difference between the evaluation, perhaps on a GPU, and the check on the CPU. A GPU
-multiplies matrices with ten bits (TF32)."""
+"""Maximum difference of a probability between the evaluation and the check. The check runs on the
+CPU. The evaluation may run on a GPU, which rounds the factors of matrix products to ten bits
+(TF32)."""
 _MEASUREMENTS = {
     "load_seconds": ("s", "", ""),
     "memory_mb": ("MiB", "max_memory_mb", "the server used"),
     "p99_ms": ("ms", "max_p99_ms", "the p99 latency of single requests is"),
     "reviews_per_second": ("reviews/s", "", ""),
 }
-"""Name -> unit, threshold in the settings, and the beginning of the cause."""
+"""Name of a measurement -> unit, key of the threshold, and the beginning of the message."""
 
 
 @component
@@ -55,24 +57,24 @@ def ServingCheck(
     settings: Parameter[str],
     golden: Parameter[str],
 ) -> None:
-    """A model, raw Examples and the model's evaluation -> `blessing`, for a Pusher.
+    """Serve a candidate as in production, check its answers, and bless it if all checks pass.
 
-    The blessing is the input `infra_blessing` of the Pusher, which does not push a model that fails
-    the check. This is no error. TFX's InfraValidator requires Docker or a Kubernetes cluster, and
-    only sends requests.
+    The blessing is the input `infra_blessing` of the Pusher. A candidate that fails a check is not
+    pushed; the component itself does not fail. TFX's InfraValidator requires Docker or a Kubernetes
+    cluster, and checks only that requests succeed.
 
     Args:
       model: the candidate.
-      examples: raw Examples, of which the split `test` was evaluated. The split `train` decides
+      examples: raw Examples. The Evaluator evaluated the split `test`. The split `train` decides
         whether the golden sentences of the package apply.
-      evaluation: the Evaluator's evaluation of the model.
-      blessing: whether the model passed, and the file with all results.
+      evaluation: the Evaluator's evaluation of the candidate.
+      blessing: the output: whether the candidate passed, and the file with all results.
       settings: the thresholds, from `Thresholds.parameters`.
       golden: the golden sentences, from `Thresholds.parameters`.
 
     Raises:
-      InputError: a split has no Examples or a damaged file.
-      OSError: the model cannot be copied.
+      InputError: the Examples of a split were deleted or are damaged, or the model is missing.
+      OSError, tensorflow.errors.OpError: a file cannot be read, or the model cannot be copied.
     """
     chosen = json.loads(golden)
     sentences, not_checked = chosen["sentences"], ""
@@ -111,12 +113,12 @@ def check_answers(
     Args:
       answers: the answers of the candidate.
       thresholds: the thresholds.
-      predictions: index of an Example -> its probability in the evaluation.
-      golden: the label and the text of each golden sentence that applies.
+      predictions: index of an Example in `Answers.by_example` -> its probability in the evaluation.
+      golden: (label, text) of each golden sentence that applies.
 
     Returns:
-      The content of `check.json` without `not_checked`: `passed`, the first `cause` why it has not
-      passed, the `results` of all checks, and the `golden_mistakes`.
+      The content of `check.json` without `not_checked`: `passed`, `cause` with the message of the
+      first failed check, `results` of all checks, and `golden_mistakes`.
     """
     mistakes = [
         {"text": text, "label": label, "probability": round(probability, 4)}
@@ -160,7 +162,7 @@ def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[dict[str
 
 
 def _agreement(answers: Answers, predictions: Mapping[int, float]) -> Iterator[dict[str, Any]]:
-    """Yield whether all kinds of requests and the evaluation return equal probabilities."""
+    """Yield a result for each two ways of scoring that must return equal probabilities."""
     by_text = answers.by_text
     yield _compared("largest_difference", _TOLERANCE, {TEXT: by_text, EXAMPLE: answers.by_example})
     single = answers.by_single
@@ -172,46 +174,46 @@ def _agreement(answers: Answers, predictions: Mapping[int, float]) -> Iterator[d
 
 
 def _compared(name: str, tolerance: float, ways: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Return a result: the greatest difference between two probabilities of the same review.
+    """Return the result of a comparison: the maximum difference of two probabilities of a review.
 
     Args:
       name: the name of the result.
-      tolerance: the greatest difference that passes.
-      ways: two ways of scoring, each with the probabilities of the same reviews.
+      tolerance: the maximum difference that passes.
+      ways: two ways of scoring -> the probabilities of the same reviews.
     """
     (way, one), (other_way, other) = ways.items()
     differences = np.abs(np.subtract(one, other))
-    # That of a NaN, if there is one.
+    # The index of a NaN, if there is one.
     worst = int(differences.argmax())
     largest = float(differences[worst])
     cause = (
         f"{way} returned the probability {one[worst]:.4f} for a test review, and {other_way} "
         f"{other[worst]:.4f} for the same review"
     )
-    # A comparison with NaN is false, so a prediction that is not a number does not pass.
+    # A comparison with NaN is false, so NaN does not pass.
     return _result(name, largest, tolerance, cause="" if largest <= tolerance else cause)
 
 
 def _golden(
-    labels: Sequence[str], mistakes: Sequence[Mapping[str, Any]], least: float
+    labels: Sequence[str], mistakes: Sequence[Mapping[str, Any]], minimum: float
 ) -> Iterator[dict[str, Any]]:
     """Yield a result for each class: whether enough of its golden sentences are right.
 
     Args:
       labels: the label of each golden sentence.
       mistakes: the golden sentences whose predicted label is wrong.
-      least: the least fraction that passes.
+      minimum: the minimum fraction that passes.
     """
     for label in sorted(set(labels)):
         count = labels.count(label)
         right = count - sum(mistake["label"] == label for mistake in mistakes)
         cause = (
             f"{right} of {count} {label} golden sentences are right, serving_check.min_golden "
-            f"requires {least:g}; check the model, or set serving_check.golden to sentences of its "
-            "data"
+            f"requires {minimum:g}; check the model, or set serving_check.golden to sentences of "
+            "its data"
         )
         # With a minimum of 0 every model passes, and the report shows no threshold.
-        is_passed = right / count >= least
+        is_passed = right / count >= minimum
         yield _result(
-            f"golden_{label}", right / count, least or None, cause="" if is_passed else cause
+            f"golden_{label}", right / count, minimum or None, cause="" if is_passed else cause
         )

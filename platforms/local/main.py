@@ -15,7 +15,7 @@ from absl import logging
 from core import exit_codes, processes
 from core.errors import UserError, cause
 from core.overrides import OPTION
-from pipeline.config import PipelineConfig, load_config, settings_of_record
+from pipeline.config import PipelineConfig, load_config, load_recorded_settings
 from platforms.checks import check_engine
 from platforms.local import events
 from platforms.local.folders import PREPARED, prepare
@@ -52,7 +52,7 @@ def main() -> int:
         reads_only = check_engine("local")
         sender.send(events.PHASE, doing="checking settings and input")
         if arguments.prepared:
-            config = settings_of_record(sys.stdin.read())
+            config = load_recorded_settings(sys.stdin.read())
         else:
             config = load_config(arguments.config, arguments.set)
             prepare(config, locks=not reads_only)

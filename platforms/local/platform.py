@@ -11,7 +11,7 @@ from tfx.dsl.components.common.resolver import Resolver
 from tfx.types import BaseChannel, Channel, standard_artifacts
 
 from components.baseline import CANDIDATE_KEY, ServedBaseline
-from pipeline.destinations import destination_of
+from pipeline.destinations import destination_json
 from pipeline.inputs import input_fingerprint
 from pipeline.platform import Platform
 from platforms.beam import set_beam_args
@@ -36,7 +36,7 @@ class Local(Platform):
         return Resolver(
             strategy_class=ServedBaseline,
             config={
-                "destination": destination_of(self._config),
+                "destination": destination_json(self._config),
                 "copies": os.path.join(self._config.paths.root, "served"),
             },
             model=Channel(type=standard_artifacts.Model),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from components.run_report.history import last_settings
-from components.serving_check.settings import read_golden
+from components.serving_check.golden import read_golden
 from core.errors import ConfigError
 from core.metadata import open_store
 from pipeline.config import PipelineConfig, check_hyperparameters

@@ -33,9 +33,9 @@ from components.run_report.tracking import from_environment, track
 from core.metadata import connection_config
 from core.training_summary import SUMMARY_FILE
 from pipeline.config import PipelineConfig, recorded_settings
-from pipeline.destinations import destination_of
+from pipeline.destinations import destination_json
 from pipeline.nodes import REPORT, SERVING_CHECK
-from pipeline.pipeline import tracking_of
+from pipeline.pipeline import make_tracking
 from platforms.local import unchanged
 
 
@@ -58,12 +58,12 @@ class Runner(LocalDagRunner):
         self._paths = config.paths
         self.run_id: str | None = None
         self._fingerprint = unchanged.fingerprint(config, input_fingerprint)
-        if tracking := tracking_of(config, "local"):
+        if tracking := make_tracking(config, "local"):
             os.environ[TRACKING] = json.dumps(tracking)
 
     def run_with_ir(self, pipeline: pipeline_pb2.Pipeline, **options: Any) -> None:
         with self._metadata() as handle:
-            mark_replaced(handle, make_destination(destination_of(self._config)))
+            mark_replaced(handle, make_destination(destination_json(self._config)))
         recorded = {
             history.SETTINGS: recorded_settings(self._config),
             history.VERSIONS: json.dumps(history.installed_versions()),
@@ -139,12 +139,12 @@ def mark_replaced(handle: metadata.Metadata, destination: Destination) -> None:
         pushed_to = history.destination(artifact)
         if (
             artifact.state == mlmd.Artifact.LIVE
-            and destination.name_of(pushed_to) not in (None, served)
+            and destination.find_name(pushed_to) not in (None, served)
             # Several machines may share ML Metadata. Only the machine that pushed the model has the
             # files of the artifact.
             and fileio.exists(artifact.uri)
         ):
-            logging.info("No longer served from %s: %s", destination.place, pushed_to)
+            logging.info("No longer served from %s: %s", destination.location, pushed_to)
             artifact.state = mlmd.Artifact.MARKED_FOR_DELETION
             handle.store.put_artifacts([artifact])
 

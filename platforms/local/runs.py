@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from components.run_report.history import Run, read_runs, result_of
+from components.run_report.history import Run, describe_result, read_runs
 from core.errors import InputError
 from core.metadata import open_store
 from core.settings import flat_settings
@@ -49,12 +49,12 @@ def find_run(config: PipelineConfig, run_id: str | None) -> Run:
 
 
 def result(run: Run) -> str:
-    """Return the result of a run in one or two words, see `history.result_of`."""
+    """Return the result of a run in one or two words, see `history.describe_result`."""
     outcome = run.outcome
     if outcome is None:
-        return result_of(run.error, None, refused=False, pushed=False)
+        return describe_result(run.error, None, refused=False, pushed=False)
     pushed = bool(outcome.pushed_to)
-    return result_of(run.error, outcome.blessed, refused=bool(outcome.refused), pushed=pushed)
+    return describe_result(run.error, outcome.blessed, refused=bool(outcome.refused), pushed=pushed)
 
 
 def setting(run: Run, key: str) -> Any:

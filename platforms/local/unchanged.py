@@ -19,7 +19,7 @@ from core.errors import InputError
 from core.metadata import open_store
 from pipeline.code_version import all_code
 from pipeline.config import PipelineConfig, recorded_settings
-from pipeline.destinations import destination_of
+from pipeline.destinations import destination_json
 from pipeline.inputs import input_fingerprint
 
 
@@ -63,7 +63,7 @@ def record(store: Any, run_id: str, config: PipelineConfig, before: str | None) 
     if before is None:
         return
     try:
-        served = make_destination(destination_of(config)).state()
+        served = make_destination(destination_json(config)).state()
     except (OSError, InputError) as error:
         logging.warning("The next run will not be skipped: %s", error)
         return
@@ -85,7 +85,7 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
     if not os.path.exists(config.paths.metadata):
         return None
     try:
-        served = make_destination(destination_of(config)).state()
+        served = make_destination(destination_json(config)).state()
     except (OSError, InputError):  # The run reports what is wrong with the destination.
         return None
     before = None if served is None else fingerprint(config)

@@ -9,7 +9,7 @@ from tfx.dsl.components.base import executor_spec
 from tfx.types.standard_component_specs import BASE_MODEL_KEY
 
 from components.baseline import existing_model
-from components.trainer import Executor, Trainer, with_run_parameters
+from components.trainer import Trainer, TrainerExecutor, with_run_parameters
 from platforms.training_jobs.job import (
     CustomJobSettings,
     JobSettings,
@@ -20,7 +20,7 @@ from trainer_module.cluster.resources import write_job
 from trainer_module.run_fn import make_job
 
 
-class TrainingJobExecutor(Executor):
+class TrainingJobExecutor(TrainerExecutor):
     """The executor of a step that runs a job for its training. A cancelled step ends its job.
 
     TFX's own executor for Vertex AI is not used. Its replicas do not have the exit codes of

@@ -65,7 +65,7 @@ class Endpoint(Destination):
 
     def __init__(self, vertex: Mapping[str, Any], name: str):
         self.name = name.replace("_", "-")
-        self.place = f"the endpoint {self.name}"
+        self.location = f"the endpoint {self.name}"
         self._vertex = Vertex(**vertex)
         self._parent = f"projects/{self._vertex.project}/locations/{self._vertex.region or ''}"
         self._own = {"parent": self._parent, "filter": f'display_name="{self.name}"'}
@@ -210,7 +210,7 @@ class Endpoint(Destination):
         model = self._models.get_model(name=self._resource(name), **retrying())
         return os.path.join(model.artifact_uri, _VERSION)
 
-    def name_of(self, place: str) -> str | None:
+    def find_name(self, location: str) -> str | None:
         """Return None, because all models are pushed to the same endpoint."""
         return None
 

@@ -10,7 +10,7 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
 from components.artifacts import RejectedLines
-from components.review_example_gen.component import Executor
+from components.review_example_gen.component import ReviewExampleGenExecutor
 
 SPLITS = ("train", "eval", "test")
 THREADS = ("--direct_running_mode=multi_threading", "--direct_num_workers=3")
@@ -59,7 +59,7 @@ class Read:
             beam_pipeline_args=[*runner], tmp_dir=str(folder / "tmp")
         )
         outputs = {"examples": [self.examples], "rejected": [rejected]}
-        Executor(context).Do({}, outputs, properties)
+        ReviewExampleGenExecutor(context).Do({}, outputs, properties)
         self.reading = rejected.get_string_custom_property("reading")
         self.unused = rejected.get_string_custom_property("unused")
         self.counts = json.loads(Path(rejected.uri, "summary.json").read_text())

@@ -18,7 +18,7 @@ from components.baseline import PushedBaseline, ServedBaseline, existing_model
 from components.serving_folder import ServingFolder
 from core.errors import InputError
 from pipeline.config import load_config
-from pipeline.destinations import destination_of
+from pipeline.destinations import destination_json
 from serving.identity import identity
 from tests.serving.models import push
 
@@ -41,7 +41,7 @@ class Runs:
         self.folder = folder
         self.serving = folder / "serving"
         config = load_config("sample", [f"paths.serving={self.serving}"], {})
-        self.destination = destination_of(config)
+        self.destination = destination_json(config)
         self.models = {}
         for number, name in enumerate("abcd"):
             push(folder / name / "Format-Serving", 0.9 + number / 100)

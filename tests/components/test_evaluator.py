@@ -9,11 +9,11 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
 from components.evaluator import files, scoring
-from components.evaluator.component import Executor
+from components.evaluator.component import EvaluatorExecutor
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE
 from components.evaluator.metrics import ACCURACY, METRICS, Counts
 from components.evaluator.scoring import ScoreFiles
-from components.evaluator.settings import Evaluation
+from components.evaluator.thresholds import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
 from examples.tfrecords import read_sample
@@ -51,7 +51,7 @@ def evaluate(folder, examples, models, *, min_accuracy=0.1, beam_args=(), **sett
     evaluation, blessing = standard_artifacts.ModelEvaluation(), standard_artifacts.ModelBlessing()
     evaluation.uri, blessing.uri = str(folder / "evaluation"), str(folder / "blessing")
     inputs = {"examples": [examples], "model": models[:1], "baseline_model": models[1:]}
-    Executor(BaseBeamExecutor.Context(beam_pipeline_args=list(beam_args))).Do(
+    EvaluatorExecutor(BaseBeamExecutor.Context(beam_pipeline_args=list(beam_args))).Do(
         {name: artifacts for name, artifacts in inputs.items() if artifacts},
         {"evaluation": [evaluation], "blessing": [blessing]},
         {
@@ -110,7 +110,7 @@ def test_metrics_of_each_slice_are_those_of_its_reviews(
         texts, labels, predictions = reviews_of(examples, model)
         for (feature, value), of_models in results.slices.items():
             here = np.array([not feature or bucket(text) == value for text in texts])
-            assert_equal(of_models[name], Counts.of(labels[here], predictions[here]))
+            assert_equal(of_models[name], Counts.from_predictions(labels[here], predictions[here]))
     assert blessing.get_string_custom_property("current_model") == models[0].uri
     assert blessing.get_string_custom_property(BASELINE_PROPERTY) == models[1].uri
 
@@ -171,4 +171,4 @@ def test_a_feature_of_the_candidate_is_a_slice(examples, other_model):
     for value in ("yes", "no"):
         here = np.array([(len(words(text)) >= 100) == (value == "yes") for text in texts])
         found = scores.slices["is_long", value][CANDIDATE]
-        assert_equal(found, Counts.of(labels[here], predictions[here]))
+        assert_equal(found, Counts.from_predictions(labels[here], predictions[here]))

@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score
 from components.evaluator import files, metrics, tfma_files
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
 from components.evaluator.metrics import ACCURACY, AUC, METRICS, Counts
-from components.evaluator.settings import Evaluation
+from components.evaluator.thresholds import Evaluation
 
 pytestmark = pytest.mark.both_stacks
 
@@ -30,7 +30,7 @@ PAIRS = st.lists(
 
 def counts(pairs):
     labels, predictions = zip(*pairs, strict=True) if pairs else ((), ())
-    return Counts.of(np.array(labels, np.int64), np.array(predictions, np.float64))
+    return Counts.from_predictions(np.array(labels, np.int64), np.array(predictions, np.float64))
 
 
 def results(own, base=None, slices=None, **thresholds):
@@ -88,7 +88,9 @@ def oracle(tmp_path_factory):
         tfma.analyze_raw_data(reviews, config, output_path=theirs)
     found = {
         ("length_bucket", name) if name else WHOLE: {
-            CANDIDATE: Counts.of(part["label"].to_numpy(), part["probability"].to_numpy())
+            CANDIDATE: Counts.from_predictions(
+                part["label"].to_numpy(), part["probability"].to_numpy()
+            )
         }
         for name, part in [("", reviews), *reviews.groupby("length_bucket")]
     }
@@ -180,7 +182,8 @@ def test_counts_do_not_grow_with_the_reviews():
     """Flink ends a job with a record that is larger than its sort buffer, 89 MB by default."""
     chance = np.random.default_rng(0)
     one, *others = (
-        Counts.of(chance.integers(0, 2, 1 << 16), chance.random(1 << 16)) for _ in range(20)
+        Counts.from_predictions(chance.integers(0, 2, 1 << 16), chance.random(1 << 16))
+        for _ in range(20)
     )
     total = sum(others, one)
     assert len(pickle.dumps(total)) <= len(pickle.dumps(one)) * 1.1 < 1 << 19

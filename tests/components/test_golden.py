@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from components.serving_check.settings import MAX_BYTES, read_golden
+from components.serving_check.golden import MAX_BYTES, read_golden
 from core.errors import ConfigError
 from pipeline.config import load_config
 

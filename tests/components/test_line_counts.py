@@ -114,7 +114,7 @@ def test_a_line_is_read_from_each_file_of_lines(tmp_path):
         (tmp_path / shard).write_text(json.dumps(line) + "\n")
     found = list(read_lines(str(tmp_path)))
     assert found == [RejectedLine(**line)] * 2
-    assert found[0].place() == "a.csv:7"
+    assert found[0].file_position() == "a.csv:7"
 
 
 def test_counts_that_were_deleted_are_not_no_lines(tmp_path):

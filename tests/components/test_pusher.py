@@ -15,7 +15,7 @@ from components.pusher import VersionPusher
 from components.serving_folder import ServingFolder
 from core.errors import InputError
 from pipeline.config import load_config
-from pipeline.destinations import destination_of
+from pipeline.destinations import destination_json
 from serving.identity import identity
 from serving.versions import versions
 from tests.serving.models import push as save
@@ -48,7 +48,7 @@ class Pushes:
         """Push a model; return the artifact."""
         config = load_config("sample", [f"paths.serving={self.serving}"], {})
         return push_model(
-            self.folder / name, self.folder / "artifact", destination_of(config), lacks
+            self.folder / name, self.folder / "artifact", destination_json(config), lacks
         )
 
     def served(self):
@@ -137,7 +137,7 @@ def test_a_rollback_can_be_undone_and_repeated(pushes):
         """Roll back; return the versions that are served and rolled back now."""
         chosen = folder.roll_back(name)
         assert folder.served().name == chosen.name
-        assert identity(next(versions(folder.place))) == chosen.content
+        assert identity(next(versions(folder.location))) == chosen.content
         found = folder.pushed_models()
         return chosen.name, {model.name for model in found if model.state == ROLLED_BACK}
 
@@ -155,7 +155,7 @@ def test_a_rollback_can_be_undone_and_repeated(pushes):
     c = pushes.push("c").get_string_custom_property("pushed_version")
     assert back() == (a, {b, c})
     # A copy is no version of its own, unless somebody deletes the original.
-    copy = Path(next(versions(folder.place))).name
+    copy = Path(next(versions(folder.location))).name
     assert copy in folder.served().copies
     with pytest.raises(InputError, match=f"version {copy} is served already"):
         back(copy)

@@ -14,7 +14,8 @@ from components.evaluator import files
 from components.serving_check import candidate, component
 from components.serving_check.candidate import Answers, try_candidate
 from components.serving_check.component import ServingCheck, check_answers
-from components.serving_check.settings import Thresholds, read_golden
+from components.serving_check.golden import read_golden
+from components.serving_check.thresholds import Thresholds
 from core.errors import InputError
 from examples.tfrecords import read_sample
 from sample_data.generate import OUTPUT as SAMPLE

@@ -17,7 +17,7 @@ from tfx.types import standard_artifacts
 from tfx.utils import proto_utils
 
 import preprocessing
-from components.transform import Executor
+from components.transform import TransformExecutor
 from examples import digest
 from examples.counts import LABELS, NGRAMS, read_class_counts
 from pipeline.config import PipelineConfig
@@ -53,7 +53,7 @@ def transform(examples, folder: Path, features: list[str], context=CONTEXT, **pr
     graph, transformed = standard_artifacts.TransformGraph(), standard_artifacts.Examples()
     graph.uri, transformed.uri = str(folder / "graph"), str(folder / "transformed")
     config = transform_pb2.SplitsConfig(analyze=["train"], transform=["train", "eval"])
-    Executor(context).Do(
+    TransformExecutor(context).Do(
         {"examples": [examples], "schema": [schema(folder)]},
         {"transform_graph": [graph], "transformed_examples": [transformed]},
         {

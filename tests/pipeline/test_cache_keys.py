@@ -7,7 +7,7 @@ import pytest
 
 from components.baseline import ServedBaseline
 from pipeline.config import load_config
-from pipeline.destinations import destination_of
+from pipeline.destinations import destination_json
 from pipeline.pipeline import create_pipeline
 from platforms.local.platform import Local
 from tests.serving.models import push
@@ -83,7 +83,7 @@ def test_the_sample_is_identified_by_its_content(tmp_path, monkeypatch):
 def test_a_base_model_that_is_replaced_under_its_version_is_another_artifact(tmp_path):
     def uri():
         config = load_config("sample", [f"paths.serving={tmp_path}/serving"], environ={})
-        strategy = ServedBaseline(destination_of(config), str(tmp_path / "copies"))
+        strategy = ServedBaseline(destination_json(config), str(tmp_path / "copies"))
         [model] = strategy.resolve_artifacts(None, {"model": []})["model"]
         return model.uri
 

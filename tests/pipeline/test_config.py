@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.errors import ConfigError
 from core.overrides import parse_overrides
-from pipeline.config import PRESETS, load_config, recorded_settings, settings_of_record
+from pipeline.config import PRESETS, load_config, load_recorded_settings, recorded_settings
 from trainer_module.models import hyperparameters
 
 
@@ -84,6 +84,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("", "tracking.mlflow=http://mlflow:port", "tracking: mlflow: the URI is not valid"),
         ("", "tracking.mlflow=http://mlflow:99999", "tracking: mlflow: the URI is not valid"),
         ("", "tracking.mlflow=ftp://mlflow", "ftp://mlflow has the scheme ftp; set the address"),
+        ("", "tracking.mlflow=my server", "my server has no scheme; set the address"),
         ("", "tracking.mlflow='http://m:1/#/experiments/1'", "is the address of a page; set only"),
         ("", "tracking.mlflow=me:secret@mlflow:5000", "contains a password; set MLFLOW_TRACKING"),
     ],
@@ -215,7 +216,7 @@ def test_an_empty_variable_or_option_is_an_error(variable):
 )
 def test_settings_are_the_same_after_they_were_recorded(preset, overrides):
     config = load_config(preset, [overrides] if overrides else [], environ={})
-    assert settings_of_record(recorded_settings(config)) == config
+    assert load_recorded_settings(recorded_settings(config)) == config
 
 
 @pytest.mark.parametrize("word", ["null", "~", "Null"])

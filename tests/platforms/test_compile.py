@@ -66,7 +66,7 @@ def test_every_step_runs_our_entry_point_in_our_image(target):
     containers = [e["container"] for e in sample.executors.values() if "container" in e]
     assert len(containers) >= 11 - bool(sample.job)
     assert all(c["image"] == IMAGE and c["command"] == ENTRYPOINT for c in containers)
-    assert "components.trainer.Executor" in sample.container("Trainer")["args"]
+    assert "components.trainer.TrainerExecutor" in sample.container("Trainer")["args"]
     # Nothing of the machine that compiles is left in it.
     assert os.getcwd() not in sample.text
     # A submission finds the options of the reading, to add the fingerprint of the input.

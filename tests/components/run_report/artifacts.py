@@ -7,7 +7,7 @@ import numpy as np
 from components.evaluator import files
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
 from components.evaluator.metrics import Counts
-from components.evaluator.settings import Evaluation as EvaluationSettings
+from components.evaluator.thresholds import Evaluation as EvaluationSettings
 from components.run_report.history import Run, Step
 from serving.explain import Part
 from tests.serving.models import push
@@ -89,7 +89,7 @@ def write_run(folder, reviews=REVIEWS):
 def counted(*groups):
     """Return Counts of groups of (label, prediction, number of reviews)."""
     labels, predictions, numbers = zip(*groups, strict=True)
-    return Counts.of(np.repeat(labels, numbers), np.repeat(predictions, numbers))
+    return Counts.from_predictions(np.repeat(labels, numbers), np.repeat(predictions, numbers))
 
 
 EVALUATION = Results(
@@ -142,7 +142,7 @@ def _write_evaluation(folder, reviews):
     """Write the evaluation of the model of `write_run`, as the Evaluator does."""
     labels = np.array([label for _, label in reviews], np.int64)
     predictions = np.array([0.9 if "good" in text else 0.1 for text, _ in reviews])
-    counts = {CANDIDATE: Counts.of(labels, predictions)}
+    counts = {CANDIDATE: Counts.from_predictions(labels, predictions)}
     slices = {WHOLE: counts, ("length_bucket", "1-19"): counts}
     files.write(str(folder), Results(EvaluationSettings(), slices))
     mistakes = [

@@ -41,7 +41,7 @@ def test_the_points_of_an_epoch_are_at_its_end(drawn):
 
 
 def test_the_figures_of_the_test_split(drawn):
-    charts.draw({}, Counts.of(LABELS, PREDICTIONS))
+    charts.draw({}, Counts.from_predictions(LABELS, PREDICTIONS))
     roc = drawn["Receiver operating characteristic"]
     # From the highest threshold to the lowest one; of four negative reviews one is at the top.
     assert points(roc, 1) == [[0, 0], [0.25, 0.5], [0.5, 1], [1, 1], [1, 1]]
@@ -52,7 +52,7 @@ def test_the_figures_of_the_test_split(drawn):
 
 
 def test_the_bars_have_the_numbers_and_the_colours_of_their_class(drawn):
-    charts.draw({}, Counts.of(LABELS, PREDICTIONS))
+    charts.draw({}, Counts.from_predictions(LABELS, PREDICTIONS))
     axes = drawn["Number of reviews by predicted probability"]
     names = [text.get_text() for text in axes.get_legend().texts]
     bars = {

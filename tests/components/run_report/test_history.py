@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.run_report.history import UNFINISHED, result_of
+from components.run_report.history import UNFINISHED, describe_result
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from components.run_report.history import UNFINISHED, result_of
     ],
 )
 def test_the_first_reason_of_a_run_is_its_result(known, result):
-    assert result_of(*known) == result
+    assert describe_result(*known) == result

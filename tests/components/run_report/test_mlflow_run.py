@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from components.evaluator.files import CANDIDATE, WHOLE, Results
 from components.evaluator.metrics import Counts
-from components.evaluator.settings import Evaluation
+from components.evaluator.thresholds import Evaluation
 from components.run_report import mlflow_run, tracking
 from components.run_report.mlflow_run import MODEL_TAG, registered
 from core.errors import InputError
@@ -24,7 +24,7 @@ def test_metrics_of_steps_of_epochs_and_of_the_end():
         "steps": 8,
         "seconds": 12.5,
     }
-    counts = Counts.of(np.array([0, 1, 1, 1]), np.array([0.1, 0.9, 0.9, 0.2]))
+    counts = Counts.from_predictions(np.array([0, 1, 1, 1]), np.array([0.1, 0.9, 0.9, 0.2]))
     results = Results(Evaluation(), {WHOLE: {CANDIDATE: counts}})
     found = list(mlflow_run._metrics(SimpleNamespace(training=training, evaluation=results)))
     assert [each for each in found if each[0] == "train_loss"] == [

@@ -74,9 +74,10 @@ def test_the_verdict_is_first(page):
 
 SECTIONS = {
     "key": [
-        "The accuracy to compare with: always answering positive would give 0.5000.",
+        "For comparison, always answering positive would give 0.5000.",
         "accuracy 0.9100 0.8907 – 0.9262 0.8500 +0.0600",
-        "trained on, 16 reviews of a.csv, b.csv. It also answers a text in another",
+        "The model was trained on 16 reviews of a.csv, b.csv. Its answers are valid for texts of",
+        "It also answers a text in another language",
     ],
     "check": [
         "process finished passed",

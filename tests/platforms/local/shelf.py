@@ -20,7 +20,7 @@ class Shelf(Destination):
     repair = "take it off the shelf"
 
     def __init__(self, shelf: str):
-        self.place = f"the shelf {shelf}"
+        self.location = f"the shelf {shelf}"
         self._shelf = shelf
 
     def push(self, model: str, uri: str) -> Push:
@@ -45,8 +45,8 @@ class Shelf(Destination):
     def folder(self, name: str) -> str:
         return os.path.join(self._shelf, name)
 
-    def name_of(self, place: str) -> str | None:
-        return place.removeprefix("shelf:") if place.startswith("shelf:") else None
+    def find_name(self, location: str) -> str | None:
+        return location.removeprefix("shelf:") if location.startswith("shelf:") else None
 
     def state(self) -> str | None:
         return json.dumps(self._read())

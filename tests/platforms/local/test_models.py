@@ -47,7 +47,7 @@ def test_the_number_that_a_server_names_is_listed_and_accepted(tmp_path):
     shutil.rmtree(serving / "2" / "variables")
     code, [passed_over, done] = call("rollback")
     assert (code, done) == (0, f"{serving} serves version 1 again")
-    assert passed_over == ("version 2 cannot be loaded: variables/ is missing; it is passed over")
+    assert passed_over == ("version 2 cannot be loaded: variables/ is missing; it is skipped")
     # A server names this number.
     copy = ServedVersions(str(serving), Metrics()).current.version
     assert copy > 3

@@ -16,7 +16,7 @@ from components.destination import make_destination
 from components.run_report import history
 from core.errors import ConfigError, InputError
 from pipeline.config import PipelineConfig, Push
-from pipeline.destinations import DESTINATIONS, Row, destination_of
+from pipeline.destinations import DESTINATIONS, Row, destination_json
 from pipeline.nodes import PUSHER
 from pipeline.pipeline import create_pipeline
 from platforms import models, served_model
@@ -40,7 +40,7 @@ class Place:
         config = PipelineConfig.model_validate({"paths": {"root": str(folder / "runs")}})
         push = Push.model_construct(destination="shelf")
         self.config = config.model_copy(update={"push": push})
-        self.shelf = make_destination(destination_of(self.config))
+        self.shelf = make_destination(destination_json(self.config))
         self.pushes = []
         for number in (1, 2):
             save(folder / f"trained{number}", 0.6 + number / 10)
@@ -66,13 +66,13 @@ def test_the_pipeline_pushes_there_and_compares_with_what_is_served_there(place,
     monkeypatch.setattr(platform, "Resolver", resolver)
     pipeline = create_pipeline(place.config, platform.Local(place.config))
     [pusher] = [node for node in pipeline.components if node.id == PUSHER]
-    assert pusher.exec_properties["destination"] == destination_of(place.config)
+    assert pusher.exec_properties["destination"] == destination_json(place.config)
     configured = resolver.call_args.kwargs["config"]
-    assert configured["destination"] == destination_of(place.config)
+    assert configured["destination"] == destination_json(place.config)
 
 
 def test_the_baseline_is_what_it_serves_and_an_error_names_its_setting(place):
-    strategy = ServedBaseline(destination_of(place.config), str(place.folder / "copies"))
+    strategy = ServedBaseline(destination_json(place.config), str(place.folder / "copies"))
     [model] = strategy.resolve_artifacts(None, {"model": []})["model"]
     assert model.get_string_custom_property("baseline") == "version m2"
     assert identity(f"{model.uri}/Format-Serving") == identity(place.shelf.folder("m2"))
@@ -84,7 +84,7 @@ def test_the_baseline_is_what_it_serves_and_an_error_names_its_setting(place):
 
 def test_a_served_model_that_is_damaged_has_its_remedy(place):
     (place.folder / "runs" / "shelf" / "m2" / "variables" / "variables.index").write_text("half")
-    strategy = ServedBaseline(destination_of(place.config), str(place.folder / "copies"))
+    strategy = ServedBaseline(destination_json(place.config), str(place.folder / "copies"))
     with pytest.raises(InputError, match=r"shelf/m2 is damaged, .*\); take it off the shelf$"):
         existing_model(strategy.resolve_artifacts(None, {"model": []}), "model")
 
@@ -92,14 +92,14 @@ def test_a_served_model_that_is_damaged_has_its_remedy(place):
 def test_models_and_rollback(place):
     metadata = Metadata(place.folder / "runs")
     metadata.add_run("first")
-    outcome = dataclasses.replace(OUTCOME, pushed_to=place.pushes[0].place)
+    outcome = dataclasses.replace(OUTCOME, pushed_to=place.pushes[0].location)
     history.record_outcome(metadata.store, "first", outcome)
     found = [
         (model.name, model.state, run and run.id) for model, run in models.list_models(place.config)
     ]
     assert found == [("m2", "served", None), ("m1", "", "first")]
     [line] = served_model.roll_back(place.config, None)
-    assert line == f"{place.shelf.place} serves version m1 again"
+    assert line == f"{place.shelf.location} serves version m1 again"
     (place.folder / "runs" / "shelf" / "order.json").unlink()
     with pytest.raises(InputError, match=r"^the shelf .*: no pushed model; "):
         models.list_models(place.config)
@@ -127,7 +127,7 @@ def test_a_model_that_it_does_not_serve_is_pushed_again(place):
     for push in (*place.pushes, Mock(place=f"{place.config.paths.serving}/7")):
         artifact = mlmd.Artifact(type_id=kind, uri=str(place.folder), state=mlmd.Artifact.LIVE)
         artifact.custom_properties["pushed"].int_value = 1
-        artifact.custom_properties["pushed_destination"].string_value = push.place
+        artifact.custom_properties["pushed_destination"].string_value = push.location
         store.put_artifacts([artifact])
     mark_replaced(Mock(store=store), place.shelf)
     states = [artifact.state == mlmd.Artifact.LIVE for artifact in store.get_artifacts()]
@@ -137,5 +137,5 @@ def test_a_model_that_it_does_not_serve_is_pushed_again(place):
 def test_the_result_of_a_run_names_it(place):
     printed = StringIO()
     show(Console(file=printed), place.config, Watched(outcome=OUTCOME))
-    expected = f"blessed (not compared: no other model is served from {place.shelf.place})"
+    expected = f"blessed (not compared: no other model is served from {place.shelf.location})"
     assert expected in printed.getvalue().splitlines()

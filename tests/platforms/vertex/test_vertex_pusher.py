@@ -13,7 +13,7 @@ from components.baseline import PushedBaseline, existing_model
 from components.destination import make_destination
 from core.errors import ConfigError, InputError
 from pipeline.config import PipelineConfig
-from pipeline.destinations import destination_of
+from pipeline.destinations import destination_json
 from platforms import models
 from platforms.google_cloud import api as vertex_api
 from platforms.vertex import pusher
@@ -31,7 +31,7 @@ VERTEX = {
     "machine_type": "n1-standard-4",
 }
 CONFIG = PipelineConfig.model_validate({"vertex": VERTEX, "push": {"destination": "vertex"}})
-DESTINATION = destination_of(CONFIG)
+DESTINATION = destination_json(CONFIG)
 ENDPOINT_FIELDS = ("CreateEndpoint", "DeployModel", "UpdateEndpoint", "UndeployModel")
 
 

@@ -1,0 +1,51 @@
+"""The section `serving_check` of the settings. This module imports no TFX."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from components.serving_check.golden import read_golden
+from core.settings import Fraction, Section
+
+_Positive = Annotated[float, Field(gt=0)]
+
+
+class Thresholds(Section):
+    """ServingCheck, which serves a candidate in a new process, and its thresholds for a push."""
+
+    max_memory_mb: _Positive = 4096.0
+    """Maximum resident memory in MiB of the serving process, which includes TensorFlow."""
+    max_p99_ms: _Positive = 1000.0
+    """Maximum p99 latency in milliseconds of requests with a single review."""
+    golden: Annotated[str, Field(min_length=1)] | None = None
+    """File of golden sentences, each line with `positive` or `negative`, a tab and a text; None:
+    the English sentences in the package, if enough of their words occur in the train reviews."""
+    min_golden: Fraction = 0.5
+    """Minimum fraction of the golden sentences of each class that the model answers correctly; 0:
+    none."""
+
+    @field_validator("golden")
+    @classmethod
+    def _absolute(cls, value: str | None) -> str | None:
+        if value and "://" in value:
+            raise ValueError("must be a file of this machine; the pipeline contains its text")
+        return os.path.abspath(os.path.expanduser(value)) if value else value
+
+    def parameters(self) -> dict[str, str]:
+        """Return the parameters `settings` and `golden` of the component, each as JSON.
+
+        `golden` contains the sentences themselves, so they are a part of the cache key and of a
+        compiled pipeline.
+
+        Raises:
+          ConfigError: see `read_golden`.
+        """
+        golden = {"packaged": not self.golden, "sentences": read_golden(self.golden)}
+        return {
+            "settings": self.model_dump_json(exclude={"golden"}),
+            "golden": json.dumps(golden, ensure_ascii=False),
+        }
