@@ -32,7 +32,7 @@ def describe_emptiness(value: Any) -> str | None:
     if not value.strip():
         return "the value is empty (an unset variable?); set a value, or leave it out"
     if _WITHOUT_HOST.fullmatch(value.strip()):
-        return f"{value} has no bucket or host behind :// (an unset variable?); set one"
+        return f"{value} has no bucket or host after :// (an unset variable?); set one"
     if _WITHOUT_VALUE.fullmatch(value):
         return f"{value} has no value (an unset variable?); set one, or leave it out"
     return None

@@ -36,7 +36,7 @@ from preprocessing.reading.files import (
     find_sources,
     fingerprint,
     is_remote,
-    of_the_same_paths,
+    select_same_paths,
 )
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import TOO_LONG, cut_file
@@ -102,7 +102,7 @@ class Executor(LocalBeamExecutor):
         layouts = {source.piece.path: source.piece.layout for source in sources}
         rejected.set_string_custom_property(READING_PROPERTY, "\n".join(describe(layouts.values())))
         self._read_and_write(sources, options, scratch)
-        again = of_the_same_paths(files, find_sources(base, options.patterns))
+        again = select_same_paths(files, find_sources(base, options.patterns))
         if fingerprint(base, again) != key:
             # The cache would answer the earlier content with these Examples.
             raise InputError(
