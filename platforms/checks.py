@@ -150,7 +150,7 @@ def _training(config: PipelineConfig) -> Iterator[str]:
     try:
         training.check_gpus(gpus)
         if training.strategy == "auto":
-            training.check(training.of_one_process(gpus)[0], f"auto: {of_gpus}")
+            training.check_strategy(training.resolve_auto(gpus)[0], f"auto: {of_gpus}")
     except ValueError as error:
         yield str(error) if of_gpus in str(error) else f"{error} ({of_gpus})"
 

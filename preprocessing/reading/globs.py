@@ -67,7 +67,7 @@ def normal(glob: str) -> str:
 
 
 def inside(glob: str) -> str:
-    """Return the glob of all files in the folders that a glob matches."""
+    """Return a glob that matches all files in the folders that a glob matches."""
     return f"{glob}/{EVERYTHING}"
 
 

@@ -129,7 +129,7 @@ def canonical(value: object) -> str | None:
 
 
 def labels_among(values: Iterable[object]) -> Iterator[str]:
-    """Yield the labels among values in the spelling of `canonical`; a boolean yields 0 and 1."""
+    """Yield the labels among values in the spelling of `canonical`; for a boolean both 0 and 1."""
     for value in values:
         label = canonical(value)
         if label in ("true", "false"):

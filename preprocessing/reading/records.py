@@ -76,6 +76,7 @@ class Batch:
 
     @property
     def lines(self) -> int:
+        """The number of lines (CSV: records, Parquet: rows), with rejected and neutral ones."""
         return len(self.texts) + len(self.rejected) + len(self.neutrals)
 
     @property

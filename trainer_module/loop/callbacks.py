@@ -13,14 +13,17 @@ from core.progress import report
 from trainer_module.loop.finite import check_loss
 
 MAX_POINTS = 256
-"""The maximum number of points of a curve, besides one at the end of each epoch."""
+"""The maximum number of points of a curve. Each epoch may end with an additional point."""
 
 
 class StepCallback(tf_keras.callbacks.Callback):
-    """A callback whose `step` is the number of steps done over all epochs, also before a resume.
+    """A callback that counts the steps of a training.
 
     Args:
-      first_step: the number of steps before a resume; 0: the training begins.
+      first_step: the number of steps before a resume; 0 for a new training.
+
+    Attributes:
+      step: the number of steps done over all epochs, including those before a resume.
     """
 
     def __init__(self, first_step: int = 0) -> None:
@@ -36,7 +39,13 @@ class StepCallback(tf_keras.callbacks.Callback):
 
 
 class StepProgress(StepCallback):
-    """A callback that reports the steps done over all epochs, at least twenty times an epoch."""
+    """A callback that reports the progress of a training, at least twenty times an epoch.
+
+    Args:
+      steps_per_epoch: the number of steps in an epoch.
+      epochs: the number of epochs.
+      first_step: see `StepCallback`.
+    """
 
     def __init__(self, steps_per_epoch: int, epochs: int, first_step: int = 0):
         super().__init__(first_step)
@@ -62,9 +71,9 @@ class StopOnNonFiniteLoss(StepCallback):
     """A callback that raises NotFiniteError when a loss is NaN or infinite, before a checkpoint.
 
     Keras's TerminateOnNaN also ends the training, but reports a success. Under
-    ParameterServerStrategy the loss is that of the last step that is known to be done, a few steps
-    earlier. The loss of a step is that of the weights before their update; the eval loss and
-    `Checkpoints.save` check the weights after the last update.
+    ParameterServerStrategy the loss belongs to the last step whose result has arrived, which is a
+    few steps earlier. A loss is computed before the step updates the weights. The weights after the
+    last update are checked by the eval loss and by `Checkpoints.save`.
     """
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -78,12 +87,13 @@ class StopOnNonFiniteLoss(StepCallback):
 
 
 class Measurements(StepCallback):
-    """A callback that measures the time and the CPU time of the training steps, not evaluations.
+    """A callback that measures the time and the CPU time of training steps, without evaluations.
 
     Args:
-      examples: the Examples of the train split, all of which an epoch reads once.
+      examples: the number of Examples in the train split, each of which an epoch reads once.
       first_step: see `StepCallback`.
-      so_far: the measurements of the steps before a resume, which checkpoints contain; updated.
+      so_far: the measurements of the steps before a resume, from a checkpoint. This object is
+        updated.
     """
 
     def __init__(self, examples: int, first_step: int, so_far: dict[str, Any]):
@@ -104,13 +114,15 @@ class Measurements(StepCallback):
         self._measure()
 
     def on_test_begin(self, logs: Any = None) -> None:
-        # Under parameter servers the last steps of an epoch end after the last hook of a batch.
+        # Under parameter servers the last steps of an epoch end after the last call of
+        # `on_train_batch_end`.
         self._measure()
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures of all epochs so far, the last of which is complete.
+        """Return the figures of all epochs so far.
 
-        Times are in seconds, memory in bytes; `cpu_utilisation` is the fraction of all cores.
+        Call this after a complete epoch. Times are in seconds and memory is in bytes;
+        `cpu_utilisation` is the fraction of all cores.
         """
         seconds, cpus = sum(self._seconds_per_epoch), cores()
         # The product of steps and batch size would also count padding and Examples that short and
@@ -136,16 +148,16 @@ class Measurements(StepCallback):
 class TrainingCurve(StepCallback):
     """A callback that records the loss and the accuracy of the training steps.
 
-    A point has the last of its steps, their number, and the mean loss and accuracy of their
-    Examples. The values are those of this process's first replica, because a sum over all replicas
-    would take longer than a small step.
+    A point represents several steps: it has the number of the last one, how many they are, and the
+    mean loss and accuracy of their Examples. The values are those of the first replica of this
+    process, because a sum over all replicas would take longer than a small step.
 
     Args:
       first_step: see `StepCallback`.
-      total_steps: the steps over all epochs, over which MAX_POINTS points are distributed.
-      points: the points of the steps before a resume, to which the others are added.
-      examples_of_step: number of a step, from 0 -> the Examples of the first replica in it. It may
-        have none in the last steps of an epoch, for which the logs contain zeros.
+      total_steps: the number of steps over all epochs, which MAX_POINTS points represent.
+      points: the points of the steps before a resume. New points are appended.
+      examples_of_step: (number of a step, from 0) -> the number of Examples of the first replica in
+        this step. It may be 0 in the last steps of an epoch, for which the logs contain zeros.
     """
 
     def __init__(
@@ -181,7 +193,7 @@ class TrainingCurve(StepCallback):
         if self._examples:
             means = {name: total / self._examples for name, total in self._sums.items()}
             self._points.append({"step": self.step, "steps": steps, **means})
-        elif self._points:  # without one, a replica has had no Examples at all
+        elif self._points:  # without a point, the replica has had no Examples so far
             last = self._points[-1]
             last["step"], last["steps"] = self.step, last["steps"] + steps
         self._reset()

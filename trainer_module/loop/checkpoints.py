@@ -1,7 +1,7 @@
-"""Checkpoints: a training that was killed, or ended by SIGTERM, resumes where it was.
+"""Checkpoints, from which a training resumes after it was killed or ended by SIGTERM.
 
-The input is a function of the seed and the steps done, so a resumed training reads the same
-Examples as an uninterrupted one.
+The input depends only on the seed and the number of steps done, so a resumed training reads the
+same Examples as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from trainer_module.loop.finite import check_weights, not_finite
 LIST_FILE = "checkpoint"
 """The file in a folder of checkpoints with TensorFlow's list of them."""
 READ_ERRORS = (tf.errors.OpError, ValueError, IndexError)
-"""TensorFlow's errors for an unreadable checkpoint; IndexError is for a truncated one."""
+"""TensorFlow's errors for an unreadable checkpoint; a truncated one raises IndexError."""
 BEST = "best-"
 """The beginning of the names of the files with the best weights."""
 
@@ -38,12 +38,12 @@ class State(tf.train.experimental.PythonState):
     """The Python values of a training, stored as JSON in every checkpoint.
 
     Attributes:
-      global_batch: Examples in a step; 0 before the first checkpoint.
+      global_batch: number of Examples in a step; 0 before the first checkpoint.
       stopped: whether early stopping has ended the training.
       best_epoch: the epoch, from 0, with the lowest eval loss; None without early stopping.
       usage: the measurements of `Measurements` so far.
       curve: the points of `TrainingCurve` so far.
-      history: the metrics of each epoch that is trained and evaluated.
+      history: the metrics of each epoch that has been trained and evaluated.
     """
 
     global_batch: int = 0
@@ -66,11 +66,14 @@ class State(tf.train.experimental.PythonState):
 
 
 def latest_checkpoint(folder: str) -> str | None:
-    """Return the path of the latest checkpoint in `folder`; None if none was ever written there.
+    """Return the path of the latest checkpoint in a folder; None if none was ever written there.
+
+    Args:
+      folder: the folder of checkpoints, local or remote.
 
     Raises:
       CheckpointError: the latest checkpoint is missing, or the list of checkpoints is damaged.
-        TensorFlow itself only logs this, and the training would start from the beginning.
+        TensorFlow would only log this, and the training would start from the beginning.
     """  # noqa: DOC501
     listed = os.path.join(folder, LIST_FILE)
     try:
@@ -85,7 +88,12 @@ def latest_checkpoint(folder: str) -> str | None:
 
 
 def unreadable(path: str, error: Exception) -> CheckpointError:
-    """Return the CheckpointError for the checkpoint at `path`, whose reading raised `error`."""
+    """Return the CheckpointError for a checkpoint that cannot be read.
+
+    Args:
+      path: the path of the checkpoint or of the list of checkpoints.
+      error: the error that reading it raised.
+    """
     return CheckpointError(
         f"{path}: this checkpoint cannot be read ({cause(error)}); remove "
         f"{os.path.dirname(path)} to start the training from the beginning"
@@ -93,9 +101,15 @@ def unreadable(path: str, error: Exception) -> CheckpointError:
 
 
 def remove_folder(folder: str) -> None:
-    """Remove a folder of checkpoints, beginning with its list.
+    """Remove a folder of checkpoints.
 
-    Without the list, a folder whose removal was interrupted counts as empty.
+    The list is removed first, so that the folder counts as empty if the removal is interrupted.
+
+    Args:
+      folder: the folder, local or remote.
+
+    Raises:
+      tensorflow.errors.OpError: a file cannot be removed.
     """
     listed = os.path.join(folder, LIST_FILE)
     if tf.io.gfile.exists(listed):
@@ -106,11 +120,11 @@ def remove_folder(folder: str) -> None:
 class Checkpoints:
     """The checkpoints of one training; every process of a cluster calls the same methods.
 
-    Saving is collective, so the processes other than the chief save too, each to a scratch folder
-    that is never read.
+    Saving is a collective operation. So the processes other than the chief save too, each to a
+    scratch folder that is never read.
 
     Args:
-      folder: the folder of the chief, which exists, local or remote.
+      folder: the existing folder of the chief, local or remote.
       model: the compiled model.
       chief: whether this process is the chief.
       name: the name of the scratch folder of another process.
@@ -142,7 +156,10 @@ class Checkpoints:
             raise unreadable(os.path.join(self._mine, LIST_FILE), error) from error
 
     def restore(self, global_batch: int) -> int:
-        """Restore the latest checkpoint if there is one, and return the steps done.
+        """Restore the latest checkpoint if there is one, and return the number of steps done.
+
+        Args:
+          global_batch: number of Examples in a step, over all replicas.
 
         Raises:
           CheckpointError: the checkpoint cannot be read, has weights that are not finite, or was
@@ -155,7 +172,7 @@ class Checkpoints:
                 restored.assert_existing_objects_matched()
             except (AssertionError, *READ_ERRORS) as error:
                 raise unreadable(latest, error) from error
-            # Otherwise the steps done are another part of an epoch.
+            # With another global batch, the steps done would be another part of an epoch.
             if self.state.global_batch != global_batch:
                 raise CheckpointError(
                     f"{latest}: this checkpoint was written with {self.state.global_batch} "
@@ -173,7 +190,10 @@ class Checkpoints:
         return int(self.steps_done.numpy())
 
     def save(self, steps_done: int) -> None:
-        """Write a checkpoint; the one before it is kept until this one is complete.
+        """Write a checkpoint; the previous one is kept until this one is complete.
+
+        Args:
+          steps_done: the number of steps over all epochs.
 
         Raises:
           NotFiniteError: a weight is NaN or infinite. A training that resumed from such a
@@ -194,7 +214,7 @@ class Checkpoints:
     def save_best(self) -> None:
         """Save the current weights as those of `state.best_epoch`.
 
-        The previous ones are kept until the next checkpoint, whose state names the new ones.
+        The previous best weights are kept until the next checkpoint, whose state has the new epoch.
 
         Raises:
           CheckpointError: the weights cannot be written.
@@ -244,9 +264,13 @@ class Checkpoints:
 class EarlyStopping(tf_keras.callbacks.Callback):
     """A callback that ends the training after `patience` epochs without a lower eval loss.
 
-    Keras's EarlyStopping loses its state with the process. This callback must precede the one that
-    saves checkpoints, because they contain its state. It raises CheckpointError if the best weights
-    cannot be written.
+    Keras's EarlyStopping loses its state when the process ends. This callback must precede
+    `SaveRegularly`, because checkpoints contain its state. It raises CheckpointError if the best
+    weights cannot be written.
+
+    Args:
+      patience: the number of epochs without a lower eval loss.
+      checkpoints: the checkpoints, which also store the best weights.
     """
 
     def __init__(self, patience: int, checkpoints: Checkpoints):
@@ -268,18 +292,19 @@ class EarlyStopping(tf_keras.callbacks.Callback):
 
 
 class SaveRegularly(StepCallback):
-    """A callback that saves every `every` steps, after every epoch, and on SIGTERM, which ends it
-    with SystemExit.
+    """A callback that saves checkpoints regularly, and at SIGTERM before it ends the training.
 
-    An epoch counts as done after its evaluation. Therefore nothing is saved between its last step
-    and the end of the evaluation. The errors of `Checkpoints.save` pass through.
+    A checkpoint is saved every `every` steps and after every epoch. An epoch counts as done after
+    its evaluation. Therefore no checkpoint is saved between its last step and the end of the
+    evaluation. After a SIGTERM the callback saves and raises SystemExit. The errors of
+    `Checkpoints.save` pass through.
 
     Args:
       checkpoints: the checkpoints.
-      every: the steps between two checkpoints.
-      steps_per_epoch: the steps of an epoch.
+      every: the number of steps between two checkpoints.
+      steps_per_epoch: the number of steps in an epoch.
       first_step: see `StepCallback`.
-      sync: the vote of all processes whether to end.
+      sync: the votes of all processes about the end of the training.
     """
 
     def __init__(
@@ -311,7 +336,7 @@ class SaveRegularly(StepCallback):
         state.stopped = bool(self.model.stop_training)
         state.history.append({name: float(value) for name, value in (logs or {}).items()})
         self._save()
-        # After the last epoch nothing is saved any more, and SIGTERM ends the process at once.
+        # After the last epoch no checkpoint is saved, and SIGTERM ends the process at once.
         if self._sync.now():
             self._end()
 

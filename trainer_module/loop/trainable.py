@@ -1,4 +1,4 @@
-"""The model in a training: its steps, which both loops take, and its metrics."""
+"""The model in a training: its steps, which both loops execute, and its metrics."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from trainer_module.models import Loss
 class Trainable(tf_keras.Model):
     """The functional model `net` with a loss, for which Keras's `fit` executes our steps.
 
-    Its metrics are means over all steps and replicas. Under parameter servers it has none, because
-    there the coordinator adds up the results of the steps. It must be created in the scope of its
-    strategy.
+    Its metrics are means over all steps and replicas. Under parameter servers it has no metrics,
+    because the coordinator adds up the results of the steps. The model must be created in the scope
+    of its strategy.
 
     Args:
       net: inputs -> logits, float32 [batch, logits].
       loss: the loss of each Example.
-      seed: with the number of the step, determines dropout.
+      seed: determines dropout, together with the number of the step.
     """
 
     def __init__(self, net: tf_keras.Model, loss: Loss, seed: int = 0):
@@ -38,7 +38,7 @@ class Trainable(tf_keras.Model):
 
     def compile(self, *arguments: Any, **options: Any) -> None:
         super().compile(*arguments, **options)
-        # The optimizer creates this variable when it is first read, which must not be in a step.
+        # The optimizer creates this variable when it is first read. This must not be in a step.
         self.random.step = self.optimizer.iterations
 
     @property
@@ -46,14 +46,14 @@ class Trainable(tf_keras.Model):
         return list(self._running())
 
     def means(self) -> dict[str, float]:
-        """Return the metrics since their reset, over all replicas."""
+        """Return name of a metric -> its value since the last reset, over all replicas."""
         return {name: float(value) for name, value in self.get_metrics_result().items()}
 
     # AutoGraph excludes TensorFlow's own `keras`, but not the package `tf_keras`. It would convert
     # Keras itself, which takes ten seconds before the first step and changes nothing.
     @tf.autograph.experimental.do_not_convert
     def train_sums(self, data: Any) -> dict[str, tf.Tensor]:
-        """Take a training step, which also updates the metrics; a `Step`.
+        """Execute a training step, which also updates the metrics; this is a `sums.Step`.
 
         Args:
           data: the inputs, the label, float32 [batch, 1], and perhaps the weight, float32 [batch].
@@ -62,15 +62,19 @@ class Trainable(tf_keras.Model):
         self.random.restart()
         with tf.GradientTape() as tape:
             sums = self._sums(label, self(inputs, training=True), weight)
-            # The mean over this replica's Examples, divided by the replicas; the optimizer sums
-            # the gradients over them.
+            # The mean over the Examples of this replica, divided by the number of replicas, because
+            # the optimizer sums the gradients over the replicas.
             loss = step_means(sums)["loss"] / self.distribute_strategy.num_replicas_in_sync
         self.optimizer.minimize(loss, self.trainable_variables, tape=tape)
         return sums
 
     @tf.autograph.experimental.do_not_convert
     def test_sums(self, data: Any) -> dict[str, tf.Tensor]:
-        """Take an evaluation step, which also updates the metrics; a `Step` like `train_sums`."""
+        """Execute an evaluation step, which also updates the metrics; this is a `sums.Step`.
+
+        Args:
+          data: see `train_sums`.
+        """
         inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
         return self._sums(label, self(inputs, training=False), weight)
 
@@ -88,7 +92,7 @@ class Trainable(tf_keras.Model):
         """Return the result of a step, and update the metrics.
 
         The value of an Example is the mean over its logits, [batch, logits]. The weight, [batch],
-        is 0 for padding; None: no Example is padding.
+        is 0 for padding; it is None if no Example is padding.
         """
         values = {
             "loss": self.loss_of_examples(label, logit),
