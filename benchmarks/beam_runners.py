@@ -12,10 +12,10 @@ epoch of training in a folder of its own:
     one     a Flink cluster with one TaskManager of one slot, Python workers of their own
     two     the same with two TaskManagers
 
-The memory of a kind is the greatest sum of the resident memory of its processes while a Beam
-component runs. In *all together* a page that several processes share counts once; if processes of
-other programs share it, only a part counts. Seconds depend on the machine and its load; quote only
-the ratio.
+The memory of a kind of process is the maximum, while a Beam component runs, of the sum of the
+resident memory of its processes. In *all together* a page that several processes share counts once;
+if other programs share it, only a part counts. Seconds depend on the machine and its load; quote
+only the ratio.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BEAM_COMPONENTS = ("ReviewExampleGen", "Transform", "Evaluator")
 _ALL, _TOGETHER = "all three", "all together"
 _GUARD = "guards"
 _KINDS = {
-    # A guard has the command line of its child in its own.
+    # The command line of a guard contains that of its child.
     "platforms.flink.guard": _GUARD,
     "FlinkJobServerDriver": "job server",
     "StandaloneSessionClusterEntrypoint": "JobManager",
@@ -111,7 +111,13 @@ def _arguments() -> argparse.Namespace:
 
 
 def generate(folder: Path, count: int, files: int) -> None:
-    """Write synthetic reviews of nearly equal number to each of some files."""
+    """Write synthetic reviews to files, nearly the same number to each.
+
+    Args:
+      folder: the folder, which is created.
+      count: number of reviews.
+      files: number of files.
+    """
     source = reviews()
     for number in range(files):
         size = count * (number + 1) // files - count * number // files
@@ -132,6 +138,13 @@ def measure(
     console: Console, task_managers: int | None, inputs: Path, root: Path, overrides: list[str]
 ) -> dict[str, Any]:
     """Run the pipeline, and return seconds, CPU seconds and memory of its Beam components.
+
+    Args:
+      console: the output for progress.
+      task_managers: a value of SETUPS.
+      inputs: the folder of the reviews.
+      root: a new folder for all files of the run.
+      overrides: settings, KEY=VALUE.
 
     Raises:
       SystemExit: the run failed.

@@ -4,8 +4,8 @@
 
 The files are first prepared as in fastText's own tutorial: lower-cased, with spaces around ASCII
 punctuation. The measured time includes reading the prepared file, but not its preparation.
-With --compressed the model is also compressed as fastText's quantization-results.sh does it. Its
-threads race, so the seed does not determine the model.
+With --compressed the model is also compressed, as in fastText's quantization-results.sh. The
+threads of fastText race, so the seed does not determine the model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from core.machine import peak_rss
 
 EPOCHS = 5
 _FEATURES = 100_000
-"""Words and n-grams of a compressed model."""
+"""Number of words and n-grams in a compressed model."""
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 
 
@@ -40,7 +40,7 @@ def prepare(source: str, target: Path) -> int:
 
 
 def fit(prepared: Path, seed: int = 0) -> Any:
-    """Return a model that has trained on a file of `prepare`."""
+    """Return a model that was trained on a file of `prepare`."""
     options = {"wordNgrams": 2, "dim": 10, "epoch": EPOCHS, "lr": 0.25}
     return fasttext.train_supervised(
         str(prepared), **options, seed=seed, thread=usage.cores(), verbose=0

@@ -32,7 +32,13 @@ def _open(path: str) -> IO[str]:
 
 
 def main(run: Callable[..., dict[str, Any]], description: str | None, **options: Any) -> None:
-    """Call `run` with the arguments of the command line, and print its figures as JSON."""
+    """Call a function with the arguments of the command line, and print its figures as JSON.
+
+    Args:
+      run: a function of the train and the test file, and of the options as keywords.
+      description: the description of the command line.
+      options: name of an option -> the keywords of `ArgumentParser.add_argument`.
+    """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawTextHelpFormatter
     )

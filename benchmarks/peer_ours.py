@@ -38,7 +38,11 @@ def prepare(
 ) -> TrainingJob:
     """Run the real pipeline up to Transform; return the job of a training on its output.
 
-    `files` has the file of each split, `root` gets all files.
+    Args:
+      root: the folder for all files of the run.
+      files: name of a split -> its file of reviews.
+      model: a value of `training.model`.
+      overrides: further settings, KEY=VALUE.
     """
     inputs = root / "input"
     inputs.mkdir(parents=True)
@@ -66,34 +70,34 @@ def train(job: TrainingJob, folder: Path) -> dict[str, Any]:
 def fit_seconds(job: TrainingJob, folder: Path) -> dict[str, Any]:
     """Run a training in one process, without the export; return its training.json.
 
-    The additional key `fit_seconds` has the seconds of everything but imports: counting and reading
-    the TFRecords, building the model, tracing, training, validation, checkpoints.
+    The additional key `fit_seconds` has the seconds of everything except imports: counting and
+    reading the TFRecords, building the model, tracing, training, validation, checkpoints.
     """
-    figures = usage.figures_of(__name__, "fit", _write_job(job, folder), log=folder / "log")
+    figures = usage.run_measurement(__name__, "fit", _write_job(job, folder), log=folder / "log")
     return figures | json.loads((folder / SUMMARY).read_text())
 
 
 def _write_job(job: TrainingJob, folder: Path) -> str:
     """Write `job` with all its outputs in a new folder; return the path of the file."""
     folder.mkdir(parents=True)
-    places = {
+    outputs = {
         "serving_model_dir": str(folder / MODEL),
         "model_run_dir": str(folder / "run"),
         "checkpoint_dir": str(folder / "checkpoints"),
     }
     file = folder / "job.json"
-    file.write_text(job.model_copy(update=places).model_dump_json())
+    file.write_text(job.model_copy(update=outputs).model_dump_json())
     return str(file)
 
 
 def accuracy(folder: Path, test: Path) -> float:
-    """Return the accuracy of the model that `train` wrote to `folder`, through `predict_text`."""
+    """Return the accuracy of `predict_text` of the model that `train` wrote to `folder`."""
     files = [str(folder / MODEL), str(test.resolve())]
-    return usage.figures_of(__name__, "accuracy", *files, log=folder / "log")["accuracy"]
+    return usage.run_measurement(__name__, "accuracy", *files, log=folder / "log")["accuracy"]
 
 
 def with_training(job: TrainingJob, changes: Mapping[str, Any]) -> TrainingJob:
-    """Return `job` with other values for some settings of its section `training`."""
+    """Return `job` with changed settings in its section `training`."""
     training = Training.model_validate(job.training.model_dump() | changes)
     return job.model_copy(update={"training": training})
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.peer_results FIGURES.json … FILE.svg
 
-draws the accuracy of the peers over the seconds of their training, from the figures of peers.py. A
-peer that several files contain is drawn from the first of them. The wide bars are the intervals
-over seeds, the thin bars those of the test set.
+draws the accuracy of the peers over the seconds of their training, from the figures of peers.py. If
+several files contain a peer, its figures in the first file are drawn. The wide bars are the
+intervals over seeds, and the thin bars the intervals of the test set.
 
 An accuracy has two independent sources of chance, and each has an interval of 95 % of its own:
 
@@ -14,8 +14,8 @@ An accuracy has two independent sources of chance, and each has an interval of 9
                reviews. It covers the choice of the test reviews, and does not shrink with seeds.
 
 The peers predict the same test reviews, so a difference between two of them is more certain than
-their intervals of the test set suggest. Whether it depends on the training, the interval over seeds
-shows.
+their intervals of the test set suggest. The interval over seeds indicates whether a difference
+depends on the training.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Result:
     """The result of one training.
 
     The memory and the size of the model are in bytes. The accuracy is None if the training was not
-    complete, and the number of epochs if the solver determines it.
+    complete. The number of epochs is None if the solver determines it.
     """
 
     peer: str
@@ -77,7 +77,11 @@ MEASURED = {field.name for field in dataclasses.fields(Result)} - {"peer", "seed
 class Peer:
     """All trainings of one peer: medians of seconds and sizes, the mean accuracy and its intervals.
 
-    `seed_margin` is half the interval of the mean over seeds; None for fewer than two trainings.
+    `seed_margin` is half the width of the interval over seeds; None for fewer than two trainings.
+
+    Args:
+      results: the results of the trainings of the peer, at least one.
+      test_reviews: number of reviews in the test file.
     """
 
     def __init__(self, results: Sequence[Result], test_reviews: int):
@@ -122,7 +126,7 @@ def read(file: Path) -> list[Peer]:
 
 
 def table(peers: Sequence[Peer]) -> Table:
-    """Return a table of the peers; the ratio to ours is by whole trainings, per review."""
+    """Return a table of the peers; the ratio to ours is that of whole trainings, per review."""
     titles = (
         "train, s",
         "s per 1M reviews",
@@ -190,10 +194,10 @@ def draw(peers: Sequence[Peer], file: Path) -> None:
         ordered = sorted(peers, key=lambda peer: peer.seconds_per_million)
         for number, peer in enumerate(ordered):
             assert peer.accuracy is not None and peer.test_interval is not None
-            place, colour = (peer.seconds_per_million, peer.accuracy), f"C{number}"
-            axes.vlines(place[0], *peer.test_interval, color=colour, linewidth=0.8, alpha=0.5)
+            point, colour = (peer.seconds_per_million, peer.accuracy), f"C{number}"
+            axes.vlines(point[0], *peer.test_interval, color=colour, linewidth=0.8, alpha=0.5)
             axes.errorbar(
-                *place,
+                *point,
                 yerr=peer.seed_margin or 0,
                 fmt=_MARKERS[number % len(_MARKERS)],
                 color=colour,

@@ -1,4 +1,4 @@
-"""Train our models and their peers on the same files, one after the other, each in a process.
+"""Train our models and their peers on the same files, one after the other, in separate processes.
 
     python -m benchmarks.peers TRAIN TEST [--only PEER …] [--seeds N]
                                [--reference-steps N] [--set KEY=VALUE] [--json FILE]
@@ -13,14 +13,15 @@ format to a trained model, the median over the seeds:
                 with 0 a whole epoch
   ours          from the TFRecords that Transform wrote, through the input pipeline
 
-The time excludes imports, validation and export, but that of fasttext_compressed includes the
-compression: 100,000 features that train again, as fastText's authors published. Of ours,
-_compressed is the hyperparameter `compressed`. Our models train on nine tenths of TRAIN, the
-default split, so the comparison is by seconds per 1M reviews of the training. For fastText and ours
-the table also has the seconds of one pass. Peak RSS is that of the training process. The size is
-that of the model's files; those of ours also contain the preprocessing. The accuracy of our models
-is measured with `predict_text` of the exported SavedModel. `benchmarks.peer_results` describes the
-two intervals of an accuracy. Seconds depend on the machine and its load; quote only the ratio.
+The time excludes imports, validation and export. The time of fasttext_compressed includes the
+compression: 100,000 features that are trained again, as fastText's authors published. The suffix
+_compressed of our models is the hyperparameter `compressed`. Our models train on nine tenths of
+TRAIN, the default split, so the comparison uses the seconds per 1M reviews of the training. For
+fastText and ours the table also has the seconds of one pass. Peak RSS belongs to the training
+process. The size is the sum of the files of a model; our files also contain the preprocessing. The
+accuracy of our models is measured with `predict_text` of the exported SavedModel.
+`benchmarks.peer_results` describes the two intervals of an accuracy. Seconds depend on the machine
+and its load; quote only the ratio.
 
 `python -m benchmarks.peer_results` draws the figures of --json.
 """
@@ -106,9 +107,9 @@ def _peer(name: str, arguments: argparse.Namespace, log: Path, seed: int) -> dic
     words += ["--seed", str(seed), *options]
     if name == "reference" and arguments.reference_steps:
         words += ["--steps", str(arguments.reference_steps)]
-    figures = usage.figures_of(module, *words, log=log)
+    figures = usage.run_measurement(module, *words, log=log)
     if name == "reference":
-        # `seconds` of the reference are those of the timed steps.
+        # `seconds` of the reference covers only the measured steps.
         figures |= {"seconds": figures["seconds_per_epoch"], "epochs": 1}
     return {key: figures[key] for key in figures.keys() & peer_results.MEASURED}
 

@@ -31,9 +31,9 @@ from tfx.dsl.components.base import executor_spec
 from platforms.local import events
 
 VOCABULARY = 50_000
-# The runner is the same as ours, because Beam's default runner downloads another one. If the name
-# of an image is set, TFX does not package its sources, which would take seconds for each component.
-# No container is started.
+# The runner is the same as ours, because Beam's default runner downloads another one. With the name
+# of an image TFX does not package its sources, which takes seconds for each component. No container
+# is started.
 BEAM_ARGS = ["--runner=FnApiRunner", "--sdk_container_image=none"]
 
 

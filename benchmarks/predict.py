@@ -7,8 +7,8 @@ FILE is in Kaggle's fastText format, plain or .bz2; MODEL is the folder of a pus
   ours             `amazon-reviews predict --input FILE --output CSV`
   loop             a loop over batches of 4096 reviews with the signature `predict_text`
   bulk-inferrer    TFX's BulkInferrer on the first N reviews, from Examples that exist already
-  fasttext         fastText on FILE, prepared as for its training
-  fasttext-text    the same without the preparation: from its prepared text file
+  fasttext         fastText on FILE, including the same preparation as for its training
+  fasttext-text    fastText on the prepared text file, without the preparation
 
 The seconds include loading the model, reading FILE and writing the predictions, but no imports.
 fastText's model is trained on FILE beforehand. Seconds depend on the machine and its load; quote
@@ -57,7 +57,9 @@ def main() -> None:
             usage.run_module("benchmarks.predict", _TRAIN, *words, log=log)
         for name in arguments.only:
             more = [str(arguments.bulk_reviews)]
-            figures[name] = usage.figures_of("benchmarks.predict", name, *words, *more, log=log)
+            figures[name] = usage.run_measurement(
+                "benchmarks.predict", name, *words, *more, log=log
+            )
             console.print(f"{name}: {figures[name]['seconds']:.1f} s")
     console.print(_table(figures))
     usage.print_machine(console, arguments.file)
@@ -137,7 +139,7 @@ def _bulk_inferrer(file: str, model: str, folder: str, limit: str) -> None:
     os.makedirs(pushed.uri)
     os.symlink(model, f"{pushed.uri}/Format-Serving")
     start = _start()
-    # The in-process runner: Beam's default would first try to download Prism.
+    # The in-process runner, because Beam's default first tries to download Prism.
     args = ["--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner"]
     Executor(BaseBeamExecutor.Context(beam_pipeline_args=args)).Do(
         {"examples": [examples], "model": [pushed]},

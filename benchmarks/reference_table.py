@@ -9,11 +9,11 @@ TRAIN and EVAL are in Kaggle's fastText format, plain or .bz2. With --from, file
 360000] different reviews are made from train.ft.txt and test.ft.txt in FOLDER (see
 `benchmarks.whole_files`).
 
-s/epoch of ours is everything but imports: counting and reading the TFRecords that Transform wrote,
-building and tracing the model, training, validation, checkpoints. The reported seconds are those of
-Keras for an epoch on token ids in memory. The last columns are reported / ours. The reported models
-trained on other hardware and, with --from, on other reviews: the seconds can be compared, and
-the accuracies only if the files are those of the experiment.
+s/epoch of our models includes everything except imports: counting and reading the TFRecords that
+Transform wrote, building and tracing the model, training, validation, checkpoints. The reported
+seconds are those of Keras for an epoch on token ids in memory. The last columns are reported /
+ours. The reported models were trained on other hardware and, with --from, on other reviews. The
+seconds can always be compared, but the accuracies only for the files of the experiment.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _TRAIN, _EVAL = 1_000_000, 360_000
 
 @dataclasses.dataclass(frozen=True)
 class Epoch:
-    """An epoch, named by its hardware if it is reported, by our model if it is measured.
+    """An epoch. The name of a reported one is its hardware, the name of a measured one our model.
 
-    `training` are the seconds of the training steps alone, which are not reported.
+    `training` is the number of seconds of the training steps alone; None for a reported epoch.
     """
 
     name: str
@@ -94,7 +94,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _files(arguments: argparse.Namespace, root: Path) -> Sequence[Path]:
-    """Return the train and the eval file, which are made if necessary."""
+    """Return the paths of the train and the eval file; create the files with --from."""
     if not arguments.source:
         return arguments.train_file, arguments.eval_file
     words = [arguments.source.resolve(), root, arguments.train, arguments.eval]
@@ -125,7 +125,7 @@ def _measure(
 
 
 def table(ours: Sequence[Epoch]) -> Table:
-    """Return the reported epochs and ours, with the ratio of each to each of ours."""
+    """Return a table of the reported epochs and ours, with the ratios of seconds to ours."""
     titles = ("batch per replica", "s/epoch", "training, s", "val_loss", "val_accuracy")
     ratios = [f"s / {epoch.name} {epoch.batch}" for epoch in ours]
     drawn = Table(

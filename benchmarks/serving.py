@@ -62,9 +62,10 @@ _TIMEOUT = 60.0
 
 @dataclass(frozen=True)
 class Load:
-    """Clients with one connection each, the reviews in a request, and the requests a second of all.
+    """The load of one measurement: clients with one connection each.
 
-    With the rate 0 each client sends its next request as soon as it has an answer.
+    `reviews` is the number of reviews in a request, and `rate` the requests a second of all clients
+    together. With the rate 0 each client sends its next request as soon as it has an answer.
     """
 
     clients: int
@@ -98,7 +99,7 @@ LOADS = {
         for clients in (1, 8, 64)
     },
     "64 clients, 1,000 requests/s": Load(64, 1, 1000.0),
-    # The last three are of a server of their own, with a short queue.
+    # The last three are measured at a second server, with a short queue.
     "before overload": Load(1, 1),
     "overload": Load(256, _BATCHED),
     "after overload": Load(1, 1),
@@ -106,7 +107,14 @@ LOADS = {
 
 
 def measure(server: Server, load: Load, seconds: float, reviews: list[str]) -> dict[str, Any]:
-    """Return the figures of one measurement, which begins after a warm-up of one second."""
+    """Return the figures of one measurement, which begins after a warm-up of one second.
+
+    Args:
+      server: the running server.
+      load: the clients and their requests.
+      seconds: the duration of the measurement.
+      reviews: the texts that are sent.
+    """
     requests = list(itertools.islice(_requests(reviews, load.reviews), 256))
     used = server.cpu_seconds()
     with contextlib.closing(uvloop.new_event_loop()) as loop:
@@ -190,7 +198,12 @@ async def _read_answer(reader: asyncio.StreamReader) -> int:
 
 
 class Server:
-    """A server process, which ends with the context."""
+    """A server process, which ends with the context.
+
+    Args:
+      serving: the folder of the pushed versions.
+      queue: the number of reviews in the queue of the server.
+    """
 
     def __init__(self, serving: Path, queue: int = 4096):
         self._words = [str(serving), str(queue)]

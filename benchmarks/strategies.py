@@ -4,19 +4,19 @@
                                     [--devices 2 4 8] [--only STRATEGY …] [--json FILE]
 
 TRAIN is in Kaggle's fastText format, plain or .bz2; without --eval a tenth of it is held out. Each
-row is one `python -m trainer_module.task`. s/epoch are the seconds of training in the last epoch,
-without its validation; the first epoch also traces the graph. Examples a second are the Examples of
-an epoch divided by s/epoch.
+row is one `python -m trainer_module.task`. s/epoch is the time of training in the last epoch,
+without its validation; the first epoch also traces the graph. Examples a second is the number of
+Examples in an epoch, divided by s/epoch.
 
-Scaling efficiency is the row's Examples a second, divided by those of one_device with the same
-batch per replica and by the amount of hardware. The amount is the number of GPUs; on a machine
-without GPUs it is 1, because all rows share the same CPU cores. There 1.0 means that the
-distribution has no cost, and the row of two workers, each with half of the cores, compares two
-small processes with a large one.
+Scaling efficiency is the row's Examples a second, divided by that of one_device with the same batch
+per replica, and by the amount of hardware. The amount is the number of GPUs. On a machine without
+GPUs it is 1, because all rows share the same CPU cores; an efficiency of 1.0 then means that the
+distribution has no cost. The row of two workers, each with half of the cores, compares two small
+processes with a large one.
 
-CPU utilisation is that of all processes of the row over all cores, from the first step to the end
-of the last validation, including tracing and checkpoints. A server stores variables of the model
-and of its optimizer.
+CPU utilisation is the fraction of all cores that the processes of the row use, from the first step
+to the end of the last validation, including tracing and checkpoints. A server stores variables of
+the model and of its optimizer.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def _training_interval(folder: Path) -> tuple[float, float]:
 
 
 def table(rows: list[Row]) -> Table:
-    """Return a table with a row for each training; the reference's columns are first."""
+    """Return a table with a row for each training, beginning with the columns of the reference."""
     numbers = (
         "batch per replica",
         "s/epoch",

@@ -67,7 +67,12 @@ def gpus() -> int:
 
 
 def fail(problem: str, log: Path) -> SystemExit:
-    """Return the error of a benchmark, which names a copy of a log."""
+    """Return the error that ends a benchmark; it contains the path of a copy of a log.
+
+    Args:
+      problem: the beginning of the message.
+      log: the log, which is copied because its folder may be temporary.
+    """
     kept = Path(tempfile.gettempdir()) / "benchmark-failed.log"
     shutil.copy(log, kept)
     return SystemExit(f"{problem}; log: {kept}")
@@ -78,7 +83,11 @@ def run_module(
 ) -> str:
     """Run `python -m MODULE ARGUMENTS` in the repository; return its standard output.
 
-    Its standard error is appended to `log`.
+    Args:
+      module: the full name of the module.
+      arguments: its command-line arguments.
+      log: the file to which its standard error is appended.
+      environment: environment variables in addition to those of this process.
 
     Raises:
       SystemExit: the module failed; the message contains the path of a copy of its log.
@@ -98,31 +107,37 @@ def run_module(
     return done.stdout
 
 
-def figures_of(module: str, *arguments: str, log: Path) -> dict[str, Any]:
-    """Run a module and return the JSON object on the last line of its output."""
+def run_measurement(module: str, *arguments: str, log: Path) -> dict[str, Any]:
+    """Run a module, and return the JSON object on the last line of its output.
+
+    Args:
+      module: the full name of the module.
+      arguments: its command-line arguments.
+      log: the file to which its standard error is appended.
+
+    Raises:
+      SystemExit: the module failed; the message contains the path of a copy of its log.
+      ValueError: the last line is not JSON.
+    """
     return json.loads(run_module(module, *arguments, log=log).splitlines()[-1])
 
 
 class Sample(NamedTuple):
-    """The processes at one moment: CPU seconds so far, also of those that have ended, and bytes.
+    """The resources of the processes at one time."""
 
-    The resident memory is that of each kind of process. In the memory of all together, each of the
-    processes that share a page has a part of it (PSS).
-    """
-
-    time: float
-    cpu: float
-    resident: Mapping[str, int]
-    together: int
-    disk: int
+    time: float  # by the clock of the `ProcessTree`
+    cpu: float  # CPU seconds so far, including those of processes that have ended
+    resident: Mapping[str, int]  # kind of process -> sum of its resident memory in bytes
+    together: int  # memory of all processes in bytes; each has a part of a shared page (PSS)
+    disk: int  # size of the folder in bytes
 
 
 class ProcessTree:
-    """Samples the descendants of this process in a thread, until the context manager ends.
+    """A sampler of the descendants of this process, which runs in a thread until the context ends.
 
     Args:
-      kinds: a word of a command line -> the kind of the process; the first word that is found
-        decides.
+      kinds: a word of a command line -> the kind of the process. The first word that occurs in the
+        command line decides.
       folder: the folder whose size is sampled.
       clock: the clock of the samples and of all intervals.
     """
@@ -140,7 +155,7 @@ class ProcessTree:
         self._thread = threading.Thread(target=self._sample_until_end, daemon=True)
 
     def __enter__(self) -> ProcessTree:
-        # What a new process has used before its first sample counts from here.
+        # The CPU time that a new process has used before its first sample counts from here.
         self._samples.append(self._sample())
         self._thread.start()
         return self
@@ -156,7 +171,7 @@ class ProcessTree:
         return float(last - first)
 
     def samples(self, *intervals: tuple[float, float]) -> list[Sample]:
-        """Return the samples in some intervals; without any, all samples."""
+        """Return the samples in intervals of (start, end); without intervals, all samples."""
         return [
             sample
             for sample in self._samples

@@ -4,15 +4,16 @@
     python -m benchmarks.whole --from FOLDER [--train N] [--test N]
 
 The first command reads Kaggle's train.ft.txt.bz2 and test.ft.txt.bz2 in FOLDER. The second command
-has no need of Kaggle's files: it makes archives of N [3600000 and 400000] different reviews from
-the labelled reviews in train.ft.txt and test.ft.txt in FOLDER, plain or .bz2 (see
+does not require Kaggle's files. It creates archives of N [3600000 and 400000] different reviews
+from the labelled reviews in train.ft.txt and test.ft.txt in FOLDER, plain or .bz2 (see
 `benchmarks.whole_files`).
 
-The run is that of `amazon-reviews run`, in one process, with a paths.root of its own in a temporary
-folder. Peak memory is that of all its processes together, and peak disk is all that it writes,
-without the archives. Then the same archives are decompressed, written as Examples, read again and
-hashed, each alone on all cores, and fastText trains on them. Seconds depend on the machine and its
-load; quote only the ratios. On a busy machine only those of CPU seconds are reliable.
+The run is `amazon-reviews run` in one process, with its own paths.root in a temporary folder. Peak
+memory is the memory of all its processes together, and peak disk the size of all files that it
+writes, without the archives. Then the same archives are decompressed, written as Examples, read
+again and hashed, each step alone on all cores, and fastText trains on them. Seconds depend on the
+machine and its load; quote only the ratios. On a busy machine only ratios of CPU seconds are
+reliable.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from core.overrides import OPTION
 
 _PRESET = "amazon"
 _SHORTEST = 0.5
-"""Seconds. A component that takes less does not read the reviews."""
+"""Minimum seconds of a component that reads the reviews."""
 _LIMITS = {"ReviewExampleGen": ("decompress", "write"), "Transform": ("read", "hash")}
-"""The steps of `machine_limits` that a component cannot do without."""
+"""Component -> the steps of `machine_limits` that it always requires."""
 
 
 def main() -> None:
@@ -56,7 +57,7 @@ def main() -> None:
         figures["limits"] = _limits(archives, scratch, log)
         console.print("fastText …")
         words = [str(archive) for archive in archives]
-        figures["fasttext"] = usage.figures_of("benchmarks.peer_fasttext", *words, log=log)
+        figures["fasttext"] = usage.run_measurement("benchmarks.peer_fasttext", *words, log=log)
     for drawn in (components_table(figures), ratios_table(figures)):
         console.print(drawn)
     console.print(
@@ -82,10 +83,19 @@ def _arguments() -> argparse.Namespace:
 
 
 def provide(arguments: argparse.Namespace, inputs: Path, log: Path) -> None:
-    """Link or make the archives in the folder `inputs`."""
+    """Create the archives, or links to them, in the folder `inputs`.
+
+    Args:
+      arguments: the command line.
+      inputs: an existing folder.
+      log: the log of the process that creates the archives.
+
+    Raises:
+      SystemExit: the archives cannot be created.
+    """
     if arguments.source:
         words = [arguments.source.resolve(), inputs, arguments.train, arguments.test]
-        # In a process of its own, because the sentences take memory.
+        # In a separate process, because the sentences take memory.
         usage.run_module("benchmarks.whole_files", *map(str, words), log=log)
         return
     for name in whole_files.NAMES:
@@ -94,6 +104,12 @@ def provide(arguments: argparse.Namespace, inputs: Path, log: Path) -> None:
 
 def run(inputs: Path, root: Path, overrides: Sequence[str], log: Path) -> dict[str, Any]:
     """Run the pipeline; return its seconds, its peaks and the accuracy of its model.
+
+    Args:
+      inputs: the folder of the archives.
+      root: a new folder for all files of the run.
+      overrides: settings, KEY=VALUE.
+      log: the log of the run.
 
     Raises:
       SystemExit: no model was pushed.
@@ -135,7 +151,7 @@ def _limits(archives: Sequence[Path], scratch: Path, log: Path) -> dict[str, flo
     total: Counter[str] = Counter()
     for archive in archives:
         words = [str(archive), str(scratch)]
-        total.update(usage.figures_of("benchmarks.machine_limits", *words, log=log))
+        total.update(usage.run_measurement("benchmarks.machine_limits", *words, log=log))
     return dict(total)
 
 
@@ -144,7 +160,7 @@ def components_table(figures: Mapping[str, Any]) -> Table:
     reviews, whole = figures["limits"]["reviews"], figures["seconds"]
     table = Table("component", *_right("s", "of the run", "reviews/s", "CPU s"))
     rows = {name: (found["s"], found["cpu"]) for name, found in figures["components"].items()}
-    # The history of the runs, which RunReport itself reads, leaves RunReport out.
+    # The history of the runs does not contain RunReport, because RunReport itself reads it.
     rows["imports, RunReport, between components"] = (
         whole - sum(seconds for seconds, _ in rows.values()),
         figures["cpu"] - sum(cpu for _, cpu in rows.values()),

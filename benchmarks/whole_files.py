@@ -1,11 +1,11 @@
-"""Archives with as many different reviews as Kaggle's set has, made from fewer labelled reviews.
+"""Create archives with as many different reviews as Kaggle's set, from fewer labelled reviews.
 
     python -m benchmarks.whole_files FROM TO TRAIN TEST
 
-FROM has train.ft.txt and test.ft.txt in Kaggle's fastText format, plain or .bz2. TO gets
-train.ft.txt.bz2 with TRAIN reviews and test.ft.txt.bz2 with TEST reviews. Each review has a title
-and sentences of several reviews of the same class and file, about 80 words like Kaggle's, and no
-text occurs twice. The same arguments always give the same archives.
+FROM contains train.ft.txt and test.ft.txt in Kaggle's fastText format, plain or .bz2. The script
+writes train.ft.txt.bz2 with TRAIN reviews and test.ft.txt.bz2 with TEST reviews to TO. Each review
+has a title and sentences of several reviews of the same class and file, about 80 words as in
+Kaggle's set, and no text occurs twice. The same arguments always create the same archives.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ NAMES = ("train.ft.txt.bz2", "test.ft.txt.bz2")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _SENTENCE_WORDS = range(3, 61)
 _REVIEW_WORDS = (10, 190, 40)
-"""The least, the greatest and the most frequent number of words; the mean is 80."""
+"""The minimum, the maximum and the most frequent number of words; the mean is 80."""
 _TITLE_LENGTH = 100
 _LINES = 10_000
-"""Lines that are compressed together."""
+"""Number of lines that are compressed together."""
 _TRIES = 1000
 
 
@@ -58,7 +58,7 @@ class Sentences:
         wanted = dice.triangular(*_REVIEW_WORDS)
         title = dice.choice(self._titles) if self._titles else ""
         chosen, words = [], len(title.split())
-        # Half a sentence too many is as frequent as half a sentence too few.
+        # A review is as often half a sentence too long as half a sentence too short.
         while True:
             sentence, length = dice.choice(self._sentences)
             if chosen and words + length / 2 > wanted:
@@ -75,7 +75,7 @@ def recombined(file: Path, count: int, seen: set[int], seed: int) -> Iterator[by
     Args:
       file: labelled reviews of both classes.
       count: number of lines.
-      seen: hashes of the texts that must not occur, to which the new ones are added.
+      seen: hashes of texts that must not occur. The hashes of the new texts are added.
       seed: seed of the choice.
 
     Raises:
@@ -102,13 +102,21 @@ def write_archive(lines: Iterable[bytes], target: Path) -> None:
     rest = iter(lines)
     chunks = iter(lambda: b"".join(islice(rest, _LINES)), b"")
     with ThreadPoolExecutor(cores()) as pool, target.open("wb") as out:
-        # Executor.map starts with all of its input, which may not fit into memory.
+        # Executor.map reads all of its input at once, which may not fit into memory.
         while group := list(islice(chunks, 2 * cores())):
             out.writelines(pool.map(bz2.compress, group))
 
 
 def check_source(parser: argparse.ArgumentParser, folder: Path) -> None:
-    """End a benchmark whose folder does not have the file of each split."""
+    """Check that a folder contains the file of each split.
+
+    Args:
+      parser: the parser of the command line, which reports the error.
+      folder: the folder.
+
+    Raises:
+      SystemExit: a file is missing.
+    """
     for name in NAMES:
         if _source(folder, name) is None:
             parser.error(f"{folder}: no {name}, and not without .bz2")

@@ -123,7 +123,7 @@ class TransformFiles(beam.DoFn):
         encoder = example_coder.RecordBatchToExamplesEncoder()
         # The name is unique, so a bundle that Beam retries leaves only unused files.
         name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
-        counter = ClassCounter.of(self._config) if split in self._counted else None
+        counter = ClassCounter.for_transform(self._config) if split in self._counted else None
         with (
             # TensorFlow deserializes the sparse tensors of a dataset on a GPU, where two threads at
             # a time got each other's values (TensorFlow 2.21, H200).

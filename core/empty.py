@@ -1,7 +1,7 @@
 """The rule that an empty value is an error, wherever it comes from.
 
-A shell replaces an unset variable by an empty string. With a default in its place, the experiment
-would not be the one that the user meant.
+A shell replaces an unset variable by an empty string. If a default replaced that string, the run
+would be a different experiment.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from core.errors import ConfigError
 
-# `gs://$BUCKET/reviews` and `--temp_location=$FOLDER` without the variables. A file:// and a
-# sqlite:// have no host, and hdfs:///reviews is a path on the default host.
+# `gs://$BUCKET/reviews` and `--temp_location=$FOLDER` if the variables are not set. URLs with
+# file:// and sqlite:// have no host, and hdfs:///reviews is a path on the default host.
 _NO_HOST_NEEDED = "file|sqlite|hdfs|viewfs|dbfs"
 _WITHOUT_HOST = re.compile(
     rf"(?!(?:{_NO_HOST_NEEDED}):)[A-Za-z][A-Za-z0-9+.-]*://([/:?#].*)?", re.DOTALL
@@ -22,17 +22,17 @@ _WITHOUT_VALUE = re.compile(r"--[\w-]+=\s*")
 
 
 def describe_emptiness(value: Any) -> str | None:
-    """Return a clause with what is empty in a value, and the remedy; None if nothing is empty.
+    """Return a clause with the empty part of a value and the remedy; None without an empty part.
 
     Args:
-      value: a single value of YAML or of a command line. Only a text can be empty.
+      value: a single value of YAML or of a command line. Only a string can be empty.
     """
     if not isinstance(value, str):
         return None
     if not value.strip():
         return "the value is empty (an unset variable?); set a value, or leave it out"
     if _WITHOUT_HOST.fullmatch(value.strip()):
-        return f"{value} has no bucket or host behind :// (an unset variable?); set one"
+        return f"{value} has no bucket or host after :// (an unset variable?); set one"
     if _WITHOUT_VALUE.fullmatch(value):
         return f"{value} has no value (an unset variable?); set one, or leave it out"
     return None
@@ -45,7 +45,7 @@ def check_values(values: Any, key: str = "", where: str = "") -> None:
       values: a value of YAML or of a command line, or nested mappings and lists of values. None,
         which is `null` in YAML, is not empty.
       key: the dotted key of `values` itself; empty if it has none.
-      where: the beginning of the message, such as the name of the file.
+      where: the beginning of the message, such as the name of the file; empty for none.
 
     Raises:
       ConfigError: a value is empty. The message contains its key.

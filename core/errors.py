@@ -18,6 +18,9 @@ class UserError(Exception):
 
     The command line prints the message instead of a traceback and ends with `exit_code`.
 
+    Args:
+      message: the message. Each line break becomes a space.
+
     Attributes:
       exit_code: one of `core.exit_codes`.
     """
@@ -30,9 +33,13 @@ class UserError(Exception):
 
 
 def cause(error: BaseException) -> str:
-    """Return the type and the message of an error in one line; of a UserError, its message.
+    """Return the type and the message of an error in one line; for a UserError, only the message.
 
-    The messages of TensorFlow, Beam and Keras contain whole tracebacks.
+    The messages of TensorFlow, Beam and Keras contain whole tracebacks. Of such a message, the
+    line contains only the last error.
+
+    Args:
+      error: the error.
     """
     if isinstance(error, UserError):
         return str(error)
@@ -45,16 +52,17 @@ def cause(error: BaseException) -> str:
 
 
 def storage_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of local and remote files, for an `except` clause.
+    """Return the exception types of local and remote files, for an `except` clause.
 
-    Those of TensorFlow can only occur if it was imported, which takes seconds.
+    The types of TensorFlow are included only if TensorFlow has been imported. Otherwise its errors
+    cannot occur, and the import takes seconds.
     """
     tensorflow = sys.modules.get("tensorflow")
     return (OSError, tensorflow.errors.OpError) if tensorflow else (OSError,)
 
 
 def not_utf8(error: UnicodeDecodeError) -> str:
-    """Return a clause with the first byte of a line that is not UTF-8, and the remedy.
+    """Return a clause with the first invalid byte of a line that is not UTF-8, and the remedy.
 
     Args:
       error: the error of decoding the whole line.

@@ -30,7 +30,8 @@ kinds of its own, see `platforms.local.events`.
 """
 
 _LONGEST_ERROR = 2000
-"""Greatest length of an error in characters. A kill could cut the line of a longer error."""
+"""Maximum length of an error in characters. If the process is killed, the line of a longer error
+could be incomplete."""
 
 
 class Sender(logging.Handler):

@@ -1,4 +1,4 @@
-"""Files: the list of a folder, and the outputs of commands."""
+"""List the files of a folder, and write the output of a command."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from core.errors import ConfigError
 def list_files(folder: str, names: str = "*") -> list[str]:
     """Return the sorted paths of the files in a folder; [] if it does not exist.
 
-    The folder is local or remote, and has no subfolders. In its path `[`, `*` and `?` are ordinary
-    characters; `names` is a pattern, such as `lines*`.
+    Args:
+      folder: a local or remote folder without subfolders. In its path `[`, `*` and `?` are ordinary
+        characters.
+      names: a pattern for the names of the files, such as `lines*`.
 
     Raises:
       tensorflow.errors.OpError: the folder cannot be listed.
@@ -32,10 +34,10 @@ def output_path(file: str | Path) -> str:
     """Return the absolute path of the output of a command, without symbolic links.
 
     Args:
-      file: the value of `--output`; `~` is the folder of the user.
+      file: the value of `--output`; `~` is the home folder of the user.
 
     Raises:
-      ConfigError: a folder or a device has this path.
+      ConfigError: the path is that of a folder or a device.
     """
     path = os.path.realpath(os.path.expanduser(file))
     if os.path.exists(path) and not os.path.isfile(path):
@@ -46,8 +48,12 @@ def output_path(file: str | Path) -> str:
 def write_output(file: Path, text: str) -> None:
     """Write `text` to the output of a command, completely or not at all.
 
+    Args:
+      file: the value of `--output`, see `output_path`.
+      text: the content, which is written as UTF-8.
+
     Raises:
-      ConfigError: the file cannot be written; an earlier file stays as it is.
+      ConfigError: the file cannot be written. An earlier file is unchanged.
     """
     path = Path(output_path(file))
     scratch = path.with_name(f".{path.name}.part")

@@ -15,12 +15,15 @@ def cores() -> int:
 
 
 def peak_rss(pid: int | None = None) -> int:
-    """Return the peak resident memory of a process so far, in bytes; None: of this process.
+    """Return the peak resident memory of a process so far, in bytes.
 
-    Some container runtimes do not report the peak. Then it is the present memory.
+    If the container runtime does not report the peak, the current memory is returned.
+
+    Args:
+      pid: the id of the process; None: this process.
 
     Raises:
-      psutil.NoSuchProcess: the process has ended, and nothing reports its peak.
+      psutil.NoSuchProcess: the process has ended.
     """
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path(f"/proc/{pid or 'self'}/status").read_text().splitlines():

@@ -1,7 +1,7 @@
 """Text to settings: YAML, and the overrides KEY=VALUE of `--set` and $PIPELINE_SET.
 
 Several overrides are separated by commas. A comma belongs to a value if no KEY= follows it, or if
-the value up to the comma is not YAML, as inside of brackets and quotes.
+the value up to the comma is not YAML, as within brackets and quotes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def parse_overrides(text: str, origin: str = OPTION) -> list[tuple[str, Any]]:
         try:
             pairs.append((key, load_yaml(value, nothing="")))
         except yaml.YAMLError as error:
-            # The comma after this part may be inside of brackets or quotes.
+            # The comma after this part may be within brackets or quotes.
             problem = (
                 f"{key}: {value.strip()!r} is not a YAML value ({str(error).splitlines()[0]}); "
                 "put a text with special characters into quotes"
@@ -59,7 +59,7 @@ def split_pair(text: str, origin: str, example: str) -> tuple[str, str]:
     """Return the key and the unparsed value of KEY=VALUE.
 
     Args:
-      text: KEY=VALUE, without another pair behind it.
+      text: a single KEY=VALUE.
       origin: the option or variable that contains `text`, for the error message.
       example: a correct pair, for the error message.
 
@@ -78,9 +78,9 @@ def apply_overrides(values: dict[str, Any], texts: Iterable[str], origin: str = 
     """Set the values of overrides in nested settings.
 
     Args:
-      values: the settings, which are changed; a section is a dictionary, and a missing one is
+      values: the settings, which are changed. Each section is a dictionary; a missing section is
         added.
-      texts: overrides, see `parse_overrides`. A later one wins.
+      texts: overrides, see `parse_overrides`. A later override takes precedence.
       origin: the option or variable that contains `texts`, for error messages.
 
     Raises:
@@ -100,12 +100,12 @@ def load_yaml(text: str, nothing: Any = None) -> Any:
     """Return the values of one YAML document.
 
     PyYAML itself keeps the last of two equal keys, and reads a key without a value as None, like
-    `null`. Here equal keys are an error, and the value of a key without one is "", which
+    `null`. Here equal keys are an error, and a key without a value has the value "", which
     `core.empty` refuses.
 
     Args:
       text: the document.
-      nothing: what is returned for a document without content.
+      nothing: the result for a document without content.
 
     Raises:
       yaml.YAMLError: `text` is not YAML, or a mapping at any level has the same key twice.

@@ -1,4 +1,4 @@
-"""Processes: started independently of the working directory and of other jobs, and signals."""
+"""Child processes that are independent of the working directory and of other jobs, and signals."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def command(module: str, *arguments: str, ends_with_parent: bool = True) -> list
 
 
 def end_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent ends, even a stopped or busy process.
+    """Let the kernel kill this process when its parent ends, even if it is busy or stopped.
 
     Args:
       parent: the process id of the parent. If it has ended already, this process is killed at once.
@@ -60,10 +60,10 @@ def end_with(parent: int) -> None:
 
 
 def ignore_other_jobs() -> None:
-    """Remove what other jobs export from the environment of this process and of its children.
+    """Remove the variables of other jobs from the environment of this process and its children.
 
-    One line on standard error names the variables. Variables that only change the speed of
-    TensorFlow, its log or its devices stay.
+    One line on standard error names the variables. Variables that affect only the speed, the log or
+    the devices of TensorFlow are kept.
     """
     ours = {**dict.fromkeys(_OF_OTHER_JOBS), **_KERAS}
     ignored = [name for name, value in ours.items() if os.environ.get(name, value) != value]
@@ -78,8 +78,8 @@ def ignore_other_jobs() -> None:
 def large_imports() -> Iterator[None]:
     """Disable the garbage collector while large libraries are imported.
 
-    TensorFlow and TFX create millions of objects that live until the end of the process. The
-    collector visits them again and again, which takes a tenth of the time of the import or more.
+    TensorFlow and TFX create millions of objects that exist until the end of the process. The
+    collector would scan them repeatedly, which takes a tenth of the time of the import or more.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -96,7 +96,7 @@ def signals_to(
 ) -> Iterator[None]:
     """Pass signals to `handler` within the context.
 
-    Python allows handlers only in the main thread. In another one the signals keep their effect.
+    Python allows handlers only in the main thread. In another thread the context changes nothing.
 
     Args:
       handler: called with the signal, in the main thread.

@@ -23,10 +23,10 @@ def report(unit: str, done: int, total: int | None = None, source: str = "") -> 
     """Report progress, e.g. `report('steps', 12, 400)`.
 
     Args:
-      unit: what is counted, in the plural.
+      unit: the name of the items that are counted, in the plural.
       done: the number of finished items of this source so far.
       total: the number of all items; None if it is unknown.
-      source: the part of the work, such as a file. A display adds up the sources of a unit.
+      source: the part of the work, such as a file. A display adds up the sources of equal `unit`.
     """
     progress = {"unit": unit, "done": done, "total": total, "source": source}
     LOGGER.info("%s", unit, extra={_VALUES: progress})
@@ -44,7 +44,7 @@ class Progress:
     As a context manager it reports at most four times a second, and at the end.
 
     Args:
-      unit: what is counted, in the plural.
+      unit: the name of the items that are counted, in the plural.
       source: the part of the work that this counter counts.
     """
 

@@ -11,7 +11,8 @@ def retry_after(headers: Mapping[str, str] | None) -> float:
     """Return the seconds of the header Retry-After, a number or a date; 0 if there is none.
 
     Args:
-      headers: the headers of the response, in any case; None if there was no response.
+      headers: the headers of the response, with names in upper or lower case; None if there was no
+        response.
     """
     fields = {name.lower(): value for name, value in (headers or {}).items()}
     value = fields.get("retry-after", "").strip()
@@ -19,7 +20,7 @@ def retry_after(headers: Mapping[str, str] | None) -> float:
         return float(value)
     try:
         until = email.utils.parsedate_to_datetime(value)
-    except (TypeError, ValueError, IndexError):  # Python 3.10 raises the first one for no date.
+    except (TypeError, ValueError, IndexError):  # Without a date, Python 3.10 raises TypeError.
         return 0.0
     if until.tzinfo is None:
         until = until.replace(tzinfo=datetime.timezone.utc)

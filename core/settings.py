@@ -29,12 +29,12 @@ AnySection = TypeVar("AnySection", bound=Section)
 
 
 def with_parameters(section: AnySection, values: Mapping[str, Any]) -> AnySection:
-    """Return `section` with the parameters of a run as values, validated like a settings file.
+    """Return `section` with the values of a run's parameters, validated like a settings file.
 
     Args:
       section: the settings with which the pipeline was compiled.
-      values: parameter -> value. A parameter has the name of the key that it replaces. A number may
-        be text, or a float without a fraction, as all numbers of Kubeflow are.
+      values: parameter -> value. A parameter has the name of the key whose value it replaces. A
+        number may be text, or, as in Kubeflow, a float without a fraction.
 
     Raises:
       ConfigError: a value is empty.
@@ -60,8 +60,8 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, An
     """Return `section.key` -> value of nested settings.
 
     Args:
-      settings: sections are mappings; an empty mapping is a value.
-      prefix: the key of `settings` itself with a dot; empty if it has none.
+      settings: the settings. A mapping in it is a section, except an empty one, which is a value.
+      prefix: the key of `settings` itself, followed by a dot; empty if it has none.
     """
     found: dict[str, Any] = {}
     for key, value in settings.items():
@@ -78,7 +78,7 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
     Args:
       error: the error of the validation.
       section: the model that did not validate.
-      inside: the dotted key of the section itself; empty if it has none.
+      inside: the dotted key of `section` itself; empty if it has none.
     """
     problems = error.errors()
     problem = problems[0]
@@ -114,7 +114,7 @@ def hint(name: str, known: Sequence[str], elsewhere: Sequence[str] = ()) -> str:
       name: the unknown name.
       known: the names that are possible here. The most similar one is suggested.
       elsewhere: keys with this name in other sections. The first one is suggested if no known name
-        is similar. Without any, the clause lists the known names.
+        is similar. If there is none, the clause lists the known names.
     """
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.7) or elsewhere
     return f"did you mean {close[0]}?" if close else f"known here: {', '.join(known) or 'none'}"

@@ -17,6 +17,10 @@ SUMMARY_FILE = "training.json"
 def write_summary(model_run: str, figures: Mapping[str, Any]) -> None:
     """Write the summary to the folder `model_run`, local or remote, which is created.
 
+    Args:
+      model_run: the folder.
+      figures: the summary: JSON values, as `trainer_module.summary.figures` returns them.
+
     Raises:
       ValueError: a figure is NaN or infinite.
       tensorflow.errors.OpError: the file cannot be written.
@@ -33,8 +37,9 @@ def read_summary(model_run: str) -> dict[str, Any]:
     """Return the figures of the summary in the folder `model_run`, local or remote.
 
     Raises:
-      tensorflow.errors.OpError: the file cannot be read; NotFoundError: there is none.
-      ValueError: the file is no JSON.
+      tensorflow.errors.OpError: the file cannot be read. If it is missing, the error is a
+        NotFoundError.
+      ValueError: the file does not contain JSON.
     """
     import tensorflow as tf
 

@@ -1,6 +1,6 @@
 """Counts of Examples: in each file, and by class.
 
-Transform stores both next to the splits. Each count would take a pass over the files.
+Transform stores both next to the splits, because counting again would take a pass over the files.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ LABELS, NGRAMS = "labels", "ngrams"
 _EXAMPLES_FILE = "example_counts.json"
 _CLASSES_FILE = "class_counts.npz"
 _MAX_BUCKETS = 2**24
-"""Buckets of the largest table that Transform counts. Each of its workers has 16 bytes a bucket."""
+"""Maximum number of buckets for which Transform counts n-grams. Each of its workers allocates 16
+bytes for each bucket."""
 _CHUNK = 1024
 
 
 def write_example_counts(folder: str, counts: Mapping[str, int]) -> None:
-    """Write the numbers of Examples of the artifact in `folder`.
+    """Write the number of Examples in each file of the artifact in `folder`.
 
     Args:
       folder: the folder of the artifact, local or remote.
@@ -43,13 +44,15 @@ def write_example_counts(folder: str, counts: Mapping[str, int]) -> None:
 
 
 def count_examples(files: Sequence[str]) -> list[int]:
-    """Return the stored or counted number of Examples in each gzipped TFRecord file.
+    """Return the number of Examples in each gzipped TFRecord file.
+
+    A file without a stored number is read and counted.
 
     Args:
-      files: paths ARTIFACT/Split-NAME/FILE; the counts of an artifact are stored in its folder.
+      files: paths ARTIFACT/Split-NAME/FILE. The numbers of an artifact are stored in its folder.
 
     Raises:
-      InputError: a file without a stored count is damaged.
+      InputError: a file without a stored number is damaged.
       tensorflow.errors.OpError: a file cannot be read.
     """
     known: dict[str, int] = {}
@@ -60,18 +63,21 @@ def count_examples(files: Sequence[str]) -> list[int]:
                 counts = json.loads(stream.read())
             known |= {os.path.join(folder, file): count for file, count in counts.items()}
     unknown = [file for file in files if file not in known]
-    known |= zip(unknown, map_files(_counted, unknown), strict=True)
+    known |= zip(unknown, map_files(_count, unknown), strict=True)
     return [known[file] for file in files]
 
 
-def _counted(file: str) -> int:
+def _count(file: str) -> int:
     chunks = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_CHUNK).map(tf.size)
     with report_damaged_file([file]):
         return int(sum(without_autotune(chunks).as_numpy_iterator()))
 
 
 class ClassCounter:
-    """A counter of Examples by class, and of the n-grams of each class unless `buckets` is 0.
+    """A counter of Examples by class, and of the n-grams of each class.
+
+    Args:
+      buckets: number of ids of n-grams; 0: n-grams are not counted.
 
     Attributes:
       counts: LABELS, int64 [2]: the Examples of each class. NGRAMS, int64 [2, buckets]: the
@@ -86,8 +92,12 @@ class ClassCounter:
         self._buckets = buckets
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> ClassCounter:
-        """Return a counter for the `custom_config` of `preprocessing_fn`."""
+    def for_transform(cls, config: Mapping[str, Any]) -> ClassCounter:
+        """Return a counter for the outputs of `preprocessing_fn`.
+
+        Args:
+          config: the `custom_config` of `preprocessing_fn`.
+        """
         buckets = config["ngram_buckets"] if features.NGRAMS in config["features"] else 0
         return cls(buckets if buckets <= _MAX_BUCKETS else 0)
 
@@ -95,8 +105,8 @@ class ClassCounter:
         """Count a batch.
 
         Args:
-          batch: eager outputs of `preprocessing_fn`: LABEL, int64 [batch, 1]; with `buckets` also
-            NGRAMS, a SparseTensor of int64 [batch, n-grams].
+          batch: eager outputs of `preprocessing_fn`: LABEL, int64 [batch, 1]. Unless `buckets` is
+            0, also NGRAMS, a SparseTensor of int64 [batch, n-grams].
         """
         label = batch[features.LABEL].numpy()[:, 0]
         self.counts[LABELS] += np.bincount(label, minlength=_CLASSES)
@@ -109,6 +119,9 @@ class ClassCounter:
     def save(self, file: str) -> None:
         """Write the counts to a file; `write_class_counts` sums such files.
 
+        Args:
+          file: the path, local or remote.
+
         Raises:
           tensorflow.errors.OpError: the file cannot be written.
         """
@@ -116,11 +129,12 @@ class ClassCounter:
 
 
 def write_class_counts(folder: str, parts: Mapping[str, Sequence[str]]) -> None:
-    """Write the counts of an Examples artifact; nothing if no split was counted.
+    """Write the counts by class of an Examples artifact; do nothing if no split was counted.
 
     Args:
       folder: the folder of the artifact.
-      parts: name of the folder of a split -> files of its counters, which are summed.
+      parts: name of the folder of a split -> files that `ClassCounter.save` wrote for this split,
+        at least one. Their counts are summed.
 
     Raises:
       tensorflow.errors.OpError: a file cannot be read or written.
@@ -129,18 +143,25 @@ def write_class_counts(folder: str, parts: Mapping[str, Sequence[str]]) -> None:
     for split, files in parts.items():
         for kind in (LABELS, NGRAMS):
             total = functools.reduce(np.add, (_load(file)[kind] for file in files))
-            # Not compressed: with a small train split that would take longer than the Trainer's
-            # pass.
+            # The file is not compressed: with a small train split, compression takes longer than
+            # the pass of the Trainer that the counts replace.
             counts[f"{split}.{kind}"] = total.astype(np.min_scalar_type(total.max(initial=0)))
     if counts:
         _save(os.path.join(folder, _CLASSES_FILE), counts)
 
 
 def read_class_counts(patterns: Sequence[str], kind: str, buckets: int = 0) -> np.ndarray | None:
-    """Return the counts of the Examples in the files that match `patterns`.
+    """Return the stored counts by class of the Examples in the files that match `patterns`.
 
-    They are int64, LABELS [2], NGRAMS [2, buckets]; None if `write_class_counts` did not store
-    them. Only those of a pattern FOLDER/Split-train/* are stored in FOLDER.
+    Args:
+      patterns: patterns of files. The counts for ARTIFACT/Split-NAME/* are stored in ARTIFACT; for
+        other patterns there are none.
+      kind: LABELS or NGRAMS.
+      buckets: for NGRAMS, the number of ids of n-grams.
+
+    Returns:
+      int64, [2] for LABELS, [2, buckets] for NGRAMS; None if the counts for a pattern are not
+      stored.
 
     Raises:
       tensorflow.errors.OpError: the stored counts cannot be read.

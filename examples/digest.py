@@ -1,7 +1,7 @@
 """A digest of the content of Examples, stored next to their splits.
 
-The digest is one of the inputs of Transform, which writes equal Examples with different bytes each
-time: Protocol Buffers do not fix the order of the features.
+The digest of transformed Examples is computed from the input of Transform. Transform writes equal
+Examples with different bytes each time, because Protocol Buffers do not fix the order of features.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ def write_digest(folder: str, files: Iterable[str], made_with: Iterable[str]) ->
 def content_digest(patterns: Sequence[str]) -> str:
     """Return the digest of the Examples in the files that match `patterns`.
 
-    For a pattern FOLDER/Split-train/* this is the digest that `write_digest` has stored in FOLDER,
-    or else the checksums of the files.
+    Args:
+      patterns: patterns of files. The digest for ARTIFACT/Split-NAME/* is the one that
+        `write_digest` stored in ARTIFACT. If there is none, the digest consists of the checksums of
+        the files.
 
     Raises:
       tensorflow.errors.OpError: the stored digest or a file cannot be read.

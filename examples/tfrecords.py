@@ -1,4 +1,4 @@
-"""Gzipped TFRecord files of Examples: their list, their records, a sample, the damaged one."""
+"""Gzipped TFRecord files of Examples: list, read and sample them, and find a damaged file."""
 
 from __future__ import annotations
 
@@ -23,10 +23,13 @@ Result = TypeVar("Result")
 
 
 def example_files(folder: str) -> list[str]:
-    """Return the sorted TFRecord files in the folder of a split, which always has some.
+    """Return the sorted paths of the TFRecord files of a split.
+
+    Args:
+      folder: the folder of the split, local or remote.
 
     Raises:
-      InputError: the files were deleted.
+      InputError: the folder has no files. Every split is written with at least one.
       tensorflow.errors.OpError: the folder cannot be listed.
     """
     files = list_files(folder)
@@ -41,6 +44,10 @@ def example_files(folder: str) -> list[str]:
 def batches(files: Sequence[str], size: int) -> tf.data.Dataset:
     """Return batches of the serialized Examples of files, always in the same order.
 
+    Args:
+      files: paths of gzipped TFRecord files.
+      size: Examples in a batch.
+
     Returns:
       A dataset of string tensors [size], or shorter at the end of each file. Its iterator raises
       tensorflow.errors.OpError for a file that cannot be read; `read` names a damaged file.
@@ -54,7 +61,11 @@ def batches(files: Sequence[str], size: int) -> tf.data.Dataset:
 
 
 def read(dataset: tf.data.Dataset, files: Sequence[str]) -> Iterator[Any]:
-    """Yield the elements of a dataset of `files`, as eager tensors in its structure.
+    """Yield the elements of a dataset as eager tensors, in the structure of its elements.
+
+    Args:
+      dataset: a dataset that reads `files`.
+      files: the gzipped TFRecord files, one of which is named by the error if it is damaged.
 
     Raises:
       InputError: a file is damaged.
@@ -65,10 +76,15 @@ def read(dataset: tf.data.Dataset, files: Sequence[str]) -> Iterator[Any]:
 
 
 def read_sample(folder: str, size: int) -> list[bytes]:
-    """Return a random sample of the serialized Examples in the gzipped TFRecords of a folder.
+    """Return a random sample of the serialized Examples of a split.
 
-    The Examples with the smallest hash are sampled, so that a sorted input makes no difference, and
-    every call returns the same ones. Memory grows with `size`, not with the split.
+    The sample consists of the Examples with the smallest hashes. So it does not depend on the order
+    of the input, and every call returns the same sample. Memory grows with `size`, not with the
+    split.
+
+    Args:
+      folder: the folder of the split, with gzipped TFRecord files.
+      size: the maximum number of Examples in the sample.
 
     Raises:
       InputError: the files were deleted, or one of them is damaged.
@@ -83,13 +99,17 @@ def read_sample(folder: str, size: int) -> list[bytes]:
 
 @contextlib.contextmanager
 def report_damaged_file(files: Iterable[str]) -> Iterator[None]:
-    """Name the damaged one of some gzipped TFRecord files, if the context fails because of it.
+    """Raise an error that names the damaged file if the context fails because of damaged data.
 
-    The error of TensorFlow does not name it.
+    The error of TensorFlow does not name the file.
+
+    Args:
+      files: the gzipped TFRecord files that the context reads.
 
     Raises:
       InputError: a file is damaged.
-      tensorflow.errors.DataLossError: the context failed by damaged data, but no file is damaged.
+      tensorflow.errors.DataLossError: the context failed because of damaged data that is in none of
+        the files.
     """
     try:
         yield
@@ -106,13 +126,18 @@ def report_damaged_file(files: Iterable[str]) -> Iterator[None]:
 
 
 def map_files(function: Callable[[str], Result], files: Iterable[str]) -> list[Result]:
-    """Return `function(file)` of each file, computed in threads; raise what it raises."""
+    """Return `function(file)` for each file, computed in threads.
+
+    Args:
+      function: a function that several threads may call. Its exceptions pass through.
+      files: the paths, in the order of the results.
+    """
     with ThreadPoolExecutor(_OPENED_AT_ONCE) as pool:
         return list(pool.map(function, files))
 
 
 def without_autotune(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Return the dataset without autotuning.
+    """Return the dataset with autotuning disabled.
 
     tf.data tunes each iterator in a thread, with a period that doubles up to 60 s. The end of an
     iterator waits for this thread. It wakes the thread before it records the cancellation

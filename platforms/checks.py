@@ -151,7 +151,7 @@ def _training(config: PipelineConfig) -> Iterator[str]:
     try:
         training.check_gpus(gpus)
         if training.strategy == "auto":
-            training.check(training.of_one_process(gpus)[0], f"auto: {reason}")
+            training.check_strategy(training.resolve_auto(gpus)[0], f"auto: {reason}")
     except ValueError as error:
         yield str(error) if reason in str(error) else f"{error} ({reason})"
 

@@ -16,21 +16,22 @@ CLASSES = ("negative", "positive")
 THRESHOLD = 0.5
 """The probability above which a review is labelled positive."""
 UNDECIDED = 0.7
-"""The probability of the predicted label below which the page shows a review as undecided."""
+"""Minimum probability of the predicted label. Below it the page of the server shows a review as
+undecided."""
 
 
 class Column(NamedTuple):
     """A column of the raw Examples."""
 
     name: str
-    missing: bytes | int  # the value if the input has none; its type is that of the feature
-    known_names: tuple[str, ...] = ()  # in known data sets, in lower case
+    missing: bytes | int  # the value if the input lacks the column; it has the type of the feature
+    known_names: tuple[str, ...] = ()  # the names in known datasets, in lower case
 
 
 COLUMNS: tuple[Column, ...] = (Column(TEXT, b""), Column(LABEL, 0))
-"""The columns of every raw Example. The text, which includes the title, and the label are read by
-rules of their own. Each further column is read from the column of a file that `data.columns` or
-`known_names` names. If a file has no such column, the value is `missing`."""
+"""The columns of every raw Example. The text includes the title; `preprocessing.reading` has the
+rules for the text and the label. Each further column is read from the column of a file that
+`data.columns` or `known_names` names. If a file has no such column, the value is `missing`."""
 
 NGRAMS = "ngrams"
 """Ids of hashed word n-grams, int64 in [0, buckets), ragged."""
@@ -48,7 +49,7 @@ SETTINGS = {
     NGRAMS: ("ngrams", "ngram_buckets", "openings"),
     TOKENS: ("vocabulary_size", "max_tokens"),
 }
-"""Feature of a model -> the `transform` settings on which it depends."""
+"""Name of a feature -> the `transform` settings on which the feature depends."""
 
 LENGTH_BUCKET = "length_bucket"
 """The length of the review, one of LENGTH_BUCKETS, for slicing the evaluation."""

@@ -1,4 +1,4 @@
-"""Text to words and n-grams by TensorFlow ops that Transform, training and serving share."""
+"""Words and n-grams of texts, computed by the ops that Transform, training and serving share."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 _PUNCTUATION = r"[!-&(-/:-@\[-`{-~]+"
-"""A run of ASCII punctuation without the apostrophe, which is part of a word as in "don't"."""
+"""A run of ASCII punctuation, except the apostrophe, which is a part of words such as "don't"."""
 PUNCTUATION_BYTES = re.sub(rb"[\w'\s]", b"", bytes(range(33, 127))) + b"_"
-"""The characters of such a run, for `preprocessing.fast.ngrams`."""
+"""The bytes of ASCII punctuation, except the apostrophe, for `preprocessing.fast.ngrams`."""
 
 
 def words(texts: tf.Tensor) -> tf.RaggedTensor:
@@ -35,8 +35,9 @@ def ngram_ids(
     """Return the hashed ids of all n-grams of 1 to `longest` words.
 
     The hash of an n-gram is computed from the hashes of its words (a multiplicative hash, as in
-    fastText), without joining strings. An opening is the beginning of a review. In each opening, an
-    n-gram has another id, because a title predicts the sentiment better than the text below it.
+    fastText), without joining strings. An opening is the beginning of a review. The id of an n-gram
+    differs between the openings and the whole text, because a title predicts the sentiment better
+    than the text below it.
 
     Args:
       tokens: strings, shape [batch, (words)].
@@ -45,8 +46,9 @@ def ngram_ids(
       openings: lengths of the openings, in words.
 
     Returns:
-      int64 ids in [0, buckets), shape [batch, (n-grams)]. In a row are first the n-grams of each
-      opening, then those of the whole text; shorter n-grams precede longer ones.
+      int64 ids in [0, buckets), shape [batch, (n-grams)]. Each row begins with the n-grams of each
+      opening, followed by the n-grams of the whole text. In each of these parts, shorter n-grams
+      precede longer ones.
     """
     hashes = tokens.with_values(tf.strings.to_hash_bucket_fast(tokens.flat_values, WORD_HASHES))
     ids = []

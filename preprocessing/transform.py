@@ -1,4 +1,4 @@
-"""preprocessing_fn, TFX Transform's entry point: raw features in, the model's features out."""
+"""preprocessing_fn, the entry point of Transform: raw features in, the model's features out."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def preprocessing_fn(inputs: dict[str, Any], custom_config: dict[str, Any]) -> d
     """Return the transformed features of a batch.
 
     Args:
-      inputs: raw features; `text` and `label` have shape [batch, 1].
+      inputs: raw features: `text` string [batch, 1], `label` int64 [batch, 1].
       custom_config: the `transform` settings, and under `features` the names of the features that
         the model reads: NGRAMS, TOKENS or both.
 
     Returns:
-      `label` int64 [batch, 1], `length_bucket` string [batch, 1], and those of the following that
-      `custom_config` names, both sparse: `ngrams` int64 [batch, (n-grams)], and `tokens` int64
-      [batch, (words)] of at most `max_tokens` words.
+      `label` int64 [batch, 1] and `length_bucket` string [batch, 1]. If `custom_config` names them,
+      also the sparse features `ngrams` int64 [batch, (n-grams)] and `tokens` int64 [batch, (words)]
+      of at most `max_tokens` words.
     """
     tokens = normalise.words(tf.squeeze(inputs[features.TEXT], axis=1))
     outputs = {
@@ -49,7 +49,7 @@ def _length_bucket(tokens: tf.RaggedTensor) -> tf.Tensor:
 
 
 def _token_ids(tokens: tf.RaggedTensor, vocabulary_size: int, max_tokens: int) -> tf.SparseTensor:
-    """Return the ids of words, FIRST_TOKEN for the most frequent one, without padding."""
+    """Return the ids of words, without padding; FIRST_TOKEN is the id of the most frequent word."""
     known = tokens[:, :max_tokens]
     # Words are counted in the graph, batch by batch. Passed to Beam one by one, they would take
     # sixty times as long.

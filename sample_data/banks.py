@@ -11,7 +11,7 @@ _ALTERNATIVES = re.compile(r"\(([^()]*)\)")
 
 @dataclass(frozen=True)
 class Trait:
-    """A part or property of products of many kinds, with the words for and against it."""
+    """A part or property of many kinds of products, with the words for and against it."""
 
     noun: str
     plural: bool
@@ -21,7 +21,8 @@ class Trait:
 Template = tuple[tuple[str, ...], ...]
 """A phrase as a sequence of choices; literal text is a choice with one option."""
 Sayings = dict[bool, tuple[tuple[float, Template], ...]]
-"""Whether a phrase is favourable -> (weight, phrase); the weight is the number of its choices."""
+"""Whether phrases are favourable -> (weight, phrase) of each phrase. The weight is the number of
+options in the phrase."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,11 @@ class Topic:
 
 
 def sections(name: str) -> dict[str, list[str]]:
-    """Return heading -> lines below `[heading]` of a file in `plain/`; "" without a heading."""
+    """Return heading -> the lines below `[heading]` in a file of phrases.
+
+    Args:
+      name: the name of a file in `plain/`. The heading of its first lines may be missing; it is "".
+    """
     found: dict[str, list[str]] = {}
     heading = ""
     for line in (_FOLDER / name).read_text(encoding="utf-8").splitlines():

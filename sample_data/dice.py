@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Dice:
-    """Random draws by `random.Random.random`, the only method whose stream Python guarantees."""
+    """Random draws with `random.Random.random`, the only method whose results Python guarantees."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -27,11 +27,11 @@ class Dice:
         return options[int(self.share() * len(options))]
 
     def common(self, options: Sequence[T]) -> T:
-        """Return one of the options, earlier ones more often: the first half in 6 of 10 draws."""
+        """Return one of the options; the first half of them is returned in 6 of 10 draws."""
         return options[int(self.share() ** 1.36 * len(options))]
 
     def weighted(self, options: Sequence[tuple[float, T]]) -> T:
-        """Return an option of (weight, option) pairs, in proportion to the weights."""
+        """Return the option of one of the (weight, option) pairs, in proportion to the weights."""
         point = self.share() * math.fsum(weight for weight, _ in options)
         for weight, option in options:
             point -= weight

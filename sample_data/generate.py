@@ -59,7 +59,7 @@ def draw_length(dice: Dice) -> int:
 
 
 def reviews(seed: int = SEED) -> Iterator[Review]:
-    """Yield reviews without end, no two with the same words; equal seeds give equal reviews."""
+    """Yield reviews endlessly, no two with the same words; equal seeds yield equal reviews."""
     dice = Dice(seed)
     seen: set[str] = set()
     while True:
@@ -79,7 +79,7 @@ def render(seed: int = SEED, count: int = REVIEWS) -> str:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the command line; the file is UTF-8 with `\\n` on every platform."""
+    """Write the file of the command line, in UTF-8 with `\\n` on every platform."""
     parser = argparse.ArgumentParser(prog="python -m sample_data.generate", description=__doc__)
     parser.add_argument("--output", type=Path, default=OUTPUT, help="file to write")
     parser.add_argument("--seed", type=int, default=SEED)

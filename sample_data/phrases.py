@@ -36,7 +36,7 @@ BAD = bank(
     """
 )
 
-# With a good {adj} these phrases are for the product, with a bad one against it.
+# These phrases are for the product with a good {adj}, and against it with a bad one.
 PLAIN_ADJECTIVE = bank(
     """
     {noun} {nis} {adj}
@@ -49,7 +49,7 @@ PLAIN_ADJECTIVE = bank(
     {noun} {nis} {adj} in my opinion
     """
 )
-# With a bad {adj} these phrases are for the product, with a good one against it.
+# These phrases are for the product with a bad {adj}, and against it with a good one.
 NEGATED_ADJECTIVE = bank(
     """
     {noun} {nis} not {adj} at all

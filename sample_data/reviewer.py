@@ -8,7 +8,7 @@ from sample_data.speaker import Speaker
 
 MAX_WORDS = 300
 SHORT = 24
-"""Number of words below which a review is a note, which is a few plain sentences."""
+"""Minimum number of words of a full review. A shorter one is a note: a few plain sentences."""
 ROOM_FOR_DOUBT = 32
 
 NEGATED = 0.5
@@ -36,7 +36,14 @@ def _capital(text: str) -> str:
 
 
 class Reviewer:
-    """The writer of one review, who does not repeat or contradict earlier phrases of the review."""
+    """The writer of one review, without repetitions and contradictions within the review.
+
+    Args:
+      dice: the source of random choices.
+      kind: the kind of product.
+      positive: whether the verdict is favourable.
+      words: the intended number of words of the title and the body together.
+    """
 
     def __init__(self, dice: Dice, kind: Kind, positive: bool, words: int) -> None:
         self.dice = dice
@@ -172,7 +179,7 @@ class Reviewer:
         return self._fill(self._fresh(bank), aspect, adjective)
 
     def _aspect(self, favourable: bool) -> Aspect | None:
-        """Return an aspect on which this review has no opposite opinion; None without one."""
+        """Return an aspect without an opposite opinion in this review; None if there is none."""
         aspects, stance = self.kind.aspects, self.stance
         agreeing = [a for a in aspects if stance.get(a.noun, favourable) == favourable]
         if not agreeing:

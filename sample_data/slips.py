@@ -7,7 +7,7 @@ CARELESSNESS = ((0.75, 0.004), (0.2, 0.02), (0.05, 0.06))
 
 
 def mistype(dice: Dice, word: str) -> str:
-    """Return the word with two letters swapped, one missing or one doubled; keep short words."""
+    """Return a word with two letters swapped, one missing or one doubled; keep short words."""
     if len(word) < 4 or not word.isalpha():
         return word
     at = 1 + int(dice.share() * (len(word) - 2))

@@ -1,7 +1,7 @@
 """Plain sentences about a product: short, colloquial, favourable or not.
 
-Most patterns are for both sides. They use words of the speaker's own side ("it is great") or
-deny words of the other side ("it is not bad at all"). So only these words and their neighbours
+Most patterns apply to both sides. They contain words of the speaker's own side ("it is great"), or
+they deny words of the other side ("it is not bad at all"). So only these words and their neighbours
 distinguish the sides.
 """
 

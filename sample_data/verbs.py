@@ -1,4 +1,4 @@
-"""The English verb forms that the verb phrases of the lexicon need."""
+"""The English forms of the verb phrases in the lexicon."""
 
 from sample_data.banks import LEXICON
 

@@ -2,9 +2,10 @@
 
     python3 -m tools.environment FOLDER REQUIREMENTS
 
-creates the environment FOLDER from a file of pins with hashes; it returns at once if FOLDER is
-current. The Makefile creates the environments of its tools in this way, `tools.install` that of the
-project. Only the standard library of Python 3.8 is used, because there is nothing else yet.
+creates the environment FOLDER from a file of pins with hashes. It returns at once if FOLDER is
+current. The Makefile creates the environments of its tools in this way, and `tools.install` creates
+the environment of the project. This module uses only the standard library of Python 3.8, because it
+runs before any installation.
 
 Exit codes: 0 ready, 1 the installation failed, 130 interrupted.
 """
@@ -29,12 +30,12 @@ UV_VENV = CACHE / "uv"
 UV_REQUIREMENTS = "requirements/uv.txt"
 STAMP = "installed.json"
 _LOG_LINES_SHOWN = 25
-# What a shell has activated; uv must not install into it.
-_OF_THE_SHELL = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "UV_SYSTEM_PYTHON")
+# The variables of an activated environment, into which uv must not install.
+_ACTIVATED = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "UV_SYSTEM_PYTHON")
 
 
 class InstallFailed(Exception):
-    """A failed step of the installation; the log has its output."""
+    """A failed step of the installation; the log contains its output."""
 
 
 def main() -> int:
@@ -43,7 +44,11 @@ def main() -> int:
 
 
 def exit_code(work: Callable[[], None]) -> int:
-    """Do the work of an installation; return the exit code, and print the error of a failure."""
+    """Call a function that installs; print the error if it fails, and return the exit code.
+
+    Args:
+      work: the function. An InstallFailed, OSError or KeyboardInterrupt does not pass through.
+    """
     try:
         work()
     except InstallFailed as error:
@@ -64,12 +69,16 @@ def exit_code(work: Callable[[], None]) -> int:
 def install_pins(folder: Path, requirements: Path) -> None:
     """Create the environment `folder` with the packages of a file of pins, unless it is current.
 
-    Its interpreter is the running one, or the one that the running environment was created from.
+    Its interpreter is the running one, or the one from which the running environment was created.
+
+    Args:
+      folder: the environment.
+      requirements: the file of pins, with hashes.
 
     Raises:
-      InstallFailed: a step failed; an earlier environment is unchanged.
+      InstallFailed: a step failed. An earlier environment is unchanged.
     """
-    digest = digest_of(folder, sys.base_prefix, sys.version, requirements)
+    digest = environment_digest(folder, sys.base_prefix, sys.version, requirements)
     if read_stamp(folder).get("digest") == digest:
         return
     with locked():
@@ -87,10 +96,15 @@ def install_pins(folder: Path, requirements: Path) -> None:
 # Stamps -----------------------------------------------------------------------------------
 
 
-def digest_of(folder: Path, *contents: object) -> str:
-    """Return a hash of what determines an environment: its place, and the contents of files.
+def environment_digest(folder: Path, *contents: object) -> str:
+    """Return a hash of everything that determines an environment.
 
-    The scripts of an environment contain its path, so one that was moved is not current.
+    Args:
+      folder: the environment. Its scripts contain its path, so a moved environment is not current.
+      contents: the paths of files, whose contents are hashed, and other values.
+
+    Raises:
+      OSError: a file cannot be read.
     """
     hashed = hashlib.sha256(repr(str(folder)).encode())
     for content in contents:
@@ -115,8 +129,11 @@ def read_stamp(folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def locked() -> Iterator[None]:
-    """Wait until no other process installs. A command that outlives a killed one keeps the lock."""
-    import fcntl  # Not at the top, so that Windows gets a message instead of an ImportError.
+    """Hold the lock of the installation; wait until no other process holds it.
+
+    If this process is killed, a command that it started keeps the lock until the command ends.
+    """
+    import fcntl  # Not at the top, so that `tools.install` can report that Windows is unsuitable.
 
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "install.lock").open("w", encoding="utf-8") as lock:
@@ -130,8 +147,12 @@ def locked() -> Iterator[None]:
 def replacement(folder: Path, **stamp: str) -> Iterator[Path]:
     """Yield the path of a new environment, which replaces `folder` at the end of the context.
 
-    After an error `folder` is unchanged. A process that is killed between the two renames leaves
-    the finished environment beside `folder`, and `recover` moves it there.
+    After an error `folder` is unchanged. If the process is killed between the two renames, the
+    finished environment is next to `folder`, and `recover` renames it.
+
+    Args:
+      folder: the environment.
+      stamp: the keys and values of the stamp, see `read_stamp`.
     """
     new, old = _new(folder), _old(folder)
     _remove(new)
@@ -143,38 +164,38 @@ def replacement(folder: Path, **stamp: str) -> Iterator[Path]:
         _remove(new)
         raise
     _remove(old)
-    if os.path.lexists(_place(folder)):
-        os.rename(_place(folder), old)
-    os.rename(new, _place(folder))
+    if os.path.lexists(_real_path(folder)):
+        os.rename(_real_path(folder), old)
+    os.rename(new, _real_path(folder))
     _remove(old)
 
 
 def recover(folder: Path) -> None:
-    """Finish a replacement that was killed between its renames."""
-    if not os.path.lexists(_place(folder)):
+    """Finish a replacement if the process was killed between its renames."""
+    if not os.path.lexists(_real_path(folder)):
         for rest in (_new(folder), _old(folder)):
             if read_stamp(rest):
-                os.rename(rest, _place(folder))
+                os.rename(rest, _real_path(folder))
                 return
 
 
-def _place(folder: Path) -> Path:
-    """Return the folder itself, or the one on another disk that it is a link to."""
+def _real_path(folder: Path) -> Path:
+    """Return the path of a folder without symbolic links, because it may be on another disk."""
     return Path(os.path.realpath(folder))
 
 
 def _new(folder: Path) -> Path:
-    place = _place(folder)
-    return place.with_name(f"{place.name}.new")
+    path = _real_path(folder)
+    return path.with_name(f"{path.name}.new")
 
 
 def _old(folder: Path) -> Path:
-    place = _place(folder)
-    return place.with_name(f"{place.name}.old")
+    path = _real_path(folder)
+    return path.with_name(f"{path.name}.old")
 
 
 def _remove(folder: Path) -> None:
-    # The stamp first: what remains of an interrupted removal is not a finished environment.
+    # The stamp is removed first, so that an interrupted removal leaves no finished environment.
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         (folder / STAMP).unlink()
     if folder.is_dir() and not folder.is_symlink():
@@ -182,7 +203,7 @@ def _remove(folder: Path) -> None:
 
 
 def _move_paths(new: Path, folder: Path) -> None:
-    """Write the later path into the scripts of a new environment, whose first lines have its own.
+    """Replace the path of a new environment in its scripts by the path to which it is renamed.
 
     Modules need no change: Python sets the path of a compiled module when it loads it.
     """
@@ -208,9 +229,9 @@ def uv() -> Path:
 
 
 def pip(venv: Path) -> list[str]:
-    """Return the command of the pip in an environment.
+    """Return the command that runs the pip of an environment.
 
-    It is not the script `pip`, whose first line has the path of a checkout that was moved.
+    The script `pip` is not used, because its first line is wrong if the checkout was moved.
     """
     return [str(venv / "bin" / "python"), "-m", "pip"]
 
@@ -219,7 +240,7 @@ def ensure_uv(python: str) -> None:
     """Install the pinned uv with an interpreter if it is missing.
 
     Raises:
-      InstallFailed: a step failed; another version of uv is kept.
+      InstallFailed: a step failed. An installed uv of another version is kept.
     """
     recover(UV_VENV)
     with contextlib.suppress(OSError):
@@ -239,7 +260,7 @@ def uv_version() -> str:
 
 
 def pip_settings() -> str:
-    """Return what `pip config list` prints."""
+    """Return the output of `pip config list`."""
     command = [*pip(UV_VENV), "config", "list"]
     return subprocess.run(command, stdout=subprocess.PIPE).stdout.decode()
 
@@ -248,9 +269,9 @@ def uv_environment(environ: Mapping[str, str], listing: str) -> dict[str, str]:
     """Return an environment in which uv uses pip's settings, unless it has settings of its own.
 
     Args:
-      environ: the present environment.
-      listing: what `pip config list` printed. The environment overrides the section `install`,
-        which overrides `global`.
+      environ: the environment variables of this process.
+      listing: the output of `pip config list`. Its entries of the environment override those of the
+        section `install`, which override those of `global`.
     """
     settings: dict[str, str] = {}
     for section in ("global.", "install.", ":env:."):
@@ -258,7 +279,7 @@ def uv_environment(environ: Mapping[str, str], listing: str) -> dict[str, str]:
             key, _, value = line.partition("=")
             if key.startswith(section):
                 settings[key[len(section) :]] = value.strip("'\"")
-    env = {key: value for key, value in environ.items() if key not in _OF_THE_SHELL}
+    env = {key: value for key, value in environ.items() if key not in _ACTIVATED}
     if "index-url" in settings and "UV_INDEX_URL" not in env:
         env.setdefault("UV_DEFAULT_INDEX", settings["index-url"])
     if "extra-index-url" in settings and "UV_INDEX" not in env:
@@ -276,6 +297,10 @@ def uv_environment(environ: Mapping[str, str], listing: str) -> dict[str, str]:
 def run(command: Sequence[object], env: Mapping[str, str] | None = None) -> None:
     """Run a command with its output in the log.
 
+    Args:
+      command: the program and its arguments.
+      env: its environment variables; None: those of this process.
+
     Raises:
       InstallFailed: the command failed.
     """
@@ -283,7 +308,7 @@ def run(command: Sequence[object], env: Mapping[str, str] | None = None) -> None
     with LOG.open("a", encoding="utf-8") as log:
         log.write("$ " + " ".join(words) + "\n")
         log.flush()
-        # close_fds: a command that outlives a killed installation keeps the lock.
+        # close_fds: the command inherits the lock, and keeps it if this process is killed.
         done = subprocess.run(
             words, stdout=log, stderr=subprocess.STDOUT, env=env, cwd=ROOT, close_fds=False
         )

@@ -1,8 +1,8 @@
 """Run a Flink cluster on loopback until Ctrl-C, and print how to use it: `make flink-cluster`.
 
-The cluster is a JobManager and TaskManagers, each a process of its own. Flink's own scripts compute
-the memory of a TaskManager and write it into the configuration. Without them every part of the
-memory has to be given.
+The cluster has a JobManager and TaskManagers, each in its own process. Flink's own scripts compute
+the memory of a TaskManager and write it into the configuration. Without these scripts the
+configuration requires every part of the memory.
 """
 
 from __future__ import annotations
@@ -42,15 +42,19 @@ class FlinkCluster:
 
     Attributes:
       address: `HOST:PORT` of the REST API, which `beam.flink.master` takes.
-      task_managers: the processes that run `platforms.flink.guard`; the JVM is the child of each.
-      worker_pools: those of the worker pools, one for each TaskManager.
-      worker_pool: `localhost:PORT`, the address at which each TaskManager sees its own worker pool.
+      task_managers: the processes of `platforms.flink.guard`, each with a JVM as its child.
+      worker_pools: the processes of the worker pools, one for each TaskManager.
+      worker_pool: `localhost:PORT`, the address of its own worker pool in each TaskManager.
     """
 
     def __init__(self, jars: Path, folder: Path, task_managers: int = 2, slots: int = 1):
         """Prepare a cluster; the context manager starts it.
 
-        `jars` is the folder of `make flink`; `folder` gets configuration, logs and temporary files.
+        Args:
+          jars: the folder with the jars of `make flink`.
+          folder: the folder for the configuration, the logs and temporary files.
+          task_managers: the number of TaskManagers.
+          slots: the number of slots of each TaskManager.
         """
         self._class_path, self._folder = f"{jars}/*", folder
         self._number, self._slots = task_managers, slots
@@ -79,8 +83,8 @@ class FlinkCluster:
     def add_task_manager(self) -> None:
         """Start one more TaskManager, and its worker pool.
 
-        All pools have the same port, because a job has one address for all of them. So the
-        loopback address that is `localhost` differs between the TaskManagers.
+        All pools have the same port, because a job has one address for all of them. So `localhost`
+        is another loopback address in each TaskManager.
         """
         number = len(self.task_managers) + 1
         address, port = f"127.0.0.{number}", self.worker_pool.rpartition(":")[2]
@@ -95,10 +99,13 @@ class FlinkCluster:
         self.task_managers.append(self._start_java(_TASK_MANAGER, f"task-manager-{number}", option))
 
     def wait_for_slots(self, number: int) -> None:
-        """Wait until the cluster has this number of slots.
+        """Wait until the cluster has enough slots.
+
+        Args:
+          number: the number of slots.
 
         Raises:
-          UserError: a process has ended, or the cluster does not have them in time.
+          UserError: a process has ended, or the timeout has expired.
         """
         deadline = time.monotonic() + _SECONDS_TO_START
         while time.monotonic() < deadline:

@@ -1,12 +1,12 @@
-"""Install the stack of libraries that this machine supports into .venv; instant if it is installed.
+"""Install the stack of libraries that this machine supports into .venv, unless it is current.
 
 `make install` runs `python3 -m tools.install`. The module uses only the standard library of Python
-3.8, because it runs before any installation. It chooses the newest of two stacks whose wheels the
-glibc of this machine can load, with an interpreter that is installed already if there is one. An
-installed .venv keeps its interpreter, whichever `python3` calls. With `--with-this-python` the
-calling interpreter is chosen instead, if it suits a stack.
+3.8, because it runs before any installation. It chooses the newer of two stacks if the glibc of
+this machine can load its wheels, and prefers an interpreter that is already installed. An installed
+.venv keeps its interpreter, even if another `python3` runs this module. With `--with-this-python`
+the running interpreter is chosen instead, if a stack supports it.
 
-Exit codes: 0 ready, 1 the installation failed, 2 this machine lacks something (see stderr), 130
+Exit codes: 0 ready, 1 the installation failed, 2 this machine lacks a requirement (see stderr), 130
 interrupted. After a failure or an interruption, the earlier .venv is unchanged.
 """
 
@@ -27,8 +27,8 @@ from tools.environment import (
     ROOT,
     UV_REQUIREMENTS,
     InstallFailed,
-    digest_of,
     ensure_uv,
+    environment_digest,
     exit_code,
     locked,
     pip_settings,
@@ -46,8 +46,8 @@ WITH_THIS_PYTHON = "--with-this-python"
 
 class Stack(NamedTuple):
     tfx: str
-    minors: tuple[int, ...]  # of Python 3.x, the preferred one first
-    glibc: tuple[int, int]  # the oldest version that its wheels support
+    minors: tuple[int, ...]  # the minor versions of Python 3, beginning with the preferred one
+    glibc: tuple[int, int]  # the oldest version that the wheels support
     requirements: str
 
 
@@ -83,7 +83,7 @@ class Choice(NamedTuple):
 
 
 class UnsuitableMachine(Exception):
-    """A machine that cannot run any stack now; the message contains the remedy."""
+    """A machine that does not support any stack now; the message contains the remedy."""
 
 
 def main() -> int:
@@ -95,14 +95,14 @@ def main() -> int:
 
 
 def install_if_necessary(with_this_python: bool = False) -> None:
-    """Install unless .venv is current.
+    """Install the stack unless .venv is current.
 
     Args:
-      with_this_python: the calling interpreter is preferred to that of .venv.
+      with_this_python: whether the running interpreter is preferred to that of .venv.
 
     Raises:
       InstallFailed: a step failed.
-      UnsuitableMachine: the machine cannot run any stack now.
+      UnsuitableMachine: the machine does not support any stack now.
     """
     if not with_this_python and is_current():
         return
@@ -126,7 +126,11 @@ def install_if_necessary(with_this_python: bool = False) -> None:
 
 
 def is_current(choice: Choice | None = None) -> bool:
-    """Return whether .venv is finished and current; with `choice`, also if it has that Python."""
+    """Return whether .venv is finished and current.
+
+    Args:
+      choice: the stack and the Python that .venv must have; None: any of them.
+    """
     stamp = read_stamp(VENV)
     if choice is not None and stamp.get("interpreter") != choice.python:
         return False
@@ -139,7 +143,7 @@ def is_current(choice: Choice | None = None) -> bool:
 def choose(
     system: str, machine: str, glibc: tuple[int, int] | None, interpreters: Sequence[Interpreter]
 ) -> Choice:
-    """Return the newest stack that this machine supports, with an installed interpreter if any.
+    """Return the newest stack that this machine supports, and an installed interpreter if possible.
 
     Args:
       system: the operating system, as `platform` returns it.
@@ -182,7 +186,10 @@ def choose(
 def missing(choice: Choice, compiler: bool, installer: Interpreter | None) -> str:
     """Return a message with every Debian package to install; empty if nothing is missing.
 
-    `installer` is the interpreter that installs uv, if one can.
+    Args:
+      choice: the stack and its interpreter.
+      compiler: whether a C++ compiler is installed.
+      installer: the interpreter that installs uv; None: no interpreter can.
     """
     lacks: list[tuple[str, str]] = []
     if installer is None:
@@ -205,11 +212,14 @@ def missing(choice: Choice, compiler: bool, installer: Interpreter | None) -> st
 
 
 def find_interpreters(with_this_python: bool = True) -> list[Interpreter]:
-    """Return the running interpreter, then those of pyenv and on PATH, the newer ones first.
+    """Return the installed interpreters in the order of preference.
 
-    The interpreter of .venv is before them, unless `with_this_python` is set. In a virtual
-    environment, each is the interpreter that the environment was created from. Those of conda are
-    last, because users update and remove them, but not one that runs `with_this_python`.
+    The order is: the interpreter of .venv, the running one, those of pyenv, and those on PATH,
+    newer ones first. In place of a virtual environment, the list has the interpreter from which it
+    was created. Interpreters of conda are last, because users update and remove them.
+
+    Args:
+      with_this_python: whether the running interpreter is always first, even one of conda.
     """
     paths = [] if with_this_python else [read_stamp(VENV).get("interpreter", "")]
     paths.append(sys.executable)
@@ -243,7 +253,7 @@ print(json.dumps(dict(
 
 
 def probe(path: str) -> Interpreter | None:
-    """Return what an interpreter has; None if it does not run."""
+    """Return the properties of an interpreter; None if it does not run."""
     try:
         # -I: the working folder and PYTHONPATH do not affect the result.
         done = subprocess.run([path, "-I", "-c", _PROBE], capture_output=True, timeout=30)
@@ -273,6 +283,10 @@ def _dotted(version: Sequence[int]) -> str:
 def install(choice: Choice, installer: str) -> None:
     """Install the stack and this project into a new environment, and replace .venv with it.
 
+    Args:
+      choice: the stack and its interpreter.
+      installer: the path of the interpreter that installs uv.
+
     Raises:
       InstallFailed: a step failed.
     """
@@ -293,7 +307,7 @@ def install(choice: Choice, installer: str) -> None:
         _report(f"installing {count} packages (about 3 GB, some minutes if uv has not cached them)")
         # --no-deps: the file of requirements is complete, so uv does not have to resolve it again.
         into = [uv(), "pip", "install", "--no-deps", "--python", new / "bin" / "python"]
-        # The hash of what builds a package from source, setuptools, is verified too.
+        # The hash of setuptools, which builds a package from source, is verified too.
         into += ["--build-constraints", requirements]
         # Compiled here on all cores. Otherwise each process compiles its imports, and with
         # PYTHONDONTWRITEBYTECODE every process compiles them again: 10 s for TensorFlow alone.
@@ -303,10 +317,10 @@ def install(choice: Choice, installer: str) -> None:
 
 
 def digest() -> str:
-    """Return a hash of everything but the interpreter that determines the content of .venv."""
+    """Return a hash of everything that determines the content of .venv, except the interpreter."""
     names = ["pyproject.toml", "setup.py", "tools/install.py", "tools/environment.py"]
     names += [NEW.requirements, OLD.requirements, UV_REQUIREMENTS]
-    return digest_of(VENV, _glibc_version(), *(ROOT / name for name in names))
+    return environment_digest(VENV, _glibc_version(), *(ROOT / name for name in names))
 
 
 def _report(text: str) -> None:

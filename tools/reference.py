@@ -1,9 +1,8 @@
 """Generate the tables of docs/reference/ and the runtime of TrainJobs from the code.
 
-`make reference` does so. A file keeps what a person wrote above the notice; everything below it is
-generated. The page of the commands is not that of `typer utils docs`, which differs between the
-versions of the two stacks and shows the types of Python in place of FILE, KEY=VALUE and the
-choices.
+`make reference` runs this module. In each file only the part below the notice is generated. The
+page of the commands is not written by `typer utils docs`, because its output differs between the
+versions of the two stacks, and has the types of Python in place of FILE, KEY=VALUE and the choices.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def main() -> None:
 
 
 def with_generated_part(name: str) -> str:
-    """Return the text of a file, with its generated part as the code generates it now.
+    """Return the text of a file with a newly generated part.
 
     Args:
       name: a key of GENERATED.
@@ -59,10 +58,13 @@ def with_generated_part(name: str) -> str:
 
 
 def docstrings(section: type[BaseModel]) -> dict[str, str]:
-    """Return name -> the docstring below it, of the fields of a section.
+    """Return name of a field -> the docstring below it, for the fields of a section.
+
+    Args:
+      section: the class of the section.
 
     Raises:
-      ValueError: a public name that is not a section has none.
+      ValueError: a public field that is not a section has no docstring.
     """
     [owner] = ast.parse(inspect.getsource(section)).body
     assert isinstance(owner, ast.ClassDef)
@@ -85,13 +87,13 @@ def is_section(section: type[BaseModel], name: str) -> bool:
 
 
 def about(owner: type) -> str:
-    # A component that `@component` made of a function has no docstring, but the function has one.
+    # A component that `@component` created from a function has only the docstring of the function.
     text = owner.__doc__ or getattr(owner, "test_call", owner).__doc__ or ""
     return cell(inspect.cleandoc(text).split("\n\n")[0])
 
 
 def cell(text: str) -> str:
-    """Return a text for the cell of a table; YAML writes Python's None as null."""
+    """Return a text for a cell of a table, in which `None` becomes `null` as in YAML."""
     return re.sub(r"\bNone\b", "`null`", " ".join(text.split())).replace("|", "\\|")
 
 
@@ -120,7 +122,7 @@ def settings_page() -> str:
 def _rows(
     section: type[BaseModel], values: BaseModel | None, prefix: str, names: list[str]
 ) -> Iterator[str]:
-    """Yield a row of the table for each key; sections inside of a section are flattened."""
+    """Yield a row of the table for each key, including the keys of nested sections."""
     texts = docstrings(section)
     for name in names:
         field = section.model_fields[name]
@@ -144,8 +146,7 @@ def _default(section: type[BaseModel], values: BaseModel | None, name: str) -> s
 
 
 def _element_sections(annotation: Any) -> Iterator[tuple[type[BaseModel], str]]:
-    """Yield the sections that are elements of a mapping or a list, or may be None, with a marker
-    for the key."""
+    """Yield (section, marker for its key) for sections in a mapping or list, and optional ones."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
         found = [(item, "") for item in arguments]
@@ -244,7 +245,7 @@ def _names(parameter: Any, value: str) -> str:
 
 
 def _value(parameter: Any, hint: Any) -> str:
-    """Return how the value of a parameter is written in a usage line; nothing for a flag."""
+    """Return the value of a parameter in a usage line, such as FILE; empty for a flag."""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar)
     if parameter.metavar or getattr(parameter, "is_flag", False):
@@ -279,7 +280,7 @@ _CONTENT = {
 
 
 def artifacts_page() -> str:
-    """Return the components' inputs and outputs, and the artifact types; imports TFX."""
+    """Return the inputs and outputs of the components, and the artifact types; import TFX."""
     from pipeline.config import load_config
     from pipeline.pipeline import create_pipeline
     from platforms.local.platform import Local
@@ -313,7 +314,7 @@ def _component(node: Any) -> str:
 
 
 class _Manifest(yaml.SafeDumper):
-    """Writes YAML as people write it for Kubernetes, and the list of exit codes in few lines."""
+    """A dumper of YAML in the usual form of Kubernetes, with lists of exit codes in few lines."""
 
     def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
         numbers = all(isinstance(item, int) for item in sequence)

@@ -14,16 +14,25 @@ from preprocessing.settings import Transform
 
 
 def save(model: tf_keras.Model, transform_graph: str, folder: str, settings: Transform) -> None:
-    """Write a SavedModel of the transform in `transform_graph` and of `model` to `folder`.
+    """Write a SavedModel of the transform and the model.
 
     Signatures (all inputs of shape [batch], except the ids of n-grams):
       serving_default: serialized tf.Examples -> probability float32, label int64, both [batch].
       predict_text: raw strings -> the same outputs.
       transform_features: serialized tf.Examples -> the transformed features, dense.
       predict_ngrams: ids of n-grams, int64 [n-grams of all reviews], and the number of n-grams of
-        each review, int64 -> the same outputs as predict_text. Only a model whose one input is
-        ragged n-grams has it. The variable `ngram_settings` of such a model contains the longest
-        n-gram, the number of buckets and the lengths of the openings.
+        each review, int64 -> the same outputs as predict_text. Only a model whose only input is
+        ragged n-grams has this signature. The variable `ngram_settings` of such a model contains
+        the length of the longest n-gram, the number of buckets and the lengths of the openings.
+
+    Args:
+      model: the model, outside any strategy: transformed features -> logit, float32 [batch, 1].
+      transform_graph: the folder of the Transform output.
+      folder: the folder of the SavedModel, local or remote.
+      settings: the settings of the features.
+
+    Raises:
+      tensorflow.errors.OpError: a file cannot be read or written.
     """
     transform = tft.TFTransformOutput(transform_graph).transform_features_layer()
     inputs = model.input

@@ -38,10 +38,15 @@ def run_fn(fn_args: Any) -> None:
 
 
 def needs_processes(training: Training, cluster: Cluster | None) -> bool:
-    """Return whether this process, which has already used TensorFlow, cannot train itself.
+    """Return whether other processes must train instead of this one.
 
-    It cannot be one of several processes without a `cluster`. It can neither split the CPU nor use
-    collective operations, both of which TensorFlow sets up before its first operation.
+    This process has already used TensorFlow. TensorFlow can split the CPU and set up collective
+    operations only before its first operation. A training in several processes without TF_CONFIG
+    also requires new processes.
+
+    Args:
+      training: the settings.
+      cluster: the cluster of TF_CONFIG; None: there is none.
     """
     if cluster is not None:
         return False
@@ -50,7 +55,10 @@ def needs_processes(training: Training, cluster: Cluster | None) -> bool:
 
 
 def make_job(fn_args: Any) -> TrainingJob:
-    """Return the job for TFX's FnArgs, whose `custom_config` has the fields of `CustomConfig`.
+    """Return the job of a Trainer or a Tuner.
+
+    Args:
+      fn_args: TFX's FnArgs, whose `custom_config` has the fields of `CustomConfig`.
 
     Raises:
       pydantic.ValidationError: `custom_config` lacks a field, or has a wrong value.
@@ -73,5 +81,5 @@ def make_job(fn_args: Any) -> TrainingJob:
         training=training,
         transform=config.transform,
     )
-    folder = os.path.join(config.checkpoints, checkpoint_folders.name(job, config.code))
+    folder = os.path.join(config.checkpoints, checkpoint_folders.folder_name(job, config.code))
     return job.model_copy(update={"checkpoint_dir": folder})

@@ -17,7 +17,8 @@ _ALL_DEVICES = ("multi_worker_mirrored", "parameter_server", "tpu")
 _COMPILED = ("auto", "one_device", "tpu")
 """Strategies whose step XLA can compile: all variables of the step are on its device."""
 _WITHOUT_SCALED_LOSS = ("central_storage", "parameter_server", "tpu")
-"""Strategies with one copy of a variable for all replicas; Keras unscales once for each replica."""
+"""Strategies with one copy of a variable for all replicas. Keras unscales its gradient once for
+each replica."""
 
 
 class Training(Section):
@@ -97,7 +98,7 @@ class Training(Section):
 
     @model_validator(mode="after")
     def _can_be_combined(self) -> Training:
-        self.check(self.strategy)
+        self.check_strategy(self.strategy)
         if self.warm_start and self.hyperparameters.get("compressed"):
             raise ValueError(
                 "training.warm_start: true needs a base model with all bits of its weights; unset "
@@ -108,15 +109,16 @@ class Training(Section):
             raise ValueError(f"training.profile_steps: [{first}, {last}] ends before it begins")
         return self
 
-    def check(self, strategy: str, reason: str = "") -> None:
+    def check_strategy(self, strategy: str, reason: str = "") -> None:
         """Check that `strategy` supports these settings.
 
         Args:
-          strategy: the strategy; `self.strategy` may be `auto`.
-          reason: the reason why `auto` means this strategy, for the message.
+          strategy: a value of `training.strategy`. If these settings have `auto`, it is the
+            strategy that `auto` selects.
+          reason: the reason why `auto` selects this strategy, for the message.
 
         Raises:
-          ValueError: it does not support them. The message is one line.
+          ValueError: the strategy does not support the settings. The message is one line.
         """
         named = f"{strategy} ({reason})" if reason else strategy
         devices = self.devices or 1
@@ -149,18 +151,25 @@ class Training(Section):
             )
 
     def check_gpus(self, gpus: int) -> None:
-        """Check that a machine with GPUs has `devices` of them.
+        """Check that a machine with GPUs has at least `training.devices` of them.
+
+        Args:
+          gpus: number of GPUs of the machine.
 
         Raises:
-          ValueError: it has GPUs, but fewer than `devices`.
+          ValueError: the machine has GPUs, but fewer than `training.devices`.
         """
         if gpus and (self.devices or 1) > gpus:
             raise ValueError(
                 f"training.devices: {self.devices} devices, but only {gpus} GPUs are available"
             )
 
-    def of_one_process(self, gpus: int) -> tuple[str, str]:
-        """Return what `auto` means with some GPUs but no cluster and no TPU, and the reason."""
+    def resolve_auto(self, gpus: int) -> tuple[str, str]:
+        """Return the strategy that `auto` selects without a cluster and a TPU, and the reason.
+
+        Args:
+          gpus: number of GPUs of the machine.
+        """
         name = "mirrored" if (self.devices or gpus) > 1 else "one_device"
         devices = self.devices or "-"
         return name, f"auto: no TPU, no TF_CONFIG, {gpus} GPUs, training.devices {devices}"
@@ -171,7 +180,12 @@ class Training(Section):
         return self.strategy == "parameter_server" or self.workers > 1
 
     def with_values(self, values: Mapping[str, Any]) -> Training:
-        """Return these settings with a Tuner's values for what is not set here."""
+        """Return these settings, completed by the values of a Tuner trial.
+
+        Args:
+          values: `learning_rate` or the name of a hyperparameter -> value. A value in these
+            settings takes precedence.
+        """
         hyperparameters = {**values, **self.hyperparameters}
         rate = hyperparameters.pop("learning_rate", None)
         update = {"learning_rate": self.learning_rate or rate, "hyperparameters": hyperparameters}
@@ -182,13 +196,15 @@ class TrainingJob(Section):
     """One training, independent of the platform; `task.py` reads it as JSON.
 
     Attributes:
-      train_files, eval_files: patterns of transformed TFRecord files, such as FOLDER/*; only the
-        name of the file is a pattern.
+      train_files, eval_files: patterns of transformed TFRecord files, such as FOLDER/*. Only the
+        last part of the path is a pattern.
       transform_graph: folder of the Transform output (TFT's `TFTransformOutput`).
       serving_model_dir: folder for the SavedModel.
       model_run_dir: folder for TensorBoard logs.
       checkpoint_dir: folder for checkpoints; an interrupted training continues from it.
-      base_model: SavedModel with the first weights (warm start); None: new weights.
+      base_model: SavedModel with the initial weights (warm start); None: new weights.
+      training: the `training` section of the settings.
+      transform: the keys of the `transform` section that the model uses.
     """
 
     train_files: list[str]
@@ -209,8 +225,8 @@ class CustomConfig(Section):
 
     Attributes:
       training: the `training` section of the settings.
-      transform: those keys of the `transform` section that the model uses.
-      code: fingerprint of the code; a training does not continue a checkpoint of different code.
+      transform: the keys of the `transform` section that the model uses.
+      code: fingerprint of the code. A training does not continue a checkpoint of different code.
       checkpoints: the parent folder of all checkpoints, which is kept after a failed execution.
     """
 

@@ -13,7 +13,7 @@ from tensorflow.python.data.ops import multi_device_iterator_ops
 from core.errors import cause
 from core.machine import cores
 from examples.tfrecords import without_autotune
-from trainer_module.cluster.resources import no_tpu, tpu_address
+from trainer_module.cluster.resources import no_tpu_message, tpu_address
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.settings import ONE_PROCESS, Training
 
@@ -22,12 +22,12 @@ _MIN_SHARD_BYTES = 256 << 10
 """Minimum bytes of a shard of a variable; smaller shards cost more than they save."""
 
 _MIN_ROWS = 4096
-"""Minimum rows of a table that is sharded. Smaller matrices are not: an LSTM cannot read shards."""
+"""Minimum rows of a sharded table. Smaller matrices are whole: an LSTM cannot read shards."""
 _MIN_THREADS = 4
 """Minimum inter-op threads of a server.
 
-On a single core TensorFlow's default is one. Then a step that waits for its input occupies the only
-thread, on which the input would be computed: a deadlock.
+On a single core TensorFlow's default is one thread. A step that waits for its input would occupy
+this thread, on which the input is computed: a deadlock.
 """
 
 
@@ -39,22 +39,22 @@ def make_strategy(
     Call this at the start of a process, before any other operation of TensorFlow.
 
     Args:
-      training: the settings, of which `strategy` may be `auto`.
+      training: the settings; their `strategy` may be `auto`.
       cluster: the cluster of this process; None: it trains alone.
 
     Raises:
       ValueError: the strategy contradicts the cluster, the settings or the devices of this machine,
         or no TPU is reachable.
-      RuntimeError: an operation of TensorFlow came before, so the CPU cannot be split or collective
-        operations cannot be set up.
+      RuntimeError: this process has already executed an operation of TensorFlow, so the CPU cannot
+        be split, or collective operations cannot be set up.
     """
     patch_device_iterators()
     name, reason = _choose(training, cluster)
     _check_cluster(name, cluster)
     if training.strategy == "auto":
-        training.check(name, reason)
+        training.check_strategy(name, reason)
     if cluster:
-        # Now and not after a while: MultiWorkerMirroredStrategy holds the GIL meanwhile.
+        # A timer could not log later: MultiWorkerMirroredStrategy holds the GIL while it connects.
         logging.info("Connecting to all tasks of %s", cluster.spec)
     strategy = _MAKERS[name](training, cluster)
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
@@ -66,7 +66,11 @@ def make_strategy(
 
 
 def serve(cluster: Cluster) -> None:
-    """Run the server of a parameter server or of its workers; this never returns."""
+    """Run the server of a parameter server or of one of its workers; never return.
+
+    Args:
+      cluster: the cluster, with the task of this process.
+    """
     _let_grpc_wait_for_restarted_peers()
     threads = max(_MIN_THREADS, cores())
     server = tf.distribute.Server(
@@ -88,7 +92,7 @@ def _choose(training: Training, cluster: Cluster | None) -> tuple[str, str]:
     if address is not None:
         return "tpu", f"auto: {address}"
     if cluster is None:
-        return training.of_one_process(len(tf.config.list_physical_devices("GPU")))
+        return training.resolve_auto(len(tf.config.list_physical_devices("GPU")))
     if cluster.has_parameter_servers:
         return "parameter_server", "auto: TF_CONFIG names parameter servers"
     return "multi_worker_mirrored", "auto: TF_CONFIG names several workers"
@@ -169,7 +173,7 @@ def _connect_to_tpu(address: str | None) -> tf.distribute.cluster_resolver.TPUCl
       ValueError: no TPU is reachable.
     """
     if address is None:
-        raise ValueError(no_tpu())
+        raise ValueError(no_tpu_message())
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=address)
         if not tf.config.list_logical_devices("TPU"):
@@ -178,7 +182,7 @@ def _connect_to_tpu(address: str | None) -> tf.distribute.cluster_resolver.TPUCl
             tf.tpu.experimental.initialize_tpu_system(resolver)
     except (tf.errors.OpError, ValueError, RuntimeError, OSError) as error:
         raise ValueError(
-            no_tpu(f"no TPU is reachable at {address!r} (training.tpu): {cause(error)}")
+            no_tpu_message(f"no TPU is reachable at {address!r} (training.tpu): {cause(error)}")
         ) from error
     return resolver
 
@@ -190,12 +194,12 @@ def _let_grpc_wait_for_restarted_peers() -> None:
 
 
 def patch_device_iterators() -> None:
-    """Let TensorFlow create the iterators of all strategies' devices without autotuning.
+    """Disable autotuning for the iterators that strategies create for the devices of a process.
 
-    A strategy creates one more iterator for each device of a process. Its dataset has none of the
-    options of the dataset that a caller distributes, and TensorFlow creates it by a private
-    function without a parameter for options (2.16 and 2.21). So the end of such an iterator would
-    wait for its tuning thread, see `without_autotune`. A second call changes nothing.
+    A strategy creates an additional iterator for each device. Its dataset has none of the options
+    of the dataset that a caller distributes, and TensorFlow creates it with a private function
+    without a parameter for options (2.16 and 2.21). So the end of such an iterator would wait for
+    its tuning thread, see `without_autotune`. A second call changes nothing.
     """
     multi_device_iterator_ops._create_device_dataset = _untuned_device_dataset
 

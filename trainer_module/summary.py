@@ -22,13 +22,13 @@ def figures(
     prepare_seconds: float,
     measured: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the summary of a training: JSON values.
+    """Return the summary of a training as JSON values.
 
     Args:
-      setup: the training.
+      setup: the resolved training.
       model: the trained model.
       state: the state after the last epoch.
-      strategy_reason: the reason for the strategy.
+      strategy_reason: the reason for the strategy, see `strategies.make_strategy`.
       prepare_seconds: the seconds from the creation of the strategy to the first step.
       measured: `Measurements.summary`, the figures of the steps.
     """
@@ -50,7 +50,7 @@ def figures(
 def _configuration(setup: Setup, model: Trainable, *, epochs: int) -> dict[str, Any]:
     """Return the model, the data and the devices.
 
-    `epochs` are those that were trained, which early stopping may have ended.
+    `epochs` is the number of trained epochs, which early stopping may have reduced.
     """
     training, strategy, inputs = setup.job.training, setup.strategy, setup.inputs
     devices = map(tf.DeviceSpec.from_string, strategy.extended.worker_devices)

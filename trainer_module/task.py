@@ -1,7 +1,7 @@
 """The command line of a training, which Kubernetes, Vertex AI and the local cluster run.
 
-`python -m trainer_module.task JOB`. With TF_CONFIG this process is a task of that cluster. Without
-TF_CONFIG it starts a local cluster if the settings require one.
+The command is `python -m trainer_module.task JOB`. With TF_CONFIG this process is a task of that
+cluster. Without TF_CONFIG it starts a local cluster if the settings require one.
 """
 
 from __future__ import annotations
@@ -30,9 +30,13 @@ _OURS = ("trainer_module", "preprocessing", "core", "__main__")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train, and return the exit code.
 
-    It is 0: trained; 2: a setting is wrong; `exits.LOST_PEER`: another process of the cluster is
-    gone, and a restart of all processes continues from the last checkpoint; 143: ended by SIGTERM;
-    1: any other failure.
+    Args:
+      arguments: the arguments of the command line; None: those of this process.
+
+    Returns:
+      0: trained; 2: a setting is wrong; `exits.LOST_PEER`: another process of the cluster is gone,
+      and a restart of all processes continues from the last checkpoint; 143: ended by SIGTERM; 1:
+      any other failure.
     """
     parent = events.Sender.attach()
     logging.set_verbosity(logging.INFO)
@@ -75,7 +79,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read_job(path: str) -> TrainingJob:
-    """Read a job from a JSON file, local or gs://.
+    """Read a job from a JSON file.
+
+    Args:
+      path: the path, local or gs://.
 
     Raises:
       ValueError: the file cannot be read, or does not contain a job.
@@ -97,10 +104,13 @@ def read_job(path: str) -> TrainingJob:
 
 
 def is_self_explanatory(error: Exception) -> bool:
-    """Return whether `error` has a message for users, so that its traceback is not needed.
+    """Return whether the message of an error is enough for a user, without the traceback.
 
-    These are the project's own errors, and a ValueError that the project's own code raised. A
-    ValueError from a library may have any cause.
+    This is true for the project's own exceptions, and for a ValueError that the project's own code
+    raised. A ValueError from a library may have any cause.
+
+    Args:
+      error: an exception that was raised, with its traceback.
     """
     if type(error).__module__.split(".")[0] in _OURS:
         return True

@@ -42,7 +42,7 @@ _SHORTENED_TO_0 = 2**31 - 1
 def train(job: TrainingJob, cluster: Cluster | None) -> None:
     """Train and export the model of `job`.
 
-    Under parameter servers, a server or worker runs until its process is ended from outside.
+    Under parameter servers, a server or worker runs until another process ends it.
 
     Args:
       job: the job.
@@ -53,6 +53,8 @@ def train(job: TrainingJob, cluster: Cluster | None) -> None:
         Example to train on; or a loss or a weight became NaN or infinite.
       InputError: a file of Examples is damaged.
       CheckpointError: a checkpoint could not be written or read.
+      RuntimeError: this process has executed an operation of TensorFlow before the strategy was
+        created.
       tensorflow.errors.OpError: a file cannot be read or written, or another process of the cluster
         is gone; see `cluster.exits.is_lost_peer`.
       SystemExit: this process received SIGTERM, and has written a checkpoint.
@@ -75,10 +77,10 @@ class TrainingResult:
     """A trained model under its strategy.
 
     Attributes:
-      setup: the training.
+      setup: the resolved training.
       model: the model, with the weights after the last or the best epoch.
-      metrics: loss, accuracy, val_loss and val_accuracy of the epoch that ended with its weights.
-      checkpoints: the checkpoints, which the caller removes when the model is safe.
+      metrics: loss, accuracy, val_loss and val_accuracy of the epoch that ended with these weights.
+      checkpoints: the checkpoints, which the caller removes after the model is stored.
     """
 
     setup: Setup
@@ -88,7 +90,10 @@ class TrainingResult:
 
 
 def train_model(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
-    """Train the model of `job` without exporting it; see `train` for arguments and errors."""
+    """Train the model of `job` without exporting it.
+
+    Arguments and exceptions are those of `train`.
+    """
     # A strategy must be created before any other TensorFlow op.
     strategy, reason = strategies.make_strategy(job.training, cluster)
     # With a global seed of 0 no data set can have a tensor as its seed.
@@ -122,7 +127,7 @@ def train_model(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
 
 
 def _set_first_weights(setup: Setup, model: Trainable) -> None:
-    """Set the weights of the base model if it fits; otherwise adapt `model` to the train split."""
+    """Use the weights of the base model if they fit; otherwise adapt `model` to the train split."""
     job, architecture = setup.job, setup.architecture
     if job.base_model:
         plain = architecture.plain_model(job.transform)
@@ -165,7 +170,7 @@ def _run_loop(
 
 
 def _export(setup: Setup, model: Trainable) -> None:
-    """Export a model without devices and servers in the chief."""
+    """Export a copy of the model without devices and servers; only the chief writes it."""
     job, architecture = setup.job, setup.architecture
     plain = architecture.plain_model(job.transform)
     # Reading a variable can be a collective operation, so every process does it.

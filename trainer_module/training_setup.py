@@ -1,4 +1,4 @@
-"""A training with everything that its settings mean in this process, resolved once."""
+"""The resolved settings of a training in this process: cluster, model, strategy, inputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trainer_module.settings import TrainingJob
 
 @dataclass(frozen=True)
 class Setup:
-    """A job with everything that its settings mean in this process.
+    """A job with its settings resolved for this process.
 
     Attributes:
       job: the job.
@@ -48,6 +48,11 @@ class Setup:
 def resolve(job: TrainingJob, cluster: Cluster | None, strategy: tf.distribute.Strategy) -> Setup:
     """Resolve the settings of a job; under a synchronous strategy every process calls this.
 
+    Args:
+      job: the job.
+      cluster: the cluster of this process; None: it trains alone.
+      strategy: the strategy of `training.strategy`.
+
     Raises:
       ValueError: the model does not allow a hyperparameter, or a split has no Example.
       InputError: a file of Examples is damaged.
@@ -65,8 +70,14 @@ def resolve(job: TrainingJob, cluster: Cluster | None, strategy: tf.distribute.S
 def build_model(setup: Setup) -> Trainable:
     """Build and compile the model under its strategy.
 
+    Args:
+      setup: the resolved training. Under a synchronous strategy every process calls this.
+
     Raises:
-      ValueError: `training.class_weights` needs reviews of a class that the train split lacks.
+      ValueError: `training.class_weights: balanced` requires reviews of a class that the train
+        split lacks.
+      InputError: a file of Examples is damaged.
+      tensorflow.errors.OpError: a file cannot be read, or another process of the cluster is gone.
     """
     training, strategy, inputs = setup.job.training, setup.strategy, setup.inputs
     reduced = training.mixed_precision
@@ -99,7 +110,7 @@ def _loss(setup: Setup) -> models.Loss:
     """Return the loss of each Example, with `class_weights` multiplied by the weight of its class.
 
     Raises:
-      ValueError: `balanced`, but the train split has no reviews of a class.
+      ValueError: `class_weights` is `balanced`, but the train split has no reviews of a class.
     """
     loss = setup.architecture.loss
     if setup.job.training.class_weights == "none":

@@ -41,7 +41,13 @@ class TrialTuner(keras_tuner.Tuner):
             raise ValueError(f"every trial of the Tuner failed, the last one with {self._failure}")
 
     def run_trial(self, trial: Any, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """Train with the values of the trial, and return the metrics of its last epoch."""
+        """Train with the values of a trial, and return the metrics of its last epoch.
+
+        Args:
+          trial: the trial of KerasTuner, which contains the values.
+          args: unused arguments of `search`.
+          kwargs: unused arguments of `search`.
+        """
         folder = self.get_trial_dir(trial.trial_id)
         job = self._job.model_copy(
             update={
@@ -61,7 +67,7 @@ class TrialTuner(keras_tuner.Tuner):
 
 
 def tuner_fn(fn_args: Any) -> Any:
-    """Return TFX's TunerFnResult: a tuner of what the settings leave free, and no arguments.
+    """Return TFX's TunerFnResult: a tuner of the hyperparameters that the settings do not have.
 
     Args:
       fn_args: TFX's FnArgs, see `run_fn.make_job`, with the folder `working_dir`.
@@ -69,7 +75,7 @@ def tuner_fn(fn_args: Any) -> Any:
     Raises:
       ValueError: the settings contain all values of the search space, or the model does not allow a
         hyperparameter.
-      pydantic.ValidationError, tensorflow.errors.OpError: see `run_fn.make_job`.
+      pydantic.ValidationError, tensorflow.errors.OpError: for the reasons in `run_fn.make_job`.
     """
     # Only TFX calls this function; the rest of the package does not depend on TFX.
     from tfx.components.tuner.component import TunerFnResult

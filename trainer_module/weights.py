@@ -28,8 +28,8 @@ def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
     """Copy the weights of `plain`, a model outside any strategy, to the same model under one.
 
     Args:
-      plain: the source; each of its variables is whole.
-      model: the target; under parameter servers a variable may be several shards of rows.
+      plain: the source, whose variables are not sharded.
+      model: the target. Under parameter servers a variable may consist of several shards of rows.
     """
     for whole, parts in _parts(plain, model):
         value = whole.read_value()
@@ -39,9 +39,13 @@ def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
 
 
 def gather(model: tf_keras.Model, plain: tf_keras.Model) -> None:
-    """Copy the weights of `model` to `plain`, see `spread`.
+    """Copy the weights of `model` to `plain`.
 
     Reading a variable can be a collective operation, so every synchronous process calls this.
+
+    Args:
+      model: the source, see `spread`.
+      plain: the target, see `spread`.
 
     Raises:
       tensorflow.errors.OpError: another process of the cluster is gone.
@@ -82,6 +86,10 @@ def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
 def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
     """Write `origin` to ORIGIN_FILE in the SavedModel of a training.
 
+    Args:
+      job: the training, which has exported its model.
+      feature_names: the features that the model reads.
+
     Raises:
       tensorflow.errors.OpError: the vocabulary cannot be read, or the file cannot be written.
     """
@@ -94,10 +102,17 @@ def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
 def warm_start(
     job: TrainingJob, feature_names: tuple[str, ...], plain: tf_keras.Model, model: tf_keras.Model
 ) -> bool:
-    """Set the weights of `plain` and `model`, see `spread`, to those of `job.base_model`.
+    """Set the weights of two copies of a model to those of `job.base_model`.
+
+    Args:
+      job: the training.
+      feature_names: the features that the model reads.
+      plain: the copy outside any strategy, see `spread`.
+      model: the copy under the strategy, see `spread`.
 
     Returns:
-      Whether the weights fit and are finite. If not, a line is logged and no weight is changed.
+      Whether the weights of the base model fit and are finite. If not, a line is logged and no
+      weight is changed.
 
     Raises:
       tensorflow.errors.OpError: the vocabulary or the base model cannot be read.

@@ -36,7 +36,7 @@ from preprocessing.reading.files import (
     find_sources,
     fingerprint,
     is_remote,
-    of_the_same_paths,
+    select_same_paths,
 )
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import TOO_LONG, cut_file
@@ -104,7 +104,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         layouts = {source.piece.path: source.piece.layout for source in sources}
         rejected.set_string_custom_property(READING_PROPERTY, "\n".join(describe(layouts.values())))
         self._read_and_write(sources, options, scratch)
-        again = of_the_same_paths(files, find_sources(base, options.patterns))
+        again = select_same_paths(files, find_sources(base, options.patterns))
         if fingerprint(base, again) != key:
             # Otherwise a later run on the earlier content would reuse these Examples.
             raise InputError(

@@ -44,7 +44,7 @@ def check_run(config: PipelineConfig) -> None:
     _check_same_pipeline(config)
     read_golden(config.serving_check.golden)
     try:
-        resources.check(config.training, os.environ)
+        resources.check_devices(config.training, os.environ)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     check_hyperparameters(config)

@@ -2,8 +2,8 @@
 
 A bz2 file is a sequence of blocks of at most 900 kB of content, each with its own checksum. A block
 starts with a mark of 48 bits, at any bit of the file, and does not depend on the blocks before it.
-So a block can be found by its mark, and damage loses only the blocks that contain it. About once in
-10^14 bits the content of a block looks like a mark, and the block counts as damaged.
+So a block can be found by its mark, and damage affects only the blocks that contain it. About once
+in 10^14 bits the content of a block equals a mark, and the block counts as damaged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DAMAGED, TRUNCATED = "damaged", "damaged or truncated"
 
 
 class Block(NamedTuple):
-    """The decompressed content of a block, or a part of a file that cannot be read."""
+    """The decompressed content of a block, or a damaged part of a file."""
 
     at: int  # the bit of the file at which the last mark starts
     data: bytes
@@ -53,13 +53,16 @@ class _Span(NamedTuple):
 def read_blocks(raw: BinaryIO, start: int, pool: ThreadPoolExecutor, ahead: int) -> Iterator[Block]:
     """Yield the blocks of a bz2 file whose marks start at byte `start` or later, in order.
 
-    Damage is a block without content, and no exception.
+    Damage is reported as a block without content, not as an exception.
 
     Args:
       raw: the compressed file, which is seekable.
       start: a byte of the file; if it is 0, the header of the file is checked as well.
       pool: the threads that decompress the blocks.
-      ahead: how many blocks are decompressed before the caller requests them.
+      ahead: number of blocks that are decompressed before the caller requests them.
+
+    Raises:
+      OSError: `raw` cannot be read; a remote file raises the errors of its file system.
     """
     waiting: deque[Future[list[Block]]] = deque()
     spans = _spans(raw, start)
@@ -76,11 +79,11 @@ def read_blocks(raw: BinaryIO, start: int, pool: ThreadPoolExecutor, ahead: int)
 
 
 def find_marks(data: bytes, mark: int = _MARK) -> list[int]:
-    """Return the bits of `data` at which a mark starts, ascending.
+    """Return the positions of marks in `data`, in bits, ascending.
 
     Args:
       data: a part of a file.
-      mark: the 48 bits that are searched; by default those before a block.
+      mark: the 48 bits of the mark; by default the mark at the start of a block.
     """
     found = []
     for shift in range(8):
@@ -170,9 +173,9 @@ def _decompress(block: int, bits: int) -> bytes | None:
 
 
 def _check_rest(span: _Span, start: int) -> list[Block]:
-    """Return the damage in a span behind its block, in a list that is empty without damage.
+    """Return the damage in a span after its block; an empty list without damage.
 
-    Behind a block there may be streams without content and, unless the file ends, the header of the
+    After a block there may be streams without content and, unless the file ends, the header of the
     next stream.
 
     Args:

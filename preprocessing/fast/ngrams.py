@@ -22,7 +22,7 @@ _SPACE, _PUNCTUATION, _WORD = 0, 1, 2
 _LONGEST_HASHED_HERE = 16
 """Bytes. FarmHash has other formulas for longer words, which are rare."""
 _PADDING = 16
-"""Zero bytes behind the text, because words are fetched eight bytes at a time."""
+"""Zero bytes after the text, because words are fetched eight bytes at a time."""
 
 _U = np.uint64
 _K0, _K2 = _U(0xC3A5C85C97CB3127), _U(0x9AE16A3B2F90404F)
@@ -30,7 +30,7 @@ _LOW_32 = _U(0xFFFFFFFF)
 
 
 class NgramIds(NamedTuple):
-    """The ids of the n-grams of a batch, a ragged tensor. In a row, the openings are first."""
+    """The ids of the n-grams of a batch as a ragged tensor; each row begins with the openings."""
 
     ids: np.ndarray  # int64 in [0, buckets), shape [n-grams]
     row_lengths: np.ndarray  # int64, shape [batch]
@@ -93,7 +93,7 @@ def _chunk_ids(texts: list[bytes], longest: int, buckets: int, openings: Sequenc
 
 
 def _lowered(texts: list[bytes]) -> list[bytes]:
-    """Return the texts in lower case; only TensorFlow's library has the rules of other letters."""
+    """Return the texts in lower case, by TensorFlow if a text has letters beyond ASCII."""
     texts = [text.replace(b"\0", b" ") for text in texts]
     others = [index for index, text in enumerate(texts) if not text.isascii()]
     lowered = [text.lower() for text in texts]
@@ -106,7 +106,7 @@ def _lowered(texts: list[bytes]) -> list[bytes]:
 
 
 def _words(data: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Return the offsets at which words start and end: runs of letters, runs of punctuation."""
+    """Return the offsets at which words, runs of letters or of punctuation, start and end."""
     kinds = np.frombuffer(data.translate(_KINDS), np.uint8)
     edges = np.flatnonzero(kinds[1:] != kinds[:-1])
     edges += 1
@@ -221,8 +221,8 @@ def _grams(runs: list[tuple[np.ndarray, np.ndarray]], longest: int, buckets: int
     """Return the n-grams of texts.
 
     Args:
-      runs: the openings and the whole texts, each with the hashes of the words of all texts, and
-        the number of words of each text. A text has the n-grams of all its runs.
+      runs: for each opening and for the whole texts, the hashes of the words of all texts, and the
+        number of words of each text. A text has the n-grams of all its runs.
       longest: length of the longest n-gram, in words.
       buckets: number of ids.
     """

@@ -1,10 +1,11 @@
 """Decompress bz2, gzip and zstd as a stream that returns the content before any damage.
 
-Beam's own decompression chooses by the name of the file, and accepts a truncated file silently.
-This module chooses by the first bytes, and raises `CorruptArchive`. The readers of the standard
-library do not suffice: `bz2.BZ2File` ignores garbage behind the first member, and both it and
-`gzip.GzipFile` lose the content of the read that finds the damage. This module loses at most one
-step of 8 KiB of the archive and the damaged block: up to 900 kB of text in bz2, 128 KiB in zstd.
+Beam chooses the decoder by the name of the file, and accepts a truncated file silently. This module
+chooses the decoder by the first bytes, and raises `CorruptArchive`. The readers of the standard
+library do not suffice: `bz2.BZ2File` ignores garbage after the first member, and both `bz2.BZ2File`
+and `gzip.GzipFile` lose the content of the read that detects the damage. This module loses at most
+one step of 8 KiB of the archive and the damaged block: up to 900 kB of text in bz2, and 128 KiB in
+zstd.
 """
 
 from __future__ import annotations
@@ -31,13 +32,19 @@ MAGIC_BYTES = 4  # the bytes at the start of a file that `compression` needs
 
 
 class CorruptArchive(Exception):
-    """A damaged or truncated compressed file, detected while reading it.
+    """A compressed file that is damaged or truncated, detected while reading it.
+
+    Args:
+      path: the path of the file.
+      position: the byte of the compressed file at which the damage was detected.
+      why: the problem, such as `damaged`.
+      delivered: see below.
 
     Attributes:
-      path: the file.
-      delivered: all content of this number of bytes of the compressed file was read, and at most
-        the content of 8 KiB more.
-      detail: the problem and its byte, without the name of the file.
+      path: the path of the file.
+      delivered: number of bytes of the compressed file whose content was read. The content of up to
+        8 KiB more may have been read too.
+      detail: the problem and its position, without the name of the file.
     """
 
     def __init__(self, path: str, position: int, why: str, delivered: int = 0) -> None:
@@ -55,9 +62,9 @@ def compression(path: str, head: bytes) -> str | None:
     """Return the compression of a file, `bz2`, `gzip` or `zstd`; None for a plain file.
 
     Args:
-      path: its path. A file of less than `MAGIC_BYTES` is a truncated archive if its name is that
-        of an archive.
-      head: its first `MAGIC_BYTES` bytes.
+      path: the path of the file. A file with fewer than `MAGIC_BYTES` bytes counts as a truncated
+        archive if its name ends like that of an archive.
+      head: the first `MAGIC_BYTES` bytes of the file.
     """
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
@@ -72,7 +79,7 @@ class _Codec(NamedTuple):
 
     new_decoder: Callable[[], Any]
     errors: tuple[type[Exception], ...]
-    padding: bytes = b""  # what may follow a member; tapes add zeros
+    padding: bytes = b""  # the bytes that may follow a member; tapes add zeros
 
 
 _CODECS = {
@@ -90,12 +97,12 @@ class DecompressedStream(io.RawIOBase):
 
     Args:
       path: the path of the archive, for the error.
-      raw: its bytes. The stream is closed with this one.
-      kind: what `compression` returned.
+      raw: the bytes of the archive. Closing this object closes `raw`.
+      kind: the compression, as `compression` returns it.
 
     Attributes:
-      damage: the error that `read` has raised, or will raise behind the content before the damage;
-        None if no damage was found so far.
+      damage: the error of the damage; `read` raises it after all content before the damage has been
+        read. None if no damage was found so far.
     """
 
     def __init__(self, path: str, raw: BinaryIO, kind: str) -> None:
@@ -105,7 +112,10 @@ class DecompressedStream(io.RawIOBase):
         self.damage: CorruptArchive | None = None
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return the next `size` bytes, or all if it is negative; fewer at the end.
+        """Return the next `size` bytes, or fewer at the end.
+
+        Args:
+          size: number of bytes; None or a negative number: all.
 
         Raises:
           CorruptArchive: the archive is damaged, and all content before the damage has been read.

@@ -1,14 +1,15 @@
-"""Choose the columns of each record of a CSV, JSON lines or Parquet file by what the record has.
+"""Choose the columns of each record of a CSV, JSON lines or Parquet file by its filled columns.
 
-The records of several datasets may be in one file, one behind the other or mixed. A record is read
+A file may contain the records of several datasets, one after the other or mixed. A record is read
 
-1. by `Layout.columns` if it has a text and a readable label there,
-2. otherwise by the columns of the convention of which most are filled: the text counts before the
-   label, and the label before the title. If several fit equally well, `Layout.columns` are before
-   the others, and these are in the order of `columns.CONVENTIONS`.
+1. by `Layout.columns` if these columns contain a text and a readable label;
+2. otherwise by the convention that fits best. A filled text counts more than a filled label, and a
+   label more than a title. If several conventions fit equally well, `Layout.columns` take
+   precedence, followed by the others in the order of `columns.CONVENTIONS`.
 
-The title and the text are therefore those of one dataset, also in a record that has several. Only
-if that dataset lacks the label is the label, and with it a missing title, that of another one.
+So the title and the text belong to the same dataset, even if a record has the columns of several.
+If that dataset has no label in the record, the label is taken from another dataset, and with the
+label also a missing title.
 """
 
 from __future__ import annotations
@@ -36,16 +37,20 @@ from preprocessing.reading.columns import (
 from preprocessing.reading.records import as_text, is_filled, is_missing
 
 _KINDS = 1_024
-"""Sets of names whose columns are kept."""
+"""Number of sets of names for which the chosen columns are cached."""
 _LABELS = {label for label, _, _ in CONVENTIONS}
 _TEXTS = {text for _, _, text in CONVENTIONS}
 
 
 class Chooser:
-    """The choice of the columns of each record of a file with this layout.
+    """A chooser of the columns of each record of a file.
+
+    Args:
+      layout: the layout of the file.
 
     Attributes:
-      has_others: whether a record with these names may be read by other columns than the layout's.
+      has_others: (names of the columns of a record) -> whether the record may be read by other
+        columns than `Layout.columns`.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -55,7 +60,7 @@ class Chooser:
         if layout.labels == "optional" and self._chosen.get(LABEL) != first.label:
             self._chosen.pop(LABEL, None)  # the file has no labels
         self.beside = set(layout.beside)
-        """The columns that are filled beside a text, by name. A reader may add others."""
+        """The names of columns that are filled in records with a text. A reader may add others."""
         self._optional = layout.labels == "optional"
         self._label_map = layout.label_map
         self._id: tuple[str | None, ...] = first.further[len(features.further_columns()) :]
@@ -68,18 +73,30 @@ class Chooser:
         self.has_others = lru_cache(_KINDS)(self._may_have_others)
 
     def names(self, present: Iterable[str]) -> tuple[str, ...]:
-        """Return the columns of a file by which one of its records may be read."""
+        """Return the columns of a file that may be read for one of its records.
+
+        Args:
+          present: the names of all columns of the file.
+        """
         return (*self._known_among(tuple(present)), *filter(None, self._id))
 
     def labels(self, present: Iterable[str]) -> list[str]:
-        """Return the columns of a file that contain labels, that of the layout first."""
+        """Return the columns of a file that contain labels, beginning with that of the layout.
+
+        Args:
+          present: the names of all columns of the file.
+        """
         if self._chosen.get(LABEL):
             return [name for name in present if name == self._chosen[LABEL]]
         names = [name for name in present if name.lower() in _LABELS]
         return sorted(names, key=lambda name: name != self._first.label)
 
     def texts(self, present: Iterable[str]) -> list[str]:
-        """Return the columns of a file that contain texts."""
+        """Return the columns of a file that contain texts.
+
+        Args:
+          present: the names of all columns of the file.
+        """
         if self._chosen.get(TEXT):
             return [name for name in present if name == self._chosen[TEXT]]
         return [name for name in present if name.lower() in _TEXTS]
@@ -87,10 +104,11 @@ class Chooser:
     def columns(self, record: Mapping[str, Any]) -> Columns:
         """Return the columns by which a record is read.
 
-        The column of the text is that of the layout if the record has no text.
-
         Args:
           record: column -> value.
+
+        Returns:
+          The columns; without a text in the record, the column of the text is that of the layout.
         """
         known = self._known_among(tuple(record))
         return self._columns_among(tuple(name for name in known if self._counts(name, record)))
@@ -104,13 +122,14 @@ class Chooser:
     def unread(self, record: Mapping[str, Any], columns: Columns) -> list[str]:
         """Return the unknown columns that may contain the text of a record.
 
-        A column that other records fill beside a text, such as the number of a product, is not one
-        of them, unless the record has neither a title nor a label. In a record with a title, and if
-        the file has shown no text so far, only values of several words count.
+        If labels are required and the record has neither a title nor a label, all its filled
+        columns may. Otherwise, columns that other records fill in addition to a text, such as a
+        product number, are left out. If the record has a title, or no text was read so far, only
+        values of several words count.
 
         Args:
           record: column -> value, for a record without a text in known columns.
-          columns: the columns by which it is read.
+          columns: the columns by which the record is read.
         """
         names = [
             name
@@ -125,7 +144,7 @@ class Chooser:
         return [name for name in names if _has_words(record[name])]
 
     def _may_have_others(self, names: tuple[str, ...]) -> bool:
-        """Return whether a record with these names may be read by other columns than the first."""
+        """Return whether a record with these columns may be read by others than the layout's."""
         return not set(self._known_among(names)) <= {*self._first[:3], *self._first.further}
 
     def _find_known(self, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -155,11 +174,11 @@ class Chooser:
 
 
 def survey(records: Iterable[Mapping[str, Any]], layout: Layout) -> Layout:
-    """Return a layout with the `alternatives` and the columns `beside` that records show.
+    """Return a layout whose `alternatives` and `beside` are those of some records.
 
     Args:
       records: the records in the head of the file, column -> value.
-      layout: the layout of the file.
+      layout: the layout of the file, without these attributes.
     """
     chooser = Chooser(layout)
     found: Counter[Columns] = Counter()

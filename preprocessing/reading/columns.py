@@ -12,9 +12,10 @@ from preprocessing.reading.records import ReadOptions, shown_names
 
 
 class Columns(NamedTuple):
-    """The names of the columns to read; a title is optional, and so may be a label.
+    """The names of the columns to read.
 
-    `further` has a name, or None, for each of `features.further_columns`, and the name of
+    The title is None if the file has none, and so is the label if labels are optional. `further`
+    has a name, or None, for each of `features.further_columns`, followed by the name of
     `ReadOptions.id` if it is set.
     """
 
@@ -29,7 +30,7 @@ class Dialect(NamedTuple):
 
     separator: str = ","
     quoted: bool = True  # if not, a quote is a character like any other
-    skips_blanks: bool = False  # whether blanks behind a separator belong to no field
+    skips_blanks: bool = False  # whether blanks after a separator are skipped
 
 
 SEPARATORS = {
@@ -38,7 +39,7 @@ SEPARATORS = {
     ";": " separated by semicolons",
     "|": " separated by |",
 }
-"""Character -> its description, empty for the usual one."""
+"""Separator -> its description in a message, empty for the comma."""
 COMMAS = Dialect()
 
 
@@ -46,20 +47,25 @@ COMMAS = Dialect()
 class Layout:
     """The complete instructions for reading one file, without the `auto` values of `ReadOptions`.
 
-    A record is read by `columns` if it has a label and a text there, and otherwise by the columns
-    that it has, see `choice`.
+    A record is read by `columns` if they contain a label and a text, and otherwise by the columns
+    that the record fills, see `choice`.
 
     Attributes:
-      label_scale: the scale of the labels in `columns`, one of `labels.SCALES`, unless `label_map`
-        has the meaning of the labels.
+      format: `fasttext`, `csv`, `jsonl`, `parquet`, or `empty` for a file without content.
+      columns: the columns of most records; None for a format without columns.
+      label_scale: the scale of the labels in `columns.label`, one of `labels.SCALES`. It has no
+        effect if `label_map` is not empty.
+      label_map: label -> meaning, see `ReadOptions`; empty if `label_scale` defines the meanings.
       header: the header of a CSV file; None for a CSV file without a header and other formats.
+      dialect: the syntax of a CSV file.
       scale_is_guessed: True if the scale was inferred from some of the labels.
-      labels: required or optional, see `ReadOptions`.
-      other_scale: the scale of the labels in other columns than `columns.label`. Columns with the
-        name of a rating contain stars, whatever it is.
-      chosen: `ReadOptions.columns`; no other column is read in their place.
+      labels: `required` or `optional`, see `ReadOptions`.
+      other_scale: the scale of the labels in other columns than `columns.label`. It has no effect
+        on columns with the name of a rating, which contain stars.
+      chosen: `ReadOptions.columns`, which no other column replaces.
       alternatives: the columns of other records in the head of the file.
-      beside: the columns that are filled beside a text in the head of the file, by name.
+      beside: the names of the columns that are filled in records with a text in the head of the
+        file.
     """
 
     format: str
@@ -91,17 +97,17 @@ CONVENTIONS = (
     (LABEL, TITLE, TEXT),
 )
 """The names of the label, the title and the text in known datasets, in lower case. Special names
-are before general ones: of two conventions that fit equally well, the first is read."""
-# A label column with one of these names holds stars. The scale of other columns is inferred from
+precede general ones: if two conventions fit equally well, the first one is read."""
+# A label column with one of these names contains stars. The scale of other columns is inferred from
 # their labels.
 STAR_COLUMNS = {label for label, _, _ in CONVENTIONS} - {LABEL}
 
 
 def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Columns:
-    """Return the columns to read: those set in `options`, others by their names in known datasets.
+    """Return the columns to read: those in `options`, and others by their names in known datasets.
 
-    Names in known datasets are compared without regard to case. The title and further columns may
-    be missing, and so may the label if `options.labels` is optional.
+    The case of letters is ignored in names of known datasets. The title and further columns may be
+    missing, and so may the label if `options.labels` is optional.
 
     Args:
       path: the file, for the error.
@@ -109,8 +115,8 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
       options: the options for reading it.
 
     Raises:
-      InputError: a column that is set is missing, or no columns have the names of a text and a
-        label.
+      InputError: a column that `options` names is missing, or no columns have the names of a text
+        and a label.
     """
     optional = options.labels == "optional"
     chosen = {part: name for part, name in options.columns.items() if name}
@@ -149,13 +155,14 @@ def names_in_lower_case(present: Sequence[str]) -> dict[str, str]:
 
 
 def candidates(by_name: Mapping[str, str], chosen: Mapping[str, str | None]) -> list[Columns]:
-    """Return the columns of the file for each convention, in their order.
+    """Return the columns of a file for each convention, in the order of the conventions.
 
-    A convention without a text in the file has the empty text.
+    If the file lacks the text of a convention, `Columns.text` is empty.
 
     Args:
       by_name: name in lower case -> name in the file.
-      chosen: role -> the column that replaces that of each convention; None if nothing is read.
+      chosen: `label`, `title` or `text` -> the column that replaces the one of each convention;
+        None: no column is read.
     """
     found = []
     for convention in CONVENTIONS:

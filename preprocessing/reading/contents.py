@@ -1,6 +1,7 @@
 """Refuse content that is not reviews, such as archives and documents.
 
-The bytes are those behind bz2, gzip and zstd, so `reviews.tar.gz` is a tar archive.
+Content compressed with bz2, gzip or zstd is decompressed before, so `reviews.tar.gz` is a tar
+archive.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ _KINDS = [
         (rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel workbook", _EXPORT),
         (rb"PK\x03\x04.{26}mimetypeapplication/vnd\.oasis", "a LibreOffice document", _EXPORT),
         (rb"PK(\x03\x04|\x05\x06|\x07\x08)", "a zip archive", _UNPACK),
-        # A supported archive is decompressed once, so others are in another archive.
+        # A supported archive is decompressed once. These bytes are an archive inside an archive.
         (
             rb"\xfd7zXZ\x00|BZh[1-9](1AY&SY|\x17rE8P\x90)|\x1f\x8b|\x28\xb5\x2f\xfd"
             rb"|7z\xbc\xaf\x27\x1c|Rar!\x1a\x07|\x04\x22\x4d\x18|\x1f\x9d|\xff\x06\0\0sNaPpY"
@@ -152,7 +153,7 @@ _KINDS = [
         # Amazon's reviews until 2014 are published as such lines.
         (rb"\s*\{u?'", "a file of Python dictionaries", _LINES),
         # A list of objects or lists, the documents that pandas writes, and an object on many lines.
-        # Of JSON lines, each may begin with a list.
+        # Each line of a file of JSON lines may begin with a list.
         (
             rb'\s*\[\s*[\[{]|\s*\[\s*\]\s*$|\s*\{"(schema":\s*\{"fields"|columns":\s*\[|0":\s*\{'
             rb'|[^"]{1,60}":\s*\{"0":)|\s*\{"(reviews|data|rows|records|items|results)":\s*\[\s*\{'
@@ -175,9 +176,9 @@ def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
     """Check that a file may contain reviews.
 
     Args:
-      path: its path.
+      path: the path of the file.
       head: the first 512 bytes of its decompressed content.
-      packed: whether it is compressed.
+      packed: whether the file is compressed.
 
     Raises:
       InputError: the content is not reviews, or the name is that of an unfinished download.

@@ -1,7 +1,7 @@
-"""Detect how to read one file: its format, its columns, and the numbers among its labels.
+"""Detect how to read one file: its format, its columns and its labels.
 
-The head of the file (1 MiB of its content) decides, and for the labels also samples behind it.
-`layouts` then chooses the scale of the labels for all files of an input together.
+The head of the file, 1 MiB of its content, decides. The labels are also read in samples of the
+rest. `layouts` then chooses the scale of the labels for all files of an input together.
 """
 
 from __future__ import annotations
@@ -46,24 +46,28 @@ _HEAD = 1 << 20
 _LINES_INSPECTED, _MOST = 20, 0.5
 """Lines that decide whether a file is fastText or JSON lines, and the fraction that is enough."""
 _MAX_FIRST_LINE = 64 << 20
-"""Bytes of a first line that is too long, behind which other lines are inspected."""
+"""Maximum bytes of a first line that is too long. Within this limit the lines after it are
+inspected; otherwise the file is refused."""
 _SAMPLES = 8
-"""Samples of a file behind its head, at equal distances."""
+"""Number of samples of a file after its head, at equal distances."""
 _SAMPLE_BYTES = 1 << 16
 _BZ2_SAMPLES = 3
 _LAST_BZ2_BYTES = 1 << 20
-"""Bytes at the end of a bz2 file that are read. They contain the start of the last block."""
+"""Bytes at the end of a bz2 file that are read as the last sample. They contain the start of the
+last block."""
 _PARQUET = b"PAR1"
 _TEXT_NAME = re.compile(r".*\.txt(\.\w+)?", re.IGNORECASE)
 _CSV_NAME = re.compile(r".*\.(csv|tsv)(\.\w+)?", re.IGNORECASE)
 
 
 class Inspection(NamedTuple):
-    """How to read one file; `layouts` decides its scale by the inspected labels of all files.
+    """The result of inspecting one file; `layouts` chooses the scale by the labels of all files.
 
     Attributes:
-      labels: the labels of `labels.canonical` in columns without the name of a rating; None if no
-        inspected record has such a column, or labels are not read.
+      path: the path of the file.
+      layout: the layout of the file, without the final scale of its labels.
+      labels: the labels in columns without the name of a rating, in the spelling of
+        `labels.canonical`. None if no inspected record has such a column, or labels are not read.
       stars: the labels in each column with the name of a rating.
     """
 
@@ -74,7 +78,7 @@ class Inspection(NamedTuple):
 
 
 def inspect(path: str, options: ReadOptions) -> Inspection:
-    """Return how to read a file; its content decides what `options` does not set.
+    """Return the layout and the labels of a file; its content decides what `options` does not set.
 
     Args:
       path: path or URL of the file.
@@ -112,7 +116,7 @@ def _labels(lines: bytes, layout: Layout) -> Iterable[object]:
 def _labels_in_columns(
     path: str, head: bytes, is_all: bool, layout: Layout
 ) -> dict[str, frozenset[str]]:
-    """Return the labels in each column of a file with columns, of the records that have it.
+    """Return column of labels -> the labels in it, for the inspected records of a file.
 
     If all records in the head of the file have stars, the rest of the file is not inspected.
     """
@@ -138,7 +142,10 @@ def _labels_in_columns(
 def encoding_remedy(path: str) -> str:
     """Return a clause with the encoding of a file that is not UTF-8, and the command to convert it.
 
-    The head of the file decides.
+    The encoding is guessed from the head of the file.
+
+    Args:
+      path: path or URL of the file.
 
     Raises:
       InputError: the file cannot be read.
@@ -155,10 +162,10 @@ def _records(lines: bytes, layout: Layout, is_head: bool = False) -> Iterable[Ma
 
 
 def _sampled_lines(path: str) -> Iterator[bytes]:
-    """Yield complete lines from places all over a file, including its end.
+    """Yield complete lines from samples distributed over a file, including its end.
 
-    The head of a sorted file has only one label. A gzip or zstd file yields nothing, because it can
-    only be read from its start.
+    The head of a sorted file has only one label. Nothing is yielded for a gzip or zstd file, which
+    can only be read from its start.
     """
     with open_raw(path) as raw:
         packed = compression(path, raw.read(MAGIC_BYTES))
@@ -240,9 +247,9 @@ def _fill(head: bytearray, stream: BinaryIO) -> None:
 
 
 def _skip_line(head: bytearray, stream: BinaryIO) -> bool:
-    """Replace a head that is inside of the first line by what follows this line.
+    """Replace a head that ends within the first line by the content after this line.
 
-    The readers reject a line that is too long.
+    The readers reject such a line, because it is too long.
 
     Returns:
       Whether lines follow.
@@ -268,7 +275,7 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
     is_text = options.labels == "optional" and _TEXT_NAME.fullmatch(path)
     with contextlib.suppress(InputError):
         _, names, _ = _csv_columns(path, head, options)
-        # `Positive, but slow` may be the first line of a text, and is no record there.
+        # `Positive, but slow` may be the first line of a text, in which it is not a record.
         if names or not is_text:
             return "csv"
     if is_text:
@@ -312,9 +319,9 @@ def _objects(lines: bytes) -> Iterator[dict[str, Any]]:
 def _csv_columns(
     path: str, head: bytes, options: ReadOptions
 ) -> tuple[Columns, tuple[str, ...] | None, Dialect]:
-    """Return the columns of a CSV file, its header (None for a file without one), its dialect.
+    """Return the columns, the header and the dialect of a CSV file; without a header it is None.
 
-    The separator is the first with which the columns are found.
+    The separator is the first one with which the columns are found.
 
     Raises:
       InputError: the columns are not found.
@@ -350,7 +357,7 @@ def _dialects(head: bytes) -> Iterator[Dialect]:
 def _has_blanks(head: bytes, dialect: Dialect) -> bool:
     """Return whether blanks precede the quotes of the header, or of half of the records.
 
-    Two quotes in place of one are a quote inside of a field.
+    Two quotes in place of one are a quote within a field.
     """
     before_quotes = re.compile(re.escape(dialect.separator.encode()) + rb' +"(?!")')
     found = before_quotes.findall(head)

@@ -8,16 +8,20 @@ _HIGH = re.compile(rb"[\x80-\xff]+")
 _UNDEFINED = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 """Bytes without a character in Windows-1252."""
 _INSIDE_WORDS = re.compile(rb"[a-zA-Z][\x80-\x89\x8b-\x91\x93-\x99\x9b\x9d\x9f][a-z]")
-"""Signs of Windows-1252 inside of words. In other encodings these bytes are letters."""
+"""Bytes within words that are signs in Windows-1252 and letters in other encodings."""
 _WESTERN_RUN, _MOST = 2, 0.6
-"""The greatest mean length of runs of bytes beyond ASCII in Western text, and the fraction of bytes
-that decides between Cyrillic encodings."""
+"""The maximum mean length of runs of bytes beyond ASCII in Western text, and the fraction of these
+bytes that decides between Cyrillic encodings."""
 
 
 def guess(data: bytes) -> str | None:
-    """Return the name of the likely encoding for `iconv`; None for UTF-8, or if it is unknown.
+    """Return the likely encoding, by its name in `iconv`; None for UTF-8, or if it is unknown.
 
-    Only the lines that are not UTF-8 count, because files that were joined have several encodings.
+    Only lines that are not UTF-8 count, because a file that was concatenated from others may have
+    several encodings.
+
+    Args:
+      data: the beginning of the file.
     """
     text = b"\n".join(line for line in data.split(b"\n") if not _is_utf8(line))
     runs = _HIGH.findall(text)

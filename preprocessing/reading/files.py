@@ -1,8 +1,8 @@
 """Find, identify, open and decompress review files, local or gs://.
 
-`find_sources` lists the files of an input, group by group. `fingerprint` is the one key of their
-content: that of the cache, and that of an unchanged run. Beam's FileSystems, whose import takes
-seconds, read remote files only.
+`find_sources` lists the files of an input, group by group. `fingerprint` is the only key of their
+content, both for the cache and for the detection of an unchanged input. Only remote files are read
+by Beam's FileSystems, because their import takes seconds.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from preprocessing.reading import globs, tables
 from preprocessing.reading.archives import MAGIC_BYTES, DecompressedStream, compression
 
 HELD_OUT = {"eval": 1, "test": 2}
-"""Held-out split -> priority. A text in files of several splits belongs to the split with the
+"""Held-out split -> priority. A text in the files of several splits belongs to the split with the
 highest priority."""
 
 _HASHED_BYTES = 1 << 20
 _FILES_AT_ONCE = 16
 _FOLDER_OBJECTS = ("/", "_$folder$")
-"""The ends of the names of empty objects that stand for a folder in a bucket."""
+"""The suffixes of the names of empty objects that represent folders in a bucket."""
 
 
 class SourceFile(NamedTuple):
@@ -48,7 +48,7 @@ def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
       patterns: group -> glob below `base`, see `match_files`.
 
     Raises:
-      InputError: the folder is missing, cannot be listed or is that of a table, or a group has no
+      InputError: the folder is missing, cannot be listed or belongs to a table, or a group has no
         file.
     """
     found = {}
@@ -69,10 +69,10 @@ def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
     """Return a digest of the groups, relative paths, sizes and contents of files.
 
     The content of a local file is its SHA-256. Size and times do not identify it: `cp -p`, `rsync
-    -t` and `tar` set the time of modification, the time of change differs between copies, and file
-    systems of networks emulate it. The SHA-256 of 512 MiB takes 0.45 s on one core; a run reads the
-    492 MB of the Kaggle set in 81 s on two. In a bucket the server sets the time of an object
-    anew whenever it is written, so there the time identifies the content.
+    -t` and `tar` set the time of modification, the time of change differs between copies, and
+    network file systems emulate it. The SHA-256 of 512 MiB takes 0.45 s on one core; a run reads
+    the 492 MB of the Kaggle set in 81 s on two. In a bucket the time identifies the content: the
+    server sets it whenever an object is written.
 
     Args:
       base: the folder or prefix of the input, to which the paths in the digest are relative.
@@ -83,14 +83,14 @@ def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
     """
     digest = hashlib.sha256()
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        for file, content in zip(sources, pool.map(_content, sources), strict=True):
+        for file, content in zip(sources, pool.map(_content_key, sources), strict=True):
             stored = [file.group, relative_path(base, file.path), file.size, content]
             digest.update(json.dumps(stored).encode() + b"\n")
     total = sum(file.size for file in sources)
     return f"num_files:{len(sources)},total_bytes:{total},sha256:{digest.hexdigest()}"
 
 
-def of_the_same_paths(before: Sequence[SourceFile], now: Sequence[SourceFile]) -> list[SourceFile]:
+def select_same_paths(before: Sequence[SourceFile], now: Sequence[SourceFile]) -> list[SourceFile]:
     """Return the files of a later listing whose paths an earlier listing contains too.
 
     Args:
@@ -101,7 +101,8 @@ def of_the_same_paths(before: Sequence[SourceFile], now: Sequence[SourceFile]) -
     return [file for file in now if file.path in paths]
 
 
-def _content(file: SourceFile) -> str | float:
+def _content_key(file: SourceFile) -> str | float:
+    """Return a value that identifies the content of a file, see `fingerprint`."""
     if file.modified:
         return file.modified
     digest = hashlib.sha256()
@@ -124,7 +125,8 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
       pattern: see `match_files`.
 
     Raises:
-      InputError: the folder is missing, no file matches, or see `match_files`.
+      InputError: `base` or `pattern` is empty, the folder is missing, or no file matches; also for
+        the reasons in `match_files`.
     """
     if not base.strip() or not pattern.strip():
         raise InputError("data.input_base and the glob of a split must not be empty")
@@ -153,12 +155,12 @@ def relative_path(base: str, path: str) -> str:
 def match_files(base: str, pattern: str) -> list[SourceFile]:
     """Return the files under `base` that match `pattern`, sorted.
 
-    If no file matches, but a folder does, all files of the folder match that are data. The files of
-    a table are refused, see `tables`, except a file that `pattern` names without a special
-    character.
+    If `pattern` matches only folders, the data files in these folders match. The files of a table
+    are refused, see `tables`, except a file whose path is `pattern` itself, without special
+    characters.
 
     Args:
-      base: folder or prefix, whose special characters have no meaning.
+      base: folder or prefix, in which the special characters of globs have no meaning.
       pattern: a glob relative to `base`, see `globs.matches`.
 
     Raises:
@@ -215,7 +217,7 @@ def _local_files(folder: str, pattern: str) -> tuple[list[SourceFile], list[str]
 def _walk(folder: str, pattern: str) -> Iterator[SourceFile]:
     """Yield the files that match; links to folders are followed, and each folder is listed once.
 
-    Beam's listing omits files that cannot be read, and files behind a link to a folder.
+    Beam's listing omits files that cannot be read, and files in a linked folder.
     """
     waiting = [""] if os.path.isdir(folder) else []
     seen = set()
@@ -236,17 +238,18 @@ def _walk(folder: str, pattern: str) -> Iterator[SourceFile]:
 
 
 def open_bytes(path: str) -> BinaryIO:
-    """Open a file, local or remote, and decompress it by its first bytes.
+    """Open a file, local or remote; if its first bytes are those of an archive, decompress it.
 
     Args:
       path: path or URL of the file.
 
     Returns:
-      A stream of the content of all members of the archive, whose `read` raises `CorruptArchive`
-      behind the content before any damage. The stream of a plain file is seekable.
+      A stream of the content of the file, of all members if it is an archive. At damage, `read`
+      first returns all content before it, and then raises `CorruptArchive`. Only the stream of a
+      plain file is seekable.
 
     Raises:
-      InputError: see `open_raw`.
+      InputError: for the reasons in `open_raw`.
     """
     raw = open_raw(path)
     kind = compression(path, raw.read(MAGIC_BYTES))
@@ -257,8 +260,11 @@ def open_bytes(path: str) -> BinaryIO:
 def file_size(path: str) -> int:
     """Return the size of a file in bytes, as it is stored.
 
+    Args:
+      path: path or URL of the file.
+
     Raises:
-      OSError: the file is missing; Beam's file systems have errors of their own.
+      OSError: the file is missing. A remote file raises the errors of its file system in Beam.
     """
     from apache_beam.io.filesystems import FileSystems
 
@@ -269,10 +275,14 @@ def file_size(path: str) -> int:
 def delete_file(path: str) -> None:
     """Delete a file, local or remote.
 
-    `FileSystems.delete` alone would delete all files that match its path.
+    Special characters of globs have no meaning, in contrast to `FileSystems.delete`.
+
+    Args:
+      path: path or URL of the file.
 
     Raises:
-      OSError: the file cannot be deleted; Beam's file systems have errors of their own.
+      OSError: the file cannot be deleted. A remote file raises the errors of its file system in
+        Beam.
     """
     if not is_remote(path):
         os.remove(path)
@@ -289,8 +299,8 @@ def open_raw(path: str) -> BinaryIO:
       path: path or URL of the file.
 
     Raises:
-      InputError: the file cannot be opened, is not a regular file, or has a name that is not UTF-8,
-        which the artifacts of a run cannot contain.
+      InputError: the file cannot be opened or is not a regular file, or its path is not UTF-8; the
+        artifacts of a run cannot contain such a path.
     """
     opened: Any
     try:

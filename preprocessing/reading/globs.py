@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 EVERYTHING = "**"
 """The glob of all files of a folder and its subfolders."""
 _ANY_NAME = ("*", EVERYTHING)
-# Files and folders beside the data in a folder that was downloaded, or that Spark or Beam wrote.
+# Files and folders that are not data, in a folder that was downloaded, or that Spark or Beam wrote.
 _NOT_DATA = re.compile(
     r"[._].*|lost\+found|(readme|license|licence|changelog|citation)([._-].*)?"
     r"|thumbs\.db|desktop\.ini|.*_\$folder\$|.*\.(md|rst|crc|md5|sha1|sha256|sha512|dvc)",
@@ -17,7 +17,11 @@ _NOT_DATA = re.compile(
 
 
 def is_data(relative: str) -> bool:
-    """Return whether a file or folder counts as data, by its path relative to the input folder."""
+    """Return whether a file or folder counts as data.
+
+    Args:
+      relative: the path relative to the input folder, with `/` as separator.
+    """
     return not any(_NOT_DATA.fullmatch(part) for part in relative.split("/") if part)
 
 
@@ -27,34 +31,43 @@ def literal_prefix(glob: str) -> str:
 
 
 def is_literal(glob: str) -> bool:
-    """Return whether a glob has no special character, so that it is the path of one file."""
+    """Return whether a glob has no special character, and therefore is the path of one file."""
     return literal_prefix(glob) == glob
 
 
 def matches(relative: str, glob: str) -> bool:
-    """Return whether a relative path with `/` in it matches a glob.
+    """Return whether a relative path matches a glob.
 
     The names of the path are matched one by one, see `fnmatch`. A name `**` in the glob matches any
     number of folders, including none, and at the end of the glob every file below them. As in a
     shell, a name that begins with `.` or `_` matches only a name in the glob that begins with the
     same character. The names `*` and `**` match no file or folder that `is_data` excludes.
+
+    Args:
+      relative: the path, with `/` as separator.
+      glob: a glob without empty names, see `normal`.
     """
     return _match(relative.split("/"), glob.split("/"))
 
 
 def may_contain(folder: str, glob: str) -> bool:
-    """Return whether a folder, a relative path, may contain files that match a glob."""
+    """Return whether a folder may contain files that match a glob.
+
+    Args:
+      folder: the relative path of the folder, with `/` as separator.
+      glob: see `matches`.
+    """
     return _is_beginning(folder.split("/"), glob.split("/"))
 
 
 def normal(glob: str) -> str:
-    """Return a glob without the names that stand for the folder itself, as in `./folder/`."""
+    """Return a glob without empty names and without `.`, such as `folder` for `./folder/`."""
     names = [name for name in glob.split("/") if name not in ("", ".")]
     return "/" * glob.startswith("/") + "/".join(names) or EVERYTHING
 
 
 def inside(glob: str) -> str:
-    """Return the glob of all files in the folders that a glob matches."""
+    """Return a glob that matches all files in the folders that a glob matches."""
     return f"{glob}/{EVERYTHING}"
 
 

@@ -1,6 +1,7 @@
-"""Explain why the columns of a CSV file are not found, by its first records.
+"""Explain from the first records of a CSV file why its columns are not found.
 
-Such a file has a header with unknown names, and `columns` lists them, or one of the problems here.
+Either the names in its header are unknown, and the error of `columns.find_columns` lists them, or
+the file has one of the problems here.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _UNDECODED = re.compile("[\udc80-\udcff]")
 def problem(
     records: Sequence[Sequence[str]], separator: str, head: bytes, options: ReadOptions
 ) -> str | None:
-    """Return what is wrong with the header, and the remedy; None if only its names are unknown.
+    """Return a clause with the problem of a header and the remedy; None if the names are unknown.
 
     Args:
       records: the first records of the file, at least one.
       separator: the character between the fields.
       head: the first lines of the file.
-      options: the options for reading it.
+      options: the options for reading the file.
     """
     first = records[0]
     if any(map(_UNDECODED.search, first)):
@@ -66,7 +67,7 @@ def problem(
 
 
 def _other_syntax(first: Sequence[str], options: ReadOptions) -> str | None:
-    """Return what is wrong with a header of known names in another syntax than that of CSV."""
+    """Return a clause with the problem of a header whose names are known but not in CSV syntax."""
     for mark in dict.fromkeys(re.findall(r"[^\w\s.-]", "".join(first))):
         names = [name for field in first for name in field.split(mark) if name.strip()]
         try:
@@ -82,16 +83,16 @@ def _other_syntax(first: Sequence[str], options: ReadOptions) -> str | None:
 
 
 def _is_data(fields: Sequence[str]) -> bool:
-    """Return whether the first record is a review: names are no numbers, and no sentences."""
+    """Return whether a record is a review: names of columns are neither numbers nor sentences."""
     if list(fields) == [str(number) for number in range(len(fields))]:
-        return False  # pandas numbers columns without names
+        return False  # pandas writes numbers as the names of unnamed columns
     return any(
         _NUMBER.fullmatch(field) or "\n" in field or len(field) > _LONGEST_NAME for field in fields
     )
 
 
 def _names(records: Sequence[Sequence[str]], options: ReadOptions) -> list[str]:
-    """Return names for the columns: `label` for the first of labels, `text` for the longest."""
+    """Return names for the columns: `label` for the first with labels, `text` for the longest."""
     columns = list(zip(*records, strict=True))
     names = [f"column{number}" for number in range(1, len(columns) + 1)]
     labels = (

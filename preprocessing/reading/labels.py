@@ -27,29 +27,28 @@ KNOWN_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUT
 """The words with a meaning on every scale."""
 
 _SPELLINGS = 1_000
-"""The greatest number of spellings of labels whose meaning is cached."""
+"""The maximum number of spellings of labels whose meaning is cached."""
 _PREFIX = "__label__"
 _LIMIT = 10**18
-"""Numbers from here on are no labels. Python cannot convert each of them to a float or to text."""
+"""Numbers of this size are not labels. Python cannot convert all of them to a float or to text."""
 _NUMBER = re.compile(r"(-?[0-9]+)(?:[.,]0*)?(?: out of 5 stars)?", re.ASCII)
 
 
 class LabelReader:
-    """A reader of the labels of files with this layout; without labels, all values are valid."""
+    """A reader of the labels of a file; if labels are optional, every value is valid.
+
+    Args:
+      layout: the layout of the file.
+      column: the column of the labels; None: that of the layout.
+    """
 
     def __init__(self, layout: Layout, column: str | None = None) -> None:
-        """Construct a reader.
-
-        Args:
-          layout: the layout of the files.
-          column: the column of the labels; None for that of the layout.
-        """
         scale, guessed = label_scale(layout, column)
         meanings = layout.label_map or {**SCALES[scale], **KNOWN_WORDS}
         self._meanings: dict[str, int] = {
             label: NEUTRAL if meaning is None else meaning for label, meaning in meanings.items()
         }
-        # Equal numbers have equal hashes, so that 4 is found as 4.0 too.
+        # Equal numbers have equal hashes, so 4.0 is found as 4.
         self._numbers = {
             int(label): meaning for label, meaning in self._meanings.items() if _is_integer(label)
         }
@@ -57,12 +56,19 @@ class LabelReader:
         self._optional = layout.labels == "optional"
 
     def read(self, value: object) -> int | None:
-        """Return 0 (negative), 1 (positive), `NEUTRAL` (leave out) or None (not a label)."""
+        """Return the meaning of a label.
+
+        Args:
+          value: the value of the field, of any type.
+
+        Returns:
+          0 negative, 1 positive, `NEUTRAL`; None if the value is not a label.
+        """
         if self._optional:
             return 0
         if isinstance(value, str):
             found = self._meanings.get(value)
-        elif type(value) in (int, float):  # no bool, which equals a number
+        elif type(value) in (int, float):  # not a bool, which also equals a number
             found = self._numbers.get(cast(int, value))
         else:
             found = None
@@ -75,12 +81,12 @@ class LabelReader:
         return found
 
     def reason(self, value: object) -> str:
-        """Return the reason, one of `records`, for rejecting a value that is not a label."""
+        """Return the reason to reject a value that is not a label, a constant of `records`."""
         return OTHER_SCALE if self._guessed and canonical(value) in NUMBERS else BAD_LABEL
 
 
 def has_stars(column: str | None) -> bool:
-    """Return whether a column has the name of a rating; then its labels are 1 to 5 stars."""
+    """Return whether a column has the name of a rating, and therefore contains 1 to 5 stars."""
     return (column or "").lower() in STAR_COLUMNS
 
 
@@ -89,7 +95,7 @@ def label_scale(layout: Layout, column: str | None) -> tuple[str, bool]:
 
     Args:
       layout: the layout of the file.
-      column: the column; None for that of the layout.
+      column: the column; None: that of the layout.
     """
     if column is None or layout.columns is None or column == layout.columns.label:
         return layout.label_scale, layout.scale_is_guessed
@@ -101,7 +107,7 @@ def _is_integer(label: str) -> bool:
 
 
 def canonical(value: object) -> str | None:
-    """Return a label in the spelling of `SCALES`; None for a value that is no label.
+    """Return a label in the spelling of `SCALES`; None for a value that is not a label.
 
     `4`, `" 4.0"`, `"4,0"`, `"4.0 out of 5 stars"` and `"__label__4"` become `4`, True becomes
     `true`, and a word is in lower case.
@@ -114,7 +120,7 @@ def canonical(value: object) -> str | None:
         return number[1] if number else word
     if isinstance(value, bool):
         return str(value).lower()
-    # NaN and infinity are not less than the limit, nor is a number that no label can be.
+    # NaN, infinity and numbers that are too large for a label are not less than the limit.
     if isinstance(value, (int, float)) and abs(value) < _LIMIT:
         return f"{int(value):d}" if value == int(value) else f"{value:g}"
     if isinstance(value, Decimal) and value.is_finite() and abs(value) < _LIMIT:
@@ -123,7 +129,7 @@ def canonical(value: object) -> str | None:
 
 
 def labels_among(values: Iterable[object]) -> Iterator[str]:
-    """Yield the labels among values in the spelling of `canonical`; a boolean yields 0 and 1."""
+    """Yield the labels among values in the spelling of `canonical`; for a boolean both 0 and 1."""
     for value in values:
         label = canonical(value)
         if label in ("true", "false"):
@@ -140,6 +146,6 @@ def is_headerless(fields: list[str], options: ReadOptions) -> bool:
 
 
 def is_label(field: str, options: ReadOptions) -> bool:
-    """Return whether a field is a label on one of the scales, or one that is set."""
+    """Return whether a field is a label on one of the scales or in `ReadOptions.label_map`."""
     known = (*NUMBERS, "true", "false", *KNOWN_WORDS, *options.label_map)
     return canonical(field) in known

@@ -1,7 +1,8 @@
-"""Decide how to read the files of an input, for all files together, and describe it.
+"""Choose the layouts of all files of an input together, and describe them.
 
 The names of columns and the scale of labels are properties of the input, not of a file. In sorted
-data, one file may contain only the labels 1 and 2, and only another file shows that they are stars.
+data, one file may contain only the labels 1 and 2, and only another file indicates that these are
+stars.
 Two files with the same reviews are refused, whatever their formats and the order of the reviews.
 """
 
@@ -24,7 +25,8 @@ from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import ReadOptions, printable
 
 _FILES_AT_ONCE = 16
-"""Files that are inspected at the same time. Opening a remote file takes tens of milliseconds."""
+"""Number of files that are inspected at the same time. Opening a remote file takes tens of
+milliseconds."""
 _FORMATS = {
     "fasttext": "fastText",
     "csv": "CSV",
@@ -36,20 +38,26 @@ _MAX_LABELS = 5
 _MAX_CHARACTERS = 30
 
 _REVIEWS, _MIN_BYTES = 100, 16
-"""Reviews at the start of each file that are compared, and the shortest one that counts."""
+"""Number of reviews at the start of each file that are compared, and the minimum bytes of a review
+that counts."""
 _SAME, _MIN_SAME = 0.9, 2
-"""Fraction and number of equal reviews in two copies. A few may differ in damaged characters."""
+"""Minimum fraction and number of equal reviews in two copies. Copies may differ in a few damaged
+characters."""
 _VARIED = 0.5
-"""Fraction of different reviews below which a file is not compared, because it repeats phrases."""
+"""Minimum fraction of different reviews of a file that is compared. Other files repeat phrases."""
 
 
 def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[Layout]:
     """Return the layout of each file of an input.
 
+    Args:
+      files: all files of the input.
+      options: the options for reading them.
+
     Raises:
-      InputError: see `detect.inspect`. If labels are required, also: the labels fit no scale, or
-        fit several scales with opposite meanings; `data.columns` has no effect; or two files of a
-        group contain the same reviews.
+      InputError: for the reasons in `detect.inspect`. If labels are required, also: the labels fit
+        no scale, or fit several scales with opposite meanings; `data.columns` has no effect; or two
+        files of a group contain the same reviews.
     """
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         tried = [pool.submit(inspect, file.path, options) for file in files]
@@ -70,7 +78,7 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
 
 
 def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
-    """Return a clause with how to leave out a file without reviews; empty if no file has any."""
+    """Return a clause with the remedy for a file without reviews; empty before the first layout."""
     if not found:
         return ""
     is_run = options.labels == "required"
@@ -91,7 +99,7 @@ def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layou
     layouts = []
     for item in found:
         scale = scales[_is_fasttext(item)]
-        # Words mean the same on every scale, so no number can contradict them.
+        # Words have the same meaning on every scale, so no number can contradict them.
         on_scale = replace(item.layout, label_scale=scale, scale_is_guessed=scale != WORDS)
         has_own_scale = item.labels is None or item.stars
         layouts.append(replace(item.layout if has_own_scale else on_scale, other_scale=scale))
@@ -124,8 +132,8 @@ def _is_fasttext(item: Inspection) -> bool:
 def _find_scale(found: Sequence[Inspection]) -> str:
     """Return the scale that fits all inspected labels, by the table in docs/reference/data.md.
 
-    Labels that are all 1 fit several scales, with opposite meanings. fastText and CSV files without
-    a header are an exception: they come from one family of datasets, whose labels are 1 and 2.
+    If all labels are 1, several scales with opposite meanings fit. fastText and CSV files without a
+    header are an exception: they come from one family of datasets, whose labels are 1 and 2.
 
     Raises:
       InputError: the labels fit no scale, or several scales with opposite meanings.
@@ -192,7 +200,7 @@ def _refuse_copies(
     Raises:
       InputError: two files start with the same reviews.
     """
-    # A task may not wait for another task of its pool. The reader of a whole file starts none.
+    # A task must not wait for another task of its pool. The reader of a whole file starts no tasks.
     starts = list(pool.map(partial(_start, pool=pool), files, layouts))
     seen: dict[tuple[str, int], int] = {}  # group and review -> the first file
     for number, (file, start) in enumerate(zip(files, starts, strict=True)):
@@ -218,7 +226,11 @@ def _start(file: SourceFile, layout: Layout, pool: ThreadPoolExecutor) -> frozen
 
 
 def describe(layouts: Iterable[Layout]) -> list[str]:
-    """Return a line for each way in which files are read, the most frequent one first."""
+    """Return a line for each way in which files are read, the most frequent one first.
+
+    Args:
+      layouts: the layouts of all files of an input.
+    """
     ways = Counter(map(_way, layouts)).most_common()
     if len(ways) == 1:
         return [ways[0][0]]

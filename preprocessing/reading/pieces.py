@@ -23,7 +23,7 @@ LINE_FORMATS = ("fasttext", "jsonl", "empty")
 """The formats with one review on each line, whose files can be cut."""
 
 _BZ2_BYTES = 8 << 20
-"""Compressed bytes of a piece. A worker also reads one block of the next piece: about 3 % more."""
+"""Compressed bytes of a piece. A worker also reads one block of the next piece, about 3 % more."""
 _PLAIN_BYTES = 32 << 20
 _UNPACKED = {None: 1.0, "bz2": 3.6, "gzip": 2.8, "zstd": 3.0}
 """Compression -> size of review text divided by the size of its archive."""
@@ -37,7 +37,7 @@ TOO_LONG = "more than 1,048,576 bytes"
 class Piece(NamedTuple):
     """Lines that begin in the bytes `start` to `end` of a file, or a whole file (`end` is None).
 
-    `number` counts the pieces of a file from 0; `unpacked` estimates the bytes of its lines.
+    `number` counts the pieces of a file from 0; `unpacked` estimates the decompressed bytes.
     """
 
     path: str
@@ -77,16 +77,16 @@ class Chunk(NamedTuple):
     """Decompressed content, or a damaged part of an archive, which has no content."""
 
     data: bytes
-    own: bool  # False for a part of the file behind the piece
-    damage: str | None = None  # what is wrong and where
+    own: bool  # False for a part of the file after the piece
+    damage: str | None = None  # the problem and its position
     lost: int = 0  # the size of the damaged part in (compressed) bytes of the file
 
 
 def decompress(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Chunk]:
-    """Yield the content of a piece of lines, and then the content behind the piece in the file.
+    """Yield the content of a piece of lines, and then the content of the file after the piece.
 
-    The last line of a piece may end behind the piece. The caller stops at the end of this line.
-    Damage is a chunk without content, and no exception.
+    The last line of a piece may end after the piece. The caller stops at the end of this line.
+    Damage is reported as a chunk without content, not as an exception.
 
     Args:
       piece: the piece.
@@ -94,6 +94,7 @@ def decompress(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Chunk]:
 
     Raises:
       InputError: the file cannot be opened.
+      OSError: the file cannot be read. A remote file raises the errors of its file system in Beam.
     """
     if piece.end is None:
         return _whole(piece)
@@ -139,7 +140,7 @@ class Lines(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A line that cannot be read, or damage, which counts as a line."""
+    """A line that cannot be read, or a damaged part, which counts as one line."""
 
     record: Rejected
     bytes: int  # of the damage in the (compressed) file, or of the content of the line
@@ -148,10 +149,11 @@ class Lost(NamedTuple):
 def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
     """Yield every line of a piece, many at a time, with its number in the piece, from 1.
 
-    A line that is too long is lost, and is not kept in memory. Damage counts as one lost line.
+    A line that is too long is lost, and is not kept in memory. A damaged part counts as one lost
+    line.
 
     Args:
-      chunks: what `decompress` yields, none longer than the longest line.
+      chunks: the chunks of `decompress`, none longer than `MAX_LINE_BYTES`.
       start: the byte of the file at which the piece starts.
     """
     number = 0
@@ -201,7 +203,7 @@ def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
 
 
 def count_filled(data: bytes) -> int:
-    """Return the bytes in long runs of NUL or 0xFF, as in a file that was only partly written.
+    """Return the number of bytes in long runs of NUL or 0xFF, as in a partly written file.
 
     Empty blocks of a disk are NUL, and erased flash memory is 0xFF, which UTF-8 does not contain.
     """

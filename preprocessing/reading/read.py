@@ -1,4 +1,4 @@
-"""Read a piece of a file: the path of a review from bytes to a batch. Read this module first.
+"""Read a piece of a file, from bytes to batches of reviews. Read this module first.
 
 | step | module | input | output |
 |---|---|---|---|
@@ -34,9 +34,9 @@ _STREAM_READERS = {"csv": csv.read_csv, "parquet": parquet.read_parquet}
 def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
     """Yield every line of a piece as a part of a batch; positions count from 1 in the piece.
 
-    A line (CSV: record, Parquet: row) is a review, a neutral or a rejected line; nothing
-    disappears. Damage in a compressed file is one rejected line. In a bz2 file of lines, reading
-    continues behind the damage.
+    Every line (CSV: record, Parquet: row) becomes a review, a neutral or a rejected line. A damaged
+    part of a compressed file becomes one rejected line. In a bz2 file of lines, reading continues
+    after the damage.
 
     Args:
       piece: the piece.
@@ -44,6 +44,7 @@ def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
 
     Raises:
       InputError: the file cannot be opened.
+      OSError: the file cannot be read. A remote file raises the errors of its file system in Beam.
     """
     make_parser = _LINE_PARSERS.get(piece.layout.format)
     content = _ContentBytes(piece)
@@ -74,10 +75,9 @@ def _read_stream(piece: Piece, content: _ContentBytes) -> Iterator[Batch]:
 
 
 class _ContentBytes:
-    """The conversion of the size of unreadable content to bytes of the stored file.
+    """A converter of the size of unreadable content to bytes of the stored file.
 
-    The usual ratio of the compression is assumed. All content of a piece together is not larger
-    than the piece.
+    It uses the usual ratio of the compression. The sum over a piece is at most its stored size.
     """
 
     def __init__(self, piece: Piece) -> None:

@@ -22,29 +22,30 @@ CORRUPT_ARCHIVE = "corrupt_archive"
 LINE_TOO_LONG = "line_too_long"
 REPEATED_HEADER = "repeated_header"
 HARMLESS = frozenset({NO_TEXT, REPEATED_HEADER})
-"""The reasons of lines that contain no review, so that none is lost."""
+"""The reasons of rejected lines that contain no review. No review is lost with these lines."""
 
 _DETAIL_CHARACTERS = 200
 _NAMES, _MOST_NAMES, _NAME_CHARACTERS = 20, 60, 60
-"""Names of columns in a message, names if more of them are likely, and characters of a name."""
+"""The number of column names in a message, the maximum number if more names are likely, and the
+maximum number of characters of a name."""
 _LIKELY = re.compile(
     "label|rating|score|star|sentiment|polarity|class|target|text|review|comment|body|content"
     "|title|summary|headline|bewertung|note|avis|puntu|rese",
     re.IGNORECASE,
 )
-"""The names of columns that may have the labels or the texts of reviews."""
+"""Parts of the names of columns that may contain the labels or the texts of reviews."""
 _ID = features.Column("id", b"")
 _MISSING = frozenset({"nan", "null", "none", "nil", "na", "n/a", "#n/a", "<na>", r"\n"})
-"""What pandas, R, databases and spreadsheets write in place of a missing value, in lower case."""
+"""The words that pandas, R, databases and spreadsheets write for a missing value, in lower case."""
 _LONGEST_MISSING = 10
 _BOOLEANS = {"false": "0", "true": "1"}
 
 
 class Rejected(NamedTuple):
-    """A line that cannot be used, the reason, which is a constant above, and the content."""
+    """A line that cannot be used."""
 
-    position: int
-    reason: str
+    position: int  # in the piece, from 1
+    reason: str  # one of the constants above
     detail: str  # at most 200 characters, all printable
 
 
@@ -53,16 +54,16 @@ class Batch:
     """Consecutive lines of a piece: its reviews, column by column, and the other lines.
 
     Attributes:
-      positions: line numbers of the reviews in the piece, from 1; CSV: of the first line; Parquet:
-        of the row.
-      labels: 0 negative, 1 positive; 0 for all if labels are not read.
-      texts: UTF-8, with the title.
-      further: the values of `features.further_columns`, and that of `ReadOptions.id` if it is set,
-        of each review; empty if the file has no columns.
-      rejected: the lines that cannot be read.
-      neutrals: line numbers of the lines that are left out as neutral.
-      lost: the bytes of the (compressed) file that cannot be read: those of damage, of lines that
-        are too long, and of long runs of NUL or 0xFF.
+      positions: the line number of each review in the piece, from 1. For CSV it is the first line
+        of the record, for Parquet the number of the row.
+      labels: the label of each review: 0 negative, 1 positive; always 0 if labels are not read.
+      texts: the text of each review, which includes the title, in UTF-8.
+      further: for each review, the values of `features.further_columns`, followed by that of
+        `ReadOptions.id` if it is set; empty if the file has no columns.
+      rejected: the lines that cannot be used.
+      neutrals: the line numbers of neutral reviews, which are left out.
+      lost: number of bytes of the (compressed) file that cannot be read, because they are damaged,
+        or belong to lines that are too long or to long runs of NUL or 0xFF.
     """
 
     positions: list[int] = field(default_factory=list)
@@ -75,11 +76,12 @@ class Batch:
 
     @property
     def lines(self) -> int:
+        """The number of lines (CSV: records, Parquet: rows), with rejected and neutral ones."""
         return len(self.texts) + len(self.rejected) + len(self.neutrals)
 
     @property
     def columns(self) -> dict[str, Sequence[Any]]:
-        """Name of each of `features.COLUMNS` -> its values."""
+        """The name of each of `features.COLUMNS` -> its values, one for each review."""
         found: dict[str, Sequence[Any]] = {features.TEXT: self.texts, features.LABEL: self.labels}
         for index, (name, missing, _) in enumerate(features.further_columns()):
             found[name] = [row[index] for row in self.further] or [missing] * len(self.texts)
@@ -87,7 +89,10 @@ class Batch:
 
     @property
     def ids(self) -> list[Any]:
-        """UTF-8; empty if `ReadOptions.id` is not set, or the file has no columns."""
+        """The ids of the reviews in UTF-8.
+
+        They are empty if `ReadOptions.id` is not set, or if the file has no columns.
+        """
         number = len(features.further_columns())
         return [row[number] for row in self.further if len(row) > number]
 
@@ -96,15 +101,15 @@ class Batch:
     ) -> None:
         """Add a review, whose text is `title: body`, or the body if the title is blank.
 
-        Text that cannot be encoded as UTF-8, and a blank title with a blank body, are rejected. A
-        review whose label is `labels.NEUTRAL` is left out.
+        The review is rejected if its text cannot be encoded as UTF-8, or if both the title and the
+        body are blank. It is left out if its label is `labels.NEUTRAL`.
 
         Args:
           position: its position in the piece, from 1.
           label: 0 negative, 1 positive, or `labels.NEUTRAL`.
           title: the title; empty if there is none.
           body: the text below the title.
-          further: its values in the columns of `Batch.further`; None for a missing value.
+          further: the values in the columns of `Batch.further`; None for a missing value.
         """
         text = f"{title}: {body}" if title.strip() else body
         try:
@@ -128,7 +133,13 @@ class Batch:
                 self.further.append(tuple(_converted(value, of.missing) for value, of in pairs))
 
     def reject(self, position: int, reason: str, value: object) -> None:
-        """Reject a line with the detail `printable(value)`."""
+        """Reject a line with the detail `printable(value)`.
+
+        Args:
+          position: its position in the piece, from 1.
+          reason: one of the constants of this module.
+          value: the content of the line, or its problem.
+        """
         self.rejected.append(rejected(position, reason, value))
 
 
@@ -139,9 +150,10 @@ class ReadOptions:
     Attributes:
       format: `auto` or one of `detect.FORMATS`.
       columns: `label`, `title`, `text` or the name of one of `features.further_columns` -> name of
-        the column in the files. Other columns are detected. A title of None is not read.
-      label_map: label, in the spelling of `labels.canonical` -> 0 negative, 1 positive, None left
-        out. If it is empty, the meaning of labels is detected.
+        the column in the files. Columns without an entry are detected. If the value of `title` is
+        None, no title is read.
+      label_map: label in the spelling of `labels.canonical` -> 0 negative, 1 positive, or None: the
+        review is left out. If the map is empty, the meaning of labels is detected.
       labels: `required`: a line without a label is rejected. `optional`: labels are not read, and
         every line with a text is a review.
       id: a column whose values are kept beside the reviews; None if there is none.
@@ -178,7 +190,12 @@ def _escaped(char: str) -> str:
 
 
 def shown_names(names: Sequence[str]) -> str:
-    """Return a list of names of columns for a message: all likely ones, and the number left out."""
+    """Return the names of columns as a list for a message.
+
+    Args:
+      names: the names. If there are many, the list contains those that may be the names of labels
+        and texts, and ends with the number of the others.
+    """
     likely = [index for index, name in enumerate(names) if _LIKELY.search(name)]
     others = [index for index in range(len(names)) if index not in likely]
     shown = sorted([*likely, *others][: max(_NAMES, len(likely))][:_MOST_NAMES])
@@ -197,7 +214,7 @@ def rejected(position: int, reason: str, value: object) -> Rejected:
 
 
 def bytes_as_text(value: bytes) -> str:
-    """Return bytes of UTF-8 as text, and others, such as the bytes of a UUID, as hexadecimal."""
+    """Return bytes as text if they are UTF-8, and otherwise, as for a UUID, in hexadecimal."""
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:
@@ -205,7 +222,7 @@ def bytes_as_text(value: bytes) -> str:
 
 
 def unused_file(path: str, rejected_lines: Mapping[str, int], first: str) -> str:
-    """Return a line about a file of which no line can be used.
+    """Return the message about a file in which no line can be used.
 
     Args:
       path: the file.
@@ -239,10 +256,13 @@ def is_filled(value: Any) -> bool:
 
 
 def is_missing(value: Any, label_map: Mapping[str, int | None]) -> bool:
-    """Return whether a value is what programs write in place of a missing one, such as `NaN`.
+    """Return whether a label is a word that programs write for a missing value, such as `NaN`.
 
-    Of labels only: a text or a title may consist of one of these words. A word that `label_map` has
-    is a label.
+    This applies only to labels, because a text or a title may consist of such a word.
+
+    Args:
+      value: the value of the field.
+      label_map: see `ReadOptions`. A word in it is a label, and therefore not missing.
     """
     if not isinstance(value, str) or len(value) > _LONGEST_MISSING:
         return False
@@ -251,7 +271,7 @@ def is_missing(value: Any, label_map: Mapping[str, int | None]) -> bool:
 
 
 def _text_problem(text: str) -> str | None:
-    """Return a text from its first NUL or lone surrogate on; None if it has none of them."""
+    """Return a text from its first NUL or lone surrogate on; None if it has neither."""
     if "\0" in text:
         return text[text.index("\0") :]
     try:

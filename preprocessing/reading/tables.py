@@ -1,7 +1,7 @@
-"""Recognise the folders of table formats, whose files also contain rows that were removed.
+"""Recognise the folders of table formats, whose files also contain removed rows.
 
-A change of such a table writes new files and a log. The old files stay, and only the log of the
-table lists the rows that still count.
+A change of such a table adds new files and an entry to its log. The old files remain, and only the
+log determines which rows are current.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from preprocessing.reading.files import (
     SourceFile,
     fingerprint,
     match_files,
-    of_the_same_paths,
+    select_same_paths,
 )
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
@@ -116,7 +116,7 @@ def score_files(
     finished = set(filter(FileSystems.exists, stored))
     try:
         _score(stored, finished, model, beam_args)
-        if fingerprint("", of_the_same_paths(files, find_inputs(inputs))) != key:
+        if fingerprint("", select_same_paths(files, find_inputs(inputs))) != key:
             work.remove(folder)
             raise InputError("--input: a file changed while it was scored; repeat the command")
         counts = output.publish(stored, folder, target, options.id is not None)

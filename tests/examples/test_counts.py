@@ -21,7 +21,7 @@ CONFIG = {"features": [features.NGRAMS], "ngram_buckets": 4}
 
 def counted(*reviews, config=CONFIG):
     """Return a counter of reviews, each a label and the ids of its n-grams."""
-    counter = ClassCounter.of(config)
+    counter = ClassCounter.for_transform(config)
     ids = tf.ragged.constant([ids for _, ids in reviews], dtype=tf.int64, ragged_rank=1)
     labels = tf.constant([[label] for label, _ in reviews], tf.int64)
     counter.add({features.NGRAMS: ids.to_sparse(), features.LABEL: labels})
@@ -69,7 +69,7 @@ def test_of_words_and_of_very_large_tables_only_the_labels_are_counted(change):
 @pytest.mark.parametrize("count", [255, 65_535, 2**31 + 1, 2**40])
 def test_large_counts_are_exact(tmp_path, count):
     for name in ("a.npz", "b.npz"):
-        counter = ClassCounter.of(CONFIG)
+        counter = ClassCounter.for_transform(CONFIG)
         counter.counts[LABELS] += [count, 1]
         counter.counts[NGRAMS] += np.array([[count, 0, 0, 1], [0, 0, count, 0]])
         counter.save(str(tmp_path / name))

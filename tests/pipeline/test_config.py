@@ -78,7 +78,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("", "tracking.mlflow=mlruns", "store of a server, and not a server"),
         ("", "tracking.mlflow=databricks", "databricks has no host"),
         ("", "tracking.mlflow=databricks://profile", "databricks://profile has no host"),
-        ("", "tracking.mlflow=http://", "http:// has no bucket or host behind ://"),
+        ("", "tracking.mlflow=http://", "http:// has no bucket or host after ://"),
         ("", "tracking.mlflow=http:///mlflow", "http:///mlflow has no bucket or host"),
         ("", "tracking.mlflow=http://:5000", "http://:5000 has no bucket or host"),
         ("", "tracking.mlflow=http://mlflow:port", "tracking: mlflow: the URI is not valid"),

@@ -69,7 +69,7 @@ def test_exactly_the_listed_strategies_refuse_a_setting(refused, settings, line)
 )
 def test_missing_devices_are_found_before_a_process_starts(gpus, settings, environ, line):
     with pytest.raises(ValueError, match=line) as error:
-        resources.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
+        resources.check_devices(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
     assert len(str(error.value).splitlines()) == 1
 
 
@@ -84,9 +84,9 @@ def test_missing_devices_are_found_before_a_process_starts(gpus, settings, envir
 )
 def test_a_tensorflow_without_a_build_for_tpus_is_named(gpus, monkeypatch, version, remedy):
     monkeypatch.setattr(resources.metadata, "version", {"tensorflow": version}.__getitem__)
-    unreachable = resources.no_tpu("no TPU is reachable at 'x'")
+    unreachable = resources.no_tpu_message("no TPU is reachable at 'x'")
     with pytest.raises(ValueError) as error:
-        resources.check(Training(strategy="tpu"), {"CUDA_VISIBLE_DEVICES": ""})
+        resources.check_devices(Training(strategy="tpu"), {"CUDA_VISIBLE_DEVICES": ""})
     for message in (str(error.value), unreachable):
         assert ("TensorFlow" in message) == (remedy is not None)
         assert (remedy or "") in message
@@ -99,7 +99,7 @@ def test_possible_settings_pass(gpus):
         ({"strategy": "parameter_server", "workers": 2}, {"CUDA_VISIBLE_DEVICES": "0,1"}),
         ({"strategy": "parameter_server", "workers": 9}, {}),
     ]:
-        resources.check(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
+        resources.check_devices(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
 
 
 EVERYTHING = {

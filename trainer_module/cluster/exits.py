@@ -37,9 +37,11 @@ _REMOTE = "Additional GRPC error information from remote target"
 
 
 def is_lost_peer(error: BaseException, cluster: Cluster | None) -> bool:
-    """Return whether a training failed, by `error` or its causes, because a process is gone.
+    """Return whether a training failed because another process of its cluster is gone.
 
-    The process is another one of `cluster`, the cluster of this process if there is one.
+    Args:
+      error: the error of the training. Its causes are inspected too.
+      cluster: the cluster of this process; None: it trains alone, and no process can be gone.
     """
     return cluster is not None and any(_indicates_loss(each, cluster) for each in _chain(error))
 
@@ -51,8 +53,8 @@ def _indicates_loss(error: BaseException, cluster: Cluster) -> bool:
     if _RESTARTED.search(message):
         return True
     # In a collective operation, an error of a peer ends this process too. Then the exit code of the
-    # peer decides. Under parameter servers a worker does not end after an error, so the exit code
-    # of the coordinator must reflect the error.
+    # peer indicates the cause. Under parameter servers a worker does not end after an error, so the
+    # exit code of the coordinator must indicate it.
     return _REMOTE in message and not cluster.has_parameter_servers
 
 

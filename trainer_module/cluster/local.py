@@ -1,7 +1,7 @@
 """A cluster of processes on this machine for one training.
 
-Each process runs `trainer_module.task JOB` with a TF_CONFIG of its own. No process outlives the
-training, even if it ends by an error, SIGTERM, Ctrl-C or a kill of this process.
+Each process runs `trainer_module.task JOB` with its own TF_CONFIG. No process outlives the
+training, even if the training fails, or if this process is killed or receives SIGTERM or Ctrl-C.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from trainer_module.settings import Training, TrainingJob
 _RESTARTS = 3
 """Restarts of workers under parameter servers, over all workers."""
 _SECONDS_TO_FIND_CAUSE = 2.0
-"""Time to wait for the end of the process that caused the failure, if others ended before it."""
+"""Time to wait until the process that caused a failure ends, if other processes ended before it."""
 _SECONDS_TO_SAVE = 30.0
-"""Time between SIGTERM and SIGKILL if a checkpoint may be written, and from the end of the chief to
-that of its peers."""
+"""Time between SIGTERM and SIGKILL if a checkpoint may be written. After the end of the chief its
+peers have the same time to end."""
 _SECONDS_TO_END = 5.0
 """Time between SIGTERM and SIGKILL if there is nothing to save."""
 
 _EXTERNAL_SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
-"""Signals that the end of a peer never causes."""
+"""Signals that are never caused by the end of a peer."""
 _LINES_KEPT = 20
 _SECONDS_TO_DRAIN = 2.0
 
@@ -57,8 +57,9 @@ def run(job: TrainingJob, command: Sequence[str] = ()) -> None:
     end the training after a checkpoint; a second signal ends it without one.
 
     Args:
-      job: written to `JOB_FILE` in its `model_run_dir`.
-      command: what each process runs with the path of the job; empty: `trainer_module.task`.
+      job: the training. It is written to `JOB_FILE` in its `model_run_dir`.
+      command: the command of each process, to which the path of the job is appended; empty:
+        `trainer_module.task`.
 
     Raises:
       ValueError: a setting is wrong; the message is that of the process.
@@ -137,7 +138,7 @@ class _LocalCluster:
         return is_server and self._restarts < _RESTARTS and ended.code != exit_codes.BAD_INPUT
 
     def _failure(self) -> Exception:
-        # Of equal causes, the first one to end counts.
+        # If causes are equal, the process that ended first counts.
         first = min(
             (each for each in self._ended if each.code != 0 or each.task.serves),
             key=lambda child: (
@@ -187,9 +188,14 @@ class _LocalCluster:
 class Child:
     """A child process, whose output is copied to the log of this process line by line.
 
-    The progress of the chief is reported as that of this process; the others take the same steps.
-    Another thread calls `on_end` with the Child once it has ended. Then the cluster sets its exit
-    code, which is negative for a signal.
+    The progress of the chief is reported as the progress of this process; the other children take
+    the same steps.
+
+    Args:
+      command: the command of the process.
+      resources: the task, the environment, the cores and the port of the process.
+      on_end: called with this object by another thread after the process has ended. The cluster
+        then sets the exit code, which is negative for a signal.
     """
 
     def __init__(
@@ -213,7 +219,7 @@ class Child:
         )
         os.close(writing_end)
         if resources.cores:
-            # The child counts its cores when it imports TensorFlow, and may have ended already.
+            # The child counts its cores when it imports TensorFlow. It may have ended already.
             with contextlib.suppress(ProcessLookupError):
                 os.sched_setaffinity(self.process.pid, resources.cores)
         readers = [
@@ -235,7 +241,7 @@ class Child:
 
     @property
     def outcome(self) -> str:
-        """The end of the process as a predicate for its name, such as "was killed (SIGTERM)"."""
+        """The end of the process as a predicate of its name, such as "was killed (SIGTERM)"."""
         if self.killed_by in _EXTERNAL_SIGNALS:
             return f"was killed ({self.killed_by})"
         if self.killed_by:
@@ -246,7 +252,7 @@ class Child:
 
     @property
     def error(self) -> str:
-        """The reason of its end in one line: what it sent, or the best line of its log."""
+        """The reason of the end in one line: the error that the process sent, or one of its log."""
         if self._failure:
             return self._failure
         lines = [line for line in self._lines if line.strip()] or ["no output"]

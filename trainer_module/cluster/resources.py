@@ -25,7 +25,7 @@ JOB_FILE = "job.json"
 _HOST = "127.0.0.1"
 _GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 _REUSE_PORT = "TF_GRPC_REUSE_PORT"
-"""The variable that lets TensorFlow listen on a port that this process has reserved."""
+"""The variable with which TensorFlow can listen on a port that this process has reserved."""
 _SECONDS_TO_LIST_GPUS = 30
 
 _LAST_TPU_RELEASE = (2, 20)
@@ -35,14 +35,19 @@ Item = TypeVar("Item")
 
 
 def count_processes(training: Training) -> dict[str, int]:
-    """Return task type -> number of processes that a training needs."""
+    """Return task type -> number of processes that a training requires."""
     if training.strategy == "parameter_server":
         return {CHIEF: 1, WORKER: training.workers, PS: training.parameter_servers}
     return {WORKER: training.workers} if training.has_peers else {CHIEF: 1}
 
 
 def write_job(job: TrainingJob) -> str:
-    """Write the job to `JOB_FILE`, atomically; return its path."""
+    """Write a job atomically to `JOB_FILE` in its `model_run_dir`, and return the path of the file.
+
+    Raises:
+      OSError: the local file cannot be written.
+      tensorflow.errors.OpError: the remote file cannot be written.
+    """
     path = os.path.join(job.model_run_dir, JOB_FILE)
     text = job.model_dump_json(indent=2)
     if "://" in path:
@@ -63,9 +68,11 @@ class ProcessResources:
     """The resources of the process of a task."""
 
     task: Cluster
+    """The cluster, with the task of the process."""
     environ: dict[str, str]
+    """The environment of the process."""
     cores: set[int] | None
-    """The CPU cores on which it runs; None: all."""
+    """The CPU cores on which the process runs; None: all."""
     port: socket.socket
     """A socket that reserves the port of the task until it is closed."""
 
@@ -74,7 +81,10 @@ def allocate(counts: Mapping[str, int]) -> list[ProcessResources]:
     """Divide this machine: free ports for all processes, GPUs and cores for the workers.
 
     Parameter servers and their coordinator share all cores and have no GPU: they are mostly idle,
-    and while they work, most workers wait for them. `counts` is task type -> number of processes.
+    and while they work, most workers wait for them.
+
+    Args:
+      counts: task type -> number of processes, see `count_processes`.
 
     Raises:
       ValueError: there are fewer GPUs than workers.
@@ -100,31 +110,36 @@ def allocate(counts: Mapping[str, int]) -> list[ProcessResources]:
     return allocated
 
 
-def check(training: Training, environ: Mapping[str, str]) -> None:
+def check_devices(training: Training, environ: Mapping[str, str]) -> None:
     """Check that this machine has the devices for a training, before any process is started.
 
+    Args:
+      training: the settings.
+      environ: the environment of the training, with the name of a TPU and the visible GPUs.
+
     Raises:
-      ValueError: a GPU or a TPU is missing.
+      ValueError: a GPU or a TPU is missing, or the strategy that `auto` selects does not support
+        the settings.
     """
     address = tpu_address(training, environ)
     if training.strategy == "tpu" and address is None:
-        raise ValueError(no_tpu())
+        raise ValueError(no_tpu_message())
     gpus = len(_gpus(environ))
     if training.strategy == "auto":
         if address is not None:
-            training.check("tpu", f"auto: {address}")
-        training.check(*training.of_one_process(gpus))
+            training.check_strategy("tpu", f"auto: {address}")
+        training.check_strategy(*training.resolve_auto(gpus))
     if training.strategy in ONE_PROCESS and training.strategy != "tpu":
         training.check_gpus(gpus)
     elif training.strategy != "tpu" and 0 < gpus < training.workers:
         raise ValueError(_too_few_gpus(training.workers, gpus))
 
 
-def no_tpu(failure: str | None = None) -> str:
+def no_tpu_message(failure: str | None = None) -> str:
     """Return the message that there is no TPU, with the remedy for the installed TensorFlow.
 
     Args:
-      failure: why a TPU with an address cannot be reached; None: there is no address.
+      failure: the reason why a TPU with an address cannot be reached; None: no address is known.
     """
     problem = failure or (
         "training.strategy: tpu, but there is no TPU: training.tpu and TPU_NAME are not set, and "
@@ -141,7 +156,7 @@ def no_tpu(failure: str | None = None) -> str:
 
 
 def _tensorflow_release() -> tuple[int, int] | None:
-    """Return major and minor version of the package tensorflow; None if it is not installed."""
+    """Return the major and minor version of the package tensorflow; None if it is not installed."""
     try:
         major, minor, *_ = metadata.version("tensorflow").split(".")
     except metadata.PackageNotFoundError:
@@ -150,7 +165,15 @@ def _tensorflow_release() -> tuple[int, int] | None:
 
 
 def tpu_address(training: Training, environ: Mapping[str, str]) -> str | None:
-    """Return the address of a TPU from the settings, the environment or this machine, or None."""
+    """Return the address of a TPU from the settings, the environment or this machine.
+
+    Args:
+      training: the settings.
+      environ: the environment of the training.
+
+    Returns:
+      The address; None if there is no TPU.
+    """
     if training.tpu:
         return training.tpu
     for variable in ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS"):
@@ -162,7 +185,7 @@ def tpu_address(training: Training, environ: Mapping[str, str]) -> str | None:
 
 
 def split_evenly(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
-    """Cut `items` into `count` parts of about equal length; too few items are used repeatedly."""
+    """Cut `items` into `count` parts of nearly equal length; repeat items if there are too few."""
     if len(items) < count:
         return [[items[index % len(items)]] for index in range(count)]
     ends = [len(items) * index // count for index in range(count + 1)]
@@ -183,7 +206,7 @@ def _environ(task: Cluster) -> dict[str, str]:
     # gRPC ignores `no_proxy` if there is `no_grpc_proxy`.
     direct = environ.get("no_grpc_proxy") or environ.get("no_proxy") or ""
     environ |= {
-        # Without a buffer, lines reach the log as soon as they are written.
+        # Without a buffer, lines are in the log as soon as they are written.
         "PYTHONUNBUFFERED": "1",
         # Through a proxy, gRPC would never reach the ports of this machine.
         "no_grpc_proxy": ",".join([*filter(None, direct.split(",")), _HOST]),

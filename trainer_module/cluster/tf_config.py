@@ -14,10 +14,11 @@ from core.settings import first_problem
 VARIABLE = "TF_CONFIG"
 CHIEF, WORKER, PS = "chief", "worker", "ps"
 CLUSTER_VARIABLE = "TRAINING_CLUSTER"
-"""The addresses of all tasks as JSON: `{"chief": ["host0:2222"], "worker": ["host1:2222"]}`. The
-pods of a TrainJob have it instead of TF_CONFIG."""
+"""The variable with the addresses of all tasks as JSON, such as `{"chief": ["host0:2222"],
+"worker": ["host1:2222"]}`. The pods of a TrainJob have it instead of TF_CONFIG."""
 INDEX_VARIABLE = "POD_INDEX"
-"""The number of this process; 0 is the first task of the first type in CLUSTER_VARIABLE."""
+"""The variable with the number of this process; 0 is the first task of the first type in
+CLUSTER_VARIABLE."""
 
 _EXAMPLE = (
     '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}}'
@@ -52,6 +53,9 @@ class Cluster:
         """Return the cluster of `environ['TF_CONFIG']`; None without a cluster, or with one task.
 
         TFJob and Vertex AI set a cluster of one task for a single replica.
+
+        Args:
+          environ: the environment of this process.
 
         Raises:
           ValueError: the value is not a cluster with this process.
@@ -106,6 +110,7 @@ class Cluster:
 
     @property
     def processes(self) -> int:
+        """The number of all tasks, including parameter servers."""
         return sum(map(len, self.spec.values()))
 
     @property
@@ -125,25 +130,35 @@ def set_tf_config(environ: MutableMapping[str, str]) -> None:
     """Set TF_CONFIG in `environ` if it has CLUSTER_VARIABLE, with more than one task.
 
     Raises:
-      ValueError: the index is no number of a task.
+      ValueError: the index is not the number of a task.
     """
     if CLUSTER_VARIABLE not in environ:
         return
     text, number = environ[CLUSTER_VARIABLE], environ.get(INDEX_VARIABLE, "")
     try:
         spec = json.loads(text)
-        kind, index = task_of({kind: len(addresses) for kind, addresses in spec.items()}, number)
+        kind, index = find_task({kind: len(addresses) for kind, addresses in spec.items()}, number)
     except (ValueError, LookupError, TypeError, AttributeError):
         raise ValueError(
-            f"{INDEX_VARIABLE}: {number!r} is no number of a task of {CLUSTER_VARIABLE}: {text}"
+            f"{INDEX_VARIABLE}: {number!r} is not the number of a task in {CLUSTER_VARIABLE}: "
+            f"{text}"
         ) from None
     cluster = Cluster(spec, kind, index)
     if cluster.processes > 1:
         environ[VARIABLE] = cluster.to_json()
 
 
-def task_of(counts: Mapping[str, int], number: int | str) -> tuple[str, int]:
-    """Return type and index of task `number`: `{"chief": 1, "worker": 2}, 2` -> worker 1."""
+def find_task(counts: Mapping[str, int], number: int | str) -> tuple[str, int]:
+    """Return the type and the index of a task: `{"chief": 1, "worker": 2}, 2` -> worker 1.
+
+    Args:
+      counts: task type -> number of tasks.
+      number: the number of the task, counted from 0 over all types.
+
+    Raises:
+      ValueError: `number` is not an integer.
+      IndexError: there are fewer tasks.
+    """
     tasks = [(kind, index) for kind, count in counts.items() for index in range(count)]
     return tasks[int(number)]
 

@@ -24,7 +24,7 @@ class BatchSpec:
     """The parameters by which Examples become batches.
 
     Attributes:
-      names: the model's features, of `preprocessing.features`.
+      names: the names of the features that the model reads, see `preprocessing.features`.
       transform: the settings of the features.
       batch_size: Examples in a batch of a replica.
       replicas: number of replicas of this process. Batches of words for the same step have a
@@ -46,19 +46,23 @@ class BatchSpec:
 
     @property
     def window(self) -> int:
-        """The number of batches that are sorted by length together: those of whole steps."""
+        """The number of batches that are sorted by length together, a multiple of `replicas`."""
         batches = max(_MIN_BATCHES, _WINDOW_EXAMPLES // self.batch_size)
         return -(-batches // self.replicas) * self.replicas
 
     def count(self, examples: int) -> int:
-        """Return the number of batches of some Examples."""
+        """Return the number of batches for a number of Examples."""
         return math.ceil(examples / self.batch_size)
 
     def parse(self, serialized: tf.Tensor) -> tuple[Any, ...]:
-        """Parse a batch, a string [batch], into inputs, label and perhaps weight.
+        """Parse a batch into inputs, label and perhaps weight.
 
-        Inputs, label and weight are those of `make_dataset`, but TOKENS is ragged too. With static
-        shapes there is a weight, and all inputs are padded.
+        Args:
+          serialized: serialized Examples, string [batch].
+
+        Returns:
+          Inputs, label and weight as in `make_dataset`, except that TOKENS is ragged too. With
+          static shapes there is a weight, and all inputs are padded.
         """
         spec = {
             name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in self.names
@@ -75,7 +79,7 @@ class BatchSpec:
         return {name: self._padded(name, ids) for name, ids in inputs.items()}, label, weight
 
     def empty(self) -> tf.data.Dataset:
-        """Return a batch without Examples, which is parsed if the batches are `by_length`."""
+        """Return a dataset of one batch without Examples, parsed if the batches are `by_length`."""
         nothing: Any = tf.zeros([0], tf.string)
         if self.by_length:
             inputs, label = self.parse(nothing)
@@ -84,7 +88,7 @@ class BatchSpec:
         return tf.data.Dataset.from_tensors(nothing)
 
     def _padded(self, name: str, ids: tf.RaggedTensor) -> tf.Tensor:
-        """Pad ids to [batch_size, width], where width is that of a review of `max_tokens` words."""
+        """Pad ids to [batch_size, width]; width is the number of ids of `max_tokens` words."""
         width, padding = self.transform.max_tokens, features.PADDING_TOKEN
         if name == features.NGRAMS:
             width = (width + sum(self.transform.openings)) * self.transform.ngrams
@@ -102,22 +106,28 @@ def length_boundaries(max_tokens: int) -> list[int]:
     return [*range(_BUCKET_STEP, max_tokens, _BUCKET_STEP), max_tokens]
 
 
-# The number of batches of `Dataset.bucket_by_sequence_length` depends on the lengths: of 12
-# reviews, half of them long, it makes 4 batches of 4 or 2, and not 3 of 4. So processes with the
-# same number of reviews would take different numbers of steps.
+# The number of batches of `Dataset.bucket_by_sequence_length` depends on the lengths. For 12
+# reviews, half of them long, it returns 4 batches of 4 or 2 reviews, not 3 batches of 4. So
+# processes with the same number of reviews would take different numbers of steps.
 def length_batches(
     records: tf.data.Dataset, batching: BatchSpec, *, shuffle: bool, seed: int | tf.Tensor
 ) -> tf.data.Dataset:
     """Return batches of (inputs, label), as `make_dataset` does, with reviews of similar length.
 
-    The records, serialized tf.Examples, of each window are sorted by length bucket, cut into
-    batches and padded to the smallest boundary that is wide enough. Longer reviews are cut. Only
-    the very last batch can be smaller than the others.
+    The records of each window are sorted by length bucket, cut into batches and padded to the
+    smallest boundary that is wide enough. Longer reviews are truncated. Only the very last batch
+    can be smaller than the others.
 
-    With `shuffle`, the records of a length bucket are shuffled, and so are the steps of a window,
-    each with a batch for every replica; records never change their window. The order of the batches
-    depends only on the seed: at the same step, processes with the same seed have batches of similar
-    width, and none waits for another.
+    With `shuffle`, the records within a length bucket and the steps within a window are shuffled. A
+    step has a batch for every replica, and records never change their window. The order of the
+    batches depends only on the seed. So processes with the same seed have batches of similar width
+    at the same step, and no process waits for another.
+
+    Args:
+      records: serialized tf.Examples, string [].
+      batching: the form of the batches.
+      shuffle: whether the records and the steps are shuffled.
+      seed: an int or an int64 []. It has no effect without `shuffle`.
     """
     batch_size, group = batching.batch_size, batching.replicas
     widths = tf.constant(length_boundaries(batching.transform.max_tokens), tf.int64)
@@ -132,12 +142,12 @@ def length_batches(
             tf.searchsorted(widths, inputs[features.TOKENS].row_lengths(), out_type=tf.int64),
             last_width,
         )
-        place = tf.cast(bucket, tf.float32)
+        sort_key = tf.cast(bucket, tf.float32)
         order = tf.range(-(-examples // batch_size))
         if shuffle:
-            place += tf.random.stateless_uniform([examples], [random, 0])
+            sort_key += tf.random.stateless_uniform([examples], [random, 0])
             order = _shuffled(order, examples // (batch_size * group), group, [random, 1])
-        by_length = tf.argsort(place, stable=True)
+        by_length = tf.argsort(sort_key, stable=True)
         inputs = {name: tf.gather(values, by_length) for name, values in inputs.items()}
         labels, bucket = tf.gather(labels, by_length), tf.gather(bucket, by_length)
 
@@ -161,7 +171,7 @@ def length_batches(
 def _shuffled(order: tf.Tensor, groups: tf.Tensor, group: int, seed: Any) -> tf.Tensor:
     """Return `order` with its first `groups` runs of `group` elements shuffled.
 
-    The remaining elements keep their place. One of them may be the smaller last batch of the data.
+    The remaining elements keep their positions. One of them may be the smaller last batch.
     """
     runs = tf.reshape(order[: groups * group], [groups, group])
     mixed = tf.gather(runs, tf.argsort(tf.random.stateless_uniform([groups], seed)))

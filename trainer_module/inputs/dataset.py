@@ -40,14 +40,14 @@ class Split:
     """The gzipped TFRecord files of a split, or of the shard of it that one process reads.
 
     Attributes:
-      files, counts: the files, and the number of the shard's Examples in each.
-      index, of: in each file, the shard is every `of`-th Example, starting at `index`.
+      files, counts: the files, and the number of the shard's Examples in each file.
+      index, stride: from each file, the shard has every `stride`-th Example, beginning at `index`.
     """
 
     files: tuple[str, ...]
     counts: tuple[int, ...]
     index: int = 0
-    of: int = 1
+    stride: int = 1
 
     @classmethod
     def find(cls, patterns: Sequence[str], collective: Collective | None = None) -> Split:
@@ -55,8 +55,8 @@ class Split:
 
         Args:
           patterns: paths in whose last part `*` and `?` are wildcards.
-          collective: the processes, each of which counts some of the files and calls this; None:
-            this process counts all.
+          collective: the processes, each of which counts a part of the files. All of them call
+            this. None: this process counts all files.
 
         Raises:
           InputError: a file is damaged.
@@ -75,23 +75,31 @@ class Split:
 
     @property
     def examples(self) -> int:
+        """The number of Examples."""
         return sum(self.counts)
 
     def shards(self, processes: int) -> list[Split]:
-        """Return a shard for each process: whole files, or parts of each file if files differ."""
+        """Return a shard for each process.
+
+        A shard consists of whole files. If the sizes of such shards would differ too much, a shard
+        consists of a part of each file.
+
+        Args:
+          processes: number of processes.
+        """
         by_file: list[list[int]] = [[] for _ in range(processes)]
         loads = [0] * processes
-        for count, place in sorted(zip(self.counts, range(len(self.counts)), strict=True))[::-1]:
+        for count, number in sorted(zip(self.counts, range(len(self.counts)), strict=True))[::-1]:
             least = loads.index(min(loads))
-            by_file[least].append(place)
+            by_file[least].append(number)
             loads[least] += count
         if max(loads) * processes <= _MAX_IMBALANCE * self.examples:
             return [
                 Split(
-                    tuple(self.files[place] for place in sorted(places)),
-                    tuple(self.counts[place] for place in sorted(places)),
+                    tuple(self.files[number] for number in sorted(numbers)),
+                    tuple(self.counts[number] for number in sorted(numbers)),
                 )
-                for places in by_file
+                for numbers in by_file
             ]
         parts = [
             tuple(len(range(index, count, processes)) for count in self.counts)
@@ -100,20 +108,18 @@ class Split:
         return [Split(self.files, part, index, processes) for index, part in enumerate(parts)]
 
     def blocks(self, shuffle_buffer: int, seeds: tf.Tensor) -> tf.data.Dataset:
-        """Return a pass in blocks of serialized Examples, string [_BLOCK] or shorter.
-
-        With a `shuffle_buffer` the files are in another order for other seeds, and a buffer of
-        about this many Examples is shuffled; with 0 the pass is in order.
+        """Return a pass in blocks of serialized Examples, string [16] or shorter.
 
         Args:
-          shuffle_buffer: Examples in the shuffle buffer.
-          seeds: int64 [2] or longer; the seeds of the files and of the blocks.
+          shuffle_buffer: approximate number of Examples in the shuffle buffer; 0: the pass is in
+            order.
+          seeds: int64 [2] or longer; the seeds of the order of the files and of the blocks.
         """
 
-        def of_file(name: tf.Tensor) -> tf.data.Dataset:
+        def read_file(name: tf.Tensor) -> tf.data.Dataset:
             examples = tf.data.TFRecordDataset(name, compression_type="GZIP")
-            if self.of > 1:
-                examples = examples.shard(self.of, self.index)
+            if self.stride > 1:
+                examples = examples.shard(self.stride, self.index)
             return examples.batch(_BLOCK)
 
         files = tf.data.Dataset.from_tensor_slices(tf.constant(self.files, tf.string))
@@ -121,7 +127,7 @@ class Split:
             count = max(1, len(self.files))
             files = files.shuffle(count, seed=seeds[0], reshuffle_each_iteration=False)
         blocks = files.interleave(
-            of_file,
+            read_file,
             cycle_length=_FILES_AT_ONCE,
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
@@ -135,9 +141,14 @@ class Split:
 def make_dataset(shard: Split, batching: BatchSpec) -> tf.data.Dataset:
     """Return one pass over `shard` in order, in batches.
 
-    A batch is (inputs, label), or with static shapes (inputs, label, weight). inputs is
-    {name: values}, NGRAMS ragged int64 [batch, (n-grams)], TOKENS int64 [batch, width] padded with
-    0; label float32 [batch, 1]; weight float32 [batch].
+    Args:
+      shard: the Examples.
+      batching: the form of the batches.
+
+    Returns:
+      Batches of (inputs, label), or with static shapes (inputs, label, weight). inputs is
+      {name: values}: NGRAMS ragged int64 [batch, (n-grams)], TOKENS int64 [batch, width] padded
+      with 0. label is float32 [batch, 1]. weight is float32 [batch], 0 for padding.
     """
     batches = batching.count(shard.examples)
     return endless(shard, batching, max(1, batches)).take(batches)
@@ -158,10 +169,11 @@ def endless(
     Args:
       shard: the Examples.
       batching: the form of the batches.
-      wanted: batches in a pass, at least those of `shard`.
+      wanted: number of batches in a pass, at least that of `shard`.
       shuffle_buffer: see `Split.blocks`.
-      seed: with the number of the pass, determines its order if there is a `shuffle_buffer`.
-      done: batches to skip at the beginning, for a resumed training.
+      seed: determines the order of each pass, together with the number of the pass. It has no
+        effect without a `shuffle_buffer`.
+      done: number of batches to skip at the beginning, for a resumed training.
       parse: whether the batches are parsed here, and not by `parse_on_worker`.
     """
     by_length = batching.by_length
@@ -182,8 +194,8 @@ def endless(
 
     number, done = divmod(done, wanted)
     batches = tf.data.Dataset.range(number, tf.int64.max).flat_map(one_pass).skip(done)
-    # The batches of all passes together, and therefore in parallel across passes. Batches of
-    # similar lengths are parsed already, because they are sorted by their words.
+    # Parsing after `flat_map` runs in parallel across passes. Batches of similar lengths are parsed
+    # already, because they are sorted by their number of words.
     if parse and not by_length:
         batches = batches.map(batching.parse, num_parallel_calls=tf.data.AUTOTUNE)
     return without_autotune(batches.prefetch(tf.data.AUTOTUNE))
@@ -192,16 +204,20 @@ def endless(
 class Inputs:
     """The train and the eval split of a job, as datasets for its strategy.
 
-    Every process makes batches for its own replicas from its own shard. Under parameter servers
-    only the coordinator reads, and a step is the work of a single worker. The coordinator sends
-    serialized Examples, which are a third of the parsed ones in bytes, and the workers parse them.
-    Batches of words are parsed before, because they are sorted by length.
+    Every process creates batches for its own replicas from its own shard. Under parameter servers
+    only the coordinator reads, and a single worker executes a step. The coordinator sends
+    serialized Examples, which have a third of the bytes of parsed ones, and the workers parse them.
+    Batches of words are parsed by the coordinator, because they are sorted by length.
 
     Args:
       job: the files and the settings.
       feature_names: the features that the model reads.
       strategy: the strategy, under which the datasets are distributed.
-      collective: sums over the processes that train synchronously, all of which call this.
+      collective: sums over the processes that train synchronously. All of these call this.
+
+    Attributes:
+      train, evaluation: the train and the eval split.
+      steps, eval_steps: number of steps in an epoch and in an evaluation.
 
     Raises:
       ValueError: a split has no Example.
@@ -235,14 +251,17 @@ class Inputs:
             if not split.examples:
                 raise ValueError(f"no Example in {', '.join(patterns)}: the split is empty")
         self.global_batch = training.batch_size_per_replica * strategy.num_replicas_in_sync
-        """Examples a step, over all replicas."""
+        """Number of Examples in a step, over all replicas."""
         shards = self.train.shards(collective.processes)
         self._own_examples = shards[collective.process].examples
         self.steps = self._steps(self.train)
         self.eval_steps = self._steps(self.evaluation)
 
     def train_dataset(self, first_step: int) -> Any:
-        """Return the train split, endless and shuffled, from `first_step` on.
+        """Return the train split, endless and shuffled.
+
+        Args:
+          first_step: the number of steps, over all epochs, that are skipped.
 
         Returns:
           A dataset, or a DistributedDataset with a batch for each replica of this process: (inputs,
@@ -253,28 +272,36 @@ class Inputs:
         return self._distributed(self.train, self.steps, first_step, shuffle_buffer)
 
     def eval_dataset(self) -> Any:
-        """Return the eval split, endless and in order; its form is that of `train_dataset`."""
+        """Return the eval split, endless and in order, in the form of `train_dataset`."""
         return self._distributed(self.evaluation, self.eval_steps, 0, 0)
 
     def examples_of_step(self, step: int) -> int:
-        """Return the number of Examples that this process's first replica trains on in a step.
+        """Return the number of Examples in a step on the first replica of this process.
 
-        Steps are counted from 0 over all epochs. In an epoch only the last batch of a shard is
-        short, and the batches after it are empty.
+        In an epoch only the last batch of a shard is short, and the batches after it are empty.
+
+        Args:
+          step: the number of the step, from 0 over all epochs.
         """
         batch_size = self._batching.batch_size
         before = (step % self.steps) * self._replicas_here * batch_size
         return min(max(self._own_examples - before, 0), batch_size)
 
     def parse_on_worker(self, batch: Any) -> Any:
-        """Parse a batch that the coordinator has sent, on a worker."""
-        # Batches of similar lengths are sorted by their parsed words.
+        """Parse a batch from the coordinator on a worker; return it as in `make_dataset`."""
+        # Batches of similar lengths were parsed before they were sorted.
         return batch if self._batching.by_length else self._batching.parse(batch)
 
     def class_counts(self, kind: str) -> np.ndarray:
-        """Return counts of the train split by class, LABELS float64 [2] or NGRAMS [2, buckets].
+        """Return counts of the train split by class.
 
-        If Transform has not stored them, each synchronous process counts those of a shard.
+        If Transform has not stored the counts, each synchronous process counts a shard.
+
+        Args:
+          kind: LABELS or NGRAMS of `examples.counts`.
+
+        Returns:
+          float64, [2] for LABELS, [2, buckets] for NGRAMS.
 
         Raises:
           InputError: a file is damaged.
@@ -301,7 +328,7 @@ class Inputs:
         return math.ceil(self._batching.count(largest) / self._replicas_here)
 
     def _distributed(self, split: Split, steps: int, first_step: int, shuffle_buffer: int) -> Any:
-        def of_process(process: int, processes: int) -> tf.data.Dataset:
+        def shard_batches(process: int, processes: int) -> tf.data.Dataset:
             return endless(
                 split.shards(processes)[process],
                 self._batching,
@@ -313,7 +340,7 @@ class Inputs:
             )
 
         if self._by_coordinator:
-            return of_process(0, 1)
+            return shard_batches(0, 1)
         return self._strategy.distribute_datasets_from_function(
-            lambda context: of_process(context.input_pipeline_id, context.num_input_pipelines)
+            lambda context: shard_batches(context.input_pipeline_id, context.num_input_pipelines)
         )

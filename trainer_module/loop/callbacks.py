@@ -18,14 +18,17 @@ from trainer_module.loop.checkpoints import Checkpoints
 from trainer_module.loop.finite import check_loss
 
 MAX_POINTS = 256
-"""The maximum number of points of a curve, besides one at the end of each epoch."""
+"""The maximum number of points of a curve. Each epoch may end with an additional point."""
 
 
 class StepCallback(tf_keras.callbacks.Callback):
-    """A callback whose `step` is the number of steps done over all epochs, also before a resume.
+    """A callback that counts the steps of a training.
 
     Args:
-      first_step: the number of steps before a resume; 0: the training begins.
+      first_step: the number of steps before a resume; 0 for a new training.
+
+    Attributes:
+      step: the number of steps done over all epochs, including those before a resume.
     """
 
     def __init__(self, first_step: int = 0) -> None:
@@ -41,7 +44,13 @@ class StepCallback(tf_keras.callbacks.Callback):
 
 
 class StepProgress(StepCallback):
-    """A callback that reports the steps done over all epochs, at least twenty times an epoch."""
+    """A callback that reports the progress of a training, at least twenty times an epoch.
+
+    Args:
+      steps_per_epoch: the number of steps in an epoch.
+      epochs: the number of epochs.
+      first_step: see `StepCallback`.
+    """
 
     def __init__(self, steps_per_epoch: int, epochs: int, first_step: int = 0):
         super().__init__(first_step)
@@ -67,9 +76,9 @@ class StopOnNonFiniteLoss(StepCallback):
     """A callback that raises NotFiniteError when a loss is NaN or infinite, before a checkpoint.
 
     Keras's TerminateOnNaN also ends the training, but reports a success. Under
-    ParameterServerStrategy the loss is that of the last step that is known to be done, a few steps
-    earlier. The loss of a step is that of the weights before their update; the eval loss and
-    `Checkpoints.save` check the weights after the last update.
+    ParameterServerStrategy the loss belongs to the last step whose result has arrived, which is a
+    few steps earlier. A loss is computed before the step updates the weights. The weights after the
+    last update are checked by the eval loss and by `Checkpoints.save`.
     """
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -83,12 +92,13 @@ class StopOnNonFiniteLoss(StepCallback):
 
 
 class Measurements(StepCallback):
-    """A callback that measures the time and the CPU time of the training steps, not evaluations.
+    """A callback that measures the time and the CPU time of training steps, without evaluations.
 
     Args:
-      examples: the Examples of the train split, all of which an epoch reads once.
+      examples: the number of Examples in the train split, each of which an epoch reads once.
       first_step: see `StepCallback`.
-      so_far: the measurements of the steps before a resume, which checkpoints contain; updated.
+      so_far: the measurements of the steps before a resume, from a checkpoint. This object is
+        updated.
     """
 
     def __init__(self, examples: int, first_step: int, so_far: dict[str, Any]):
@@ -109,13 +119,15 @@ class Measurements(StepCallback):
         self._measure()
 
     def on_test_begin(self, logs: Any = None) -> None:
-        # Under parameter servers the last steps of an epoch end after the last hook of a batch.
+        # Under parameter servers the last steps of an epoch end after the last call of
+        # `on_train_batch_end`.
         self._measure()
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures of all epochs so far, the last of which is complete.
+        """Return the figures of all epochs so far.
 
-        Times are in seconds, memory in bytes; `cpu_utilisation` is the fraction of all cores.
+        Call this after a complete epoch. Times are in seconds and memory is in bytes;
+        `cpu_utilisation` is the fraction of all cores.
         """
         seconds, cpus = sum(self._seconds_per_epoch), cores()
         # The product of steps and batch size would also count padding and Examples that short and
@@ -141,16 +153,16 @@ class Measurements(StepCallback):
 class TrainingCurve(StepCallback):
     """A callback that records the loss and the accuracy of the training steps.
 
-    A point has the last of its steps, their number, and the mean loss and accuracy of their
-    Examples. The values are those of this process's first replica, because a sum over all replicas
-    would take longer than a small step.
+    A point represents several steps: it has the number of the last one, how many they are, and the
+    mean loss and accuracy of their Examples. The values are those of the first replica of this
+    process, because a sum over all replicas would take longer than a small step.
 
     Args:
       first_step: see `StepCallback`.
-      total_steps: the steps over all epochs, over which MAX_POINTS points are distributed.
-      points: the points of the steps before a resume, to which the others are added.
-      examples_of_step: number of a step, from 0 -> the Examples of the first replica in it. It may
-        have none in the last steps of an epoch, for which the logs contain zeros.
+      total_steps: the number of steps over all epochs, which MAX_POINTS points represent.
+      points: the points of the steps before a resume. New points are appended.
+      examples_of_step: (number of a step, from 0) -> the number of Examples of the first replica in
+        this step. It may be 0 in the last steps of an epoch, for which the logs contain zeros.
     """
 
     def __init__(
@@ -186,7 +198,7 @@ class TrainingCurve(StepCallback):
         if self._examples:
             means = {name: total / self._examples for name, total in self._sums.items()}
             self._points.append({"step": self.step, "steps": steps, **means})
-        elif self._points:  # without one, a replica has had no Examples at all
+        elif self._points:  # without a point, the replica has had no Examples so far
             last = self._points[-1]
             last["step"], last["steps"] = self.step, last["steps"] + steps
         self._reset()
@@ -200,9 +212,13 @@ class TrainingCurve(StepCallback):
 class EarlyStopping(tf_keras.callbacks.Callback):
     """A callback that ends the training after `patience` epochs without a lower eval loss.
 
-    Keras's EarlyStopping loses its state with the process. This callback must precede the one that
-    saves checkpoints, because they contain its state. It raises CheckpointError if the best weights
-    cannot be written.
+    Keras's EarlyStopping loses its state when the process ends. This callback must precede
+    `SaveRegularly`, because checkpoints contain its state. It raises CheckpointError if the best
+    weights cannot be written.
+
+    Args:
+      patience: the number of epochs without a lower eval loss.
+      checkpoints: the checkpoints, which also store the best weights.
     """
 
     def __init__(self, patience: int, checkpoints: Checkpoints):
@@ -224,18 +240,19 @@ class EarlyStopping(tf_keras.callbacks.Callback):
 
 
 class SaveRegularly(StepCallback):
-    """A callback that saves every `every` steps, after every epoch, and on SIGTERM, which ends it
-    with SystemExit.
+    """A callback that saves checkpoints regularly, and at SIGTERM before it ends the training.
 
-    An epoch counts as done after its evaluation. Therefore nothing is saved between its last step
-    and the end of the evaluation. The errors of `Checkpoints.save` pass through.
+    A checkpoint is saved every `every` steps and after every epoch. An epoch counts as done after
+    its evaluation. Therefore no checkpoint is saved between its last step and the end of the
+    evaluation. After a SIGTERM the callback saves and raises SystemExit. The errors of
+    `Checkpoints.save` pass through.
 
     Args:
       checkpoints: the checkpoints.
-      every: the steps between two checkpoints.
-      steps_per_epoch: the steps of an epoch.
+      every: the number of steps between two checkpoints.
+      steps_per_epoch: the number of steps in an epoch.
       first_step: see `StepCallback`.
-      sync: the vote of all processes whether to end.
+      sync: the votes of all processes about the end of the training.
     """
 
     def __init__(
@@ -267,7 +284,7 @@ class SaveRegularly(StepCallback):
         state.stopped = bool(self.model.stop_training)
         state.history.append({name: float(value) for name, value in (logs or {}).items()})
         self._save()
-        # After the last epoch nothing is saved any more, and SIGTERM ends the process at once.
+        # After the last epoch no checkpoint is saved, and SIGTERM ends the process at once.
         if self._sync.now():
             self._end()
 

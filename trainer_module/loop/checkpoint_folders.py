@@ -1,9 +1,9 @@
-"""The folders for checkpoints: one for each execution, whose name leads to earlier executions.
+"""The folders for checkpoints, one for each execution of a training.
 
 The name of a folder is IDENTITY-EXECUTION. The identity is a digest of the input and the settings,
-not of the paths that TFX has chosen for them. So an execution can continue from the checkpoints of
-an earlier execution with the same identity. Each execution writes to a folder of its own, so two
-executions at the same time do not overwrite each other's checkpoints.
+without the paths that TFX has chosen for them. So an execution can continue from the checkpoints of
+an earlier execution with the same identity. Each execution writes to its own folder, so two
+simultaneous executions do not overwrite each other's checkpoints.
 """
 
 from __future__ import annotations
@@ -32,16 +32,25 @@ from trainer_module.loop.checkpoints import (
 from trainer_module.settings import TrainingJob
 
 _NAME = re.compile("[0-9a-f]{16}-[0-9a-f]{8}")
-_PLACES = {"train_files", "eval_files", "transform_graph", "base_model"}
+_INPUTS = {"train_files", "eval_files", "transform_graph", "base_model"}
 _OUTPUTS = {"serving_model_dir", "model_run_dir", "checkpoint_dir"}
 _STEPS = "steps_done/.ATTRIBUTES/VARIABLE_VALUE"
 _SECONDS_KEPT = 7 * 24 * 3600.0
-"""Time without a new checkpoint after which a training of another identity counts as ended."""
+"""Seconds without a new checkpoint after which a training of another identity counts as ended."""
 
 
-def name(job: TrainingJob, code: str) -> str:
-    """Return the name of the folder for an execution of `job` with the code fingerprint `code`."""
-    settings = job.model_dump(mode="json", exclude=_PLACES | _OUTPUTS)
+def folder_name(job: TrainingJob, code: str) -> str:
+    """Return the name of the folder for the checkpoints of an execution.
+
+    Args:
+      job: the job, whose `serving_model_dir` identifies the execution.
+      code: the fingerprint of the code.
+
+    Raises:
+      tensorflow.errors.OpError: a file of the Examples, of the transform graph or of the base model
+        cannot be read.
+    """
+    settings = job.model_dump(mode="json", exclude=_INPUTS | _OUTPUTS)
     examples = [content_digest(patterns) for patterns in (job.train_files, job.eval_files)]
     # The vocabulary defines the meaning of the ids in the Examples.
     files = list_files(os.path.join(job.transform_graph, "transform_fn", "assets"))
@@ -55,18 +64,22 @@ def name(job: TrainingJob, code: str) -> str:
 
 @contextlib.contextmanager
 def continued(folder: str) -> Iterator[None]:
-    """Continue a training from its furthest checkpoint; remove old folders after the context.
+    """Continue a training from an earlier checkpoint; remove old folders after the context.
 
-    Folders whose names begin with the same identity belong to the same training. Their furthest
-    checkpoint is adopted if `folder` has none. One process of a training does this, before any
-    other process reads the folder.
+    Folders whose names begin with the same identity belong to the same training. If `folder` has no
+    checkpoint, the one with the most steps is copied from these folders. One process of a training
+    does this, before any other process reads the folder.
 
-    If the context succeeds, the folders of the same identity in which no checkpoint was written
-    meanwhile are removed, and folders of other identities after a week. Until then a user can
-    continue those trainings, and a cluster can restart them.
+    If the context succeeds, two kinds of folders are removed: those of the same identity in which
+    no checkpoint was written during the context, and those of other identities after a week without
+    a new checkpoint. Until then a user can continue such a training, and a cluster can restart it.
+
+    Args:
+      folder: the folder for the checkpoints of this execution, which is created if it is missing.
 
     Raises:
       CheckpointError: the folder cannot be written to, or an earlier checkpoint cannot be read.
+      tensorflow.errors.OpError: after the context, a folder cannot be listed or removed.
     """
     try:
         tf.io.gfile.makedirs(folder)
@@ -96,7 +109,10 @@ def continued(folder: str) -> Iterator[None]:
 
 
 def _adopt(folder: str, earlier: Mapping[str, str]) -> None:
-    """Copy the furthest checkpoint of the folders in `earlier`, which maps them to their lists."""
+    """Copy the checkpoint with the most steps to `folder`.
+
+    `earlier` maps each earlier folder to the content of its list of checkpoints.
+    """
     steps, latest = max(map(_latest, earlier), default=(0, ""))
     if not steps:
         return
@@ -112,14 +128,14 @@ def _adopt(folder: str, earlier: Mapping[str, str]) -> None:
     if not is_complete:
         logging.info("%s belongs to a training that is running; it is not continued here", source)
         return
-    # The list comes last, so that it names a checkpoint that has been copied.
+    # The list is written last, so that it only names checkpoints that have been copied.
     with tf.io.gfile.GFile(os.path.join(folder, LIST_FILE), "w") as stream:
         stream.write(earlier[source])
     logging.info("Continuing from the checkpoints of an earlier execution: %s", source)
 
 
 def _latest(folder: str) -> tuple[int, str]:
-    """Return the steps and the path of the latest checkpoint in a folder; 0 without one.
+    """Return the number of steps and the path of the latest checkpoint in a folder; 0 without one.
 
     Raises:
       CheckpointError: the checkpoint cannot be read.
@@ -134,7 +150,7 @@ def _latest(folder: str) -> tuple[int, str]:
 
 
 def _siblings(folder: str) -> list[str]:
-    """Return the other folders next to `folder` that have a name like it."""
+    """Return the other folders for checkpoints in the parent folder of `folder`."""
     parent, own = os.path.split(folder.rstrip("/"))
     if not _NAME.fullmatch(own):
         return []
@@ -144,7 +160,7 @@ def _siblings(folder: str) -> list[str]:
 
 
 def _read_list(folder: str) -> str:
-    """Return the content of the list of the checkpoints in a folder; empty without a checkpoint."""
+    """Return the content of the list of checkpoints in a folder; empty without a checkpoint."""
     try:
         return _read(os.path.join(folder, LIST_FILE)).decode(errors="replace")
     except tf.errors.NotFoundError:

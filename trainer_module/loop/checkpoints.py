@@ -1,7 +1,7 @@
-"""Checkpoints: a training that was killed, or ended by SIGTERM, resumes where it was.
+"""Checkpoints, from which a training resumes after it was killed or ended by SIGTERM.
 
-The input is a function of the seed and the steps done, so a resumed training reads the same
-Examples as an uninterrupted one.
+The input depends only on the seed and the number of steps done, so a resumed training reads the
+same Examples as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from trainer_module.loop.finite import check_weights, not_finite
 LIST_FILE = "checkpoint"
 """The file in a folder of checkpoints with TensorFlow's list of them."""
 READ_ERRORS = (tf.errors.OpError, ValueError, IndexError)
-"""TensorFlow's errors for an unreadable checkpoint; IndexError is for a truncated one."""
+"""TensorFlow's errors for an unreadable checkpoint; a truncated one raises IndexError."""
 BEST = "best-"
 """The beginning of the names of the files with the best weights."""
 
@@ -35,12 +35,12 @@ class State(tf.train.experimental.PythonState):
     """The Python values of a training, stored as JSON in every checkpoint.
 
     Attributes:
-      global_batch: Examples in a step; 0 before the first checkpoint.
+      global_batch: number of Examples in a step; 0 before the first checkpoint.
       stopped: whether early stopping has ended the training.
       best_epoch: the epoch, from 0, with the lowest eval loss; None without early stopping.
       usage: the measurements of `Measurements` so far.
       curve: the points of `TrainingCurve` so far.
-      history: the metrics of each epoch that is trained and evaluated.
+      history: the metrics of each epoch that has been trained and evaluated.
     """
 
     global_batch: int = 0
@@ -63,11 +63,14 @@ class State(tf.train.experimental.PythonState):
 
 
 def latest_checkpoint(folder: str) -> str | None:
-    """Return the path of the latest checkpoint in `folder`; None if none was ever written there.
+    """Return the path of the latest checkpoint in a folder; None if none was ever written there.
+
+    Args:
+      folder: the folder of checkpoints, local or remote.
 
     Raises:
       CheckpointError: the latest checkpoint is missing, or the list of checkpoints is damaged.
-        TensorFlow itself only logs this, and the training would start from the beginning.
+        TensorFlow would only log this, and the training would start from the beginning.
     """  # noqa: DOC501
     listed = os.path.join(folder, LIST_FILE)
     try:
@@ -82,7 +85,12 @@ def latest_checkpoint(folder: str) -> str | None:
 
 
 def unreadable(path: str, error: Exception) -> CheckpointError:
-    """Return the CheckpointError for the checkpoint at `path`, whose reading raised `error`."""
+    """Return the CheckpointError for a checkpoint that cannot be read.
+
+    Args:
+      path: the path of the checkpoint or of the list of checkpoints.
+      error: the error that reading it raised.
+    """
     return CheckpointError(
         f"{path}: this checkpoint cannot be read ({cause(error)}); remove "
         f"{os.path.dirname(path)} to start the training from the beginning"
@@ -90,9 +98,15 @@ def unreadable(path: str, error: Exception) -> CheckpointError:
 
 
 def remove_folder(folder: str) -> None:
-    """Remove a folder of checkpoints, beginning with its list.
+    """Remove a folder of checkpoints.
 
-    Without the list, a folder whose removal was interrupted counts as empty.
+    The list is removed first, so that the folder counts as empty if the removal is interrupted.
+
+    Args:
+      folder: the folder, local or remote.
+
+    Raises:
+      tensorflow.errors.OpError: a file cannot be removed.
     """
     listed = os.path.join(folder, LIST_FILE)
     if tf.io.gfile.exists(listed):
@@ -103,11 +117,11 @@ def remove_folder(folder: str) -> None:
 class Checkpoints:
     """The checkpoints of one training; every process of a cluster calls the same methods.
 
-    Saving is collective, so the processes other than the chief save too, each to a scratch folder
-    that is never read.
+    Saving is a collective operation. So the processes other than the chief save too, each to a
+    scratch folder that is never read.
 
     Args:
-      folder: the folder of the chief, which exists, local or remote.
+      folder: the existing folder of the chief, local or remote.
       model: the compiled model.
       chief: whether this process is the chief.
       name: the name of the scratch folder of another process.
@@ -139,7 +153,10 @@ class Checkpoints:
             raise unreadable(os.path.join(self._mine, LIST_FILE), error) from error
 
     def restore(self, global_batch: int) -> int:
-        """Restore the latest checkpoint if there is one, and return the steps done.
+        """Restore the latest checkpoint if there is one, and return the number of steps done.
+
+        Args:
+          global_batch: number of Examples in a step, over all replicas.
 
         Raises:
           CheckpointError: the checkpoint cannot be read, has weights that are not finite, or was
@@ -152,7 +169,7 @@ class Checkpoints:
                 restored.assert_existing_objects_matched()
             except (AssertionError, *READ_ERRORS) as error:
                 raise unreadable(latest, error) from error
-            # Otherwise the steps done are another part of an epoch.
+            # With another global batch, the steps done would be another part of an epoch.
             if self.state.global_batch != global_batch:
                 raise CheckpointError(
                     f"{latest}: this checkpoint was written with {self.state.global_batch} "
@@ -170,7 +187,10 @@ class Checkpoints:
         return int(self.steps_done.numpy())
 
     def save(self, steps_done: int) -> None:
-        """Write a checkpoint; the one before it is kept until this one is complete.
+        """Write a checkpoint; the previous one is kept until this one is complete.
+
+        Args:
+          steps_done: the number of steps over all epochs.
 
         Raises:
           NotFiniteError: a weight is NaN or infinite. A training that resumed from such a
@@ -191,7 +211,7 @@ class Checkpoints:
     def save_best(self) -> None:
         """Save the current weights as those of `state.best_epoch`.
 
-        The previous ones are kept until the next checkpoint, whose state names the new ones.
+        The previous best weights are kept until the next checkpoint, whose state has the new epoch.
 
         Raises:
           CheckpointError: the weights cannot be written.

@@ -1,4 +1,4 @@
-"""The check that a training has numbers as its losses and weights."""
+"""Checks that the losses and the weights of a training are finite."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class NotFiniteError(ValueError):
 
 
 def check_loss(name: str, loss: float, where: str) -> None:
-    """Check that a loss is a number.
+    """Check that a loss is finite.
 
     Args:
+      name: the name of the loss for the message, such as `eval loss`.
       loss: the loss.
-      name: its name in words.
-      where: its place in the training, such as `at step 3`.
+      where: the position in the training for the message, such as `at step 3`.
 
     Raises:
       NotFiniteError: the loss is NaN or infinite.
@@ -30,7 +30,11 @@ def check_loss(name: str, loss: float, where: str) -> None:
 
 
 def check_weights(model: tf_keras.Model, step: int) -> None:
-    """Check that all weights of the model are numbers after `step`.
+    """Check that all weights of a model are finite.
+
+    Args:
+      model: the model.
+      step: the number of steps done, for the message.
 
     Raises:
       NotFiniteError: a weight is NaN or infinite.
@@ -41,9 +45,9 @@ def check_weights(model: tf_keras.Model, step: int) -> None:
 
 
 def not_finite(variables: list[tf.Variable]) -> str | None:
-    """Return the name of a variable with a value that is NaN or infinite; None without one.
+    """Return the name of a variable with a value that is NaN or infinite; None if all are finite.
 
-    Each variable is read on its own device, so a parameter server sends a single value for each.
+    Each variable is checked on its own device, so a parameter server sends a single value for each.
     """
     for variable in variables:
         if not variable.dtype.is_floating:

@@ -21,14 +21,14 @@ def make_schedule(
 ) -> WarmUp:
     """Return the learning rate over the steps of a training.
 
-    Linear scaling is Goyal et al., "Accurate, Large Minibatch SGD" (2017), square-root scaling
-    Krizhevsky, "One weird trick for parallelizing convolutional neural networks" (2014).
+    Linear scaling follows Goyal et al., "Accurate, Large Minibatch SGD" (2017). Square-root scaling
+    follows Krizhevsky, "One weird trick for parallelizing convolutional neural networks" (2014).
 
     Args:
       training: the settings.
-      own_rate: the rate of the model, for settings without a learning rate.
-      global_batch: Examples in a step, over all replicas.
-      total_steps: steps over all epochs.
+      own_rate: the default learning rate of the model, used if the settings have none.
+      global_batch: number of Examples in a step, over all replicas.
+      total_steps: number of steps over all epochs.
     """
     rate = training.learning_rate or own_rate
     growth = global_batch / UNSCALED_BATCH
@@ -44,10 +44,13 @@ def make_schedule(
 # The first rate of Keras's CosineDecay is 0, or its cosine begins a step earlier: of 20 steps with
 # a warm-up of 4, the rates differ from these by up to 7 % of the peak.
 class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
-    """A learning rate that rises linearly to `peak` over `warmup_steps`.
+    """A learning rate that rises linearly, and then is constant or falls along half a cosine.
 
-    Afterwards it is constant, or with `decay` falls along half a cosine to FINAL_FRACTION of `peak`
-    at `total_steps`.
+    Args:
+      peak: the learning rate after the warm-up.
+      warmup_steps: the number of steps in which it rises.
+      total_steps: the number of steps over all epochs.
+      decay: whether it falls after the warm-up, to FINAL_FRACTION of `peak` at `total_steps`.
     """
 
     def __init__(self, peak: float, warmup_steps: int, total_steps: int, decay: bool):
@@ -55,7 +58,7 @@ class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
         self.peak, self._warmup, self._total, self._decay = peak, warmup_steps, total_steps, decay
 
     def __call__(self, step: Any) -> tf.Tensor:
-        """Return the rate, float32 [], of the step with this number, from 0."""
+        """Return the rate of a step, float32 []; steps are numbered from 0."""
         done = tf.cast(step, tf.float32)
         # The rate of the first step is above zero.
         rate = self.peak * tf.minimum((done + 1) / max(1, self._warmup), 1.0)
@@ -66,5 +69,5 @@ class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
         return rate * (FINAL_FRACTION + (1 - FINAL_FRACTION) * cosine)
 
     def get_config(self) -> dict[str, Any]:
-        """Return nothing, because no optimizer with this schedule is saved by Keras."""
+        """Return an empty mapping; Keras never saves an optimizer with this schedule."""
         return {}

@@ -1,4 +1,4 @@
-"""The two training loops with equal results: Keras's `fit`, and our own with `strategy.run`."""
+"""Two training loops with equal results: Keras's `fit`, and our own with `strategy.run`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from trainer_module.settings import Training
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps that a training has yet to take.
+    """The remaining steps of a training.
 
     Attributes:
       inputs: the splits.
       training: the settings.
       state: the state, which the callbacks update.
-      first_step: the number of steps that are done, of a resumed training.
+      first_step: the number of steps that a resumed training has already done.
       workers: the number of processes that compute gradients.
     """
 
@@ -57,8 +57,8 @@ def keras_loop(
 ) -> None:
     """Train with Keras's `fit`.
 
-    Under parameter servers train with `custom_loop`: there Keras does not determine which step
-    reads which batch.
+    Under parameter servers train with `custom_loop`, because Keras does not determine which step
+    reads which batch under this strategy.
 
     Args:
       model: the compiled model, with the weights after `plan.first_step`.
@@ -66,8 +66,8 @@ def keras_loop(
       callbacks: called in this order.
 
     Raises:
-      NotFiniteError, CheckpointError, SystemExit: see `callbacks.StopOnNonFiniteLoss` and
-        `callbacks.SaveRegularly`.
+      NotFiniteError, CheckpointError, SystemExit: for the reasons in
+        `callbacks.StopOnNonFiniteLoss` and `callbacks.SaveRegularly`.
       tensorflow.errors.OpError: a file cannot be read, or another process of the cluster is gone.
     """
     if isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
@@ -142,6 +142,11 @@ class EpochMetrics(tf_keras.callbacks.Callback):
     """A callback that adds the metrics of all steps and replicas to the logs of an epoch.
 
     This callback must precede the callbacks that read these logs.
+
+    Args:
+      epochs: the number of epochs, for the log.
+      trained: () -> the metrics of the training steps since the last reset.
+      evaluated: () -> the metrics of the evaluation steps since the last reset.
     """
 
     def __init__(
@@ -189,10 +194,9 @@ class _ReplicaSteps:
         def steps(data: Any, count: tf.Tensor) -> dict[str, tf.Tensor]:
             sums = {name: tf.zeros([2]) for name in NAMES}
             for _ in tf.range(count):
-                of_replicas = strategy.run(step, args=(next(data),))
+                results = strategy.run(step, args=(next(data),))
                 sums = {
-                    name: strategy.experimental_local_results(of_replicas[name])[0]
-                    for name in NAMES
+                    name: strategy.experimental_local_results(results[name])[0] for name in NAMES
                 }
             return step_means(sums)
 
@@ -201,6 +205,10 @@ class _ReplicaSteps:
         self.means = model.means
 
     def __call__(self, data: Any, count: int) -> dict[str, tf.Tensor]:
-        """Execute `count` steps on the iterator `data`; return the first replica's means of the
-        last step."""
+        """Execute steps; return the means of the last step on the first replica.
+
+        Args:
+          data: an iterator of batches for the replicas of this process.
+          count: the number of steps.
+        """
         return self._steps(data, tf.constant(count))

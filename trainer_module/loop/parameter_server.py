@@ -1,9 +1,9 @@
 """Steps with parameter servers. The coordinator schedules each step together with its batches.
 
-Keras gives each worker its own dataset, so the Examples of an epoch depend on the speed of the
+In Keras each worker has its own dataset, so the Examples of an epoch depend on the speed of the
 workers, and a restarted worker begins its dataset again. Here the coordinator reads the split once,
-in a fixed order, and sends each step its batches. If a worker is lost, its step is repeated with
-the same batches.
+in a fixed order, and sends the batches of each step to a worker. If a worker is lost, its step is
+repeated with the same batches.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from trainer_module.cluster.collective import waiting_for
 from trainer_module.loop.sums import NAMES, Step, means
 
 _STEPS_AHEAD = 4
-"""Scheduled steps for each worker. A worker that is slower than the others by this factor does not
-delay them. A training that receives SIGTERM finishes the scheduled steps before it saves."""
+"""Maximum number of scheduled steps for each worker. A worker that is slower than the others by
+this factor does not delay them. After SIGTERM, the scheduled steps are finished before a checkpoint
+is saved."""
 
 
 class CoordinatorSteps:
     """An executor of steps on the workers, which adds up the sums of all steps.
 
     Args:
-      step: what a replica computes for a batch; it may return further sums than those of NAMES.
+      step: the computation of a replica for a batch; it may return more sums than those of NAMES.
       strategy: the strategy of the variables in `step`.
       workers: the number of workers.
     """
@@ -44,16 +45,17 @@ class CoordinatorSteps:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the sums of the earlier steps, which are done."""
+        """Discard the sums of the earlier steps, which must be done."""
         self._totals: dict[str, Any] = {}
 
     def __call__(self, data: Any, count: int) -> dict[str, float]:
         """Schedule `count` steps; return the means of the last step whose result has arrived.
 
-        Only the first call waits for a result. A later epoch begins with that of the one before.
+        Only the first call waits for a result. At the beginning of a later epoch the means are
+        those of the last step of the previous epoch.
 
         Args:
-          data: an iterator of batches, of which a step takes one for each replica of a worker.
+          data: an iterator of batches. A step uses one for each replica of a worker.
           count: the number of steps.
 
         Raises:
@@ -83,19 +85,23 @@ class CoordinatorSteps:
         return self._totals
 
     def means(self) -> dict[str, float]:
-        """Return the metrics over the steps since `reset`; see `totals` for the errors."""
+        """Wait for all steps; return the metrics over the steps since `reset`.
+
+        Raises:
+          tensorflow.errors.OpError: a step failed, or a parameter server is gone.
+        """
         return means(self.totals())
 
     def _collect(self) -> None:
         """Wait for the oldest step and add its sums."""
-        of_step = self._fetched(*self._pending.popleft())
-        for name, values in of_step.items():
-            # float64: float32 is not exact beyond 2^24.
+        sums = self._fetched(*self._pending.popleft())
+        for name, values in sums.items():
+            # In float64, because float32 is not exact beyond 2^24.
             self._totals[name] = self._totals.get(name, 0.0) + values.astype(np.float64)
-        self._last = means({name: of_step[name] for name in NAMES})
+        self._last = means({name: sums[name] for name in NAMES})
 
     def _fetched(self, batches: tuple[Any, ...], result: Any) -> dict[str, Any]:
-        """Return the sums of a step, which is repeated if its worker was lost with the result.
+        """Return the sums of a step; repeat the step if its result was lost with a worker.
 
         Raises:
           CancelledError: the step was cancelled.
@@ -106,13 +112,13 @@ class CoordinatorSteps:
                     sums: dict[str, Any] = result.fetch()
                 return sums
             except tf.errors.CancelledError:
-                # This step was cancelled because another one failed; raise the error of that one.
+                # This step was cancelled because another step failed. Raise the error of that step.
                 self._coordinator.join()
                 raise
             except tf.errors.OpError as error:
-                # The coordinator repeats a step whose worker is lost before the step is done.
-                # Here the step is done, and its result could not be copied from the worker: an
-                # error of the step itself would have cancelled it.
+                # The coordinator itself repeats a step if the worker is lost before the step is
+                # done. This step is done, because an error of the step would have cancelled it.
+                # Only its result could not be copied from the worker.
                 logging.warning("A result was lost with its worker: %s", error.message)
                 result = self._coordinator.schedule(self._function, args=(batches,))
 
@@ -121,14 +127,14 @@ class CoordinatorSteps:
         strategy = self._strategy
 
         def function(batches: tuple[Any, ...]) -> dict[str, tf.Tensor]:
-            def of_replica() -> dict[str, tf.Tensor]:
+            def replica_step() -> dict[str, tf.Tensor]:
                 replica = tf.distribute.get_replica_context().replica_id_in_sync_group
                 return self._step(batches[int(tf.get_static_value(replica))])
 
-            of_replicas = strategy.run(of_replica)
+            sums = strategy.run(replica_step)
             return {
                 name: strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None)
-                for name, values in of_replicas.items()
+                for name, values in sums.items()
             }
 
         signature = ((batch_spec,) * strategy.num_replicas_in_sync,)

@@ -1,7 +1,7 @@
-"""The result of a step: sums over its Examples, and the means that follow from them.
+"""The result of a step: sums over its Examples, and the means that are computed from them.
 
-All means are over real Examples. The padding of a batch to its static shape has weight 0, and is
-not counted.
+The means are over real Examples. The Examples that pad a batch to its static shape have weight 0,
+and are not counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The model in a training: its steps, which both loops take, its metrics and its dropout."""
+"""The model in a training: its steps, which both loops execute, its metrics and its dropout."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from trainer_module.models import Loss
 class Trainable(tf_keras.Model):
     """The functional model `net` with a loss, for which Keras's `fit` executes our steps.
 
-    Its metrics are means over all steps and replicas. Under parameter servers it has none, because
-    there the coordinator adds up the results of the steps. It must be created in the scope of its
-    strategy.
+    Its metrics are means over all steps and replicas. Under parameter servers it has no metrics,
+    because the coordinator adds up the results of the steps. The model must be created in the scope
+    of its strategy.
 
     Args:
       net: inputs -> logits, float32 [batch, logits].
       loss: the loss of each Example.
-      seed: with the number of the step, determines dropout.
+      seed: determines dropout, together with the number of the step.
     """
 
     def __init__(self, net: tf_keras.Model, loss: Loss, seed: int = 0):
@@ -37,7 +37,7 @@ class Trainable(tf_keras.Model):
 
     def compile(self, *arguments: Any, **options: Any) -> None:
         super().compile(*arguments, **options)
-        # The optimizer creates this variable when it is first read, which must not be in a step.
+        # The optimizer creates this variable when it is first read. This must not be in a step.
         self.random.step = self.optimizer.iterations
 
     @property
@@ -45,14 +45,14 @@ class Trainable(tf_keras.Model):
         return list(self._running())
 
     def means(self) -> dict[str, float]:
-        """Return the metrics since their reset, over all replicas."""
+        """Return name of a metric -> its value since the last reset, over all replicas."""
         return {name: float(value) for name, value in self.get_metrics_result().items()}
 
     # AutoGraph excludes TensorFlow's own `keras`, but not the package `tf_keras`. It would convert
     # Keras itself, which takes ten seconds before the first step and changes nothing.
     @tf.autograph.experimental.do_not_convert
     def train_sums(self, data: Any) -> dict[str, tf.Tensor]:
-        """Take a training step, which also updates the metrics; a `Step`.
+        """Execute a training step, which also updates the metrics; this is a `sums.Step`.
 
         Args:
           data: the inputs, the label, float32 [batch, 1], and perhaps the weight, float32 [batch].
@@ -61,15 +61,19 @@ class Trainable(tf_keras.Model):
         self.random.restart()
         with tf.GradientTape() as tape:
             sums = self._sums(label, self(inputs, training=True), weight)
-            # The mean over this replica's Examples, divided by the replicas; the optimizer sums
-            # the gradients over them.
+            # The mean over the Examples of this replica, divided by the number of replicas, because
+            # the optimizer sums the gradients over the replicas.
             loss = step_means(sums)["loss"] / self.distribute_strategy.num_replicas_in_sync
         self.optimizer.minimize(loss, self.trainable_variables, tape=tape)
         return sums
 
     @tf.autograph.experimental.do_not_convert
     def test_sums(self, data: Any) -> dict[str, tf.Tensor]:
-        """Take an evaluation step, which also updates the metrics; a `Step` like `train_sums`."""
+        """Execute an evaluation step, which also updates the metrics; this is a `sums.Step`.
+
+        Args:
+          data: see `train_sums`.
+        """
         inputs, label, weight = tf_keras.utils.unpack_x_y_sample_weight(data)
         return self._sums(label, self(inputs, training=False), weight)
 
@@ -87,7 +91,7 @@ class Trainable(tf_keras.Model):
         """Return the result of a step, and update the metrics.
 
         The value of an Example is the mean over its logits, [batch, logits]. The weight, [batch],
-        is 0 for padding; None: no Example is padding.
+        is 0 for padding; it is None if no Example is padding.
         """
         values = {
             "loss": self.loss_of_examples(label, logit),
@@ -102,10 +106,13 @@ class Trainable(tf_keras.Model):
 
 
 class StepRandom:
-    """The random numbers of a model's dropout layers, the same ones in a resumed training.
+    """A generator of the random numbers of dropout layers, the same ones in a resumed training.
 
-    Keras's own generators have a state that no checkpoint contains. This class has the methods of
+    The state of Keras's own generators is in no checkpoint. This class has the methods of
     `tf_keras.backend.RandomGenerator` that the layers of our models call.
+
+    Args:
+      seed: the seed of the training.
 
     Attributes:
       step: the number of the step, an integer variable []; set it before the first step.
@@ -117,17 +124,29 @@ class StepRandom:
         self.step: Any = None
 
     def use_in(self, model: tf_keras.Model) -> None:
-        """Replace the generators of all layers of `model`, by a private attribute of Keras."""
+        """Replace the random generators of all layers of a model.
+
+        Keras has no public attribute for the generator of a layer.
+
+        Args:
+          model: the model, before its first step.
+        """
         for layer in model._flatten_layers():
             if hasattr(layer, "_random_generator"):
                 layer._random_generator = self
 
     def restart(self) -> None:
-        """Begin the trace of a step, which takes the random numbers in the same order each time."""
+        """Begin the trace of a step. Each trace uses the random numbers in the same order."""
         self._drawn = 0
 
     def dropout(self, inputs: tf.Tensor, rate: float, noise_shape: Any = None) -> tf.Tensor:
-        """Return `inputs` with a fraction of zeros, see `tf.nn.experimental.stateless_dropout`."""
+        """Return `inputs` with dropout.
+
+        Args:
+          inputs: a tensor of a floating-point dtype.
+          rate: the fraction of values that become zero.
+          noise_shape: see `tf.nn.experimental.stateless_dropout`.
+        """
         self._drawn += 1
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         seed = tf.stack([tf.cast(self.step, tf.int32), tf.cast(replica, tf.int32)])

@@ -1,18 +1,19 @@
-"""The architectures, one module each. To add one, add a module and its name in the settings.
+"""The architectures, one module each. To add one, add a module, and its name in the settings.
 
-A module has
+A module contains
   Hyperparameters: the keys of `training.hyperparameters`, with their types and defaults.
   FEATURES: the transformed features that the model reads.
   LEARNING_RATE: the default learning rate, at a global batch of 1024.
   SEARCH_SPACE: the values that the Tuner tries.
   build(hyperparameters, transform, static_shapes): returns the tf_keras.Model, whose output is the
-    logit of positive, float32 [batch, 1]. In a training it may be several logits, of parts that are
-    trained each for itself. A review's logit does not depend on the width of its batch. With
-    `static_shapes` that width is the maximum, and XLA can compile the model.
-  optimizer(learning_rate): returns the optimizer, whose update of a variable is one operation that
-    locks it: under parameter servers several workers update a variable at the same time.
+    logit of positive, float32 [batch, 1]. In a training, a model with several parts returns a logit
+    for each part, and each part is trained on its own loss. The logit of a review must not depend
+    on the width of its batch. With `static_shapes` the width is the maximum, and XLA can compile
+    the model.
+  optimizer(learning_rate): returns the optimizer. It must update a variable by one operation that
+    locks the variable, because under parameter servers several workers update it at the same time.
   loss(label, logit): optional; replaces `loss` of this module.
-  adapt(model, counts): optional; fits weights that are not trained by gradients, to the occurrences
+  adapt(model, counts): optional; computes weights that gradients do not train, from the occurrences
     of each n-gram in the negative and the positive reviews of the train split, [2, buckets].
   exported(model, hyperparameters): optional; returns the model that is exported instead.
 """
@@ -44,7 +45,7 @@ loss of each Example, float32 [batch]."""
 
 @dataclass(frozen=True)
 class Architecture:
-    """The architecture of a training: a module of this package with the hyperparameters.
+    """The architecture of a training: a module of this package, with its hyperparameters applied.
 
     Attributes:
       features: the names of the transformed features that the model reads.
@@ -54,8 +55,8 @@ class Architecture:
       build: (settings of Transform, `static_shapes=False`) -> the model, created in the current
         strategy and precision.
       optimizer: (learning rate or schedule) -> the optimizer.
-      adapt: (model, counts of n-grams by class, [2, buckets]) fits the weights of the model that
-        are not trained; None: it has none.
+      adapt: (model, counts of n-grams by class, [2, buckets]) -> None, sets the weights that
+        gradients do not train; None: the model has no such weights.
       exported: (trained model of `plain_model`) -> the model that is exported.
     """
 
@@ -72,6 +73,9 @@ class Architecture:
         """Build the model to export: on the CPU, in float32, for dynamic shapes.
 
         Call this outside any strategy.
+
+        Args:
+          transform: the settings of the features.
         """
         with precision("float32"), tf.device("/CPU:0"):
             return self.build(transform)
@@ -79,6 +83,9 @@ class Architecture:
 
 def resolve(training: Training) -> Architecture:
     """Return the architecture of `training.model` with `training.hyperparameters`.
+
+    Args:
+      training: the settings.
 
     Raises:
       ValueError: the model has no such hyperparameter, or does not allow its value.
@@ -115,7 +122,11 @@ def hyperparameters(training: Training) -> Any:
 
 
 def load(name: str) -> ModuleType:
-    """Return the module of the model `name`, a value of `training.model`."""
+    """Return the module of a model.
+
+    Args:
+      name: a value of `training.model`.
+    """
     return importlib.import_module(f"{__name__}.{name}")
 
 
@@ -133,12 +144,12 @@ def loss(label: tf.Tensor, logit: tf.Tensor) -> tf.Tensor:
 def weighted_by_class(loss: Loss, counts: np.ndarray) -> Loss:
     """Return `loss` multiplied by the weight of the class of each Example.
 
-    The weights follow from the train split as a whole, and their mean over it is 1. So the loss
-    remains a mean over Examples, however they are divided into batches, replicas and processes.
+    The weights are computed from the whole train split, over which their mean is 1. So the loss is
+    still a mean over Examples, however these are divided into batches, replicas and processes.
 
     Args:
       loss: the loss of each Example.
-      counts: the negative and the positive reviews of the train split, float64 [2].
+      counts: the numbers of negative and positive reviews in the train split, float64 [2].
 
     Raises:
       ValueError: a class has no reviews.
@@ -155,9 +166,12 @@ def weighted_by_class(loss: Loss, counts: np.ndarray) -> Loss:
 
 @contextlib.contextmanager
 def precision(policy: str) -> Iterator[None]:
-    """Let Keras create layers and models with a policy, such as `mixed_bfloat16`, in the context.
+    """Set the policy with which Keras creates layers and models in the context.
 
-    Keras takes the policy of a new layer from a global value, which is restored.
+    Keras reads the policy from a global variable, which is restored afterwards.
+
+    Args:
+      policy: the name of a Keras policy, such as `mixed_bfloat16`.
     """
     before = tf_keras.mixed_precision.global_policy()
     tf_keras.mixed_precision.set_global_policy(policy)

@@ -1,8 +1,8 @@
 """cnn_lstm: word embeddings, a convolution, max pooling, an LSTM, a logistic output.
 
-Reviews are padded on both sides, and padding is a row of the embedding table like any word. There
-is always as much padding as a window of the convolution can reach. So the logit of a review does
-not depend on the width of its batch, and no layer needs a mask.
+Reviews are padded on both sides. The padding has a row in the embedding table, like any word, and
+is as wide as a window of the convolution can reach. So the logit of a review does not depend on the
+width of its batch, and no layer requires a mask.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Hyperparameters(Section):
     dropout: DropoutRate = 0.0
     """Dropout of the LSTM's inputs and of its output."""
     recurrent_dropout: DropoutRate = 0.0
-    """Dropout of the LSTM's state. Above 0 there is no fused kernel: a GPU is many times slower."""
+    """Dropout of the LSTM's state. Above 0 a GPU uses no fused kernel and is many times slower."""
 
 
 FEATURES = (features.TOKENS,)
@@ -75,8 +75,8 @@ def build(
         hyperparameters.filters, hyperparameters.kernel_size, activation="relu", name="convolution"
     )(x)
     x = layers.MaxPooling1D(_POOL, name="pooling")(x)
-    # The LSTM returns the states of all steps, and LastState selects one. The further steps cost as
-    # much with a mask, and without a mask the kernels are faster.
+    # The LSTM returns the states of all steps, and LastState selects one. A mask would not avoid
+    # the cost of the later steps, and without a mask the kernels are faster.
     recurrent = {
         "dropout": hyperparameters.dropout,
         "recurrent_dropout": hyperparameters.recurrent_dropout,

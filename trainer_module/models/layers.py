@@ -16,21 +16,34 @@ _MAX_NORM = 1.0
 
 
 def word_ids(transform: Transform, *, static_shapes: bool) -> Any:
-    """Return the input TOKENS: int64 [batch, width]; with `static_shapes` width is `max_tokens`."""
+    """Return the input TOKENS of a model, int64 [batch, width].
+
+    Args:
+      transform: the settings of the features.
+      static_shapes: whether the width is always `max_tokens`.
+    """
     width = transform.max_tokens if static_shapes else None
     return tf_keras.Input([width], dtype=tf.int64, name=features.TOKENS)
 
 
 def embedding(transform: Transform, width: int) -> DenseGradientEmbedding:
-    """Return the embedding table of the vocabulary, with rows for padding and unknown words."""
+    """Return the embedding layer of the vocabulary, with rows for padding and unknown words.
+
+    Args:
+      transform: the settings of the features, with the size of the vocabulary.
+      width: the number of values in a row.
+    """
     rows = transform.vocabulary_size + features.FIRST_TOKEN
     return DenseGradientEmbedding(rows, width, name="embedding")
 
 
 def logit(x: Any, tokens: Any, *, name: str = "logit") -> Any:
-    """Apply a dense layer, [max(batch, 1), width] -> [batch, 1], float32 under any policy.
+    """Apply a dense layer with one output; return float32 [batch, 1] under any policy.
 
-    The result has the reviews in `tokens`, without the one that `Padding` may have added.
+    Args:
+      x: [max(batch, 1), width]; `Padding` adds a review to an empty batch.
+      tokens: the input TOKENS, whose batch the result has.
+      name: the name of the layer.
     """
     return tf_keras.layers.Dense(1, dtype=tf.float32, name=name)(x)[: tf.shape(tokens)[0]]
 
@@ -38,9 +51,10 @@ def logit(x: Any, tokens: Any, *, name: str = "logit") -> Any:
 class Padding(tf_keras.layers.Layer):
     """A layer that adds padding before and after each review.
 
-    An empty batch gets a review, because a replica without Examples for the last step of an epoch
-    has such a batch. For it, convolution and maximum of oneDNN return wrong shapes (TensorFlow 2.16
-    on an AMD EPYC; with `TF_ENABLE_ONEDNN_OPTS=0` they are right), and the fused LSTM fails.
+    The layer adds a review to an empty batch, which is the batch of a replica without Examples in
+    the last step of an epoch. For an empty batch the convolution and the maximum of oneDNN return
+    wrong shapes (TensorFlow 2.16 on an AMD EPYC; `TF_ENABLE_ONEDNN_OPTS=0` returns correct ones),
+    and the fused LSTM fails.
 
     Input: int64 [batch, width]. Output: int64 [max(batch, 1), before + words + after], where
     `words` is the width, rounded up to a multiple of `multiple` that is not 0.
@@ -62,7 +76,7 @@ class Padding(tf_keras.layers.Layer):
 
 
 def _missing(size: Any, multiple: int) -> Any:
-    """Return what `size`, an int or a tensor, lacks to be a multiple that is not 0."""
+    """Return the difference between `size`, an int or a tensor, and the next positive multiple."""
     larger = -(-size // multiple) * multiple
     wanted = max(larger, multiple) if isinstance(size, int) else tf.maximum(larger, multiple)
     return wanted - size
@@ -72,12 +86,12 @@ class DenseGradientEmbedding(tf_keras.layers.Embedding):
     """An embedding layer with a dense gradient.
 
     The gradient of Keras's own layer has a slice for each word of the batch, including repeated
-    words and padding. For 512 reviews the slices are several times as large as the table, and
-    replicas must exchange and merge them: a step of two workers took a quarter more CPU time.
+    words and padding. For 512 reviews the slices are several times as large as the table, and the
+    replicas have to exchange and merge them. A step of two workers took a quarter more CPU time.
     """
 
     def build(self, input_shape: Any = None) -> None:
-        # Under parameter servers a worker fetches only the rows that it needs.
+        # Under parameter servers a worker fetches only the rows of its batch.
         self._is_remote = isinstance(
             tf.distribute.get_strategy(), tf.distribute.ParameterServerStrategy
         )
@@ -95,10 +109,13 @@ class DenseGradientEmbedding(tf_keras.layers.Embedding):
 def adam(learning_rate: Any) -> tf_keras.optimizers.Optimizer:
     """Return Adam with gradients clipped to a global norm of 1, after the sum over all replicas.
 
-    It is one of Keras's legacy optimizers: under CentralStorageStrategy the new ones do not support
-    learning rate schedules. Under that strategy both refuse `global_clipnorm`, so the clipping is a
-    function of this module. Adam updates every row of an embedding table at each step, which takes
-    a few percent of a step of these models.
+    It is one of Keras's legacy optimizers, because under CentralStorageStrategy the new ones do not
+    support learning rate schedules. Under that strategy neither supports `global_clipnorm`, so this
+    module clips the gradients. Adam updates every row of an embedding table at each step, which
+    takes a few percent of a step of these models.
+
+    Args:
+      learning_rate: a number or a schedule of Keras.
     """
     return FusedAdam(learning_rate, gradient_transformers=[_clip])
 
@@ -107,13 +124,13 @@ class FusedAdam(tf_keras.optimizers.legacy.Adam):
     """Adam whose update of a variable is a single operation, also for a sparse gradient.
 
     Under parameter servers the workers update the same variables without waiting for each other.
-    Keras updates a table by several operations, each of which overwrites what another worker has
-    written in the meantime (keras issue 18668): a worker divides its momentum by a variance that is
-    zero again, and a weight moves by 100 instead of 0.001.
+    Keras updates a table by several operations, each of which overwrites the values that another
+    worker has written in the meantime (keras issue 18668). If a worker divides its momentum by a
+    variance that was reset to zero, a weight changes by 100 instead of 0.001.
 
-    Here the device of the variable makes the gradient dense, and TensorFlow's operation for dense
-    gradients locks the variable and both moments. The numbers are the same, since Adam changes all
-    rows at each step.
+    Here the gradient is made dense on the device of the variable, and TensorFlow's operation for
+    dense gradients locks the variable and both moments. The numbers are the same, because Adam
+    changes all rows at each step.
     """
 
     def _resource_apply_sparse_duplicate_indices(

@@ -25,10 +25,10 @@ SEARCH_SPACE: dict[str, Any] = {
 BAG = "bag"
 """The name of the layer in a model."""
 _TYPICAL_LENGTH = 256
-"""N-grams of a review of about 120 words, whose sum of weights is the logit without any factor."""
+"""Number of n-grams of a review of about 120 words, for which the factor of the sum is 1."""
 _FIRST_ACCUMULATOR = 1e-6
 _LEVELS = 256
-"""The number of levels of compressed weights, as many as a byte has values."""
+"""The number of levels of compressed weights, which is the number of values of a byte."""
 _ROUNDS = 20
 
 
@@ -54,9 +54,11 @@ class Hyperparameters(BagHyperparameters):
 
 
 def ngram_ids(*, static_shapes: bool) -> Any:
-    """Return the input NGRAMS: int64 ids, ragged [batch, (n-grams)].
+    """Return the input NGRAMS of a model, int64 ids.
 
-    With `static_shapes` it is a Tensor [batch, width], in which -1 is padding.
+    Args:
+      static_shapes: whether the input is a Tensor [batch, width], in which -1 is padding. Otherwise
+        it is a RaggedTensor [batch, (n-grams)].
     """
     return tf_keras.Input([None], dtype=tf.int64, ragged=not static_shapes, name=features.NGRAMS)
 
@@ -64,15 +66,15 @@ def ngram_ids(*, static_shapes: bool) -> Any:
 class NgramBag(tf_keras.layers.Layer):
     """An embedding bag of width 1: the sum of the weights of a review's n-grams, and a bias.
 
-    The sum is divided by (n / 256) ** `length_power`, where n is the number of n-grams: a review of
-    twice the length has less than twice the evidence for a class.
+    The sum is divided by (n / 256) ** `length_power`, where n is the number of n-grams, because a
+    review of twice the length has less than twice the evidence for a class.
 
     Each weight is the product of a learned number and a fixed scale that `adapt` computes: the
     log-count ratio of Wang and Manning, "Baselines and Bigrams" (2012). Under Adagrad and Adam it
     acts as a learning rate for each bucket: n-grams that distinguish the classes learn first.
 
-    The layer is float32 under any policy: half precision would make the sum of hundreds of weights
-    less exact, and there is no matrix product that it could speed up.
+    The layer is float32 under any policy. In half precision the sum of hundreds of weights would be
+    less exact, and the layer has no matrix product that would be faster.
 
     Input: int64 ids in [0, buckets), a RaggedTensor [batch, (n-grams)] or a Tensor [batch, width]
     in which -1 is padding. Output: float32 [batch, 1].
@@ -119,16 +121,19 @@ class NgramBag(tf_keras.layers.Layer):
         if not self._is_remote:
             # The product of whole tables would take most of the time of a short prediction.
             return tf.gather(self.table, ids) * tf.gather(self.scale, ids)
-        # The parameter servers send only the rows that the batch needs, each once. The gradient
-        # has the same rows.
-        unique, places = tf.unique(tf.reshape(ids, [-1]))
+        # The parameter servers send only the rows of the batch, and each row only once. The
+        # gradient has the same rows.
+        unique, indices = tf.unique(tf.reshape(ids, [-1]))
         table = tf.nn.embedding_lookup(self.table, unique)
         scale = tf.nn.embedding_lookup(self.scale, unique)
-        return tf.reshape(tf.gather(table * scale, places), tf.shape(ids))
+        return tf.reshape(tf.gather(table * scale, indices), tf.shape(ids))
 
 
 class CompressedBag(NgramBag):
-    """An `NgramBag` for predictions only, with the place of each weight in a table of levels."""
+    """An `NgramBag` for predictions only; the weights are indices into a table of levels.
+
+    Its variable `places` has these indices, uint8 [buckets].
+    """
 
     def build(self, input_shape: Any) -> None:
         self.places = self.add_weight(
@@ -156,8 +161,11 @@ def optimizer(learning_rate: Any) -> tf_keras.optimizers.Optimizer:
 
     The loss is a mean over the batch, so the gradient of a rare n-gram is about 1 / batch_size.
     With the usual accumulator of 0.1 it would hardly learn. The start does not depend on the batch
-    size: with large batches, steps are few and learning rates high, and the accumulator should damp
-    the first steps.
+    size: with large batches, steps are few and learning rates are high, and the accumulator should
+    damp the first steps.
+
+    Args:
+      learning_rate: a number or a schedule of Keras.
     """
     return tf_keras.optimizers.legacy.Adagrad(
         learning_rate, initial_accumulator_value=_FIRST_ACCUMULATOR, epsilon=1e-12
@@ -165,7 +173,12 @@ def optimizer(learning_rate: Any) -> tf_keras.optimizers.Optimizer:
 
 
 def adapt(model: tf_keras.Model, counts: tf.Tensor | np.ndarray) -> None:
-    """Fit the scale of the bag to the occurrences of each bucket in both classes, [2, buckets]."""
+    """Compute the scale of the bag.
+
+    Args:
+      model: the model, which has a layer BAG.
+      counts: the occurrences of each bucket in the negative and the positive reviews, [2, buckets].
+    """
     bag = model.get_layer(BAG)
     counts = tf.cast(counts, tf.float32)
     occurrences = tf.reduce_sum(counts, axis=0)
@@ -180,25 +193,37 @@ def adapt(model: tf_keras.Model, counts: tf.Tensor | np.ndarray) -> None:
 
 
 def exported(model: tf_keras.Model, hyperparameters: Hyperparameters) -> tf_keras.Model:
-    """Return the model to export: `model`, or with `compressed` a copy with a byte a weight."""
+    """Return the model to export.
+
+    Args:
+      model: the trained model.
+      hyperparameters: with `compressed`, the result is a copy with one byte for each weight.
+        Otherwise it is `model` itself.
+    """
     if not hyperparameters.compressed:
         return model
     trained = model.get_layer(BAG)
-    places, levels = quantize((trained.table * trained.scale).numpy())
-    small = CompressedBag(len(places), hyperparameters)
+    indices, levels = quantize((trained.table * trained.scale).numpy())
+    small = CompressedBag(len(indices), hyperparameters)
     output = small(model.input[features.NGRAMS])
-    small.places.assign(places)
+    small.places.assign(indices)
     small.levels.assign(levels)
     small.bias.assign(trained.bias)
     return tf_keras.Model(model.input, output, name=model.name)
 
 
 def quantize(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the place of the nearest level for each value, uint8, and all levels, float32, sorted.
+    """Return the index of the nearest level for each value, and the levels.
 
-    The levels are those of Lloyd, "Least squares quantization in PCM" (1982): each round moves each
-    level to the mean of the values that are nearest to it. The first levels are dense around 0,
-    where most weights are.
+    The levels are computed as in Lloyd, "Least squares quantization in PCM" (1982): each round
+    moves each level to the mean of the values that are nearest to it. The initial levels are dense
+    around 0, because most weights are near 0.
+
+    Args:
+      values: the weights, of a floating-point dtype, [number].
+
+    Returns:
+      The indices, uint8 [number], and the levels, float32 [256], ascending.
     """
 
     def middles(levels: np.ndarray) -> np.ndarray:

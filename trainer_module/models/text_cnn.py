@@ -49,8 +49,8 @@ def build(
     """Build a model {tokens: int64 [batch, width], padding 0} -> logit; see `models`."""
     layers = tf_keras.layers
     tokens = word_ids(transform, static_shapes=static_shapes)
-    # For every convolution each word is at each position of a window, and at least one window has
-    # only padding. So more padding adds no other windows and changes no maximum.
+    # With this padding, each word occurs at each position of a window of every convolution, and at
+    # least one window has only padding. So more padding adds no new windows and changes no maximum.
     longest = max(hyperparameters.sizes)
     x = Padding(longest - 1, longest, name="padding")(tokens)
     x = embedding(transform, hyperparameters.embedding_width)(x)

@@ -1,9 +1,9 @@
 """transformer: a small pre-norm encoder over pairs of words, averaged over the review.
 
 After Vaswani et al., "Attention Is All You Need" (2017), with the normalisation before each block
-as in Xiong et al., "On Layer Normalization in the Transformer Architecture" (2020). Before all
-blocks a strided convolution combines a few words into one step: on 1,024 reviews of 500 words, each
-attention between words would need 4 GB.
+as in Xiong et al., "On Layer Normalization in the Transformer Architecture" (2020). Before the
+blocks a strided convolution combines a few words into one step, because attention between the words
+of 1,024 reviews of 500 words would require 4 GB for each block.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Hyperparameters(Section):
     """Stride of the convolution, whose windows overlap by half; 1: every word is a step."""
     layers: PositiveInt = 2
     heads: PositiveInt = 4
-    """Heads of the attention, which divide `width` among them."""
+    """Heads of the attention; each has an equal part of `width`."""
     feed_forward_width: PositiveInt = 128
     dropout: DropoutRate = 0.1
     """Dropout of each block's output and of the average."""
@@ -64,13 +64,18 @@ SEARCH_SPACE: dict[str, Any] = {
 class Steps(tf_keras.layers.Layer):
     """A layer that combines every few words into one vector (a step) with a learned position.
 
-    Step i is a convolution around word i * `stride`, whose window reaches to the words of the
-    neighbouring steps, exclusively. Outside of a review the window contains padding, which is a row
-    of the embedding table like any word, independent of the width of the batch.
+    Step i is a convolution around word i * `stride`. Its window extends up to the central words of
+    the neighbouring steps, without these words. Outside the review the window contains padding,
+    which has a row in the embedding table, like any word.
 
     Input: int64 [batch, width]. Outputs, with the batch of `Padding`: vectors [batch, steps,
-    vector_width]; bool [batch, steps], whether the word of the step is not padding; steps is width
-    / stride, rounded up.
+    vector_width]; bool [batch, steps], whether the central word of the step is not padding. The
+    number of steps is width / stride, rounded up.
+
+    Args:
+      transform: the settings of the features.
+      stride: number of words between the centres of two steps.
+      vector_width: width of the vectors.
     """
 
     def __init__(self, transform: Transform, stride: int, vector_width: int, **kwargs: Any):
@@ -120,7 +125,7 @@ class SelfAttention(tf_keras.layers.Layer):
         split = tf.reshape(self._project(vectors), [shape[0], shape[1], 3, self._heads, head_width])
         query, key, value = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
         scores = tf.matmul(query * head_width**-0.5, key, transpose_b=True)
-        # Half of the minimum of the type, so that the sum with a score is finite.
+        # Half of the minimum of the dtype, so that its sum with a score is finite.
         hidden = tf.where(real, 0.0, 0.5 * scores.dtype.min)
         weights = tf.nn.softmax(scores + tf.cast(hidden, scores.dtype)[:, None, None, :])
         mixed = tf.transpose(tf.matmul(weights, value), [0, 2, 1, 3])

@@ -29,7 +29,7 @@ _POOL = 2
 _OPENING = 10
 """Words at the beginning of a review, usually its title, that have maxima of their own."""
 _SHARE_OF_CHANGE = 0.5
-"""Factor of the change that a block adds, so that the values grow little from block to block."""
+"""Factor of the change that a block adds. It limits the growth of the values over the blocks."""
 
 
 class Hyperparameters(ngram_linear.BagHyperparameters):
@@ -102,7 +102,7 @@ class Pyramid(tf_keras.layers.Layer):
 
 
 class MeanOfParts(tf_keras.layers.Layer):
-    """A layer that returns the mean of the parts' logits; in a training, all logits.
+    """A layer that returns the mean of the logits of all parts; in a training, each logit.
 
     Inputs: a list of float32 [batch, 1]. Output: float32 [batch, 1]; in a training [batch, parts].
     """
@@ -117,7 +117,7 @@ def build(
 ) -> tf_keras.Model:
     """Build a model {ngrams: see `ngram_ids`, tokens: int64 [batch, width], padding 0} -> logit.
 
-    In a training there is a logit for each part, [batch, 1 + pyramids]; see `models`.
+    In a training the output has a logit for each part, [batch, 1 + pyramids]; see `models`.
     """
     ngrams = ngram_linear.ngram_ids(static_shapes=static_shapes)
     tokens = word_ids(transform, static_shapes=static_shapes)

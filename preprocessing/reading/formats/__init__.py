@@ -24,10 +24,13 @@ _SHOWN = 5
 
 
 class RowReader:
-    """The reader of the records of a file with columns.
+    """A reader of the records of a file with columns.
 
-    Nearly every record has the columns of the layout. `add_usual` adds such a record, for which a
-    reader does not look at other columns. `add` adds any record.
+    Nearly every record has the columns of the layout. `add_usual` adds such a record without the
+    values of other columns. `add` adds any record.
+
+    Args:
+      layout: the layout of the file.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -42,7 +45,7 @@ class RowReader:
         self.chooser = Chooser(layout)
         self._has_others = self.chooser.has_others
         self.names = (*columns[:3], *columns.further)
-        """The columns whose values `add_usual` requires; None in place of a column without one."""
+        """The columns whose values `add_usual` requires; None for a column that the file lacks."""
 
     def add_usual(
         self, batch: Batch, position: int, values: Sequence[Any], present: Iterable[str]
@@ -50,13 +53,13 @@ class RowReader:
         """Add a record if it has a text and a label in the columns of the layout.
 
         Args:
-          batch: the batch to which it is added.
-          position: its position in the piece, from 1.
-          values: its values in the columns `names`; None for a value that it lacks.
+          batch: the batch to which the record is added.
+          position: the position of the record in the piece, from 1.
+          values: its values in the columns `names`; None for a missing value.
           present: the names of all its columns.
 
         Returns:
-          Whether it was added.
+          Whether the record was added.
         """
         label, title, text, *further = values
         meaning = self._read_label(label)
@@ -74,8 +77,8 @@ class RowReader:
     def _may_differ(
         self, label: Any, title: str, further: Sequence[Any], present: Iterable[str]
     ) -> bool:
-        """Return whether a record with a text may have better columns than those of the layout."""
-        # Several datasets have the same name for the text. The other names show which one it is.
+        """Return whether other columns than the layout's may fit a record with a text better."""
+        # Several datasets have the same name for the text. The other names identify the dataset.
         if self._optional:
             is_missing_label = is_missing(label, self._layout.label_map)
             if is_missing_label or (not title and not is_filled(label)):
@@ -83,11 +86,11 @@ class RowReader:
         return self._has_several_names and not all(map(is_filled, further))
 
     def add(self, batch: Batch, position: int, record: Mapping[str, Any]) -> None:
-        """Add a record by the columns that it has, as a review or as a rejected line.
+        """Add a record by the columns that it fills, as a review or as a rejected line.
 
         Args:
-          batch: the batch to which it is added.
-          position: its position in the piece, from 1.
+          batch: the batch to which the record is added.
+          position: the position of the record in the piece, from 1.
           record: column -> value, for all its columns.
         """
         columns = self.chooser.columns(record)

@@ -2,15 +2,15 @@
 
 If a record breaks the rules of quoting, or is still open after 1 MB or at the end of the file, only
 its first line is rejected, and reading continues at the next line. Every line then belongs to
-exactly one record, which is read or rejected. A record that is cut by damage to an archive is
-rejected as a whole: its lines alone would be misread as records. A carriage return inside of a line
-is a character of its field, because pandas writes it without quotes.
+exactly one record, which is read or rejected. A record that is truncated by damage to an archive is
+rejected as a whole, because its lines alone would be misread as records. A carriage return within a
+line is a character of its field, because pandas writes it without quotes.
 
-`pyarrow.csv` takes 0.7 of the time, but reads a quote that is closed in a later record as one long
-field, without an error, and reports neither the line of a record nor where damage begins.
+`pyarrow.csv` takes 0.7 of the time. But if a quote is closed only in a later record, it returns one
+long field without an error, and it reports neither the line of a record nor the position of damage.
 
-The lines behind an open quote are read again. Crafted quotes could repeat this at every line, so
-from some point on these lines are rejected.
+The lines after an open quote are read again. Crafted quotes could cause this at every line, so
+after a maximum of such bytes these lines are rejected.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ from preprocessing.reading.records import (
     rejected,
 )
 
-# Replaces NUL, which the csv module of Python 3.10 refuses. Like bytes that are not UTF-8, which
-# become U+DC80 and up, a text may not contain it, see `records._text_problem`.
+# The replacement of NUL, which the csv module of Python 3.10 refuses. A text with it is rejected,
+# see `records._text_problem`, like one with bytes that are not UTF-8, which become U+DC80 and up.
 _NUL = "\udc00"
-# Replaces a carriage return inside of a line, which the csv module refuses without quotes.
+# The replacement of a carriage return within a line, which the csv module refuses without quotes.
 _CR = "\udc01"
 _READ = 1 << 20
 _LONGEST_NAME = 30
-"""Characters of the longest name in the header of a file that was joined behind another."""
+"""Maximum characters of a name in the header of a file that was appended to another file."""
 _RECORDS = 1_000
 """Records of a batch."""
 _MAX_READ_AGAIN = 1 << 25
-"""Bytes of a file that are read again behind open quotes."""
+"""Maximum bytes of a file that are read again after open quotes."""
 
 # The csv module's message for a quoted field that is still open at the end.
 _OPEN = "unexpected end of data"
@@ -76,7 +76,7 @@ class _TooLong(Exception):
 
 
 class _Lines:
-    """The lines for a csv.reader. `keep_first_only` returns to the second line of a record."""
+    """The lines for a csv.reader, which can return to the second line of the current record."""
 
     def __init__(self, stream: BinaryIO, dialect: Dialect) -> None:
         self._fresh = self._numbered_lines(stream, dialect)
@@ -85,9 +85,9 @@ class _Lines:
         self._size = 0
         self._last = 0
         self._read_again = 0
-        self.has_cr = False  # whether the current record has a carriage return inside of a line
+        self.has_cr = False  # whether the current record has a carriage return within a line
         self.position = 0  # the first line of the current record
-        # The bytes so far of lines that are too long, and of long runs of NUL or 0xFF.
+        # The number of bytes so far in lines that are too long, and in long runs of NUL or 0xFF.
         self.lost = 0
 
     def __iter__(self) -> Iterator[str]:
@@ -95,7 +95,7 @@ class _Lines:
 
     def __next__(self) -> str:
         if not self._taken:
-            # Set before the line is read, because damage to an archive may cut this line.
+            # Set before the line is read, because damage to an archive may truncate this line.
             self.position = self._again[0][0] if self._again else self._last + 1
         number, line = self._again.popleft() if self._again else next(self._fresh)
         self._last = number
@@ -113,11 +113,11 @@ class _Lines:
         return text + "\n"
 
     def with_returns(self, record: list[str]) -> list[str]:
-        """Return the fields of a record, with carriage returns in place of their substitutes."""
+        """Return the fields of a record, with carriage returns in place of their replacements."""
         return [field.replace(_CR, "\r") for field in record]
 
     def next_record(self) -> None:
-        """Forget the lines of the record that was read."""
+        """Discard the lines of the record that was read."""
         self._taken.clear()
         self._size = 0
         self.has_cr = False
@@ -133,7 +133,7 @@ class _Lines:
             self._again.extendleft(reversed(self._taken[1:]))
         else:
             for number, _ in self._taken[1:]:
-                yield rejected(number, BROKEN_CSV, "behind a quote that is not closed")
+                yield rejected(number, BROKEN_CSV, "after a quote that is not closed")
         self.next_record()
 
     def _numbered_lines(
@@ -141,11 +141,11 @@ class _Lines:
     ) -> Iterator[tuple[int, bytes | None]]:
         """Yield the lines of a file with their numbers, from 1; a line that is too long is None.
 
-        The line `sep=;`, which Excel writes and reads before a header, is left out, and so is the
-        line that damage to an archive cuts.
+        Two lines are left out: the line `sep=;`, which Excel writes and reads before a header, and
+        a line that is truncated by damage to an archive.
 
         Raises:
-          CorruptArchive: the archive is damaged behind the yielded lines.
+          CorruptArchive: the archive is damaged after the yielded lines.
         """
         blocks = iter(partial(stream.read, _READ), b"")
         for found in split_lines((Chunk(data, True) for data in blocks), 0):
@@ -165,11 +165,11 @@ def csv_records(stream: BinaryIO, dialect: Dialect) -> Iterator[tuple[int, list[
     """Yield all records of a CSV file, each with the number of its first line, or rejected lines.
 
     A blank line is a record without fields. The docstring of the module describes broken quotes.
-    Damage to an archive is a rejected line.
+    Damage to an archive becomes a rejected line.
 
     Args:
-      stream: the file.
-      dialect: its syntax.
+      stream: the content of the file.
+      dialect: the syntax of the file.
     """
     return _records(_Lines(stream, dialect), dialect)
 
@@ -204,22 +204,22 @@ def _records(lines: _Lines, dialect: Dialect) -> Iterator[tuple[int, list[str]] 
             lines.next_record()
             continue
         yield from lines.keep_first_only()
-        reader = new_reader()  # the old one is still inside the field
+        reader = new_reader()  # the old one is still within the field
 
 
 def _cause(error: str, line: str, dialect: Dialect) -> str:
-    """Return why a record breaks the rules of quoting, and its first line.
+    """Return the reason why a record breaks the rules of quoting, and its first line.
 
-    `error` is the message of the csv module, which for most of these faults is the same.
+    `error` is the message of the csv module, which is the same for most of these faults.
     """
     if error == _OPEN:
         cause = _OPEN_QUOTE
     elif r"\"" in line:
-        cause = "a quotation mark behind a backslash"
+        cause = "a quotation mark after a backslash"
     elif f'" {dialect.separator}' in line:
         cause = "a blank between a quotation mark and a separator"
     elif error.endswith(f"expected after '{_QUOTE}'"):
-        cause = "a single quotation mark inside of a quoted field"
+        cause = "a single quotation mark within a quoted field"
     else:
         cause = error
     return f"{cause}: {line}"
@@ -228,8 +228,8 @@ def _cause(error: str, line: str, dialect: Dialect) -> str:
 def head_records(data: bytes, dialect: Dialect, *, is_head: bool = True) -> Iterator[list[str]]:
     """Yield the valid records of a part of a CSV file, without blank lines.
 
-    The last record may be cut, and its lines would be misread as records. So nothing is yielded
-    behind a quoted field that is still open at the end, unless the first review has this field.
+    The last record may be truncated, and its lines would be misread as records. So nothing is
+    yielded after a quoted field that is still open at the end, unless the first review has it.
 
     Args:
       data: lines of the file.
@@ -287,14 +287,14 @@ def _names(layout: Layout) -> list[str]:
 
 
 class _Header:
-    """The header of a file, and those of the files that were joined behind it.
+    """The header of a file, and the headers of files that were appended to it.
 
     A header is a record with the names of the first one, in any order and case, or with the names
     of a label and a text in one of the known datasets.
 
     Attributes:
-      names: the names of the fields behind the last header.
-      longest: the most characters of a field of a header.
+      names: the names of the fields after the last header.
+      longest: the maximum number of characters of a field of a header.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -305,10 +305,10 @@ class _Header:
         self._chosen = {role: name for role, name in layout.chosen.items() if name}
 
     def take(self, fields: list[str]) -> bool:
-        """Take over the names of a record, if it is a header; return whether it is one."""
+        """Return whether a record is a header; if so, use its names for the next records."""
         if max(map(len, fields)) > self.longest:
             return False
-        # A file that Excel writes begins with a byte order mark, which there is part of the field.
+        # A file that Excel writes begins with a byte order mark, here a part of the first field.
         first = fields[0].removeprefix("\ufeff")
         first = first.strip(_QUOTE) if first != fields[0] else first
         names = [name.strip() for name in (first, *fields[1:])]
@@ -331,9 +331,9 @@ class _Header:
 
 
 def _picker(names: list[str], reader: RowReader) -> itemgetter[Any]:
-    """Return a function that returns the values for `add_usual` of fields with these names.
+    """Return a function: fields of a record with these names -> values for `RowReader.add_usual`.
 
-    A column that the file lacks is the empty field behind its last one.
+    The caller adds an empty field after the last one, the value of a column that the file lacks.
     """
     return itemgetter(
         *(names.index(name) if name in names else len(names) for name in reader.names)
@@ -343,8 +343,13 @@ def _picker(names: list[str], reader: RowReader) -> itemgetter[Any]:
 def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
     """Yield the records of a CSV file; the position of a record is that of its first line.
 
-    The header is not a record. A further one is rejected, as in concatenated files, and the records
-    behind it have its names. `path` is unused: all readers of streams have the same arguments.
+    The header is not a record. A further header, as in concatenated files, is rejected, and its
+    names apply to the records after it.
+
+    Args:
+      path: unused; all readers of streams have the same arguments.
+      stream: the content of the file.
+      layout: the layout of the file.
     """
     header = _Header(layout)
     reader = RowReader(layout)
@@ -365,7 +370,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
             if not any(fields):
                 blank = "a blank line" if not fields else "an empty record"
                 batch.reject(position, NO_TEXT, blank)
-            # The last field of most reviews is long, so that most are not inspected.
+            # The last field of most reviews is too long for a header, so few reviews are inspected.
             elif len(fields[-1]) <= header.longest and header.take(fields):
                 pick = _picker(header.names, reader)
                 if not is_first:

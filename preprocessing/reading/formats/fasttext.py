@@ -1,7 +1,7 @@
 """fastText: `__label__2 Title: body` on each line, where the label is a number or a word.
 
-The text keeps every character behind the label. If labels are optional, all labels at the start of
-a line are skipped.
+The text has every character after the label. If labels are optional, all labels at the start of a
+line are skipped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     """Return the function that parses the lines of a file with this layout.
 
     Nearly every line is an ordinary review. Such a line is not decoded, and its label is found by
-    one look-up. This takes a third of the time of `_parse`, which parses all other lines.
+    one look-up, in a third of the time of `_parse`, which parses all other lines.
+
+    Args:
+      layout: the layout of the file.
     """
     reader = LabelReader(layout)
     optional = layout.labels == "optional"

@@ -1,4 +1,4 @@
-"""Parquet: files read one row group after the other; a position is the number of a row, from 1."""
+"""Parquet, read one row group after the other. The position of a record is its row, from 1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from preprocessing.reading.labels import has_stars
 from preprocessing.reading.records import CORRUPT_ARCHIVE, INVALID_UTF8, Batch, is_filled
 
 _ROWS = 4096
-"""Rows of a batch."""
+"""Number of rows in a batch."""
 _READ = 1 << 20
 _NOT_UTF8 = b"\xff"  # replaces a value whose bytes cannot be read
 _DAMAGED = (OSError, ValueError, pa.ArrowException)
@@ -33,15 +33,16 @@ def open_parquet(path: str, stream: BinaryIO) -> pq.ParquetFile:
 
     Args:
       path: the path of the file, for the error.
-      stream: its bytes. A stream that is not seekable is copied to a temporary file.
+      stream: the content of the file. A stream that is not seekable is copied to a temporary file.
 
     Raises:
-      InputError: it is not a Parquet file, is damaged, or is truncated: the index is at its end.
+      InputError: the file is not a Parquet file, or it is damaged or truncated; the index is at its
+        end.
     """
     try:
         return pq.ParquetFile(_seekable(stream))
-    # The RuntimeError is that of pyarrow-hotfix, which Beam imports beside an old pyarrow, for a
-    # column of Python objects, whose reading could execute code.
+    # pyarrow-hotfix, which Beam imports with an old pyarrow, raises the RuntimeError for a column
+    # of Python objects. Reading such a column could execute code.
     except (CorruptArchive, RuntimeError, *_DAMAGED) as error:
         reason = str(error).partition("\n")[0]
         raise InputError(
@@ -51,12 +52,14 @@ def open_parquet(path: str, stream: BinaryIO) -> pq.ParquetFile:
 
 
 def refuse_encrypted(path: str, file: pq.ParquetFile, names: list[str]) -> None:
-    """Check that no column is encrypted; names and types of encrypted columns are readable.
+    """Check that some columns are not encrypted.
+
+    Without the key, only the names and types of encrypted columns can be read.
 
     Args:
       path: the path of the file, for the error.
       file: the file.
-      names: the columns that are checked.
+      names: the names of the columns.
 
     Raises:
       InputError: one of the columns is encrypted.
@@ -96,13 +99,13 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
 def labels(path: str, layout: Layout) -> dict[str, set[Any]]:
     """Return column -> labels, for each column that contains labels.
 
-    Of a column with the name of a rating, only the least and the greatest label of each row group
-    are returned, which are in the index of the file. In a row with several labels only the first
-    one counts. Damaged row groups are skipped.
+    For a column with the name of a rating, only the least and the greatest label of each row group
+    are returned, because the index of the file contains them. If a row has several labels, only the
+    first one counts. Damaged row groups are skipped.
 
     Args:
       path: path or URL of the file.
-      layout: its layout.
+      layout: the layout of the file.
 
     Raises:
       InputError: the file cannot be opened.
@@ -127,7 +130,7 @@ def labels(path: str, layout: Layout) -> dict[str, set[Any]]:
 
 
 def _first_labels(batch: pa.RecordBatch, names: list[str]) -> Iterator[tuple[str, Any]]:
-    """Yield the first label of each row, and its column; of a single column each label once."""
+    """Yield (column, label) of the first label of each row; for one column, each label once."""
     present = batch.schema.names
     columns = [batch.column(present.index(name)) for name in names]
     if len(columns) == 1:
@@ -138,7 +141,7 @@ def _first_labels(batch: pa.RecordBatch, names: list[str]) -> Iterator[tuple[str
 
 
 class _Statistics:
-    """The statistics of the columns of a row group, in the index of the file."""
+    """The statistics of the columns of a row group, from the index of the file."""
 
     def __init__(self, file: pq.ParquetFile, group: int, encrypted: frozenset[str]) -> None:
         metadata = file.metadata.row_group(group)
@@ -179,11 +182,12 @@ class _Statistics:
 
 
 class _Others:
-    """The columns of a row group beside those of the layout.
+    """The columns of a row group that the layout does not contain.
 
     Attributes:
-      read: the columns whose values a record without a text or a label requires.
-      full: the columns that are filled in every row, and that are not read.
+      texts: the columns that contain texts.
+      read: the columns whose values are needed for a record without a text or a label.
+      full: the columns that are not read, because they are filled in every row.
     """
 
     def __init__(
@@ -192,7 +196,7 @@ class _Others:
         schema, statistics = file.schema_arrow, _Statistics(file, group, encrypted)
         names = [name for name in schema.names if name not in encrypted]
         self.texts = reader.chooser.texts(names)
-        # In rows without any text, a column that is always filled may be that of the texts.
+        # If no row has a text, a column that is filled in every row may contain the texts.
         has_text = not all(map(statistics.is_empty, self.texts))
         known = set(reader.chooser.names(names))
         unknown = [
@@ -212,7 +216,12 @@ class _Others:
         self.full = dict.fromkeys(filter(statistics.is_full, unread), True)
 
     def notice(self, chooser: Chooser, values: Mapping[str, list[Any]]) -> None:
-        """Add the columns that are filled beside a text in some of the rows to the chooser."""
+        """Add to `chooser.beside` the columns that are filled in a row with a text.
+
+        Args:
+          chooser: the chooser of the reader.
+          values: column -> values of some rows.
+        """
         texts = [values[name] for name in self.texts if name in values]
         chooser.beside.update(self.full)
         for name in self.read:
@@ -230,12 +239,12 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
-    """Yield the rows of a Parquet file; the rows of a damaged row group that are lost are rejected.
+    """Yield the rows of a Parquet file; lost rows of a damaged row group are rejected.
 
     Args:
       path: the path of the file, for errors.
-      stream: its bytes.
-      layout: its layout.
+      stream: the content of the file.
+      layout: the layout of the file.
 
     Raises:
       InputError: the file cannot be opened.
@@ -269,7 +278,14 @@ def read_parquet(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]
 def _batch(
     before: int, values: Mapping[str, list[Any]], others: _Others, reader: RowReader
 ) -> Batch:
-    """Return the batch of the rows with these values, by name, behind `before` other rows."""
+    """Return the batch of some rows.
+
+    Args:
+      before: number of rows of the file before these rows.
+      values: column -> values of these rows.
+      others: the columns that the layout does not contain.
+      reader: the reader of the records.
+    """
     batch = Batch()
     missing = [None] * len(next(iter(values.values())))
     rows = zip(*[values[name] if name else missing for name in reader.names], strict=True)
@@ -278,7 +294,7 @@ def _batch(
     for index, row in enumerate(rows):
         position = before + index + 1
         try:
-            # Other columns, such as that of ids, may have bytes that are no text.
+            # Other columns, such as a column of ids, may contain bytes that are not text.
             decoded = [*map(_decoded, row[:3]), *row[3:]]
             if reader.add_usual(batch, position, decoded, values):
                 continue
@@ -303,7 +319,7 @@ def _decoded(value: Any) -> Any:
 def _rows(
     file: pq.ParquetFile, group: int, names: list[str]
 ) -> Iterator[dict[str, list[Any]] | str]:
-    """Yield the batches of a row group as columns of values, and the error if it is damaged."""
+    """Yield column -> values for each batch of a row group, and the error if it is damaged."""
     try:
         for batch in file.iter_batches(batch_size=_ROWS, row_groups=[group], columns=names):
             present = batch.schema.names

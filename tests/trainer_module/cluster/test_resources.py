@@ -85,7 +85,7 @@ def test_no_other_process_can_listen_on_the_port_of_a_process():
     ],
 )
 def test_auto_depends_on_the_devices(devices, gpus, strategy):
-    assert Training(devices=devices).of_one_process(gpus)[0] == strategy
+    assert Training(devices=devices).resolve_auto(gpus)[0] == strategy
 
 
 @pytest.mark.parametrize(

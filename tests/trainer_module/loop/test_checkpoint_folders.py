@@ -42,12 +42,13 @@ def test_the_identity_depends_on_the_input_and_the_settings(execution):
     assert one.checkpoint_dir != same.checkpoint_dir, "two at the same time would collide"
     assert identity(make_job(execution(learning_rate=0.06))) != identity(one)
     name = os.path.basename(one.checkpoint_dir)
-    assert checkpoint_folders.name(one, "1") == name != checkpoint_folders.name(one, "2")
+    assert checkpoint_folders.folder_name(one, "1") == name
+    assert checkpoint_folders.folder_name(one, "2") != name
     # Other Examples, of the same size.
     [file] = tf.io.gfile.glob(one.eval_files[0])
     content = Path(file).read_bytes()
     Path(file).write_bytes(content[:-8] + bytes(4) + content[-4:])
-    assert checkpoint_folders.name(one, "1") != name
+    assert checkpoint_folders.folder_name(one, "1") != name
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_each_input_alone_changes_the_identity_and_its_path_does_not(execution, 
     [file, *_] = sorted(Path(same.transform_graph).parent.glob(place))
     content = file.read_bytes()
     file.write_bytes(bytes([content[0] ^ 1]) + content[1:-8] + bytes(4) + content[-4:])
-    assert checkpoint_folders.name(same, "1").partition("-")[0] != identity(one)
+    assert checkpoint_folders.folder_name(same, "1").partition("-")[0] != identity(one)
 
 
 def test_examples_with_the_same_digest_of_transform_have_the_same_identity(tmp_path):
