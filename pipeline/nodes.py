@@ -8,12 +8,8 @@ from __future__ import annotations
 from components.properties import REPORT_NODE as REPORT
 
 EXAMPLE_GEN = "ReviewExampleGen"
-SERVED_MODEL = "LatestBlessedModel"
-"""The node of the served model, which is the baseline of the candidate.
-
-The id is older than this meaning. It remains, because recorded runs and compiled pipelines contain
-it.
-"""
+SERVED_MODEL = "ServedModel"
+"""The node of the served model, which is the baseline of the candidate."""
 WARM_START = "WarmStartModel"
 """The node of the served model, from which a warm start continues."""
 TUNER = "Tuner"

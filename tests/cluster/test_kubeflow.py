@@ -15,7 +15,7 @@ from tests.waiting import wait
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(2400)]
 
-NEVER_CACHED = {"LatestBlessedModel", "Evaluator", "ServingCheck", "Pusher", "RunReport"}
+NEVER_CACHED = {"ServedModel", "Evaluator", "ServingCheck", "Pusher", "RunReport"}
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_a_parameter_and_the_cache_and_the_volume(kubeflow, sample):
 def test_an_unchanged_run_trains_nothing_and_can_be_cancelled(kubeflow, sample):
     process = kubeflow.start("submit", "--wait")
     run_id = next(filter(None, map(run_in, process.stdout)))
-    wait(lambda: "LatestBlessedModel" in kubeflow.executors(run_id), 900)
+    wait(lambda: "ServedModel" in kubeflow.executors(run_id), 900)
     kubeflow.client.terminate_run(run_id)
     lines = process.stdout.read()
     assert process.wait() == 1

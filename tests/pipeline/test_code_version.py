@@ -45,7 +45,7 @@ def components():
     environ = {"PIPELINE_SET": "training.tuner_trials=2"}
     config = load_config("sample", environ=environ)
     pipeline = create_pipeline(config, Local(config))
-    return {item.id: item for item in pipeline.components if item.id != "LatestBlessedModel"}
+    return {item.id: item for item in pipeline.components if item.id != "ServedModel"}
 
 
 @pytest.fixture

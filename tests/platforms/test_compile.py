@@ -92,7 +92,7 @@ def test_kubeflow_gets_only_steps_that_it_can_run():
     assert all(set(executor) == {"container"} for executor in found.executors.values())
     assert "gs://bucket/serving" in found.constant("WarmStartModel", "destination")
     uncached = {name for name, task in found.tasks.items() if not task["cachingOptions"]}
-    assert uncached == {"ReviewExampleGen", "LatestBlessedModel", "WarmStartModel"}
+    assert uncached == {"ReviewExampleGen", "ServedModel", "WarmStartModel"}
 
 
 @pytest.mark.parametrize("pushes", ["filesystem", "none", "vertex"])
@@ -103,7 +103,7 @@ def test_vertex_compares_with_what_is_served(pushes):
     assert "http://mlflow:5000" in variable["value"]
     baseline = found.tasks["Evaluator"]["inputs"]["artifacts"]["baseline_model"]
     producer = baseline["taskOutputArtifact"]["producerTask"]
-    assert producer == "LatestBlessedModel" and not found.tasks[producer]["cachingOptions"]
+    assert producer == "ServedModel" and not found.tasks[producer]["cachingOptions"]
     destination = found.constant(producer, "destination")
     if pushes == "vertex":
         kind, arguments = json.loads(destination)
