@@ -218,8 +218,9 @@ def _score(
         print(f"read as {way}")
     for line in summary.unused[:_FILES_SHOWN]:
         print(line)
-    if len(summary.unused) > _FILES_SHOWN:
-        print(f"no line of {len(summary.unused) - _FILES_SHOWN} more files can be used")
+    more = len(summary.unused) - _FILES_SHOWN
+    if more > 0:
+        print(f"further files without a usable line: {more}")
     if summary.rejected:
         reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(summary.rejected.items()))
         print(f"rejected lines ({reasons}): {target}.rejected.jsonl")

@@ -151,7 +151,7 @@ def _values(run: Run) -> dict[str, Any]:
         "started": time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)),
         "data": (setting(run, "data.input_base") or "sample") if run.settings else None,
         "model": setting(run, "training.model"),
-        "strategy": outcome.strategy if outcome else setting(run, "training.strategy"),
+        "strategy": (outcome.strategy if outcome else "") or setting(run, "training.strategy"),
         "seconds": round(run.seconds, 1),
         "accuracy": outcome.accuracy if outcome else None,
         "result": result(run),

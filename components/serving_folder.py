@@ -182,7 +182,8 @@ def _damage(version: str) -> str:
     A version is checked before it is pushed. Therefore only a version that has changed since is
     checked again, with TensorFlow.
     """
-    if is_unchanged(version):
+    # Servers also refuse a version that has lost a file which its digests do not list.
+    if is_complete(version) and is_unchanged(version):
         return ""
     from components.saved_models import check_files
 
@@ -195,9 +196,9 @@ def _damage(version: str) -> str:
 
 def _content(version: str) -> str:
     """Return a text that changes if a version is replaced, or if a file is removed or cut off."""
-    files = sorted(
+    sizes = sorted(
         (os.path.relpath(os.path.join(folder, name), version), os.stat(f"{folder}/{name}").st_size)
         for folder, _, names in os.walk(version)
         for name in names
     )
-    return f"{version}\0{identity(version) if is_complete(version) else ''}\0{files}"
+    return f"{version}\0{identity(version) if is_complete(version) else ''}\0{sizes}"

@@ -23,7 +23,7 @@ from trainer_module.cluster import exits, local
 from trainer_module.cluster.tf_config import Cluster, set_tf_config
 from trainer_module.settings import TrainingJob
 
-_OURS = ("trainer_module", "preprocessing", "core", "__main__")
+_OURS = ("trainer_module", "examples", "preprocessing", "core", "__main__")
 """Packages whose errors have messages for users; `__main__` is this module as a program."""
 
 

@@ -219,7 +219,7 @@ def _unused_files(by_file: Mapping[str, LineCounts], rejected_uri: str) -> list[
                 break
     found = [unused_file(path, by_file[path].rejected, first[path]) for path in shown]
     more = len(unused) - len(shown)
-    return [*found, f"{more} more files have no usable line"] if more else found
+    return [*found, f"further files without a usable line: {more}"] if more else found
 
 
 def _check(

@@ -61,11 +61,11 @@ class Outcome:
           stored: the result of `to_json`, of any version. Unknown keys are ignored.
 
         Raises:
-          ValueError: a key is missing, or its value has another type.
+          ValueError: a key is missing, or the record is not an object.
         """
-        names = [each.name for each in fields(cls) if each.name in stored]
-        values = {name: _as_tuple(stored[name]) for name in names}
         try:
+            names = [each.name for each in fields(cls) if each.name in stored]
+            values = {name: _as_tuple(stored[name]) for name in names}
             values["lines"] = LineCounts.from_properties(stored["lines"])
             return cls(**values)
         except (KeyError, TypeError, AttributeError) as error:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import tensorflow as tf
 from absl import logging
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tfx.dsl.io import fileio
@@ -31,7 +32,7 @@ from components.run_report.outcome import Outcome
 from components.run_report.page import collect
 from components.run_report.tracking import from_environment, track
 from core.metadata import connection_config
-from core.training_summary import SUMMARY_FILE
+from core.training_summary import read_summary
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.destinations import destination_json
 from pipeline.nodes import REPORT, SERVING_CHECK
@@ -187,9 +188,8 @@ def collect_outcome(run: history.Run) -> Outcome:
 
 
 def _strategy(uris: Mapping[str, str]) -> str:
-    path = os.path.join(uris["model_run"], SUMMARY_FILE)
+    try:
+        return str(read_summary(uris["model_run"])["strategy"])
     # The file is missing if the disk was full at the end of the training.
-    if not fileio.exists(path):
+    except tf.errors.NotFoundError:
         return ""
-    with fileio.open(path) as file:
-        return str(json.loads(file.read())["strategy"])

@@ -61,7 +61,7 @@ class Endpoint(Destination):
     """
 
     setting = "push.destination: vertex"
-    repair = "`amazon-reviews rollback` serves the model before it"
+    repair = "run `amazon-reviews rollback` to serve the model before it"
 
     def __init__(self, vertex: Mapping[str, Any], name: str):
         self.name = name.replace("_", "-")

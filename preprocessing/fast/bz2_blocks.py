@@ -3,7 +3,7 @@
 A bz2 file is a sequence of blocks of at most 900 kB of content, each with its own checksum. A block
 starts with a mark of 48 bits, at any bit of the file, and does not depend on the blocks before it.
 So a block can be found by its mark, and damage affects only the blocks that contain it. About once
-in 10^14 bits the content of a block equals a mark, and the block counts as damaged.
+in 10^14 bits a block contains the bits of a mark, and counts as damaged.
 """
 
 from __future__ import annotations

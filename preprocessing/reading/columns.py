@@ -14,9 +14,9 @@ from preprocessing.reading.records import ReadOptions, shown_names
 class Columns(NamedTuple):
     """The names of the columns to read.
 
-    The title is None if the file has none, and so is the label if labels are optional. `further`
-    has a name, or None, for each of `features.further_columns`, followed by the name of
-    `ReadOptions.id` if it is set.
+    The title is None if the file has none. With optional labels, so is the label. `further` has a
+    name, or None, for each of `features.further_columns`, followed by the name of `ReadOptions.id`
+    if it is set.
     """
 
     label: str | None

@@ -46,8 +46,8 @@ _HEAD = 1 << 20
 _LINES_INSPECTED, _MOST = 20, 0.5
 """Lines that decide whether a file is fastText or JSON lines, and the fraction that is enough."""
 _MAX_FIRST_LINE = 64 << 20
-"""Maximum bytes of a first line that is too long. Within this limit the lines after it are
-inspected; otherwise the file is refused."""
+"""A first line that is too long is skipped up to this number of bytes, and the lines after it are
+inspected. A file with a longer first line is refused."""
 _SAMPLES = 8
 """Number of samples of a file after its head, at equal distances."""
 _SAMPLE_BYTES = 1 << 16

@@ -30,7 +30,8 @@ _SPELLINGS = 1_000
 """The maximum number of spellings of labels whose meaning is cached."""
 _PREFIX = "__label__"
 _LIMIT = 10**18
-"""Numbers of this size are not labels. Python cannot convert all of them to a float or to text."""
+"""Numbers of this size or larger are not labels. Python cannot convert all of them to a float or to
+text."""
 _NUMBER = re.compile(r"(-?[0-9]+)(?:[.,]0*)?(?: out of 5 stars)?", re.ASCII)
 
 

@@ -2,8 +2,8 @@
 
 The names of columns and the scale of labels are properties of the input, not of a file. In sorted
 data, one file may contain only the labels 1 and 2, and only another file indicates that these are
-stars.
-Two files with the same reviews are refused, whatever their formats and the order of the reviews.
+stars. Two files with the same reviews are refused, whatever their formats and the order of the
+reviews.
 """
 
 from __future__ import annotations
@@ -78,7 +78,10 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
 
 
 def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
-    """Return a clause with the remedy for a file without reviews; empty before the first layout."""
+    """Return a clause with the remedy for a file without reviews.
+
+    It is empty if no file could be inspected.
+    """
     if not found:
         return ""
     is_run = options.labels == "required"

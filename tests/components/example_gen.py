@@ -65,7 +65,6 @@ class Read:
         self.counts = json.loads(Path(rejected.uri, "summary.json").read_text())
         files = Path(rejected.uri, "files.jsonl").read_text().splitlines()
         self.by_file = {Path(counts.pop("file")).name: counts for counts in map(json.loads, files)}
-        # Without a rejected line there is no file of them.
         lines = [path.read_text() for path in Path(rejected.uri).glob("lines*")]
         self.rejected = [json.loads(line) for line in "".join(lines).splitlines()]
 

@@ -237,7 +237,7 @@ def test_a_damaged_version_between_two_others_is_no_replaced_model(pushes):
     assert states == [(c, "damaged"), (b, ""), (a, "served")]
 
 
-@pytest.mark.parametrize("stage", ["rollback.txt", "variables", "saved_model.pb"])
+@pytest.mark.parametrize("stage", ["rollback.txt", "variables", "SHA256SUMS", "saved_model.pb"])
 def test_a_killed_rollback_changes_nothing_and_a_rerun_completes_it(pushes, monkeypatch, stage):
     folder = ServingFolder(str(pushes.serving))
     a, b = (pushes.push(name).get_string_custom_property("pushed_version") for name in "ab")
@@ -295,3 +295,19 @@ def test_a_run_that_returns_to_earlier_settings_pushes_no_second_model(pushes):
     models = ServingFolder(str(pushes.serving)).pushed_models()
     assert [(model.name, model.state) for model in models] == [(again, "served"), (b, "")]
     assert ServingFolder(str(pushes.serving)).roll_back().name == b
+
+
+@pytest.mark.parametrize("damage", ["a shard that does not exist", "digests that were cut off"])
+def test_a_version_whose_listed_files_are_unchanged_may_be_damaged(pushes, damage):
+    folder = ServingFolder(str(pushes.serving))
+    a, b = (pushes.push(name).get_string_custom_property("pushed_version") for name in "ab")
+    newest = pushes.serving / b
+    if damage == "a shard that does not exist":
+        (newest / "variables" / "variables.data-00000-of-00003").touch()
+    else:
+        sums = newest / "assets.extra" / "SHA256SUMS"
+        [model] = [line for line in sums.read_text().splitlines() if "saved_model.pb" in line]
+        sums.write_text(f"{model}\n")
+        shutil.rmtree(newest / "variables")
+    states = [(model.name, model.state) for model in folder.pushed_models()]
+    assert states == [(b, "damaged"), (a, "served")]

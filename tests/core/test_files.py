@@ -1,4 +1,4 @@
-"""Lists of files, damaged files, and outputs that are replaced."""
+"""Lists of files, and outputs that are replaced."""
 
 import os
 import resource

@@ -36,8 +36,8 @@ def open_parquet(path: str, stream: BinaryIO) -> pq.ParquetFile:
       stream: the content of the file. A stream that is not seekable is copied to a temporary file.
 
     Raises:
-      InputError: the file is not a Parquet file, or it is damaged or truncated; the index is at its
-        end.
+      InputError: the file is not a Parquet file, or it is damaged or truncated. A truncated file
+        has no index, because the index is at the end.
     """
     try:
         return pq.ParquetFile(_seekable(stream))

@@ -124,7 +124,7 @@ def test_a_run_is_unchanged_only_if_it_serves_the_same(place):
 def test_a_model_that_it_does_not_serve_is_pushed_again(place):
     store = Metadata(place.folder / "runs").store
     kind = store.put_artifact_type(mlmd.ArtifactType(name="PushedModel"))
-    for push in (*place.pushes, Mock(place=f"{place.config.paths.serving}/7")):
+    for push in (*place.pushes, Mock(location=f"{place.config.paths.serving}/7")):
         artifact = mlmd.Artifact(type_id=kind, uri=str(place.folder), state=mlmd.Artifact.LIVE)
         artifact.custom_properties["pushed"].int_value = 1
         artifact.custom_properties["pushed_destination"].string_value = push.location

@@ -162,7 +162,7 @@ def test_an_error_blames_the_setting_of_the_endpoint(monkeypatch):
     with pytest.raises(ConfigError, match=r"^push.destination: vertex: cannot be read or written"):
         models.list_models(CONFIG)
     damaged = endpoint.damaged_baseline("gs://b/1", ValueError("half"))
-    assert damaged.endswith("(half); `amazon-reviews rollback` serves the model before it")
+    assert damaged.endswith("(half); run `amazon-reviews rollback` to serve the model before it")
     assert endpoint.no_baseline() == "no other model is served from the endpoint amazon-reviews"
 
 

@@ -240,14 +240,12 @@ ENDS = """
 import gc, time
 import tensorflow as tf
 from examples.tfrecords import without_autotune
-from trainer_module.strategies import patch_device_iterators
-patch_device_iterators()
-[cpu] = tf.config.list_physical_devices("CPU")
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from trainer_module.settings import Training
+from trainer_module.strategies import make_strategy
+mirrored, _ = make_strategy(Training(strategy="mirrored", devices=2), None)
 def dataset(context=None):
     numbers = tf.data.Dataset.range(10**9).map(lambda n: n + 1, tf.data.AUTOTUNE)
     return without_autotune(numbers.batch(8).prefetch(tf.data.AUTOTUNE))
-mirrored = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
 iterators = []
 for _ in range(10):
     iterators += [iter(dataset()), iter(mirrored.distribute_datasets_from_function(dataset))]
