@@ -50,7 +50,7 @@ def test_a_model_of_an_earlier_version_has_no_openings(tmp_path):
 def test_a_model_with_other_ngrams_is_read_through_predict_text(tmp_path, caplog):
     predict = load_predict_text(save_ngrams(Ngrams(other_hash=1), tmp_path / "3"))
     assert predict.ngram_settings is None
-    assert "Push a new model" in caplog.text
+    assert "push a new model" in caplog.text
     assert_equal(predict(TEXTS), predict._by_text(TEXTS))
 
 
