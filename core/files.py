@@ -1,13 +1,17 @@
-"""List the files of a folder, and write the output of a command."""
+"""Files: the list of a folder, a digest, and the outputs of commands."""
 
 from __future__ import annotations
 
 import contextlib
 import fnmatch
+import hashlib
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 from core.errors import ConfigError
+
+_HASHED_BYTES = 1 << 20
 
 
 def list_files(folder: str, names: str = "*") -> list[str]:
@@ -28,6 +32,21 @@ def list_files(folder: str, names: str = "*") -> list[str]:
     except tf.errors.NotFoundError:
         return []
     return [os.path.join(folder, name) for name in sorted(fnmatch.filter(found, names))]
+
+
+def stream_sha256(stream: BinaryIO) -> str:
+    """Return the SHA-256 of the rest of a stream, 64 hexadecimal digits.
+
+    Args:
+      stream: an open stream of bytes, local or remote, which is read in parts of 1 MiB.
+
+    Raises:
+      OSError, tensorflow.errors.OpError: the stream cannot be read.
+    """
+    digest = hashlib.sha256()
+    while data := stream.read(_HASHED_BYTES):
+        digest.update(data)
+    return digest.hexdigest()
 
 
 def output_path(file: str | Path) -> str:

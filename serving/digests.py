@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 
+from core.files import stream_sha256
 from serving import files
 
 DIGESTS = "assets.extra/SHA256SUMS"
 """The file with the digests in a pushed version, in the format of `sha256sum`. The folder of a
 SavedModel with this name is for files that TensorFlow does not read."""
-_CHUNK = 1 << 20
 
 
 def sha256(file: str) -> str:
@@ -23,11 +22,8 @@ def sha256(file: str) -> str:
     Raises:
       OSError: the file cannot be read.
     """
-    digest = hashlib.sha256()
-    with files.opened(file) as content:
-        while chunk := content.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+    with files.opened(file) as stream:
+        return stream_sha256(stream)
 
 
 def to_text(digests: Mapping[str, str]) -> str:
@@ -55,8 +51,7 @@ def is_unchanged(model: str) -> bool:
     path = os.path.join(model, DIGESTS)
     if not files.is_file(path):
         return False
-    with files.opened(path) as content:
-        lines = content.read().decode("utf-8", "replace").split("\n")[:-1]
+    lines = files.read(path).decode("utf-8", "replace").split("\n")[:-1]
     for line in lines:
         digest, _, name = line.partition("  ")
         file = os.path.join(model, name)

@@ -66,6 +66,17 @@ def is_file(path: str) -> bool:
         return tf.io.gfile.exists(path) and not tf.io.gfile.isdir(path)
 
 
+def read(file: str) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+      OSError: the file cannot be read.
+    """
+    with opened(file) as stream:
+        content: bytes = stream.read()
+    return content
+
+
 @contextlib.contextmanager
 def opened(file: str) -> Iterator[Any]:
     """Open a file to read its bytes; yield an object with the method `read`.

@@ -28,17 +28,11 @@ def identity(model: str) -> str:
         file = os.path.join(model, name)
         if not files.is_file(file):
             raise InputError(f"{model} is not a complete model: {name} is missing")
-        digest.update(_read(file))
+        digest.update(files.read(file))
     assets = os.path.join(model, "assets")
     for name in sorted(files.names(assets)):
         file = os.path.join(assets, name)
         digest.update(name.encode())
         if files.is_file(file):
-            digest.update(_read(file))
+            digest.update(files.read(file))
     return digest.hexdigest()[:16]
-
-
-def _read(file: str) -> bytes:
-    with files.opened(file) as opened:
-        content: bytes = opened.read()
-    return content

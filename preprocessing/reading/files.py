@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from core.errors import InputError
+from core.files import stream_sha256
 from preprocessing.reading import globs, tables
 from preprocessing.reading.archives import MAGIC_BYTES, DecompressedStream, compression
 
@@ -23,7 +24,6 @@ HELD_OUT = {"eval": 1, "test": 2}
 """Held-out split -> priority. A text in the files of several splits belongs to the split with the
 highest priority."""
 
-_HASHED_BYTES = 1 << 20
 _FILES_AT_ONCE = 16
 _FOLDER_OBJECTS = ("/", "_$folder$")
 """The suffixes of the names of empty objects that represent folders in a bucket."""
@@ -105,11 +105,8 @@ def _content_key(file: SourceFile) -> str | float:
     """Return a value that identifies the content of a file, see `fingerprint`."""
     if file.modified:
         return file.modified
-    digest = hashlib.sha256()
     with open_raw(file.path) as stream:
-        while data := stream.read(_HASHED_BYTES):
-            digest.update(data)
-    return digest.hexdigest()
+        return stream_sha256(stream)
 
 
 def is_remote(path: str) -> bool:

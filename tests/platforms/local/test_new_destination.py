@@ -1,4 +1,4 @@
-"""A further destination needs a class, a row and a value: everything else asks the destination."""
+"""A further destination requires a class, a row and a value. All other code calls its methods."""
 
 import dataclasses
 import os
