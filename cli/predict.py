@@ -125,11 +125,13 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
     from cli.console import silent_stderr
     from cli.models import last_pushed_model
     from core.processes import large_imports
+    from preprocessing.labels import model_labels
     from serving.answers import Prediction, answer, read_arguments, read_lines
     from serving.rest.client import ask_server
 
     with silent_stderr():
         folder = last_pushed_model(settings)
+        labels = model_labels(folder)
     batches = read_arguments(texts) if texts else read_lines(sys.stdin)
     first = next(batches, None)
     if not first:
@@ -154,7 +156,8 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
     report = partial(print, file=sys.stderr, flush=True)
     try:
         # Rich would replace the tabs between the columns by spaces.
-        return not answer(chain([first], batches), predictions, sys.stdout.buffer, report, as_json)
+        out = sys.stdout.buffer
+        return not answer(chain([first], batches), predictions, out, report, labels, as_json)
     except BrokenPipeError:
         # The reader of the output, such as `head`, has closed the pipe. Python flushes the rest of
         # the buffer when it exits, which would fail again.

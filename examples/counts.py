@@ -17,15 +17,14 @@ import tensorflow as tf
 
 from examples.tfrecords import map_files, report_damaged_file, without_autotune
 from preprocessing import features
+from preprocessing.labels import Labels
 
-_CLASSES = len(features.CLASSES)
 LABELS, NGRAMS = "labels", "ngrams"
 """Kinds of counts by class."""
 _EXAMPLES_FILE = "example_counts.json"
 _CLASSES_FILE = "class_counts.npz"
-_MAX_BUCKETS = 2**24
-"""Maximum number of buckets for which Transform counts n-grams. Each of its workers allocates 16
-bytes for each bucket."""
+_MAX_COUNTS = 2**25
+"""Classes times buckets of the largest table that Transform counts, of 8 bytes in each worker."""
 _CHUNK = 1024
 
 
@@ -80,26 +79,23 @@ class ClassCounter:
       buckets: number of ids of n-grams; 0: n-grams are not counted.
 
     Attributes:
-      counts: LABELS, int64 [2]: the Examples of each class. NGRAMS, int64 [2, buckets]: the
-        occurrences of each n-gram in the Examples of each class.
+      counts: LABELS, int64 [classes]: the Examples of each class. NGRAMS, int64 [classes, buckets]:
+        the occurrences of each n-gram in the Examples of each class.
     """
 
-    def __init__(self, buckets: int):
+    def __init__(self, classes: int, buckets: int):
         self.counts = {
-            LABELS: np.zeros([_CLASSES], np.int64),
-            NGRAMS: np.zeros([_CLASSES, buckets], np.int64),
+            LABELS: np.zeros([classes], np.int64),
+            NGRAMS: np.zeros([classes, buckets], np.int64),
         }
+        self._classes = classes
         self._buckets = buckets
 
     @classmethod
-    def for_transform(cls, config: Mapping[str, Any]) -> ClassCounter:
-        """Return a counter for the outputs of `preprocessing_fn`.
-
-        Args:
-          config: the `custom_config` of `preprocessing_fn`.
-        """
+    def for_transform(cls, config: Mapping[str, Any], labels: Labels) -> ClassCounter:
+        """Return a counter for the `custom_config` of `preprocessing_fn`."""
         buckets = config["ngram_buckets"] if features.NGRAMS in config["features"] else 0
-        return cls(buckets if buckets <= _MAX_BUCKETS else 0)
+        return cls(labels.number, buckets if buckets * labels.number <= _MAX_COUNTS else 0)
 
     def add(self, batch: Mapping[str, Any]) -> None:
         """Count a batch.
@@ -109,7 +105,7 @@ class ClassCounter:
             0, also NGRAMS, a SparseTensor of int64 [batch, n-grams].
         """
         label = batch[features.LABEL].numpy()[:, 0]
-        self.counts[LABELS] += np.bincount(label, minlength=_CLASSES)
+        self.counts[LABELS] += np.bincount(label, minlength=self._classes)
         if self._buckets:
             ngrams = batch[features.NGRAMS]
             classes = (label * self._buckets)[ngrams.indices.numpy()[:, 0]]
@@ -150,23 +146,25 @@ def write_class_counts(folder: str, parts: Mapping[str, Sequence[str]]) -> None:
         _save(os.path.join(folder, _CLASSES_FILE), counts)
 
 
-def read_class_counts(patterns: Sequence[str], kind: str, buckets: int = 0) -> np.ndarray | None:
-    """Return the stored counts by class of the Examples in the files that match `patterns`.
+def read_class_counts(
+    patterns: Sequence[str], kind: str, classes: int, buckets: int = 0
+) -> np.ndarray | None:
+    """Return the counts of the Examples in the files that match `patterns`.
 
     Args:
-      patterns: patterns of files. The counts for ARTIFACT/Split-NAME/* are stored in ARTIFACT; for
-        other patterns there are none.
+      patterns: patterns of files. Only the counts of FOLDER/Split-train/* are stored, in FOLDER.
       kind: LABELS or NGRAMS.
-      buckets: for NGRAMS, the number of ids of n-grams.
+      classes: the number of classes.
+      buckets: the number of n-grams.
 
     Returns:
-      int64, [2] for LABELS, [2, buckets] for NGRAMS; None if the counts for a pattern are not
-      stored.
+      int64, LABELS [classes], NGRAMS [classes, buckets]; None if `write_class_counts` did not store
+      them.
 
     Raises:
       tensorflow.errors.OpError: the stored counts cannot be read.
     """
-    total = ClassCounter(buckets).counts[kind]
+    total = ClassCounter(classes, buckets).counts[kind]
     for pattern in set(patterns):
         split, files = os.path.split(pattern)
         stored = os.path.join(os.path.dirname(split), _CLASSES_FILE)

@@ -306,7 +306,7 @@ def check_hyperparameters(config: PipelineConfig) -> None:
     from trainer_module import models
 
     try:
-        models.resolve(config.training)
+        models.hyperparameters(config.training)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 

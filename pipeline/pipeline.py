@@ -75,7 +75,9 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     )
     validator = ExampleValidator(statistics=statistics_gen.outputs["statistics"], schema=schema)
     gate = DataGate(
-        anomalies=validator.outputs["anomalies"], statistics=statistics_gen.outputs["statistics"]
+        anomalies=validator.outputs["anomalies"],
+        statistics=statistics_gen.outputs["statistics"],
+        examples=examples,
     )
     transform = _transform(config, examples, schema)
     transform.add_upstream_node(gate)
@@ -187,7 +189,7 @@ def _transform(
         splits_config=transform_pb2.SplitsConfig(analyze=["train"], transform=["train", "eval"]),
         custom_config={
             **_transform_settings(config).model_dump(exclude_unset=True),
-            "features": list(models.resolve(config.training).features),
+            "features": list(models.load(config.training.model).FEATURES),
         },
         # StatisticsGen and DataGate have checked the data already.
         disable_statistics=True,
@@ -214,6 +216,6 @@ def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> d
 def _transform_settings(config: PipelineConfig) -> TransformSettings:
     """Return the settings that the model uses. The others must not cause a cache miss."""
     settings = config.transform.model_dump()
-    names = models.resolve(config.training).features
+    names = models.load(config.training.model).FEATURES
     used = {key: settings[key] for name in names for key in features.SETTINGS[name]}
     return TransformSettings(**used)

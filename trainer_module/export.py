@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -10,11 +11,18 @@ import tensorflow_transform as tft
 import tf_keras
 
 from preprocessing import features
+from preprocessing.labels import LABELS_FILE, THRESHOLD, Labels
 from preprocessing.settings import Transform
 
 
-def save(model: tf_keras.Model, transform_graph: str, folder: str, settings: Transform) -> None:
-    """Write a SavedModel of the transform and the model.
+def save(
+    model: tf_keras.Model, transform_graph: str, folder: str, settings: Transform, labels: Labels
+) -> None:
+    """Write a SavedModel of the transform in `transform_graph` and of `model` to `folder`.
+
+    Its asset LABELS_FILE contains the classes. With more than two classes `probabilities`, float32
+    [batch, classes], and the name `class`, string [batch], are in place of `probability`, which is
+    that of the second class.
 
     Signatures (all inputs of shape [batch], except the ids of n-grams):
       serving_default: serialized tf.Examples -> probability float32, label int64, both [batch].
@@ -26,10 +34,12 @@ def save(model: tf_keras.Model, transform_graph: str, folder: str, settings: Tra
         the length of the longest n-gram, the number of buckets and the lengths of the openings.
 
     Args:
-      model: the model, outside any strategy: transformed features -> logit, float32 [batch, 1].
+      model: the model, outside any strategy: transformed features -> logits, float32
+        [batch, `labels.logits`].
       transform_graph: the folder of the Transform output.
       folder: the folder of the SavedModel, local or remote.
       settings: the settings of the features.
+      labels: the classes.
 
     Raises:
       tensorflow.errors.OpError: a file cannot be read or written.
@@ -40,15 +50,21 @@ def save(model: tf_keras.Model, transform_graph: str, folder: str, settings: Tra
     # Attributes that are Keras objects would be exported with the state of the optimizer and a
     # second copy of every layer's computation, which Keras rewrites and traces for seconds.
     served.model_variables = model.variables
+    served.labels = tf.saved_model.Asset(os.path.join(transform_graph, LABELS_FILE))
     served.transform_resources = tf.train.TrackableView.children(transform)
 
     def parse(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         return tf.io.parse_example(examples, features.raw_feature_spec())
 
     def answer(values: dict[str, Any]) -> dict[str, tf.Tensor]:
-        probability = tf.sigmoid(tf.squeeze(model(values, training=False), axis=1))
-        label = tf.cast(probability > features.THRESHOLD, tf.int64)
-        return {"probability": probability, "label": label}
+        logits = model(values, training=False)
+        if labels.is_binary:
+            probability = tf.sigmoid(tf.squeeze(logits, axis=1))
+            label = tf.cast(probability > THRESHOLD, tf.int64)
+            return {"probability": probability, "label": label}
+        label = tf.argmax(logits, axis=1)
+        name = tf.gather(tf.constant(labels.names), label)
+        return {"probabilities": tf.nn.softmax(logits), "label": label, "class": name}
 
     def predict(raw: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         transformed = transform(raw)

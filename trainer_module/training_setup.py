@@ -8,6 +8,7 @@ import tensorflow as tf
 from absl import logging
 
 from examples.counts import LABELS
+from preprocessing.labels import read_labels
 from trainer_module import models
 from trainer_module.cluster.collective import Collective
 from trainer_module.cluster.tf_config import Cluster
@@ -59,7 +60,8 @@ def resolve(job: TrainingJob, cluster: Cluster | None, strategy: tf.distribute.S
       tensorflow.errors.OpError: a file cannot be read, or another process of the cluster is gone.
     """
     training = job.training
-    architecture = models.resolve(training)
+    labels = read_labels(job.transform_graph)
+    architecture = models.resolve(training, labels)
     collective = Collective(strategy, cluster)
     inputs = Inputs(job, architecture.features, strategy, collective)
     steps = inputs.steps * training.epochs
@@ -84,8 +86,10 @@ def build_model(setup: Setup) -> Trainable:
     policy = "float32" if reduced == "none" else f"mixed_{reduced}"
     loss = _loss(setup)
     with models.precision(policy), strategy.scope():
-        net = setup.architecture.build(setup.job.transform, static_shapes=inputs.static_shapes)
-        model = Trainable(net, loss, training.seed)
+        net = setup.architecture.build(
+            setup.job.transform, setup.architecture.labels, static_shapes=inputs.static_shapes
+        )
+        model = Trainable(net, loss, setup.architecture.hits, training.seed)
         model.compile(
             optimizer=setup.architecture.optimizer(setup.learning_rate),
             # A TPU compiles every step by itself.
@@ -115,4 +119,5 @@ def _loss(setup: Setup) -> models.Loss:
     loss = setup.architecture.loss
     if setup.job.training.class_weights == "none":
         return loss
-    return models.weighted_by_class(loss, setup.inputs.class_counts(LABELS))
+    labels = setup.architecture.labels
+    return models.weighted_by_class(loss, setup.inputs.class_counts(LABELS, labels), labels)

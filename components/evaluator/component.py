@@ -16,7 +16,7 @@ from tfx import types
 from tfx.components.evaluator import constants
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.types import BaseChannel, standard_artifacts
+from tfx.types import BaseChannel, artifact_utils, standard_artifacts
 from tfx.types.component_spec import ExecutionParameter
 from tfx.types.standard_component_specs import (
     BASELINE_MODEL_KEY,
@@ -37,6 +37,7 @@ from components.evaluator.thresholds import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
 from core.settings import with_parameters
+from preprocessing.labels import Labels, read_labels
 
 
 class EvaluatorExecutor(LocalBeamExecutor):
@@ -69,14 +70,15 @@ class EvaluatorExecutor(LocalBeamExecutor):
             models[BASELINE] = path_utils.serving_model_path(baseline.uri)
             served = baseline.get_string_custom_property(BASELINE_PROPERTY) or baseline.uri
             blessing.set_string_custom_property(BASELINE_PROPERTY, served)
+        labels = read_labels(artifact_utils.get_single_uri(inputs[EXAMPLES_KEY]))
         units = divide_into_units(split_files(inputs[EXAMPLES_KEY], ["test"]))
         with self._make_beam_pipeline() as pipeline:
             _ = (
                 pipeline
                 | "Files" >> beam.Create(units, reshuffle=True)
-                | "ScoreFiles" >> beam.ParDo(ScoreFiles(models, settings.slices))
+                | "ScoreFiles" >> beam.ParDo(ScoreFiles(models, labels, settings.slices))
                 | "Merge" >> beam.CombineGlobally(merge)
-                | "Write" >> beam.Map(_write, evaluation.uri, settings, models)
+                | "Write" >> beam.Map(_write, evaluation.uri, labels, settings, models)
             )
         checks = files.read(evaluation.uri).checks()
         for check in checks:
@@ -84,12 +86,15 @@ class EvaluatorExecutor(LocalBeamExecutor):
         _bless(blessing, all(check.passed for check in checks))
 
 
-def _write(scores: Scores, folder: str, settings: Evaluation, models: Mapping[str, str]) -> None:
+def _write(
+    scores: Scores, folder: str, labels: Labels, settings: Evaluation, models: Mapping[str, str]
+) -> None:
     """Write all files of an evaluation.
 
     Args:
       scores: the scores of all reviews.
       folder: the folder of the ModelEvaluation.
+      labels: the classes.
       settings: slices and thresholds.
       models: CANDIDATE and, if there is one, BASELINE -> folder of the model.
     """
@@ -99,7 +104,7 @@ def _write(scores: Scores, folder: str, settings: Evaluation, models: Mapping[st
         {key: prediction for _, key, prediction in scores.sampled},
         [dict(zip(names, mistake, strict=True)) for _, _, *mistake in scores.mistakes],
     )
-    results = Results(settings, scores.slices)
+    results = Results(labels, settings, scores.slices)
     tfma_files.write(folder, results, models)
     files.write(folder, results)
 

@@ -15,6 +15,7 @@ from tfx.utils import io_utils
 
 from components.evaluator.metrics import Check, Counts, check_thresholds
 from components.evaluator.thresholds import Evaluation
+from preprocessing.labels import Labels, read_labels, write_labels
 
 CANDIDATE, BASELINE = "candidate", "baseline"
 """The names of the evaluated model and of the model that it is compared with."""
@@ -34,10 +35,12 @@ class Results(NamedTuple):
     """The results of an evaluation, from which all metrics follow.
 
     Attributes:
+      labels: the classes.
       settings: slices and thresholds.
       slices: slice -> CANDIDATE and, if there is one, BASELINE -> counts.
     """
 
+    labels: Labels
     settings: Evaluation
     slices: Mapping[Slice, Mapping[str, Counts]]
 
@@ -52,8 +55,8 @@ class Results(NamedTuple):
         return self.slices[WHOLE].get(BASELINE)
 
     def checks(self) -> list[Check]:
-        """Return the result of each threshold. The candidate is blessed if all of them passed."""
-        return check_thresholds(self.candidate, self.baseline, self.settings)
+        """Return the result of each threshold; the candidate is blessed if all have passed."""
+        return check_thresholds(self.candidate, self.baseline, self.labels, self.settings)
 
 
 def write(folder: str, results: Results) -> None:
@@ -67,6 +70,8 @@ def write(folder: str, results: Results) -> None:
         for slice_key, models in sorted(results.slices.items())
     ]
     _write_json(folder, COUNTS_FILE, {"settings": results.settings.model_dump(), "slices": slices})
+    # The folder exists now.
+    write_labels(folder, results.labels)
 
 
 def read(evaluation: str) -> Results:
@@ -81,7 +86,8 @@ def read(evaluation: str) -> Results:
     """
     stored = read_json(evaluation, COUNTS_FILE)
     return Results(
-        # Not validated, because another version of the code may have written the file.
+        read_labels(evaluation),
+        # Without validation: a later version may have other settings.
         Evaluation.model_construct(**stored["settings"]),
         {
             (feature, value): {name: Counts.from_json(counts) for name, counts in models.items()}

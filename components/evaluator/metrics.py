@@ -1,4 +1,4 @@
-"""The metrics of an evaluation. A new metric is a row of METRICS.
+"""The metrics of an evaluation. `metrics` is the only list: a new metric is a row there.
 
 All metrics are functions of counts. The size of the counts is bounded, and the counts of the parts
 of a split are added. The tests compare the metrics with those of TensorFlow Model Analysis (TFMA),
@@ -7,6 +7,7 @@ which are equal.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from scipy.sparse import csr_matrix
 from scipy.stats import binomtest
 
 from components.evaluator.thresholds import Evaluation
-from preprocessing.features import CLASSES, THRESHOLD
+from preprocessing.labels import THRESHOLD, Labels
 
 BUCKETS = 10_000
 """Number of buckets in a histogram of predictions. The buckets are those of TFMA's AUC: the first
@@ -153,9 +154,9 @@ class Metric:
     """A metric.
 
     Attributes:
-      name: its name in the files of an evaluation, as in TFMA.
-      title: its name in reports; empty if it is not one of KEY_FIGURES.
-      tfma: the name of its class in TFMA's configuration.
+      name: its name in the files of an evaluation, which is TFMA's.
+      title: its name in reports; empty if it is not one of the `key_figures`.
+      tfma: its class in TFMA's configuration.
       fraction: counts -> (part, whole), for a metric that is a fraction of reviews.
       function: counts -> value, for any other metric; NaN where it is not defined.
       minimum: the key of its minimum in the section `evaluation`; empty if there is none.
@@ -200,12 +201,13 @@ def wilson(part: int, whole: int) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
-def constant_answer(counts: Counts) -> str:
-    """Return a clause with the accuracy of always answering the more frequent class."""
-    labels = counts.confusion.sum(axis=1)
-    most = int(labels[1] >= labels[0])
-    share = ratio(labels[most], counts.examples)
-    return f"always answering {CLASSES[most]} would give {share:.4f}"
+def constant_answer(counts: Counts, labels: Labels) -> str:
+    """Return a clause with the accuracy of always answering the most frequent class."""
+    reviews = counts.confusion.sum(axis=1)
+    # Of equally frequent classes, the last one.
+    most = len(reviews) - 1 - int(reviews[::-1].argmax())
+    share = ratio(reviews[most], counts.examples)
+    return f"always answering {labels.names[most]} would give {share:.4f}"
 
 
 def _auc(counts: Counts) -> float:
@@ -215,8 +217,8 @@ def _auc(counts: Counts) -> float:
     return ratio(np.diff(false, prepend=0) @ heights, false[-1] * true[-1])
 
 
-def _recall(label: int, name: str, tfma: str) -> Metric:
-    reviews = f"{CLASSES[label]} reviews"
+def _recall(labels: Labels, label: int, name: str, tfma: str) -> Metric:
+    reviews = f"{labels.names[label]} reviews"
     return Metric(
         name,
         f"recall of {reviews}",
@@ -228,10 +230,10 @@ def _recall(label: int, name: str, tfma: str) -> Metric:
     )
 
 
-def _precision(label: int, name: str, tfma: str) -> Metric:
+def _precision(labels: Labels, label: int, name: str, tfma: str) -> Metric:
     return Metric(
         name,
-        f"precision of {CLASSES[label]} reviews",
+        f"precision of {labels.names[label]} reviews",
         tfma,
         lambda counts: (counts.confusion[label, label], counts.confusion[:, label].sum()),
     )
@@ -246,23 +248,31 @@ ACCURACY = Metric(
     max_drop="max_accuracy_drop",
 )
 AUC = Metric("auc", "AUC", "AUC", function=_auc)
-METRICS = (
-    Metric("example_count", "", "ExampleCount", function=lambda counts: counts.examples),
-    ACCURACY,
-    AUC,
-    _recall(0, "specificity", "Specificity"),
-    _precision(0, "negative_predictive_value", "NegativePredictiveValue"),
-    _recall(1, "recall", "Recall"),
-    _precision(1, "precision", "Precision"),
-    Metric(
-        "calibration",
-        "calibration",
-        "Calibration",
-        function=lambda counts: ratio(counts.total, counts.confusion[1].sum()),
-    ),
-)
-KEY_FIGURES = tuple(metric for metric in METRICS if metric.title)
-"""The metrics in reports, in the outcome of a run and in the UI of clusters."""
+
+
+@functools.cache
+def metrics(labels: Labels) -> tuple[Metric, ...]:
+    """Return all metrics of a model with two classes."""
+    return (
+        Metric("example_count", "", "ExampleCount", function=lambda counts: counts.examples),
+        ACCURACY,
+        AUC,
+        _recall(labels, 0, "specificity", "Specificity"),
+        _precision(labels, 0, "negative_predictive_value", "NegativePredictiveValue"),
+        _recall(labels, 1, "recall", "Recall"),
+        _precision(labels, 1, "precision", "Precision"),
+        Metric(
+            "calibration",
+            "calibration",
+            "Calibration",
+            function=lambda counts: ratio(counts.total, counts.confusion[1].sum()),
+        ),
+    )
+
+
+def key_figures(labels: Labels) -> list[Metric]:
+    """Return the metrics of reports, runs and the pages of clusters."""
+    return [metric for metric in metrics(labels) if metric.title]
 
 
 class Check(NamedTuple):
@@ -277,7 +287,9 @@ class Check(NamedTuple):
     passed: bool
 
 
-def check_thresholds(own: Counts, base: Counts | None, settings: Evaluation) -> list[Check]:
+def check_thresholds(
+    own: Counts, base: Counts | None, labels: Labels, settings: Evaluation
+) -> list[Check]:
     """Compare the metrics of a candidate with the thresholds; return the result of each threshold.
 
     A value that is not defined does not reach a threshold. A minimum of 0 and a maximum drop of 1
@@ -285,11 +297,12 @@ def check_thresholds(own: Counts, base: Counts | None, settings: Evaluation) -> 
 
     Args:
       own: the counts of the candidate on the test split.
-      base: the counts of the baseline on the test split; None if there is no baseline.
+      base: those of the baseline; None without one.
+      labels: the classes of both.
       settings: the thresholds.
     """
     found = []
-    for metric in METRICS:
+    for metric in metrics(labels):
         value = metric.value(own)
         minimum: float = getattr(settings, metric.minimum, 0.0)
         if minimum > 0:

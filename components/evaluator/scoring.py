@@ -30,7 +30,7 @@ from core.progress import Progress
 from examples.tfrecords import batches, read
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
-from preprocessing.features import THRESHOLD
+from preprocessing.labels import Labels
 from serving.predict_text import PREDICT_NGRAMS, NgramSettings, call_in_batches, make_predict_text
 
 MISTAKES = 20
@@ -83,10 +83,12 @@ class ScoreFiles(beam.DoFn):
 
     Args:
       folders: CANDIDATE and, if there is one, BASELINE -> folder of the model.
+      labels: the classes.
       slices: features whose values define slices.
     """
 
-    def __init__(self, folders: Mapping[str, str], slices: Sequence[str]):
+    def __init__(self, folders: Mapping[str, str], labels: Labels, slices: Sequence[str]):
+        self._labels = labels
         self._folders = dict(folders)
         self._slices = tuple(slices)
         self._shared = {name: Shared() for name in folders}
@@ -149,7 +151,9 @@ class ScoreFiles(beam.DoFn):
             (int(hashes[n]), digest(examples[n]), float(own[n]))
             for n in np.argsort(hashes, kind="stable")[:SAMPLE_SIZE].tolist()
         ]
-        certainty = np.where((own > THRESHOLD) != labels, -np.abs(own - THRESHOLD), 1.0)
+        predicted = self._labels.decide(own)
+        confidence = self._labels.of_label(own, predicted)
+        certainty = np.where(predicted != labels, -confidence, 1.0)
         mistakes = [
             (
                 float(certainty[n]),

@@ -30,6 +30,7 @@ from components.review_example_gen.read_unit import UnitResult, read_unit
 from components.review_example_gen.splits import find_held_out, find_limits
 from components.review_example_gen.units import Source, in_units, lines_before
 from core.errors import InputError
+from preprocessing.labels import SENTIMENT, write_labels
 from preprocessing.reading.detect import encoding_remedy
 from preprocessing.reading.files import (
     SourceFile,
@@ -116,6 +117,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
             for split, path, count in unit.shards:
                 shards[split].append((path, count))
         publish(examples, _FILE_PREFIX, shards)
+        write_labels(examples.uri, SENTIMENT)
         write_lines(rejected.uri, _rejected_lines(done))
         fileio.rmtree(scratch)
 

@@ -13,8 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from components.evaluator.metrics import Counts, Tenth
-from preprocessing.features import CLASSES
+from components.evaluator.files import Results
+from components.evaluator.metrics import Tenth
+from preprocessing.labels import Labels
 
 # Colours in matplotlib's output that are replaced by variables of the page's style sheet, so that a
 # chart has the colours of the light or the dark theme.
@@ -47,37 +48,29 @@ _STYLE: Any = {
 
 
 @matplotlib.rc_context(_STYLE)
-def draw(training: Mapping[str, Any], counts: Counts | None) -> dict[str, str]:
-    """Return the charts of a report.
-
-    Args:
-      training: the content of training.json; empty if it is missing.
-      counts: the counts of the candidate on the test split; None if they are missing.
-
-    Returns:
-      Name of a chart -> SVG elements. `training` is empty if its figures are missing. `roc`,
-      `precision_recall`, `calibration` and `scores` are present only with `counts`.
-    """
+def draw(training: Mapping[str, Any], results: Results | None) -> dict[str, str]:
+    """Return the charts of a report as SVG elements; empty where the figures are missing."""
     found = {"training": ""}
     if training.get("curve") and training.get("epoch_metrics"):
         found["training"] = _training(training["curve"], training["epoch_metrics"])
-    if counts:
+    if results:
+        counts, name = results.candidate, results.labels.names[1]
         curve, tenths = list(counts.curve()), list(counts.tenths())
         rates, recalls = [p.false_positive_rate for p in curve], [p.recall for p in curve]
         figure, axes = _axes("false positive rate", "true positive rate")
         axes.plot([0, 1], [0, 1], "--", color=_MUTED)
         axes.plot(rates, recalls, color=_FIRST)
         found["roc"] = _svg(figure, "Receiver operating characteristic")
-        figure, axes = _axes("recall of positive reviews", "precision of positive reviews")
+        figure, axes = _axes(f"recall of {name} reviews", f"precision of {name} reviews")
         axes.plot(recalls, [p.precision for p in curve], color=_FIRST)
         axes.set_ylim(0, 1.02)
-        found["precision_recall"] = _svg(figure, "Precision over recall of positive reviews")
-        figure, axes = _axes("predicted probability of positive", "observed fraction")
+        found["precision_recall"] = _svg(figure, f"Precision over recall of {name} reviews")
+        figure, axes = _axes(f"predicted probability of {name}", "observed fraction")
         axes.plot([0, 1], [0, 1], "--", color=_MUTED)
         observed = [each.positive / (each.negative + each.positive) for each in tenths]
         axes.plot([each.mean for each in tenths], observed, "o-", color=_FIRST)
         found["calibration"] = _svg(figure, "Calibration of the predicted probabilities")
-        found["scores"] = _scores(tenths)
+        found["scores"] = _scores(tenths, results.labels)
     return found
 
 
@@ -98,12 +91,13 @@ def _training(curve: Sequence[dict[str, float]], epochs: Sequence[dict[str, floa
     return found
 
 
-def _scores(tenths: Sequence[Tenth]) -> str:
-    figure, axes = _axes("predicted probability of positive", "test reviews")
-    # The bars of the two labels are side by side.
-    for name, offset, colour in zip(CLASSES, (0.03, 0.07), (_SECOND, _FIRST), strict=True):
-        counts = [getattr(each, name) for each in tenths]
-        axes.bar([each.lower + offset for each in tenths], counts, 0.04, color=colour, label=name)
+def _scores(tenths: Sequence[Tenth], labels: Labels) -> str:
+    figure, axes = _axes(f"predicted probability of {labels.names[1]}", "test reviews")
+    # The two bars of a tenth stand side by side.
+    columns = [each.negative for each in tenths], [each.positive for each in tenths]
+    places, colours = (0.03, 0.07), (_SECOND, _FIRST)
+    for name, counts, place, colour in zip(labels.names, columns, places, colours, strict=True):
+        axes.bar([each.lower + place for each in tenths], counts, 0.04, color=colour, label=name)
     axes.set_xlim(0, 1)
     axes.legend(title="label")
     return _svg(figure, "Number of reviews by predicted probability")

@@ -18,7 +18,7 @@ from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
 from components.evaluator.files import read_json
-from components.evaluator.metrics import KEY_FIGURES
+from components.evaluator.metrics import key_figures
 from components.run_report import mlflow_format
 from components.run_report.history import Run
 from components.run_report.page import Content, render
@@ -277,7 +277,7 @@ def _metrics(content: Content) -> Iterator[tuple[str, float, int]]:
         if name in training:
             yield name, training[name], last
     if content.evaluation:
-        for metric in KEY_FIGURES:
+        for metric in key_figures(content.evaluation.labels):
             yield metric.title, metric.value(content.evaluation.candidate), last
 
 

@@ -28,7 +28,7 @@ class Outcome:
       report: the file of the report.
       unused: a line for each of the first files without a usable line.
       strategy: the class of the strategy of the training; empty if it is unknown.
-      metrics: title -> value of each of KEY_FIGURES of the candidate.
+      metrics: title -> value of each of the `key_figures` of the candidate.
       accuracy_interval: the ends of the 95 % confidence interval of the accuracy; None if they are
         unknown.
 

@@ -13,7 +13,7 @@ from absl import logging
 from tfx.utils import path_utils
 
 from components.evaluator import files
-from components.evaluator.metrics import ACCURACY, KEY_FIGURES, Counts, constant_answer
+from components.evaluator.metrics import ACCURACY, Counts, constant_answer, key_figures
 from components.properties import CHECK_FILE
 from components.run_report import input_data
 from components.run_report.charts import draw
@@ -21,7 +21,7 @@ from components.run_report.history import UNFINISHED, Run, describe_result
 from core.errors import cause
 from core.settings import flat_settings
 from core.training_summary import read_summary
-from preprocessing.features import CLASSES, THRESHOLD
+from preprocessing.labels import Labels, read_labels
 from serving.explain import Part, parts, variants
 from serving.predict_text import load_predict_text
 
@@ -42,7 +42,8 @@ class Content(NamedTuple):
 
     Attributes:
       run: the run.
-      input: the counts of the lines of its files.
+      input: the lines of its files.
+      labels: the classes.
       balance: split -> class -> its fraction.
       anomalies: a line for each anomaly; None if the data was not validated.
       training: the content of training.json.
@@ -54,6 +55,7 @@ class Content(NamedTuple):
 
     run: Run
     input: input_data.InputData | None
+    labels: Labels | None
     balance: Mapping[str, Mapping[str, float]]
     anomalies: list[str] | None
     training: Mapping[str, Any]
@@ -89,10 +91,12 @@ def collect(run: Run, model: str | None = None) -> Content:
     uri = run.uris.get
     if model is None and "model" in run.uris:
         model = path_utils.serving_model_path(run.uris["model"])
+    labels = read("classes", read_labels, uri("examples"))
     return Content(
         run=run,
         input=read("input", input_data.read_input, uri("rejected")),
-        balance=read("class balance", input_data.read_balance, uri("statistics")) or {},
+        labels=labels,
+        balance=read("class balance", input_data.read_balance, uri("statistics"), labels) or {},
         anomalies=read("anomalies", input_data.read_all_anomalies, uri("anomalies")),
         training=read("training figures", read_summary, uri("model_run")) or {},
         evaluation=read("evaluation", files.read, uri("evaluation")),
@@ -116,7 +120,7 @@ def render(content: Content) -> str:
     )
     environment.globals |= {
         **{"highlighted": highlighted, "number": _number, "figure": figure, "answer": answer},
-        **{"CLASSES": CLASSES, "ACCURACY": ACCURACY},
+        "ACCURACY": ACCURACY,
         **{"constant_answer": constant_answer, "line_columns": input_data.columns},
     }
     return environment.get_template("report.html.j2").render(
@@ -126,9 +130,9 @@ def render(content: Content) -> str:
         seconds=sum(step.seconds for step in run.steps),
         settings=flat_settings(run.settings),
         own=results.candidate if results else None,
-        metrics=KEY_FIGURES,
+        metrics=key_figures(results.labels) if results else [],
         slices=slices(results) if results else [],
-        charts=draw(content.training, results.candidate if results else None),
+        charts=draw(content.training, results),
     )
 
 
@@ -179,14 +183,16 @@ def figure(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def answer(probability: float) -> str:
-    """Return a clause with the predicted label and its probability.
+def answer(probability: float, labels: Labels) -> str:
+    """Return the answer of the model to a review.
 
     Args:
-      probability: the probability of the class positive.
+      probability: that of the second class.
+      labels: the two classes.
     """
-    label = int(probability > THRESHOLD)
-    return f"answered {CLASSES[label]} with probability {max(probability, 1 - probability):.3f}"
+    [label] = labels.decide([probability])
+    name = labels.names[label]
+    return f"answered {name} with probability {max(probability, 1 - probability):.3f}"
 
 
 def _number(value: float, pattern: str = "{:.4f}") -> str:

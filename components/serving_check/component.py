@@ -31,7 +31,7 @@ from components.serving_check.candidate import EXAMPLE, TEXT, Answers, example_t
 from components.serving_check.known_words import why_not_applied
 from components.serving_check.thresholds import Thresholds
 from examples.tfrecords import read_sample
-from preprocessing.features import CLASSES, THRESHOLD
+from preprocessing.labels import Labels, read_labels
 
 _TOLERANCE = 1e-3
 """Maximum difference of two probabilities that is due to rounding to half precision."""
@@ -88,7 +88,9 @@ def ServingCheck(
     candidate = path_utils.serving_model_path(model.uri)
     answers = try_candidate(candidate, sample, [text for _, text in sentences])
     predictions = stored_predictions(evaluation.uri, sample)
-    found = check_answers(answers, Thresholds.model_validate_json(settings), predictions, sentences)
+    thresholds = Thresholds.model_validate_json(settings)
+    labels = read_labels(examples.uri)
+    found = check_answers(answers, thresholds, predictions, sentences, labels)
     found["not_checked"] = not_checked
     for result in found["results"]:
         logging.info("Serving check: %s", result)
@@ -107,14 +109,16 @@ def check_answers(
     thresholds: Thresholds,
     predictions: Mapping[int, float],
     golden: Sequence[Sequence[str]],
+    labels: Labels,
 ) -> dict[str, Any]:
     """Compare the answers of a candidate with the thresholds and the evaluation.
 
     Args:
       answers: the answers of the candidate.
       thresholds: the thresholds.
-      predictions: index of an Example in `Answers.by_example` -> its probability in the evaluation.
-      golden: (label, text) of each golden sentence that applies.
+      predictions: index of an Example -> its probability in the evaluation.
+      golden: the label and the text of each golden sentence that applies.
+      labels: the classes.
 
     Returns:
       The content of `check.json` without `not_checked`: `passed`, `cause` with the message of the
@@ -123,7 +127,7 @@ def check_answers(
     mistakes = [
         {"text": text, "label": label, "probability": round(probability, 4)}
         for (label, text), probability in zip(golden, answers.golden, strict=False)
-        if CLASSES[probability > THRESHOLD] != label
+        if labels.names[labels.decide([probability])[0]] != label
     ]
     results = [_result("process", answers.failure or "finished", cause=answers.failure)]
     results += _measurements(answers, thresholds)

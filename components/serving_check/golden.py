@@ -8,14 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.errors import ConfigError, not_utf8
-from preprocessing.features import CLASSES
+from preprocessing.labels import SENTIMENT
 
 PACKAGED = Path(__file__).with_name("golden.txt")
 """The file with the golden sentences of the package, which are English."""
 MAX_BYTES = 65_536
 """Maximum size of a file of golden sentences. A compiled pipeline passes them in a command-line
 argument, which Linux limits to 131,072 bytes."""
-_FORM = f"{' or '.join(CLASSES)}, a tab and a text"
+_FORM = f"{' or '.join(SENTIMENT.names)}, a tab and a text"
 
 
 def read_golden(path: str | None) -> list[tuple[str, str]]:
@@ -48,7 +48,7 @@ def read_golden(path: str | None) -> list[tuple[str, str]]:
         if not text or text.startswith("#"):
             continue
         label, _, sentence = text.partition("\t")
-        if label not in CLASSES or not sentence.strip():
+        if label not in SENTIMENT.names or not sentence.strip():
             raise ConfigError(f"{where}, line {number}: {text[:60]!r} is not {_FORM}")
         sentences.append((label, sentence.strip()))
     if not sentences:

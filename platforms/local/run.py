@@ -17,7 +17,7 @@ from tfx.proto.orchestration import pipeline_pb2
 
 from components.destination import Destination, make_destination
 from components.evaluator.files import read
-from components.evaluator.metrics import ACCURACY, AUC, KEY_FIGURES, constant_answer
+from components.evaluator.metrics import ACCURACY, AUC, constant_answer, key_figures
 from components.line_counts import LineCounts
 from components.properties import (
     CAUSE_PROPERTY,
@@ -173,7 +173,7 @@ def collect_outcome(run: history.Run) -> Outcome:
         accuracy=ACCURACY.value(own),
         accuracy_interval=ACCURACY.interval(own),
         auc=AUC.value(own),
-        constant_answer=constant_answer(own),
+        constant_answer=constant_answer(own, results.labels),
         baseline=run.baseline,
         accuracy_change=ACCURACY.value(own) - ACCURACY.value(base),
         blessed=bool(run.blessed),
@@ -183,7 +183,7 @@ def collect_outcome(run: history.Run) -> Outcome:
         pushed_to=run.pushed_to,
         report=os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
         strategy=_strategy(run.uris),
-        metrics={metric.title: metric.value(own) for metric in KEY_FIGURES},
+        metrics={metric.title: metric.value(own) for metric in key_figures(results.labels)},
     )
 
 

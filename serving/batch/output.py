@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 
-from preprocessing.features import CLASSES
+from preprocessing.labels import Labels
 from preprocessing.reading.files import delete_file, open_raw
 from preprocessing.reading.records import HARMLESS
 from serving.batch import work
@@ -62,14 +62,15 @@ class FileCounts:
 
 
 def publish(
-    files: Mapping[str, ScoringUnit], folder: str, output: str, has_id: bool
+    files: Mapping[str, ScoringUnit], folder: str, output: str, labels: Labels, has_id: bool
 ) -> dict[str, FileCounts]:
-    """Write the output and the rejected file. Each file appears only when it is complete.
+    """Write the output and the rejected file; each file appears only when it is complete.
 
     Args:
       files: path of a file in the work folder -> its unit, in the order of the units.
       folder: the work folder.
       output: path or URL of the output, which ends in .csv, .jsonl or .parquet.
+      labels: the classes of the model.
       has_id: whether the output has a column of ids.
 
     Returns:
@@ -87,7 +88,7 @@ def publish(
     def tables(lines: Any) -> Iterator[pa.Table]:
         waiting: list[pa.RecordBatch] = []
         last = pa.RecordBatch.from_pylist([], _SCHEMA)
-        for batch in itertools.chain(_batches(files, lines, counts), [last]):
+        for batch in itertools.chain(_batches(files, lines, labels, counts), [last]):
             waiting.append(batch)
             if sum(map(len, waiting)) < _ROWS_AT_ONCE and batch is not last:
                 continue
@@ -107,14 +108,18 @@ def publish(
 
 
 def _batches(
-    files: Mapping[str, ScoringUnit], rejected: Any, counts: defaultdict[str, FileCounts]
+    files: Mapping[str, ScoringUnit],
+    rejected: Any,
+    labels: Labels,
+    counts: defaultdict[str, FileCounts],
 ) -> Iterator[pa.RecordBatch]:
     """Yield the reviews of finished units in record batches of `_SCHEMA`.
 
     Args:
       files: see `publish`.
       rejected: the file to which the rejected lines are written.
-      counts: path of an input file -> its counts, which are updated.
+      labels: the classes of the model.
+      counts: path of a file of the input -> its counts, which are updated.
     """
     for stored, unit in files.items():
         first: dict[int, int] = {}  # piece -> number of lines in the earlier pieces of its file
@@ -141,7 +146,7 @@ def _batches(
                     pa.repeat(path, len(batch)),
                     position,
                     probability,
-                    pa.array(CLASSES).take(label),
+                    pa.array(labels.names).take(label),
                     id.fill_null(""),  # Files without columns have no ids.
                 ]
                 yield pa.record_batch(columns, schema=_SCHEMA)

@@ -25,6 +25,7 @@ from apache_beam.io.filesystems import FileSystems
 from core import progress
 from core.errors import InputError, UserError, cause
 from core.local_beam import make_pipeline
+from preprocessing.labels import model_labels
 from preprocessing.reading import globs
 from preprocessing.reading.files import (
     SourceFile,
@@ -119,7 +120,7 @@ def score_files(
         if fingerprint("", select_same_paths(files, find_inputs(inputs))) != key:
             work.remove(folder)
             raise InputError("--input: a file changed while it was scored; repeat the command")
-        counts = output.publish(stored, folder, target, options.id is not None)
+        counts = output.publish(stored, folder, target, model_labels(model), options.id is not None)
     except KeyboardInterrupt:
         raise Interrupted(_kept(stored)) from None
     work.remove(folder)

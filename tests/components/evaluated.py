@@ -6,6 +6,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import standard_artifacts
 
 from preprocessing import normalise
+from preprocessing.labels import SENTIMENT, write_labels
 from tests.examples import example, write
 from tests.serving.models import Ngrams
 
@@ -29,6 +30,7 @@ def write_examples(folder, count):
     examples_utils.set_file_format(examples, "tfrecords_gzip")
     split = folder / "Split-test"
     split.mkdir(parents=True)
+    write_labels(str(folder), SENTIMENT)
     written = [example(text=text, label=n % 3 % 2) for n, text in enumerate(texts(count))]
     for number in range(3):
         write(split / f"data_tfrecord-{number:05d}-of-00003.gz", written[number::3])

@@ -11,13 +11,14 @@ from tfx.types import standard_artifacts
 from components.evaluator import files, scoring
 from components.evaluator.component import EvaluatorExecutor
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE
-from components.evaluator.metrics import ACCURACY, METRICS, Counts
+from components.evaluator.metrics import ACCURACY, Counts, metrics
 from components.evaluator.scoring import ScoreFiles
 from components.evaluator.thresholds import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
 from examples.tfrecords import read_sample
 from preprocessing import normalise
+from preprocessing.labels import SENTIMENT
 from tests.components.evaluated import NgramModel, OtherModel, write_examples, write_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
@@ -78,7 +79,7 @@ def reviews_of(examples, model):
 def assert_equal(found, wanted):
     """Check that two counts give the same metrics."""
     assert found.confusion.tolist() == wanted.confusion.tolist()
-    for metric in METRICS:
+    for metric in metrics(SENTIMENT):
         value = metric.value(wanted)
         assert metric.value(found) == pytest.approx(value, rel=1e-6, nan_ok=True)
 
@@ -164,7 +165,7 @@ def test_the_check_and_the_report_get_predictions_and_mistakes(
 
 
 def test_a_feature_of_the_candidate_is_a_slice(examples, other_model):
-    stage = ScoreFiles({CANDIDATE: f"{other_model.uri}/Format-Serving"}, ["is_long"])
+    stage = ScoreFiles({CANDIDATE: f"{other_model.uri}/Format-Serving"}, SENTIMENT, ["is_long"])
     stage.setup()
     [scores] = stage.process(split_files([examples], ["test"]))
     texts, labels, predictions = reviews_of(examples, other_model)

@@ -16,8 +16,9 @@ from sklearn.metrics import roc_auc_score
 
 from components.evaluator import files, metrics, tfma_files
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
-from components.evaluator.metrics import ACCURACY, AUC, METRICS, Counts
+from components.evaluator.metrics import ACCURACY, AUC, Counts
 from components.evaluator.thresholds import Evaluation
+from preprocessing.labels import SENTIMENT
 
 pytestmark = pytest.mark.both_stacks
 
@@ -37,7 +38,7 @@ def results(own, base=None, slices=None, **thresholds):
     """Return results on all reviews, and on slices of the candidate."""
     models = {CANDIDATE: own} | ({BASELINE: base} if base else {})
     of_slices = {of_slice: {CANDIDATE: each} for of_slice, each in (slices or {}).items()}
-    return Results(Evaluation(**thresholds), {WHOLE: models, **of_slices})
+    return Results(SENTIMENT, Evaluation(**thresholds), {WHOLE: models, **of_slices})
 
 
 def written(folder, found):
@@ -77,7 +78,7 @@ def oracle(tmp_path_factory):
     # The minimum is reached exactly, up to the last bit of a float.
     accuracy = ((reviews["probability"] > 0.5) == reviews["label"]).mean()
     settings = Evaluation(min_accuracy=accuracy, min_class_recall=0.3)
-    config = tfma_files.eval_config(settings.slices, has_baseline=False)
+    config = tfma_files.eval_config(SENTIMENT, settings.slices, has_baseline=False)
     # TFMA calls no model here.
     config.model_specs[0].ClearField("preprocessing_function_names")
     config.model_specs[0].ClearField("signature_name")
@@ -94,7 +95,7 @@ def oracle(tmp_path_factory):
         }
         for name, part in [("", reviews), *reviews.groupby("length_bucket")]
     }
-    written(ours, Results(settings, found))
+    written(ours, Results(SENTIMENT, settings, found))
     return theirs, ours
 
 
@@ -112,7 +113,7 @@ def double_values(folder):
 def test_all_metrics_of_all_slices_are_those_of_tfma(oracle):
     theirs, ours = oracle
     wanted, found = double_values(theirs), double_values(ours)
-    assert len(found) > 50 * len(METRICS)
+    assert len(found) > 50 * len(metrics.metrics(SENTIMENT))
     assert wanted.keys() == found.keys()
     for key, value in wanted.items():
         if key[2] == "auc" and math.isnan(found[key]):
@@ -230,16 +231,22 @@ def test_a_model_that_knows_one_class_is_not_blessed():
         "recall of negative reviews is 0.2283 (21 of 92), evaluation.min_class_recall requires "
         "0.4; set training.class_weights: balanced, "
     )
-    assert metrics.constant_answer(model) == "always answering positive would give 0.9725"
+    assert (
+        metrics.constant_answer(model, SENTIMENT) == "always answering positive would give 0.9725"
+    )
     none = {"min_accuracy": 0.0, "min_class_recall": 0.0, "max_accuracy_drop": 1.0}
     assert results(model, model, **none).checks() == []
 
 
 def test_intervals_and_metrics_that_are_not_defined():
     found = counts([(0, 0.1)])
-    undefined = {metric.name for metric in METRICS if math.isnan(metric.value(found))}
+    undefined = {
+        metric.name for metric in metrics.metrics(SENTIMENT) if math.isnan(metric.value(found))
+    }
     assert undefined == {"auc", "precision", "recall", "calibration"}
-    assert [metric.interval(found) for metric in METRICS if metric.name in undefined] == [None] * 4
+    assert [
+        metric.interval(found) for metric in metrics.metrics(SENTIMENT) if metric.name in undefined
+    ] == [None] * 4
     assert ACCURACY.value(found) == 1.0
     # A value that is not defined reaches no threshold.
     checks = results(found, min_class_recall=0.5).checks()
@@ -262,4 +269,4 @@ def test_intervals_and_metrics_that_are_not_defined():
 def test_the_constant_answer_is_that_of_the_majority(negatives, positives, clause):
     # The model answers the opposite of the labels, which makes no difference.
     own = counts([(0, 0.9)] * negatives + [(1, 0.1)] * positives)
-    assert metrics.constant_answer(own) == clause
+    assert metrics.constant_answer(own, SENTIMENT) == clause

@@ -42,7 +42,7 @@ def test_an_example_has_the_features_of_the_contract_and_equal_texts_are_in_one_
     assert all(len(of_text) == 1 for of_text in seen.values())
     # Nothing unpublished is left behind.
     left = sorted(path.name for path in (tmp_path / "examples").iterdir())
-    assert left == ["Split-eval", "Split-test", "Split-train", "example_counts.json"]
+    assert left == ["Split-eval", "Split-test", "Split-train", "example_counts.json", "labels.json"]
 
 
 LIMITS = {"train": 300, "test": 50}

@@ -18,6 +18,7 @@ from components.serving_check.golden import read_golden
 from components.serving_check.thresholds import Thresholds
 from core.errors import InputError
 from examples.tfrecords import read_sample
+from preprocessing.labels import SENTIMENT, write_labels
 from sample_data.generate import OUTPUT as SAMPLE
 from serving.rest.limits import Limits
 from tests.examples import example, write
@@ -80,6 +81,7 @@ class Workspace:
         self.folder = folder
         split = folder / "examples" / "Split-test"
         split.mkdir(parents=True)
+        write_labels(str(folder / "examples"), SENTIMENT)
         examples = [example(text=text, label=label) for text, label in REVIEWS]
         for part in (0, 1):
             write(split / f"part-{part}.gz", examples[part::2])
@@ -236,7 +238,7 @@ GOLDEN_PAIRS = [("positive", "good")] * 8 + [("negative", "bad")] * 2
 def test_each_cause_is_one_line_with_value_and_setting(changes, name, cause):
     thresholds = Thresholds(min_golden=changes.pop("min_golden", 0.5))
     answers = Answers(**{**vars(RIGHT), **changes})
-    found = check_answers(answers, thresholds, {0: 0.9, 2: 0.7005}, GOLDEN_PAIRS)
+    found = check_answers(answers, thresholds, {0: 0.9, 2: 0.7005}, GOLDEN_PAIRS, SENTIMENT)
     assert (found["passed"], found["cause"]) == (name is None, cause)
     assert failed(found) == ([name] if name else [])
 

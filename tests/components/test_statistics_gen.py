@@ -11,12 +11,21 @@ from components import statistics_gen
 from components.artifacts import CheckedData
 from components.data_gate import DataGate, class_counts
 from core.errors import InputError
+from preprocessing.labels import SENTIMENT, write_labels
 from tests.components.test_transform import schema
 from tests.examples import example, write
 
 pytestmark = pytest.mark.slow
 
 SIZES = (2000, 1200, 800)
+
+
+def labelled(folder):
+    """Return Examples that consist of the names of the classes."""
+    examples = standard_artifacts.Examples()
+    examples.uri = str(folder)
+    write_labels(str(folder), SENTIMENT)
+    return examples
 
 
 def write_shards(folder, *contents):
@@ -87,7 +96,7 @@ def test_the_sample_has_examples_from_every_part_of_every_file(tmp_path, monkeyp
 def test_all_examples_are_read_if_they_are_few_or_the_sample_lacks_a_class(tmp_path, max_examples):
     examples = write_shards(tmp_path, [0] * 3000 + [1], [0] * 3000)
     statistics, dataset = make_statistics(examples, tmp_path, max_examples)
-    assert class_counts(statistics.uri, "train") == {"negative": 6000, "positive": 1}
+    assert class_counts(statistics.uri, "train", SENTIMENT) == {"negative": 6000, "positive": 1}
     assert dataset.num_examples == 6001
     assert {feature.path.step[0] for feature in dataset.features} == {"text", "label"}
 
@@ -104,7 +113,9 @@ def test_data_whose_check_was_deleted_does_not_pass(tmp_path, lost):
         (tmp_path / "anomalies" / "Split-train" / "SchemaDiff.pb").touch()
     checked.uri = str(tmp_path / "checked")
     with pytest.raises(InputError, match=f"{tmp_path}/{lost}/Split-train/.* was deleted"):
-        DataGate.test_call(anomalies=anomalies, statistics=statistics, checked=checked)
+        DataGate.test_call(
+            anomalies=anomalies, statistics=statistics, examples=labelled(tmp_path), checked=checked
+        )
     assert not (tmp_path / "checked").exists()
 
 
@@ -113,7 +124,10 @@ def test_anomalies_of_no_split_are_an_error(tmp_path):
     anomalies.uri, checked.uri = str(tmp_path / "anomalies"), str(tmp_path / "checked")
     with pytest.raises(InputError, match=f"{anomalies.uri} names no split"):
         DataGate.test_call(
-            anomalies=anomalies, statistics=standard_artifacts.ExampleStatistics(), checked=checked
+            anomalies=anomalies,
+            statistics=standard_artifacts.ExampleStatistics(),
+            examples=labelled(tmp_path),
+            checked=checked,
         )
     assert not (tmp_path / "checked").exists()
 
@@ -142,7 +156,9 @@ def gate(folder, counts):
             (folder / place / f"Split-{split}").mkdir(parents=True)
             path = folder / place / f"Split-{split}" / file
             path.write_bytes(content.SerializeToString())
-    DataGate.test_call(anomalies=anomalies, statistics=statistics, checked=checked)
+    DataGate.test_call(
+        anomalies=anomalies, statistics=statistics, examples=labelled(folder), checked=checked
+    )
 
 
 @pytest.mark.parametrize("split", ["train", "eval", "test"])

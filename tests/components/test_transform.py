@@ -142,10 +142,10 @@ def test_ngrams_words_and_counts_are_those_of_the_examples(read, tmp_path, monke
         np.add.at(counts[label_of(example)], ids, 1)
     pattern = f"{transformed.uri}/Split-{{}}/*"
     np.testing.assert_array_equal(
-        read_class_counts([pattern.format("train")], NGRAMS, SETTINGS["ngram_buckets"]), counts
+        read_class_counts([pattern.format("train")], NGRAMS, 2, SETTINGS["ngram_buckets"]), counts
     )
-    assert read_class_counts([pattern.format("train")], LABELS).sum() == len(train)
-    assert read_class_counts([pattern.format("eval")], LABELS) is None
+    assert read_class_counts([pattern.format("train")], LABELS, 2).sum() == len(train)
+    assert read_class_counts([pattern.format("eval")], LABELS, 2) is None
     # Serving calls this layer.
     layer = output.transform_features_layer()
     tokens = layer({"text": tf.constant([["Good phone zzz"]])})["tokens"]

@@ -14,6 +14,7 @@ from examples.counts import (
     write_example_counts,
 )
 from preprocessing import features
+from preprocessing.labels import SENTIMENT
 from tests import examples
 
 CONFIG = {"features": [features.NGRAMS], "ngram_buckets": 4}
@@ -21,7 +22,7 @@ CONFIG = {"features": [features.NGRAMS], "ngram_buckets": 4}
 
 def counted(*reviews, config=CONFIG):
     """Return a counter of reviews, each a label and the ids of its n-grams."""
-    counter = ClassCounter.for_transform(config)
+    counter = ClassCounter.for_transform(config, SENTIMENT)
     ids = tf.ragged.constant([ids for _, ids in reviews], dtype=tf.int64, ragged_rank=1)
     labels = tf.constant([[label] for label, _ in reviews], tf.int64)
     counter.add({features.NGRAMS: ids.to_sparse(), features.LABEL: labels})
@@ -41,22 +42,26 @@ def artifact(tmp_path):
 def test_the_counts_of_all_workers_and_of_all_artifacts_are_summed(artifact):
     train = f"{artifact}/Split-train/*"
     for patterns in ([train], [train, train]):
-        ngrams = read_class_counts(patterns, NGRAMS, 4)
+        ngrams = read_class_counts(patterns, NGRAMS, 2, 4)
         np.testing.assert_array_equal(ngrams, [[0, 2, 0, 1], [2, 0, 0, 1]])
-        np.testing.assert_array_equal(read_class_counts(patterns, LABELS), [1, 3])
+        np.testing.assert_array_equal(read_class_counts(patterns, LABELS, 2), [1, 3])
     again = artifact / "again"
     again.mkdir()
     write_class_counts(str(again), {"Split-train": [str(artifact / "a.npz")]})
     both = [train, f"{again}/Split-train/*"]
-    np.testing.assert_array_equal(read_class_counts(both, NGRAMS, 4), [[0, 4, 0, 2], [3, 0, 0, 1]])
-    np.testing.assert_array_equal(read_class_counts(both, LABELS), [2, 5])
+    np.testing.assert_array_equal(
+        read_class_counts(both, NGRAMS, 2, 4), [[0, 4, 0, 2], [3, 0, 0, 1]]
+    )
+    np.testing.assert_array_equal(read_class_counts(both, LABELS, 2), [2, 5])
 
 
 @pytest.mark.parametrize("pattern", ["Split-eval/*", "Split-train/part-1*", "a/Split-train/*"])
 def test_other_files_and_other_tables_have_no_counts(artifact, pattern):
     patterns = [f"{artifact}/Split-train/*", f"{artifact}/{pattern}"]
-    assert read_class_counts(patterns, NGRAMS, 4) is read_class_counts(patterns, LABELS) is None
-    assert read_class_counts(patterns[:1], NGRAMS, 8) is None
+    assert (
+        read_class_counts(patterns, NGRAMS, 2, 4) is read_class_counts(patterns, LABELS, 2) is None
+    )
+    assert read_class_counts(patterns[:1], NGRAMS, 2, 8) is None
 
 
 @pytest.mark.parametrize("change", [{"features": [features.TOKENS]}, {"ngram_buckets": 2**30}])
@@ -69,7 +74,7 @@ def test_of_words_and_of_very_large_tables_only_the_labels_are_counted(change):
 @pytest.mark.parametrize("count", [255, 65_535, 2**31 + 1, 2**40])
 def test_large_counts_are_exact(tmp_path, count):
     for name in ("a.npz", "b.npz"):
-        counter = ClassCounter.for_transform(CONFIG)
+        counter = ClassCounter.for_transform(CONFIG, SENTIMENT)
         counter.counts[LABELS] += [count, 1]
         counter.counts[NGRAMS] += np.array([[count, 0, 0, 1], [0, 0, count, 0]])
         counter.save(str(tmp_path / name))
@@ -77,9 +82,9 @@ def test_large_counts_are_exact(tmp_path, count):
         str(tmp_path), {"Split-train": [str(tmp_path / name) for name in ("a.npz", "b.npz")]}
     )
     train = [f"{tmp_path}/Split-train/*"]
-    np.testing.assert_array_equal(read_class_counts(train, LABELS), [2 * count, 2])
+    np.testing.assert_array_equal(read_class_counts(train, LABELS, 2), [2 * count, 2])
     np.testing.assert_array_equal(
-        read_class_counts(train, NGRAMS, 4), [[2 * count, 0, 0, 2], [0, 0, 2 * count, 0]]
+        read_class_counts(train, NGRAMS, 2, 4), [[2 * count, 0, 0, 2], [0, 0, 2 * count, 0]]
     )
 
 

@@ -15,6 +15,7 @@ import tensorflow as tf
 from cli.models import last_pushed_model
 from core.errors import UserError
 from pipeline.config import PipelineConfig
+from preprocessing.labels import SENTIMENT
 from serving import answers
 from serving.answers import Prediction, answer, read_arguments, read_lines
 from serving.predict_text import load_predict_text
@@ -32,7 +33,7 @@ def predict(texts):
 def answered(batches, as_json=False):
     """Return the output and the reports for batches of texts."""
     out, reports = io.BytesIO(), []
-    unusable = answer(batches, predict, out, reports.append, as_json)
+    unusable = answer(batches, predict, out, reports.append, SENTIMENT, as_json)
     assert unusable == len(reports)
     return out.getvalue().decode(), reports
 

@@ -88,6 +88,7 @@ def _prepare(folder):
     from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
     from preprocessing import features
+    from preprocessing.labels import SENTIMENT, write_labels
     from preprocessing.transform import preprocessing_fn
     from tests import examples
 
@@ -103,6 +104,7 @@ def _prepare(folder):
             lambda inputs: preprocessing_fn(inputs, config)
         )
         transform_fn | tft_beam.WriteTransformFn(str(folder / "graph"))
+    write_labels(str(folder / "graph"), SENTIMENT)
     rest = ({name: row[name] for name in ("ngrams", "tokens", "label")} for row in data)
     for split, counts in FILES.items():
         for number, count in enumerate(counts):
@@ -116,9 +118,12 @@ def records(tmp_path_factory):
 
     The first n-gram of an Example and its only word are its number; the second n-gram is its label.
     """
+    from preprocessing.labels import SENTIMENT, write_labels
     from tests import examples
 
     folder = tmp_path_factory.mktemp("records")
+    (folder / "graph").mkdir()
+    write_labels(str(folder / "graph"), SENTIMENT)
     for split, numbers in (("train", range(64)), ("eval", range(64, 84))):
         rows = (
             examples.example(ngrams=[n, 100 + n % 2], tokens=[2 + n], label=[n % 2])

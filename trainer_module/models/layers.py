@@ -9,6 +9,7 @@ import tf_keras
 from pydantic import Field
 
 from preprocessing import features
+from preprocessing.labels import Labels
 from preprocessing.settings import Transform
 
 DropoutRate = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -37,15 +38,17 @@ def embedding(transform: Transform, width: int) -> DenseGradientEmbedding:
     return DenseGradientEmbedding(rows, width, name="embedding")
 
 
-def logit(x: Any, tokens: Any, *, name: str = "logit") -> Any:
-    """Apply a dense layer with one output; return float32 [batch, 1] under any policy.
+def logits(x: Any, tokens: Any, labels: Labels, *, name: str = "logit") -> Any:
+    """Apply a dense layer, [max(batch, 1), width] -> [batch, logits], float32 under any policy.
 
     Args:
       x: [max(batch, 1), width]; `Padding` adds a review to an empty batch.
       tokens: the input TOKENS, whose batch the result has.
+      labels: the classes.
       name: the name of the layer.
     """
-    return tf_keras.layers.Dense(1, dtype=tf.float32, name=name)(x)[: tf.shape(tokens)[0]]
+    dense = tf_keras.layers.Dense(labels.logits, dtype=tf.float32, name=name)
+    return dense(x)[: tf.shape(tokens)[0]]
 
 
 class Padding(tf_keras.layers.Layer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from pydantic import Field
 
 from core.settings import Section
 from preprocessing import features
+from preprocessing.labels import Labels
 from preprocessing.settings import Transform
 
 FEATURES = (features.NGRAMS,)
@@ -64,33 +66,44 @@ def ngram_ids(*, static_shapes: bool) -> Any:
 
 
 class NgramBag(tf_keras.layers.Layer):
-    """An embedding bag of width 1: the sum of the weights of a review's n-grams, and a bias.
+    """An embedding bag with a column for each logit: the sum of the weights of a review's n-grams,
+    and a bias.
 
     The sum is divided by (n / 256) ** `length_power`, where n is the number of n-grams, because a
     review of twice the length has less than twice the evidence for a class.
 
     Each weight is the product of a learned number and a fixed scale that `adapt` computes: the
     log-count ratio of Wang and Manning, "Baselines and Bigrams" (2012). Under Adagrad and Adam it
-    acts as a learning rate for each bucket: n-grams that distinguish the classes learn first.
+    acts as a learning rate for each bucket: n-grams that distinguish the classes learn first. With
+    more than two classes, each logit has the ratio of its class and all others.
 
     The layer is float32 under any policy. In half precision the sum of hundreds of weights would be
     less exact, and the layer has no matrix product that would be faster.
 
     Input: int64 ids in [0, buckets), a RaggedTensor [batch, (n-grams)] or a Tensor [batch, width]
-    in which -1 is padding. Output: float32 [batch, 1].
+    in which -1 is padding. Output: float32 [batch, logits].
+
+    Args:
+      buckets: the number of n-gram ids.
+      logits: see `Labels.logits`.
+      hyperparameters: the factor of long reviews, and the scale.
     """
 
-    def __init__(self, buckets: int, hyperparameters: BagHyperparameters):
+    def __init__(self, buckets: int, logits: int, hyperparameters: BagHyperparameters):
         super().__init__(name=BAG, dtype="float32")
-        self._buckets, self.hyperparameters = buckets, hyperparameters
+        self.hyperparameters = hyperparameters
+        self._logits = logits
+        # A table with one column would be as large, and slower.
+        self._shape = (buckets,) if logits == 1 else (buckets, logits)
 
     def build(self, input_shape: Any) -> None:
-        self.table = self.add_weight(name="table", shape=(self._buckets,), initializer="zeros")
-        self.bias = self.add_weight(name="bias", shape=(1,), initializer="zeros")
+        self.table = self.add_weight(name="table", shape=self._shape, initializer="zeros")
+        self.bias = self.add_weight(name="bias", shape=(self._logits,), initializer="zeros")
         self.scale = self.add_weight(
-            name="scale", shape=(self._buckets,), initializer="ones", trainable=False
+            name="scale", shape=self._shape, initializer="ones", trainable=False
         )
-        self._is_remote = isinstance(
+        # The product of tables with many columns would take most of the time of a step.
+        self._gathers_rows = self._logits > 1 or isinstance(
             tf.distribute.get_strategy(), tf.distribute.ParameterServerStrategy
         )
 
@@ -99,34 +112,41 @@ class NgramBag(tf_keras.layers.Layer):
             # Equal to value_rowids(), in a tenth of the time.
             rows = inputs.to_sparse().indices[:, 0]
             totals = tf.math.segment_sum(self._weights(inputs.flat_values, training), rows)
+            totals = self._columns(totals)
             # Empty reviews at the end of the batch have no row id.
-            totals = tf.pad(totals, [[0, inputs.nrows() - tf.size(totals, tf.int64)]])
+            totals = tf.pad(totals, [[0, inputs.nrows(tf.int32) - tf.shape(totals)[0]], [0, 0]])
             lengths = inputs.row_lengths()
         else:
             weights = self._weights(tf.maximum(inputs, 0), training)
-            totals = tf.reduce_sum(tf.where(inputs < 0, 0.0, weights), axis=1)
-            lengths = tf.math.count_nonzero(inputs >= 0, axis=1)
+            real = inputs >= 0
+            is_counted = real if self._logits == 1 else real[:, :, tf.newaxis]
+            totals = self._columns(tf.reduce_sum(tf.where(is_counted, weights, 0.0), axis=1))
+            lengths = tf.math.count_nonzero(real, axis=1)
         relative = tf.maximum(tf.cast(lengths, tf.float32), 1) / _TYPICAL_LENGTH
-        totals *= tf.pow(relative, -self.hyperparameters.length_power)
-        return totals[:, tf.newaxis] + self.bias
+        factor = tf.pow(relative, -self.hyperparameters.length_power)
+        return totals * factor[:, tf.newaxis] + self.bias
+
+    def _columns(self, totals: tf.Tensor) -> tf.Tensor:
+        return tf.reshape(totals, [-1, self._logits])
 
     def _weights(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
         # With ids of 32 bits a step takes a fifth less time: TensorFlow adds up the gradient of
         # each row twice as fast. Parameter servers get half of the bytes.
         ids = tf.cast(ids, tf.int32)
-        if not self._is_remote and training:
+        if not self._gathers_rows and training:
             # The product is gathered, not the table. So the gradient is one dense tensor, which is
             # faster than merging hundreds of thousands of slices.
             return tf.gather(self.table * self.scale, ids)
-        if not self._is_remote:
+        if not self._gathers_rows:
             # The product of whole tables would take most of the time of a short prediction.
             return tf.gather(self.table, ids) * tf.gather(self.scale, ids)
-        # The parameter servers send only the rows of the batch, and each row only once. The
-        # gradient has the same rows.
-        unique, indices = tf.unique(tf.reshape(ids, [-1]))
+        # Only the rows that the batch needs are read, each once; under parameter servers they are
+        # sent. The gradient has the same rows.
+        unique, places = tf.unique(tf.reshape(ids, [-1]))
         table = tf.nn.embedding_lookup(self.table, unique)
         scale = tf.nn.embedding_lookup(self.scale, unique)
-        return tf.reshape(tf.gather(table * scale, indices), tf.shape(ids))
+        rows = tf.gather(table * scale, places)
+        return tf.reshape(rows, tf.concat([tf.shape(ids), self._shape[1:]], axis=0))
 
 
 class CompressedBag(NgramBag):
@@ -137,10 +157,10 @@ class CompressedBag(NgramBag):
 
     def build(self, input_shape: Any) -> None:
         self.places = self.add_weight(
-            name="places", shape=(self._buckets,), dtype="uint8", trainable=False
+            name="places", shape=self._shape, dtype="uint8", trainable=False
         )
         self.levels = self.add_weight(name="levels", shape=(_LEVELS,), trainable=False)
-        self.bias = self.add_weight(name="bias", shape=(1,), trainable=False)
+        self.bias = self.add_weight(name="bias", shape=(self._logits,), trainable=False)
 
     def _weights(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
         del training
@@ -148,12 +168,16 @@ class CompressedBag(NgramBag):
 
 
 def build(
-    hyperparameters: Hyperparameters, transform: Transform, *, static_shapes: bool = False
+    hyperparameters: Hyperparameters,
+    transform: Transform,
+    labels: Labels,
+    *,
+    static_shapes: bool = False,
 ) -> tf_keras.Model:
-    """Build a model {ngrams: see `ngram_ids`} -> logit of positive, float32 [batch, 1]."""
+    """Build a model {ngrams: see `ngram_ids`} -> logits, float32 [batch, logits]."""
     ngrams = ngram_ids(static_shapes=static_shapes)
-    logit = NgramBag(transform.ngram_buckets, hyperparameters)(ngrams)
-    return tf_keras.Model({features.NGRAMS: ngrams}, logit, name="ngram_linear")
+    logits = NgramBag(transform.ngram_buckets, labels.logits, hyperparameters)(ngrams)
+    return tf_keras.Model({features.NGRAMS: ngrams}, logits, name="ngram_linear")
 
 
 def optimizer(learning_rate: Any) -> tf_keras.optimizers.Optimizer:
@@ -173,23 +197,33 @@ def optimizer(learning_rate: Any) -> tf_keras.optimizers.Optimizer:
 
 
 def adapt(model: tf_keras.Model, counts: tf.Tensor | np.ndarray) -> None:
-    """Compute the scale of the bag.
-
-    Args:
-      model: the model, which has a layer BAG.
-      counts: the occurrences of each bucket in the negative and the positive reviews, [2, buckets].
-    """
+    """Fit the scale of the bag to the occurrences of each n-gram by class, [classes, buckets]."""
     bag = model.get_layer(BAG)
     counts = tf.cast(counts, tf.float32)
     occurrences = tf.reduce_sum(counts, axis=0)
     if not tf.reduce_any(occurrences > 0):
         return
-    smoothed = counts + bag.hyperparameters.scale_smoothing
-    logs = tf.math.log(smoothed / tf.reduce_sum(smoothed, axis=1, keepdims=True))
-    scale = bag.hyperparameters.scale_floor + tf.abs(logs[1] - logs[0])
     # The mean scale over all occurrences of n-grams becomes 1.
-    mean = tf.reduce_sum(scale * occurrences) / tf.reduce_sum(occurrences)
-    bag.scale.assign(scale / mean)
+    total = tf.reduce_sum(occurrences)
+    scales = []
+    for ratios in _log_count_ratios(counts, occurrences, bag.hyperparameters.scale_smoothing):
+        scale = bag.hyperparameters.scale_floor + tf.abs(ratios)
+        scales.append(scale / (tf.reduce_sum(scale * occurrences) / total))
+    bag.scale.assign(scales[0] if len(scales) == 1 else tf.stack(scales, axis=1))
+
+
+def _log_count_ratios(
+    counts: tf.Tensor, occurrences: tf.Tensor, smoothing: float
+) -> Iterator[tf.Tensor]:
+    """Yield the log-count ratio of each n-gram, float32 [buckets], for each logit."""
+    if counts.shape[0] == 2:
+        smoothed = counts + smoothing
+        logs = tf.math.log(smoothed / tf.reduce_sum(smoothed, axis=1, keepdims=True))
+        yield logs[1] - logs[0]
+        return
+    for own in tf.unstack(counts):
+        one, others = own + smoothing, occurrences - own + smoothing
+        yield tf.math.log(one / tf.reduce_sum(one)) - tf.math.log(others / tf.reduce_sum(others))
 
 
 def exported(model: tf_keras.Model, hyperparameters: Hyperparameters) -> tf_keras.Model:
@@ -204,7 +238,7 @@ def exported(model: tf_keras.Model, hyperparameters: Hyperparameters) -> tf_kera
         return model
     trained = model.get_layer(BAG)
     indices, levels = quantize((trained.table * trained.scale).numpy())
-    small = CompressedBag(len(indices), hyperparameters)
+    small = CompressedBag(len(indices), trained.bias.shape[0], hyperparameters)
     output = small(model.input[features.NGRAMS])
     small.places.assign(indices)
     small.levels.assign(levels)
@@ -220,16 +254,16 @@ def quantize(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     around 0, because most weights are near 0.
 
     Args:
-      values: the weights, of a floating-point dtype, [number].
+      values: the weights, of a floating-point dtype and any shape.
 
     Returns:
-      The indices, uint8 [number], and the levels, float32 [256], ascending.
+      The indices, uint8 in the shape of `values`, and the levels, float32 [256], ascending.
     """
 
     def middles(levels: np.ndarray) -> np.ndarray:
         return (levels[1:] + levels[:-1]) / 2
 
-    ordered = np.sort(values.astype(np.float64))
+    ordered = np.sort(values.astype(np.float64), axis=None)
     sums = np.concatenate([[0.0], np.cumsum(ordered)])
     steps = np.linspace(-1, 1, _LEVELS)
     levels = np.sign(steps) * steps**2 * np.abs(ordered).max()

@@ -9,6 +9,7 @@ from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
 from components.evaluator.metrics import Counts
 from components.evaluator.thresholds import Evaluation as EvaluationSettings
 from components.run_report.history import Run, Step
+from preprocessing.labels import SENTIMENT, write_labels
 from serving.explain import Part
 from tests.serving.models import push
 
@@ -63,12 +64,13 @@ LINES = [
 
 def write_run(folder, reviews=REVIEWS):
     """Write the artifacts below `folder`; return the Run."""
-    for name in ("rejected", "model_run"):
+    for name in ("rejected", "model_run", "examples"):
         (folder / name).mkdir(parents=True)
     _write_lines(folder / "rejected" / "files.jsonl", COUNTS)
     _write_lines(folder / "rejected" / "lines-00000-of-00001.jsonl", LINES)
     (folder / "model_run" / "training.json").write_text(json.dumps(TRAINING))
     push(folder / "model" / "Format-Serving")
+    write_labels(str(folder / "examples"), SENTIMENT)
     _write_evaluation(folder / "evaluation", reviews)
     return Run(
         name="amazon_reviews",
@@ -79,7 +81,8 @@ def write_run(folder, reviews=REVIEWS):
         versions={"python": "3.10.13", "tfx": "1.16.0"},
         steps=[Step("ReviewExampleGen", "cached", 0.0, 0.1), Step("Trainer", "done", 0.2, 3.5)],
         uris={
-            name: str(folder / name) for name in ("rejected", "model", "model_run", "evaluation")
+            name: str(folder / name)
+            for name in ("rejected", "examples", "model", "model_run", "evaluation")
         },
         blessed=True,
         pushed_to="/models/1",
@@ -93,6 +96,7 @@ def counted(*groups):
 
 
 EVALUATION = Results(
+    SENTIMENT,
     EvaluationSettings(min_accuracy=0.95, max_accuracy_drop=0.1),
     {
         ("length_bucket", "120-"): {CANDIDATE: counted((1, 0.9, 950))},
@@ -130,6 +134,7 @@ def with_every_part(content, size=1):
         "parts": [Part("fine", 2.0), Part(f" {word} "), Part("dull", -1.0), *more],
     }
     return content._replace(
+        labels=SENTIMENT,
         balance={"train": {"negative": 0.4, "positive": 0.6}},
         anomalies=["train: label: Unexpected values"],
         evaluation=EVALUATION,
@@ -144,7 +149,7 @@ def _write_evaluation(folder, reviews):
     predictions = np.array([0.9 if "good" in text else 0.1 for text, _ in reviews])
     counts = {CANDIDATE: Counts.from_predictions(labels, predictions)}
     slices = {WHOLE: counts, ("length_bucket", "1-19"): counts}
-    files.write(str(folder), Results(EvaluationSettings(), slices))
+    files.write(str(folder), Results(SENTIMENT, EvaluationSettings(), slices))
     mistakes = [
         {"text": text, "label": label, "probability": probability}
         for (text, label), probability in zip(reviews, predictions.tolist(), strict=True)

@@ -12,6 +12,7 @@ from components.evaluator.thresholds import Evaluation
 from components.run_report import mlflow_run, tracking
 from components.run_report.mlflow_run import MODEL_TAG, registered
 from core.errors import InputError
+from preprocessing.labels import SENTIMENT
 
 
 def test_metrics_of_steps_of_epochs_and_of_the_end():
@@ -25,7 +26,7 @@ def test_metrics_of_steps_of_epochs_and_of_the_end():
         "seconds": 12.5,
     }
     counts = Counts.from_predictions(np.array([0, 1, 1, 1]), np.array([0.1, 0.9, 0.9, 0.2]))
-    results = Results(Evaluation(), {WHOLE: {CANDIDATE: counts}})
+    results = Results(SENTIMENT, Evaluation(), {WHOLE: {CANDIDATE: counts}})
     found = list(mlflow_run._metrics(SimpleNamespace(training=training, evaluation=results)))
     assert [each for each in found if each[0] == "train_loss"] == [
         *(("train_loss", 0.5, 3), ("train_loss", 0.5, 8))

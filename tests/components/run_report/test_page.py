@@ -58,7 +58,7 @@ def test_an_artifact_that_was_deleted_is_named_and_is_not_empty(run, tmp_path, n
     if folder == "empty":
         (tmp_path / folder).mkdir()
     titles = {"rejected": "input", "statistics": "class balance", "anomalies": "anomalies"}
-    uris = {name: str(tmp_path / folder)}
+    uris = {"examples": run.uris["examples"], name: str(tmp_path / folder)}
     content = collect(dataclasses.replace(run, uris=uris))
     [problem] = content.problems
     assert problem.startswith(f"{titles[name]}: {tmp_path / folder}")

@@ -18,9 +18,8 @@ LOSSES = [math.log1p(math.exp(x)) for x in (-2.0, 1.0, 1.0, -3.0)]
 
 def make_model(logits=1):
     inputs = tf_keras.Input([logits])
-    return Trainable(
-        tf_keras.Model(inputs, tf_keras.layers.Activation("linear")(inputs)), models.loss
-    )
+    net = tf_keras.Model(inputs, tf_keras.layers.Activation("linear")(inputs))
+    return Trainable(net, models.loss, models.hits)
 
 
 def step(model, logit=LOGIT, label=LABEL, weight=None):

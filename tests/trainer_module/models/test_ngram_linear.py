@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from preprocessing import features
+from preprocessing.labels import SENTIMENT
 from preprocessing.settings import Transform
 from trainer_module import models
 from trainer_module.loop.trainable import Trainable
@@ -19,7 +20,9 @@ FINITE = st.floats(-1e6, 1e6, width=32)
 
 def build(buckets=BUCKETS, length_power=0.5, **options):
     hyperparameters = ngram_linear.Hyperparameters(length_power=length_power)
-    return ngram_linear.build(hyperparameters, Transform(ngram_buckets=buckets), **options)
+    return ngram_linear.build(
+        hyperparameters, Transform(ngram_buckets=buckets), SENTIMENT, **options
+    )
 
 
 def bag(model):
@@ -102,7 +105,7 @@ def test_each_weight_gets_its_nearest_level(values):
 
 def test_an_ngram_that_is_read_once_learns_a_good_part_of_the_learning_rate():
     batch_size = 4096
-    model = Trainable(build(length_power=0.0), models.loss)
+    model = Trainable(build(length_power=0.0), models.loss, models.hits)
     model.compile(ngram_linear.optimizer(0.1))
     lengths = [1] + [0] * (batch_size - 1)
     ids = tf.RaggedTensor.from_row_lengths(tf.constant([7], tf.int64), lengths)
@@ -121,7 +124,7 @@ def test_parameter_servers_send_each_row_of_a_batch_once():
     for each in (model, remote):
         bag(each).scale.assign(np.linspace(0.5, 2.0, BUCKETS))
         bag(each).table.assign(np.random.default_rng(0).normal(size=BUCKETS))
-    bag(remote)._is_remote = True
+    bag(remote)._gathers_rows = True
     with tf.GradientTape() as tape:
         logit = remote({features.NGRAMS: ids}, training=True)
     np.testing.assert_allclose(logit, model({features.NGRAMS: ids}), atol=1e-5)

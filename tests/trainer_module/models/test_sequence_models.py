@@ -6,6 +6,7 @@ import tensorflow as tf
 import tf_keras
 
 from preprocessing import features
+from preprocessing.labels import SENTIMENT
 from preprocessing.settings import Transform
 from tests.exhaustive import exhaustive
 from trainer_module import models
@@ -36,12 +37,12 @@ each_model = pytest.mark.parametrize(
 def build(module, *, static_shapes=False, **hyperparameters):
     tf_keras.utils.set_random_seed(1)
     chosen = module.Hyperparameters(**{**SMALL[module], **hyperparameters})
-    return module.build(chosen, TRANSFORM, static_shapes=static_shapes)
+    return module.build(chosen, TRANSFORM, SENTIMENT, static_shapes=static_shapes)
 
 
 def compiled(module, *, static_shapes=False, **options):
     net = build(module, static_shapes=static_shapes)
-    model = Trainable(net, models.loss)
+    model = Trainable(net, models.loss, models.hits)
     model.compile(module.optimizer(0.01), **options)
     return model
 
