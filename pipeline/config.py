@@ -26,6 +26,7 @@ from core.settings import Fraction, PositiveInt, Section, first_problem, flat_se
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
 from pipeline.tracking_server import server_problem
 from preprocessing import features
+from preprocessing.labels import SENTIMENT
 from preprocessing.reading.labels import canonical
 from preprocessing.settings import Transform
 from serving.rest.settings import Server
@@ -77,6 +78,20 @@ class Paths(Section):
         return path
 
 
+def _class_name(given: Any) -> str:
+    """Return the name of a class, which YAML may have read as a number or as a boolean.
+
+    Raises:
+      ValueError: the value is no name.
+    """
+    if isinstance(given, bool) or not isinstance(given, (str, int, float)):
+        raise ValueError(f"{given!r} is not the name of a class; write it in quotation marks")
+    name = str(given).strip()
+    if not name:
+        raise ValueError("the name of a class is empty; write a name, or null to leave a label out")
+    return name
+
+
 class Data(Section):
     """The raw files, and the splits that are made of them."""
 
@@ -87,9 +102,10 @@ class Data(Section):
     columns: dict[str, str | None] = {}
     """`label`, `title` and `text` -> the column of csv, jsonl and parquet files. A column that is
     not set is found by its usual names. With `title: null` no title is read."""
-    labels: dict[str, Literal[0, 1] | None] = {}
-    """Label in the files -> 0 (negative), 1 (positive) or null (left out); empty: the scale of the
-    labels is detected, once for all files."""
+    labels: Literal["stars", "each"] | dict[str, str | None] = {}
+    """The classes. Empty: negative and positive, whose scale is detected once for all files.
+    `stars`: each value of the detected scale. `each`: each label of the files. A mapping: label in
+    the files -> class, or null: left out; 0 and 1 as classes are negative and positive."""
     splits: dict[Split, str] = {}
     """Split -> folder or glob below `input_base`; empty: all files, also those in subfolders, split
     by a hash of the text."""
@@ -118,10 +134,17 @@ class Data(Section):
         # YAML reads the labels yes and on as true, and no and off as false.
         words = {True: ("true", "yes", "on"), False: ("false", "no", "off")}
         meanings: dict[str, Any] = {}
-        for label, meaning in labels.items():
+        for label, given in labels.items():
+            meaning = None if given is None else _class_name(given)
             for text in words[label] if isinstance(label, bool) else [canonical(label) or label]:
                 if meanings.setdefault(text, meaning) != meaning:
                     raise ValueError(f"the label {text} has two meanings; keep one of them")
+        classes = dict.fromkeys(name for name in meanings.values() if name is not None)
+        if set(classes) <= {"0", "1"}:
+            names = dict(zip(("0", "1"), SENTIMENT.names, strict=True))
+            return {label: names.get(meaning or "") for label, meaning in meanings.items()}
+        if len(classes) < 2:
+            raise ValueError(f"the only class is {', '.join(classes)}; name two or more")
         return meanings
 
     @field_validator("max_examples", mode="before")

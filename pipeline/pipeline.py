@@ -65,7 +65,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         example_gen_options(config, platform.input_fingerprint),
     )
     examples = example_gen.outputs["examples"]
-    schema_gen = SchemaGen(text=SCHEMA)
+    schema_gen = SchemaGen(examples=examples, text=SCHEMA)
     schema = schema_gen.outputs["schema"]
     statistics_gen = StatisticsGen(
         examples=examples,

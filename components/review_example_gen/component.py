@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import json
 import os
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -25,12 +27,13 @@ from components.examples import publish
 from components.line_counts import DUPLICATE, SPLITS, LineCounts
 from components.properties import READING_PROPERTY, UNUSED_PROPERTY
 from components.rejected_lines import RejectedLine, read_lines, write_counts, write_lines
+from components.review_example_gen.classes import check_classes, choose_classes, collect_labels
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
 from components.review_example_gen.read_unit import UnitResult, read_unit
 from components.review_example_gen.splits import find_held_out, find_limits
 from components.review_example_gen.units import Source, in_units, lines_before
 from core.errors import InputError
-from preprocessing.labels import SENTIMENT, write_labels
+from preprocessing.labels import Labels, write_labels
 from preprocessing.reading.detect import encoding_remedy
 from preprocessing.reading.files import (
     SourceFile,
@@ -104,6 +107,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         sources = _cut(files, options.read)
         layouts = {source.piece.path: source.piece.layout for source in sources}
         rejected.set_string_custom_property(READING_PROPERTY, "\n".join(describe(layouts.values())))
+        labels, sources = self._decide_labels(sources, options, scratch)
         self._read_and_write(sources, options, scratch)
         again = select_same_paths(files, find_sources(base, options.patterns))
         if fingerprint(base, again) != key:
@@ -117,7 +121,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
             for split, path, count in unit.shards:
                 shards[split].append((path, count))
         publish(examples, _FILE_PREFIX, shards)
-        write_labels(examples.uri, SENTIMENT)
+        write_labels(examples.uri, labels)
         write_lines(rejected.uri, _rejected_lines(done))
         fileio.rmtree(scratch)
 
@@ -136,6 +140,40 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         rejected.set_string_custom_property(UNUSED_PROPERTY, "\n".join(unused))
         size = sum(file.size for file in files)
         _check(counts, by_file, size, options.max_rejected_fraction, rejected.uri)
+        reviews = {
+            split: sum((unit.classes[split] for unit in done), Counter[int]()) for split in SPLITS
+        }
+        check_classes(labels, reviews)
+
+    def _decide_labels(
+        self, sources: list[Source], options: Options, scratch: str
+    ) -> tuple[Labels, list[Source]]:
+        """Return the classes, and the pieces with layouts that contain the class of each label.
+
+        Raises:
+          InputError: the labels of the input are no classes.
+        """
+        read = options.read
+        if read.task == "stars":
+            values = next(source.piece.layout.label_map for source in sources)
+            return Labels(tuple(values), is_ordered=True), sources
+        if read.task != "each":
+            return Labels(read.classes), sources
+        folder = os.path.join(scratch, "labels")
+        fileio.makedirs(folder)
+        with self._make_beam_pipeline() as pipeline:
+            units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
+            found = units | "CollectLabels" >> beam.FlatMap(collect_labels)
+            # Dictionaries have no order.
+            write_results(pipeline, found | beam.Map(lambda labels: [json.dumps(labels)]), folder)
+        labels, label_map = choose_classes(json.loads(text) for [text] in read_results(folder))
+        known = [
+            Source(
+                group, piece._replace(layout=dataclasses.replace(piece.layout, label_map=label_map))
+            )
+            for group, piece in sources
+        ]
+        return labels, known
 
     def _read_and_write(self, sources: list[Source], options: Options, scratch: str) -> None:
         named = frozenset(source.group for source in sources) & set(SPLITS)

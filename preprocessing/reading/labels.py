@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import cast
 
+from core.errors import InputError
 from preprocessing.reading.columns import STAR_COLUMNS, Layout
-from preprocessing.reading.records import BAD_LABEL, OTHER_SCALE, ReadOptions
+from preprocessing.reading.records import (
+    BAD_LABEL,
+    OTHER_SCALE,
+    ReadOptions,
+    is_missing,
+    printable,
+)
 
 NEUTRAL = -1
 SCALES: dict[str, dict[str, int]] = {
@@ -21,6 +29,8 @@ SCALES: dict[str, dict[str, int]] = {
 }
 """Scale -> label -> its meaning: 0 negative, 1 positive, NEUTRAL left out."""
 STARS, WORDS = "1 to 5", "words"
+STAR_SCALES = (STARS, "0 to 4")
+"""The scales whose values may be the classes of `data.labels: stars`."""
 NUMBERS = [str(number) for number in range(-1, 6)]
 """The numbers on any of the scales."""
 KNOWN_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUTRAL}
@@ -33,6 +43,42 @@ _LIMIT = 10**18
 """Numbers of this size or larger are not labels. Python cannot convert all of them to a float or to
 text."""
 _NUMBER = re.compile(r"(-?[0-9]+)(?:[.,]0*)?(?: out of 5 stars)?", re.ASCII)
+
+
+class CollectedLabels:
+    """The labels of files whose classes are not known yet, with the number of each spelling.
+
+    Attributes:
+      found: label in the spelling of `canonical` -> spelling in the files -> number of its lines.
+    """
+
+    MAX = 10_000
+    """The largest number of classes. More labels are ids or texts."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Counter[str]] = {}
+
+    def add(self, value: object) -> bool:
+        """Count the label of a line; return whether the value is a label.
+
+        Raises:
+          InputError: there are more than MAX different labels.
+        """
+        label = canonical(value)
+        if not label or is_missing(value, {}):
+            return False
+        if label not in self.found:
+            if len(self.found) > self.MAX:
+                raise InputError(
+                    f"data.labels: each found more than {self.MAX:,} labels, such as "
+                    f"{printable(label)[:40]}; these are ids or texts, set data.columns.label to "
+                    "another column"
+                )
+            self.found[label] = Counter()
+        is_text = isinstance(value, str) and as_number(label) is None
+        spelling = str(value).strip().removeprefix(_PREFIX) if is_text else label
+        self.found[label][spelling] += 1
+        return True
 
 
 class LabelReader:
@@ -55,6 +101,7 @@ class LabelReader:
         }
         self._guessed = guessed and not layout.label_map
         self._optional = layout.labels == "optional"
+        self._collected = layout.collected
 
     def read(self, value: object) -> int | None:
         """Return the meaning of a label.
@@ -63,10 +110,13 @@ class LabelReader:
           value: the value of the field, of any type.
 
         Returns:
-          0 negative, 1 positive, `NEUTRAL`; None if the value is not a label.
+          The index of the class, or `NEUTRAL`; None if the value is not a label. While labels are
+          collected, every label has the index 0.
         """
         if self._optional:
             return 0
+        if self._collected is not None:
+            return 0 if self._collected.add(value) else None
         if isinstance(value, str):
             found = self._meanings.get(value)
         elif type(value) in (int, float):  # not a bool, which also equals a number
@@ -103,6 +153,11 @@ def label_scale(layout: Layout, column: str | None) -> tuple[str, bool]:
     return (STARS, False) if has_stars(column) else (layout.other_scale, True)
 
 
+def star_classes(scale: str) -> dict[str, int | None]:
+    """Return the class of each value of a scale, in ascending order."""
+    return {label: index for index, label in enumerate(SCALES[scale])}
+
+
 def _is_integer(label: str) -> bool:
     return label.isascii() and label.removeprefix("-").isdecimal()
 
@@ -127,6 +182,15 @@ def canonical(value: object) -> str | None:
     if isinstance(value, Decimal) and value.is_finite() and abs(value) < _LIMIT:
         return f"{int(value):d}" if value == int(value) else f"{value:g}"
     return None
+
+
+def as_number(label: str) -> Decimal | None:
+    """Return a label in the spelling of `canonical` as a number; None if it is none."""
+    try:
+        number = Decimal(label)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
 
 
 def labels_among(values: Iterable[object]) -> Iterator[str]:

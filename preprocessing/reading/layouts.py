@@ -19,7 +19,16 @@ from core.errors import InputError
 from preprocessing.reading.columns import SEPARATORS, Columns, Layout
 from preprocessing.reading.detect import Inspection, inspect
 from preprocessing.reading.files import SourceFile
-from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, SCALES, STARS, WORDS, label_scale
+from preprocessing.reading.labels import (
+    KNOWN_WORDS,
+    NUMBERS,
+    SCALES,
+    STAR_SCALES,
+    STARS,
+    WORDS,
+    label_scale,
+    star_classes,
+)
 from preprocessing.reading.pieces import Piece
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import ReadOptions, printable
@@ -90,6 +99,8 @@ def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
 
 
 def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layout]:
+    if options.task == "each":
+        return [replace(item.layout, label_scale=WORDS) for item in found]
     if options.label_map:
         return [replace(item.layout, label_map=options.label_map) for item in found]
     for item in found:
@@ -106,7 +117,28 @@ def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layou
         on_scale = replace(item.layout, label_scale=scale, scale_is_guessed=scale != WORDS)
         has_own_scale = item.labels is None or item.stars
         layouts.append(replace(item.layout if has_own_scale else on_scale, other_scale=scale))
-    return layouts
+    return _with_stars(found, layouts) if options.task == "stars" else layouts
+
+
+def _with_stars(found: Sequence[Inspection], layouts: Sequence[Layout]) -> list[Layout]:
+    """Return the layouts with a class for each value of their scale.
+
+    Raises:
+      InputError: the labels are not stars, or the files have different scales.
+    """
+    scales = {
+        layout.label_scale: item.path
+        for item, layout in zip(found, layouts, strict=True)
+        if layout.format != "empty"
+    }
+    if len(scales) == 1 and set(scales) <= set(STAR_SCALES):
+        [scale] = scales
+        return [replace(layout, label_map=star_classes(scale)) for layout in layouts]
+    shown = "; ".join(f"{path}: {scale}" for scale, path in scales.items())
+    raise InputError(
+        f"data.labels: stars requires one scale, 1 to 5 or 0 to 4, in all files ({shown}); "
+        "data.labels: each makes every label a class"
+    )
 
 
 def _refuse_other_labels_of_stars(item: Inspection) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from preprocessing import features
+from preprocessing.labels import SENTIMENT
 
 BAD_LABEL = "bad_label"
 OTHER_SCALE = "label_of_another_scale"
@@ -106,7 +107,7 @@ class Batch:
 
         Args:
           position: its position in the piece, from 1.
-          label: 0 negative, 1 positive, or `labels.NEUTRAL`.
+          label: the index of its class, or `labels.NEUTRAL`.
           title: the title; empty if there is none.
           body: the text below the title.
           further: the values in the columns of `Batch.further`; None for a missing value.
@@ -152,7 +153,9 @@ class ReadOptions:
       columns: `label`, `title`, `text` or the name of one of `features.further_columns` -> name of
         the column in the files. Columns without an entry are detected. If the value of `title` is
         None, no title is read.
-      label_map: label in the spelling of `labels.canonical` -> 0 negative, 1 positive, or None: the
+      task: `sentiment`, `stars`, `each` or `map`, see `data.labels`.
+      classes: the names of the classes; empty if they are found in the files.
+      label_map: label in the spelling of `labels.canonical` -> index of its class, or None: the
         review is left out. If the map is empty, the meaning of labels is detected.
       labels: `required`: a line without a label is rejected. `optional`: labels are not read, and
         every line with a text is a review.
@@ -161,6 +164,8 @@ class ReadOptions:
 
     format: str = "auto"
     columns: Mapping[str, str | None] = field(default_factory=dict)
+    task: str = "sentiment"
+    classes: tuple[str, ...] = SENTIMENT.names
     label_map: Mapping[str, int | None] = field(default_factory=dict)
     labels: str = "required"
     id: str | None = None

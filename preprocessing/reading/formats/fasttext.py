@@ -38,7 +38,10 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     reader = LabelReader(layout)
     optional = layout.labels == "optional"
     read = {b"__label__%d " % number: reader.read(str(number)) for number in range(10)}
-    usual = {start: label for start, label in read.items() if label in (0, 1)}
+    # While labels are collected, each of them is counted.
+    usual = {start: label for start, label in read.items() if label is not None and label >= 0}
+    if layout.collected is not None:
+        usual = {}
 
     def parse(lines: Lines) -> Batch:
         batch = Batch()
