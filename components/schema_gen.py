@@ -47,6 +47,7 @@ def SchemaGen(
     """Write the schema of raw Examples to `schema`.
 
     Args:
+      examples: the Examples, which contain the names of the classes.
       schema: the output.
       text: the text of the schema. As a parameter it is a part of the cache key.
     """

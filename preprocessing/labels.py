@@ -49,6 +49,11 @@ class Labels:
         """The number of logits of a review: that of the second class, or one for each class."""
         return 1 if self.is_binary else self.number
 
+    @property
+    def scores_name(self) -> str:
+        """The output of a model with the scores, see `decide`."""
+        return "probability" if self.is_binary else "probabilities"
+
     def decide(self, scores: Any) -> Any:
         """Return the predicted label of each review, int64 [reviews].
 

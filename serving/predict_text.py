@@ -139,8 +139,9 @@ def make_predict_text(model: Any, folder: str) -> PredictText:
     # The closures keep a reference to the model, without which its variables would be deleted.
 
     def by_text(texts: Sequence[bytes]) -> Outputs:
-        names = ("probability", "label")
-        found = call_in_batches(model.signatures[PREDICT_TEXT], texts, names)
+        signature = model.signatures[PREDICT_TEXT]
+        names = tuple(signature.structured_outputs)
+        found = call_in_batches(signature, texts, names)
         return dict(zip(names, found, strict=True))
 
     def by_ngrams(ids: np.ndarray, row_lengths: np.ndarray) -> Outputs:

@@ -98,7 +98,7 @@ def _write(
       settings: slices and thresholds.
       models: CANDIDATE and, if there is one, BASELINE -> folder of the model.
     """
-    names = ("text", "label", "probability")
+    names = ("text", "label", "predicted", "probability")
     files.write_predictions(
         folder,
         {key: prediction for _, key, prediction in scores.sampled},

@@ -96,7 +96,7 @@ def read(evaluation: str) -> Results:
     )
 
 
-def write_predictions(folder: str, sampled: Mapping[str, float], mistakes: Sequence[Any]) -> None:
+def write_predictions(folder: str, sampled: Mapping[str, Any], mistakes: Sequence[Any]) -> None:
     """Write SAMPLE_FILE and MISTAKES_FILE to the folder of a ModelEvaluation.
 
     Args:
@@ -121,7 +121,7 @@ def read_mistakes(evaluation: str) -> list[dict[str, Any]]:
     return list(read_json(evaluation, MISTAKES_FILE))
 
 
-def stored_predictions(evaluation: str, examples: Iterable[bytes]) -> dict[int, float]:
+def stored_predictions(evaluation: str, examples: Iterable[bytes]) -> dict[int, Any]:
     """Return the predictions of the evaluation for some Examples.
 
     Args:

@@ -7,6 +7,7 @@ which are equal.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterator
@@ -18,11 +19,15 @@ from scipy.sparse import csr_matrix
 from scipy.stats import binomtest
 
 from components.evaluator.thresholds import Evaluation
-from preprocessing.labels import THRESHOLD, Labels
+from preprocessing.labels import Labels
 
 BUCKETS = 10_000
 """Number of buckets in a histogram of predictions. The buckets are those of TFMA's AUC: the first
 one has a width of 0.0002, the others of 0.0001, and the last one contains only the prediction 1."""
+TOP = 3
+"""Number of the most probable classes among which a label counts as found."""
+_SMALLEST = 1e-7
+"""Least probability in a logarithm, about the precision of a float32 near 1."""
 _CURVE_POINTS = 200
 """A curve with at least this number of buckets is thinned out, to fewer than twice as many."""
 
@@ -57,43 +62,62 @@ class Counts:
     """The counts of one model for the reviews of one slice.
 
     Attributes:
-      histogram: reviews by label and bucket of the prediction, int64 [2, BUCKETS], sparse.
-      confusion: reviews by label and predicted label, int64 [2, 2].
-      total: sum of the predicted probabilities.
+      confusion: reviews by label and predicted label, int64 [classes, classes].
+      histogram: reviews by case and bucket of a probability, int64 [2, BUCKETS], sparse. Of two
+        classes, the case is the label, and the probability that of the second class. Of more, the
+        case is whether the answer is right, and the probability that of the answer.
+      total: sum of these probabilities.
+      loss: sum of the negative logarithms of the probabilities of the labels, in nats.
+      top: number of reviews whose label is among the TOP most probable classes.
     """
 
-    histogram: csr_matrix
     confusion: np.ndarray
+    histogram: csr_matrix
     total: float
+    loss: float
+    top: int
 
     @classmethod
-    def from_predictions(cls, labels: np.ndarray, predictions: np.ndarray) -> Counts:
+    def from_predictions(cls, labels: np.ndarray, scores: np.ndarray, classes: Labels) -> Counts:
         """Return the counts of reviews.
 
         Args:
-          labels: 0 or 1, int64 [reviews].
-          predictions: the probability of being positive, float64 [reviews].
+          labels: int64 [reviews].
+          scores: see `Labels.decide`, float64.
+          classes: the classes.
 
         Raises:
-          ValueError: a prediction is not in [0, 1].
+          ValueError: a score is not in [0, 1].
         """
-        if not np.all((predictions >= 0) & (predictions <= 1)):
+        if not np.all((scores >= 0) & (scores <= 1)):
             raise ValueError("a prediction is not a probability in [0, 1]")
+        predicted, number = classes.decide(scores), classes.number
+        of_label = classes.of_label(scores, labels)
+        if classes.is_binary:
+            cases, probabilities, top = labels, scores, len(labels)
+        else:
+            cases, probabilities = (predicted == labels).astype(np.int64), scores.max(axis=1)
+            above = (scores > of_label[:, np.newaxis]).sum(axis=1)
+            top = int(np.count_nonzero(above < TOP))
         # The order of the operations is that of TFMA, so the rounding is equal.
-        buckets = np.clip((predictions * BUCKETS + 1).astype(np.int64) - 2, 0, BUCKETS - 1)
+        buckets = np.clip((probabilities * BUCKETS + 1).astype(np.int64) - 2, 0, BUCKETS - 1)
         ones = np.ones(len(labels), np.int64)
-        cases = 2 * labels + (predictions > THRESHOLD)
+        pairs = np.bincount(labels * number + predicted, minlength=number * number)
         return cls(
-            csr_matrix((ones, (labels, buckets)), (2, BUCKETS)),
-            np.bincount(cases, minlength=4).reshape(2, 2),
-            float(predictions.sum()),
+            confusion=pairs.reshape(number, number),
+            histogram=csr_matrix((ones, (cases, buckets)), (2, BUCKETS)),
+            total=float(probabilities.sum()),
+            loss=float(-np.log(np.maximum(of_label, _SMALLEST)).sum()),
+            top=top,
         )
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(
-            self.histogram + other.histogram,
-            self.confusion + other.confusion,
-            self.total + other.total,
+            confusion=self.confusion + other.confusion,
+            histogram=self.histogram + other.histogram,
+            total=self.total + other.total,
+            loss=self.loss + other.loss,
+            top=self.top + other.top,
         )
 
     @classmethod
@@ -106,15 +130,26 @@ class Counts:
         Raises:
           KeyError, ValueError, TypeError: `stored` has another form.
         """
-        labels, buckets, reviews = stored["histogram"]
-        histogram = csr_matrix((reviews, (labels, buckets)), (2, BUCKETS), np.int64)
-        return cls(histogram, np.array(stored["confusion"], np.int64), stored["total"])
+        cases, buckets, reviews = stored["histogram"]
+        return cls(
+            confusion=np.array(stored["confusion"], np.int64),
+            histogram=csr_matrix((reviews, (cases, buckets)), (2, BUCKETS), np.int64),
+            total=stored["total"],
+            loss=stored["loss"],
+            top=stored["top"],
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts as lists and numbers, which JSON can represent."""
         cells = self.histogram.tocoo()
         histogram = [cells.row.tolist(), cells.col.tolist(), cells.data.tolist()]
-        return {"histogram": histogram, "confusion": self.confusion.tolist(), "total": self.total}
+        return {
+            "histogram": histogram,
+            "confusion": self.confusion.tolist(),
+            "total": self.total,
+            "loss": self.loss,
+            "top": self.top,
+        }
 
     @property
     def examples(self) -> int:
@@ -122,7 +157,7 @@ class Counts:
         return int(self.confusion.sum())
 
     def curve(self) -> Iterator[Point]:
-        """Yield the rates at descending thresholds.
+        """Yield the rates of two classes at descending thresholds.
 
         The thresholds are 1, the upper ends of fewer than 400 buckets that contain reviews, and 0.
         """
@@ -156,7 +191,7 @@ class Metric:
     Attributes:
       name: its name in the files of an evaluation, which is TFMA's.
       title: its name in reports; empty if it is not one of the `key_figures`.
-      tfma: its class in TFMA's configuration.
+      tfma: its class in TFMA's configuration; empty if TFMA has no such metric.
       fraction: counts -> (part, whole), for a metric that is a fraction of reviews.
       function: counts -> value, for any other metric; NaN where it is not defined.
       minimum: the key of its minimum in the section `evaluation`; empty if there is none.
@@ -250,11 +285,104 @@ ACCURACY = Metric(
 AUC = Metric("auc", "AUC", "AUC", function=_auc)
 
 
-@functools.cache
 def metrics(labels: Labels) -> tuple[Metric, ...]:
-    """Return all metrics of a model with two classes."""
+    """Return all metrics of a model."""
+    return _binary_metrics(labels) if labels.is_binary else _class_metrics(labels)
+
+
+_EXAMPLES = Metric("example_count", "", "ExampleCount", function=lambda counts: counts.examples)
+MACRO_F1 = Metric("macro_f1", "macro F1", "", function=lambda counts: _macro_f1(counts))
+
+
+@functools.cache
+def _class_metrics(labels: Labels) -> tuple[Metric, ...]:
+    """Return the metrics of a model with more than two classes."""
+    found = [
+        _EXAMPLES,
+        dataclasses.replace(
+            ACCURACY, name="sparse_categorical_accuracy", tfma="SparseCategoricalAccuracy"
+        ),
+        MACRO_F1,
+        Metric(
+            "sparse_categorical_crossentropy",
+            "log loss",
+            "SparseCategoricalCrossentropy",
+            function=lambda counts: ratio(counts.loss, counts.examples),
+        ),
+        Metric(
+            f"top_{TOP}_accuracy",
+            f"label among the best {TOP}",
+            "",
+            lambda counts: (counts.top, counts.examples),
+        ),
+        Metric(
+            "calibration",
+            "calibration",
+            "",
+            function=lambda counts: ratio(counts.total, counts.confusion.trace()),
+        ),
+    ]
+    if labels.is_ordered:
+        found += [
+            Metric("mean_absolute_error", "mean absolute error", "", function=_absolute_error),
+            Metric("weighted_kappa", "quadratic weighted kappa", "", function=_weighted_kappa),
+        ]
+    for label in range(labels.number):
+        found += [
+            _recall(labels, label, f"recall_{label}", ""),
+            _precision(labels, label, f"precision_{label}", ""),
+            _f1_metric(labels, label),
+        ]
+    return tuple(found)
+
+
+def _f1_metric(labels: Labels, label: int) -> Metric:
+    return Metric(
+        f"f1_{label}",
+        f"F1 of {labels.names[label]} reviews",
+        "",
+        function=lambda counts: float(_f1(counts)[label]),
+    )
+
+
+def _f1(counts: Counts) -> np.ndarray:
+    """Return the F1 of each class, float64 [classes]; NaN for one without reviews and answers."""
+    both = counts.confusion.sum(axis=0) + counts.confusion.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        f1: np.ndarray = 2 * counts.confusion.diagonal() / both
+    return f1
+
+
+def _macro_f1(counts: Counts) -> float:
+    """Return the mean F1 of the classes that have reviews or answers."""
+    found = _f1(counts)
+    return float(found[~np.isnan(found)].mean()) if counts.examples else math.nan
+
+
+def _absolute_error(counts: Counts) -> float:
+    """Return the mean distance of label and answer in steps of the order."""
+    steps = np.arange(len(counts.confusion))
+    distances = np.abs(steps[:, np.newaxis] - steps)
+    return ratio((distances * counts.confusion).sum(), counts.examples)
+
+
+def _weighted_kappa(counts: Counts) -> float:
+    """Return the kappa of Cohen, "Weighted kappa" (1968), with quadratic weights.
+
+    It is 1 for perfect answers and 0 for independent ones; NaN if all labels and answers are equal.
+    """
+    steps = np.arange(len(counts.confusion))
+    weights = (steps[:, np.newaxis] - steps) ** 2
+    by_chance = np.outer(counts.confusion.sum(axis=1), counts.confusion.sum(axis=0))
+    expected = (weights * by_chance).sum() / max(counts.examples, 1)
+    return 1 - ratio((weights * counts.confusion).sum(), expected)
+
+
+@functools.cache
+def _binary_metrics(labels: Labels) -> tuple[Metric, ...]:
+    """Return the metrics of a model with two classes."""
     return (
-        Metric("example_count", "", "ExampleCount", function=lambda counts: counts.examples),
+        _EXAMPLES,
         ACCURACY,
         AUC,
         _recall(labels, 0, "specificity", "Specificity"),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -54,8 +54,8 @@ class Scores(NamedTuple):
     """
 
     slices: dict[Slice, dict[str, Counts]]
-    sampled: list[tuple[int, str, float]]
-    mistakes: list[tuple[float, int, str, int, float]]
+    sampled: list[tuple[int, str, Any]]
+    mistakes: list[tuple[float, int, str, int, int, float]]
 
 
 def merge(parts: Iterable[Scores]) -> Scores:
@@ -96,7 +96,7 @@ class ScoreFiles(beam.DoFn):
     def setup(self) -> None:
         self._decoder = example_coder.ExamplesToRecordBatchDecoder()
         self._models = {
-            name: self._shared[name].acquire(partial(_Model, folder), folder)
+            name: self._shared[name].acquire(partial(_Model, folder, self._labels), folder)
             for name, folder in self._folders.items()
         }
 
@@ -140,7 +140,7 @@ class ScoreFiles(beam.DoFn):
         }
         slices = {
             slice_key: {
-                model: Counts.from_predictions(labels[here], found[here])
+                model: Counts.from_predictions(labels[here], found[here], self._labels)
                 for model, found in predictions.items()
             }
             for slice_key, here in members.items()
@@ -148,7 +148,7 @@ class ScoreFiles(beam.DoFn):
         own = predictions[CANDIDATE]
         hashes = np.fromiter(map(zlib.crc32, examples), np.int64, len(examples))
         sampled = [
-            (int(hashes[n]), digest(examples[n]), float(own[n]))
+            (int(hashes[n]), digest(examples[n]), own[n].tolist())
             for n in np.argsort(hashes, kind="stable")[:SAMPLE_SIZE].tolist()
         ]
         predicted = self._labels.decide(own)
@@ -160,7 +160,8 @@ class ScoreFiles(beam.DoFn):
                 int(hashes[n]),
                 texts[n].decode("utf-8", "replace")[:_TEXT_SIZE],
                 int(labels[n]),
-                float(own[n]),
+                int(predicted[n]),
+                float(own[n] if self._labels.is_binary else confidence[n]),
             )
             for n in np.lexsort((hashes, certainty))[:MISTAKES].tolist()
             if certainty[n] <= 0
@@ -180,7 +181,8 @@ class ScoreFiles(beam.DoFn):
 class _Model:
     """A loaded model. Several threads may use it at the same time."""
 
-    def __init__(self, folder: str):
+    def __init__(self, folder: str, labels: Labels):
+        self._scores = labels.scores_name
         self._loaded = tf.saved_model.load(folder)
         reads_ngrams = PREDICT_NGRAMS in self._loaded.signatures
         self._by_text = make_predict_text(self._loaded, folder) if reads_ngrams else None
@@ -196,10 +198,10 @@ class _Model:
             is only called for a model that reads nothing but n-grams.
         """
         if self._by_text and self._by_text.ngram_settings:
-            found = self._by_text.from_ngrams(ngrams(self._by_text.ngram_settings))["probability"]
+            found = self._by_text.from_ngrams(ngrams(self._by_text.ngram_settings))[self._scores]
         else:
-            found = self.call("serving_default", "probability", examples)
-        return found.reshape(-1).astype(np.float64)
+            found = self.call("serving_default", self._scores, examples)
+        return found.astype(np.float64)
 
     def call(self, signature: str, output: str, examples: Sequence[bytes]) -> np.ndarray:
         """Return an output of a signature for serialized Examples, shape [batch, ...].

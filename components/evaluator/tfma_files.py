@@ -31,14 +31,16 @@ def eval_config(labels: Labels, slices: Sequence[str], has_baseline: bool) -> co
     """
     model = {
         "signature_name": "serving_default",
-        "prediction_key": "probability",
+        "prediction_key": labels.scores_name,
         "label_key": features.LABEL,
         "preprocessing_function_names": ["transform_features"],
     }
     models = [{"name": CANDIDATE, **model}, {"name": BASELINE, "is_baseline": True, **model}]
     return config_pb2.EvalConfig(
         model_specs=models[: 1 + has_baseline],
-        metrics_specs=[{"metrics": [{"class_name": metric.tfma} for metric in metrics(labels)]}],
+        metrics_specs=[
+            {"metrics": [{"class_name": metric.tfma} for metric in metrics(labels) if metric.tfma]}
+        ],
         slicing_specs=[{}, *({"feature_keys": [key]} for key in slices)],
     )
 

@@ -107,7 +107,7 @@ def ServingCheck(
 def check_answers(
     answers: Answers,
     thresholds: Thresholds,
-    predictions: Mapping[int, float],
+    predictions: Mapping[int, Any],
     golden: Sequence[Sequence[str]],
     labels: Labels,
 ) -> dict[str, Any]:
@@ -125,9 +125,9 @@ def check_answers(
       first failed check, `results` of all checks, and `golden_mistakes`.
     """
     mistakes = [
-        {"text": text, "label": label, "probability": round(probability, 4)}
-        for (label, text), probability in zip(golden, answers.golden, strict=False)
-        if labels.names[labels.decide([probability])[0]] != label
+        {"text": text, "label": label, "predicted": labels.names[predicted], "probability": sure}
+        for (label, text), predicted, sure in _answers(golden, answers.golden, labels)
+        if labels.names[predicted] != label
     ]
     results = [_result("process", answers.failure or "finished", cause=answers.failure)]
     results += _measurements(answers, thresholds)
@@ -143,6 +143,16 @@ def check_answers(
         "results": results,
         "golden_mistakes": mistakes,
     }
+
+
+def _answers(
+    golden: Sequence[Sequence[str]], scores: Sequence[Any], labels: Labels
+) -> Iterator[tuple[Sequence[str], int, float]]:
+    """Yield each golden sentence with the predicted label and its rounded probability."""
+    for sentence, score in zip(golden, scores, strict=False):
+        [predicted] = labels.decide([score]).tolist()
+        [probability] = labels.of_label([score], [predicted]).tolist()
+        yield sentence, predicted, round(probability, 4)
 
 
 def _result(
@@ -165,7 +175,7 @@ def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[dict[str
         yield _result(name, value, limit, unit, cause)
 
 
-def _agreement(answers: Answers, predictions: Mapping[int, float]) -> Iterator[dict[str, Any]]:
+def _agreement(answers: Answers, predictions: Mapping[int, Any]) -> Iterator[dict[str, Any]]:
     """Yield a result for each two ways of scoring that must return equal probabilities."""
     by_text = answers.by_text
     yield _compared("largest_difference", _TOLERANCE, {TEXT: by_text, EXAMPLE: answers.by_example})
@@ -177,7 +187,7 @@ def _agreement(answers: Answers, predictions: Mapping[int, float]) -> Iterator[d
     yield _compared("evaluation_difference", _EVALUATION_TOLERANCE, ways)
 
 
-def _compared(name: str, tolerance: float, ways: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+def _compared(name: str, tolerance: float, ways: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """Return the result of a comparison: the maximum difference of two probabilities of a review.
 
     Args:
@@ -186,13 +196,15 @@ def _compared(name: str, tolerance: float, ways: Mapping[str, Sequence[float]]) 
       ways: two ways of scoring -> the probabilities of the same reviews.
     """
     (way, one), (other_way, other) = ways.items()
-    differences = np.abs(np.subtract(one, other))
+    # A row for each review, with the probability of each class.
+    rows = [np.reshape(scores, (len(one), -1)) for scores in (one, other)]
+    differences = np.abs(rows[0] - rows[1])
     # The index of a NaN, if there is one.
-    worst = int(differences.argmax())
+    worst = np.unravel_index(int(differences.argmax()), differences.shape)
     largest = float(differences[worst])
     cause = (
-        f"{way} returned the probability {one[worst]:.4f} for a test review, and {other_way} "
-        f"{other[worst]:.4f} for the same review"
+        f"{way} returned the probability {rows[0][worst]:.4f} for a test review, and {other_way} "
+        f"{rows[1][worst]:.4f} for the same review"
     )
     # A comparison with NaN is false, so NaN does not pass.
     return _result(name, largest, tolerance, cause="" if largest <= tolerance else cause)

@@ -206,9 +206,15 @@ class _Handlers:
             model = self._versions.current
             texts = variants(text, min(MAX_WORDS, self._limits.reviews - 1))
             outputs = await self._batcher.call(model, PREDICT_TEXT, texts)
-        found = parts(text, outputs["probability"].tolist())
+        answer = {"label": outputs["label"][0]}
+        if "probability" in outputs:
+            probabilities = outputs["probability"]
+        else:
+            probabilities = outputs["probabilities"][:, answer["label"]]
+            answer["class"] = outputs["class"][0]
+        answer["probability"] = probabilities[0]
+        found = parts(text, probabilities.tolist())
         shown = [{key: v for key, v in part._asdict().items() if v is not None} for part in found]
-        answer = {name: outputs[name][0] for name in ("probability", "label")}
         return _json({**answer, "parts": shown}, model)
 
     async def metadata(self, request: Request) -> Response:

@@ -126,10 +126,11 @@ class LoadedModel:
             # Not `call`, because an error here is an error of the model and not of its input.
             self._functions[name]([sample])
         outputs = self._functions[PREDICT_TEXT]([_SAMPLE])
-        [probability], [_] = outputs["probability"], outputs["label"]
+        [_] = outputs["label"]
+        scores = outputs["probability" if "probability" in outputs else "probabilities"]
         # The comparison is also false for NaN.
-        if not 0 <= probability <= 1:
-            raise ValueError(f"{PREDICT_TEXT} returns the probability {probability}")
+        if wrong := [score for score in scores.ravel().tolist() if not 0 <= score <= 1]:
+            raise ValueError(f"{PREDICT_TEXT} returns the probability {wrong[0]}")
 
 
 def _reason(error: tf.errors.InvalidArgumentError) -> str:
