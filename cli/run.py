@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,6 +94,8 @@ def _show_result(
     for line in outcome.unused:
         _line(console, ("unused", "yellow"), f"    {line}")
     figures = f"{outcome.accuracy:.4f}   AUC {outcome.auc:.4f}"
+    if math.isnan(outcome.auc):
+        figures = f"{outcome.accuracy:.4f}   macro F1 {outcome.metrics['macro F1']:.4f}"
     _line(console, f"accuracy  {figures} (test split; {outcome.constant_answer})")
     _line(console, f"report    {outcome.report}")
     if not outcome.blessed:

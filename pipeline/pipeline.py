@@ -34,7 +34,7 @@ from pipeline.config import (
     unsent_folder,
 )
 from pipeline.destinations import destination_json
-from pipeline.inputs import example_gen_options, input_base
+from pipeline.inputs import example_gen_options, input_base, read_options
 from pipeline.nodes import PUSHER, SERVED_MODEL, TUNER, WARM_START
 from pipeline.platform import Platform
 from pipeline.selected_nodes import in_order, node_ids
@@ -104,7 +104,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         model=trainer.outputs["model"],
         examples=examples,
         evaluation=evaluator.outputs["evaluation"],
-        **config.serving_check.parameters(),
+        **config.serving_check.parameters(read_options(config).classes),
     )
     pusher = None
     if PUSHER in ids:

@@ -6,16 +6,16 @@ import io
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from components.evaluator.files import Results
 from components.evaluator.metrics import Tenth
-from preprocessing.labels import Labels
 
 # Colours in matplotlib's output that are replaced by variables of the page's style sheet, so that a
 # chart has the colours of the light or the dark theme.
@@ -47,31 +47,93 @@ _STYLE: Any = {
 }
 
 
+_NAMED, _NAME_CHARACTERS = 12, 16
+"""Number of classes whose names are at the axes of the confusion matrix, and their characters."""
+
+
+class Charts(NamedTuple):
+    """The charts of a report.
+
+    Attributes:
+      training: SVG elements of the curves of the training; empty without figures.
+      evaluation: caption -> SVG element of a chart of the test split; empty without an evaluation.
+    """
+
+    training: str
+    evaluation: dict[str, str]
+
+
 @matplotlib.rc_context(_STYLE)
-def draw(training: Mapping[str, Any], results: Results | None) -> dict[str, str]:
-    """Return the charts of a report as SVG elements; empty where the figures are missing."""
-    found = {"training": ""}
+def draw(training: Mapping[str, Any], results: Results | None) -> Charts:
+    """Return the charts of a report.
+
+    Args:
+      training: the content of training.json; without its curve there is no chart of the training.
+      results: the evaluation; None: it has no charts.
+    """
+    curves = ""
     if training.get("curve") and training.get("epoch_metrics"):
-        found["training"] = _training(training["curve"], training["epoch_metrics"])
-    if results:
-        counts, name = results.candidate, results.labels.names[1]
-        curve, tenths = list(counts.curve()), list(counts.tenths())
-        rates, recalls = [p.false_positive_rate for p in curve], [p.recall for p in curve]
-        figure, axes = _axes("false positive rate", "true positive rate")
-        axes.plot([0, 1], [0, 1], "--", color=_MUTED)
-        axes.plot(rates, recalls, color=_FIRST)
-        found["roc"] = _svg(figure, "Receiver operating characteristic")
-        figure, axes = _axes(f"recall of {name} reviews", f"precision of {name} reviews")
-        axes.plot(recalls, [p.precision for p in curve], color=_FIRST)
-        axes.set_ylim(0, 1.02)
-        found["precision_recall"] = _svg(figure, f"Precision over recall of {name} reviews")
-        figure, axes = _axes(f"predicted probability of {name}", "observed fraction")
-        axes.plot([0, 1], [0, 1], "--", color=_MUTED)
-        observed = [each.positive / (each.negative + each.positive) for each in tenths]
-        axes.plot([each.mean for each in tenths], observed, "o-", color=_FIRST)
-        found["calibration"] = _svg(figure, "Calibration of the predicted probabilities")
-        found["scores"] = _scores(tenths, results.labels)
-    return found
+        curves = _training(training["curve"], training["epoch_metrics"])
+    if results is None:
+        return Charts(curves, {})
+    is_binary = results.labels.is_binary
+    return Charts(curves, _of_two_classes(results) if is_binary else _of_classes(results))
+
+
+def _of_two_classes(results: Results) -> dict[str, str]:
+    counts, name = results.candidate, results.labels.names[1]
+    curve, tenths = list(counts.curve()), list(counts.tenths())
+    rates, recalls = [p.false_positive_rate for p in curve], [p.recall for p in curve]
+    roc, axes = _axes("false positive rate", "true positive rate")
+    axes.plot([0, 1], [0, 1], "--", color=_MUTED)
+    axes.plot(rates, recalls, color=_FIRST)
+    precisions, axes = _axes(f"recall of {name} reviews", f"precision of {name} reviews")
+    axes.plot(recalls, [p.precision for p in curve], color=_FIRST)
+    axes.set_ylim(0, 1.02)
+    return {
+        "Receiver operating characteristic": _svg(roc, "Receiver operating characteristic"),
+        f"Precision and recall of {name} reviews at every threshold": _svg(
+            precisions, f"Precision over recall of {name} reviews"
+        ),
+        "Predicted probabilities of the reviews of each label": _scores(
+            tenths, f"predicted probability of {name}", results.labels.names
+        ),
+        "Calibration": _calibration(tenths, f"predicted probability of {name}"),
+    }
+
+
+def _of_classes(results: Results) -> dict[str, str]:
+    tenths = list(results.candidate.tenths())
+    return {
+        "Fraction of the reviews of each class (row) with each answer (column)": _confusion(
+            results
+        ),
+        "Probabilities of right and of wrong answers": _scores(
+            tenths, "probability of the answer", ("wrong", "right")
+        ),
+        "Calibration": _calibration(tenths, "probability of the answer"),
+    }
+
+
+def _confusion(results: Results) -> str:
+    names, confusion = results.labels.names, results.candidate.confusion
+    figure, axes = _axes("answer", "label")
+    fractions = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
+    axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
+    axes.grid(visible=False)
+    if len(names) <= _NAMED:
+        ticks = range(len(names))
+        axes.set_xticks(ticks, [name[:_NAME_CHARACTERS] for name in names], rotation=90)
+        axes.set_yticks(ticks, [name[:_NAME_CHARACTERS] for name in names])
+    return _svg(figure, "Confusion matrix of the test split")
+
+
+def _calibration(tenths: Sequence[Tenth], probability: str) -> str:
+    figure, axes = _axes(probability, "observed fraction")
+    axes.plot([0, 1], [0, 1], "--", color=_MUTED)
+    observed = [each.positive / (each.negative + each.positive) for each in tenths]
+    axes.plot([each.mean for each in tenths], observed, "o-", color=_FIRST)
+    return _svg(figure, "Calibration of the predicted probabilities")
 
 
 def _training(curve: Sequence[dict[str, float]], epochs: Sequence[dict[str, float]]) -> str:
@@ -91,15 +153,16 @@ def _training(curve: Sequence[dict[str, float]], epochs: Sequence[dict[str, floa
     return found
 
 
-def _scores(tenths: Sequence[Tenth], labels: Labels) -> str:
-    figure, axes = _axes(f"predicted probability of {labels.names[1]}", "test reviews")
+def _scores(tenths: Sequence[Tenth], probability: str, names: Sequence[str]) -> str:
+    """Return a chart with the number of reviews in each tenth, by two cases with these names."""
+    figure, axes = _axes(probability, "test reviews")
     # The two bars of a tenth stand side by side.
     columns = [each.negative for each in tenths], [each.positive for each in tenths]
     places, colours = (0.03, 0.07), (_SECOND, _FIRST)
-    for name, counts, place, colour in zip(labels.names, columns, places, colours, strict=True):
+    for name, counts, place, colour in zip(names, columns, places, colours, strict=True):
         axes.bar([each.lower + place for each in tenths], counts, 0.04, color=colour, label=name)
     axes.set_xlim(0, 1)
-    axes.legend(title="label")
+    axes.legend()
     return _svg(figure, "Number of reviews by predicted probability")
 
 

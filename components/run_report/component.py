@@ -141,8 +141,9 @@ def _write_figures(
         if math.isfinite(value):
             metrics.set_float_custom_property(metric.title, value)
     found = ClassificationMetrics()
-    thresholds, rates, recalls, _ = map(list, zip(*counts.curve(), strict=True))
-    found.log_roc_curve(fpr=rates, tpr=recalls, threshold=thresholds)
+    if labels.is_binary:
+        thresholds, rates, recalls, _ = map(list, zip(*counts.curve(), strict=True))
+        found.log_roc_curve(fpr=rates, tpr=recalls, threshold=thresholds)
     found.log_confusion_matrix(list(labels.names), counts.confusion.tolist())
     for name, content in found.metadata.items():
         classification.set_json_value_custom_property(name, content)

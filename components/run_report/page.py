@@ -21,7 +21,7 @@ from components.run_report.history import UNFINISHED, Run, describe_result
 from core.errors import cause
 from core.settings import flat_settings
 from core.training_summary import read_summary
-from preprocessing.labels import Labels, read_labels
+from preprocessing.labels import Labels, model_labels, read_labels
 from serving.explain import Part, parts, variants
 from serving.predict_text import load_predict_text
 
@@ -155,10 +155,11 @@ def explain(evaluation: str, model: str) -> list[dict[str, Any]]:
       tfx.dsl.io.fileio.NotFoundError: the file of the mistakes was deleted.
       OSError, ValueError, tensorflow.errors.OpError: the model or the file is damaged.
     """
-    predict_text = load_predict_text(model)
+    predict_text, labels = load_predict_text(model), model_labels(model)
     mistakes = files.read_mistakes(evaluation)
     for mistake in mistakes:
-        probabilities = predict_text(variants(mistake["text"]))["probability"]
+        scores = predict_text(variants(mistake["text"]))[labels.scores_name]
+        probabilities = scores if labels.is_binary else scores[:, mistake["predicted"]]
         mistake["parts"] = parts(mistake["text"], probabilities.tolist())
     return mistakes
 
@@ -183,16 +184,17 @@ def figure(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def answer(probability: float, labels: Labels) -> str:
+def answer(mistake: Mapping[str, Any], labels: Labels) -> str:
     """Return the answer of the model to a review.
 
     Args:
-      probability: that of the second class.
-      labels: the two classes.
+      mistake: an element of mistakes.json.
+      labels: the classes.
     """
-    [label] = labels.decide([probability])
-    name = labels.names[label]
-    return f"answered {name} with probability {max(probability, 1 - probability):.3f}"
+    probability = mistake["probability"]
+    if labels.is_binary:
+        probability = max(probability, 1 - probability)
+    return f"answered {labels.names[mistake['predicted']]} with probability {probability:.3f}"
 
 
 def _number(value: float, pattern: str = "{:.4f}") -> str:

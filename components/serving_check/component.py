@@ -30,8 +30,9 @@ from components.properties import (
 from components.serving_check.candidate import EXAMPLE, TEXT, Answers, example_text, try_candidate
 from components.serving_check.known_words import why_not_applied
 from components.serving_check.thresholds import Thresholds
+from core.errors import InputError
 from examples.tfrecords import read_sample
-from preprocessing.labels import Labels, read_labels
+from preprocessing.labels import SENTIMENT, Labels, read_labels
 
 _TOLERANCE = 1e-3
 """Maximum difference of two probabilities that is due to rounding to half precision."""
@@ -78,9 +79,20 @@ def ServingCheck(
     """
     chosen = json.loads(golden)
     sentences, not_checked = chosen["sentences"], ""
-    if chosen["packaged"]:
+    labels = read_labels(examples.uri)
+    if chosen["packaged"] and labels.names != SENTIMENT.names:
+        not_checked = (
+            "the package's golden sentences were not applied, because the classes are not negative "
+            "and positive; set serving_check.golden to sentences of your data"
+        )
+    elif chosen["packaged"]:
         reviews = read_sample(artifact_utils.get_split_uri([examples], "train"), SAMPLE_SIZE)
         not_checked = why_not_applied([text for _, text in sentences], map(example_text, reviews))
+    if unknown := {label for label, _ in sentences} - {*labels.names, *SENTIMENT.names}:
+        raise InputError(
+            f"serving_check.golden: no class is called {', '.join(sorted(unknown))}; the classes "
+            f"are {', '.join(labels.names)}"
+        )
     if not_checked:
         logging.warning("Serving check: %s", not_checked)
         sentences = []
@@ -89,7 +101,6 @@ def ServingCheck(
     answers = try_candidate(candidate, sample, [text for _, text in sentences])
     predictions = stored_predictions(evaluation.uri, sample)
     thresholds = Thresholds.model_validate_json(settings)
-    labels = read_labels(examples.uri)
     found = check_answers(answers, thresholds, predictions, sentences, labels)
     found["not_checked"] = not_checked
     for result in found["results"]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field, field_validator
 
 from components.serving_check.golden import read_golden
 from core.settings import Fraction, Section
+from preprocessing.labels import SENTIMENT
 
 _Positive = Annotated[float, Field(gt=0)]
 
@@ -35,16 +37,20 @@ class Thresholds(Section):
             raise ValueError("must be a file of this machine; the pipeline contains its text")
         return os.path.abspath(os.path.expanduser(value)) if value else value
 
-    def parameters(self) -> dict[str, str]:
+    def parameters(self, classes: Sequence[str] = SENTIMENT.names) -> dict[str, str]:
         """Return the parameters `settings` and `golden` of the component, each as JSON.
 
         `golden` contains the sentences themselves, so they are a part of the cache key and of a
         compiled pipeline.
 
+        Args:
+          classes: the classes of the settings; empty if they are found in the files.
+
         Raises:
           ConfigError: see `read_golden`.
         """
-        golden = {"packaged": not self.golden, "sentences": read_golden(self.golden)}
+        sentences = read_golden(self.golden, classes)
+        golden = {"packaged": not self.golden, "sentences": sentences}
         return {
             "settings": self.model_dump_json(exclude={"golden"}),
             "golden": json.dumps(golden, ensure_ascii=False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -172,7 +173,7 @@ def collect_outcome(run: history.Run) -> Outcome:
         unused=read_lines[UNUSED_PROPERTY].string_value.splitlines(),
         accuracy=ACCURACY.value(own),
         accuracy_interval=ACCURACY.interval(own),
-        auc=AUC.value(own),
+        auc=AUC.value(own) if results.labels.is_binary else math.nan,
         constant_answer=constant_answer(own, results.labels),
         baseline=run.baseline,
         accuracy_change=ACCURACY.value(own) - ACCURACY.value(base),
