@@ -151,7 +151,10 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
             return found
         with silent_stderr():
             outputs = load()(reviews)
-        return list(map(Prediction, outputs["probability"].tolist(), outputs["label"].tolist()))
+        predicted = outputs["label"]
+        scores = outputs[labels.scores_name]
+        shown = scores if labels.is_binary else labels.of_label(scores, predicted)
+        return list(map(Prediction, shown.tolist(), predicted.tolist()))
 
     report = partial(print, file=sys.stderr, flush=True)
     try:

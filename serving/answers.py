@@ -18,7 +18,7 @@ _SPACES = str.maketrans("\t\n\r", "   ")
 
 
 class Prediction(NamedTuple):
-    """The probability of the second class, and the predicted label."""
+    """The predicted label, and of two classes the probability of the second one, else of the label."""
 
     probability: float
     label: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 import http.client
 import json
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from serving.answers import Prediction
@@ -54,10 +54,16 @@ def _ask(
             return None
         predict = f"{address}/v1/models/{MODEL_NAME}:predict"
         rows = _open(predict, _ANSWER_SECONDS, json.dumps(request).encode())["predictions"]
-        return [Prediction(float(row["probability"]), int(row["label"])) for row in rows]
+        return [_prediction(row) for row in rows]
     # There is no server, the server does not use HTTP, or its answer is an error or another JSON.
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return None
+
+
+def _prediction(row: Mapping[str, Any]) -> Prediction:
+    label = int(row["label"])
+    of_label = row["probability"] if "probability" in row else row["probabilities"][label]
+    return Prediction(float(of_label), label)
 
 
 def _open(address: str, seconds: float, body: bytes | None = None) -> Any:

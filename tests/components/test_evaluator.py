@@ -111,7 +111,9 @@ def test_metrics_of_each_slice_are_those_of_its_reviews(
         texts, labels, predictions = reviews_of(examples, model)
         for (feature, value), of_models in results.slices.items():
             here = np.array([not feature or bucket(text) == value for text in texts])
-            assert_equal(of_models[name], Counts.from_predictions(labels[here], predictions[here]))
+            assert_equal(
+                of_models[name], Counts.from_predictions(labels[here], predictions[here], SENTIMENT)
+            )
     assert blessing.get_string_custom_property("current_model") == models[0].uri
     assert blessing.get_string_custom_property(BASELINE_PROPERTY) == models[1].uri
 
@@ -172,4 +174,4 @@ def test_a_feature_of_the_candidate_is_a_slice(examples, other_model):
     for value in ("yes", "no"):
         here = np.array([(len(words(text)) >= 100) == (value == "yes") for text in texts])
         found = scores.slices["is_long", value][CANDIDATE]
-        assert_equal(found, Counts.from_predictions(labels[here], predictions[here]))
+        assert_equal(found, Counts.from_predictions(labels[here], predictions[here], SENTIMENT))

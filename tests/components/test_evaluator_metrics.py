@@ -31,7 +31,9 @@ PAIRS = st.lists(
 
 def counts(pairs):
     labels, predictions = zip(*pairs, strict=True) if pairs else ((), ())
-    return Counts.from_predictions(np.array(labels, np.int64), np.array(predictions, np.float64))
+    return Counts.from_predictions(
+        np.array(labels, np.int64), np.array(predictions, np.float64), SENTIMENT
+    )
 
 
 def results(own, base=None, slices=None, **thresholds):
@@ -183,7 +185,7 @@ def test_counts_do_not_grow_with_the_reviews():
     """Flink ends a job with a record that is larger than its sort buffer, 89 MB by default."""
     chance = np.random.default_rng(0)
     one, *others = (
-        Counts.from_predictions(chance.integers(0, 2, 1 << 16), chance.random(1 << 16))
+        Counts.from_predictions(chance.integers(0, 2, 1 << 16), chance.random(1 << 16), SENTIMENT)
         for _ in range(20)
     )
     total = sum(others, one)

@@ -92,7 +92,9 @@ def write_run(folder, reviews=REVIEWS):
 def counted(*groups):
     """Return Counts of groups of (label, prediction, number of reviews)."""
     labels, predictions, numbers = zip(*groups, strict=True)
-    return Counts.from_predictions(np.repeat(labels, numbers), np.repeat(predictions, numbers))
+    return Counts.from_predictions(
+        np.repeat(labels, numbers), np.repeat(predictions, numbers), SENTIMENT
+    )
 
 
 EVALUATION = Results(
@@ -147,7 +149,7 @@ def _write_evaluation(folder, reviews):
     """Write the evaluation of the model of `write_run`, as the Evaluator does."""
     labels = np.array([label for _, label in reviews], np.int64)
     predictions = np.array([0.9 if "good" in text else 0.1 for text, _ in reviews])
-    counts = {CANDIDATE: Counts.from_predictions(labels, predictions)}
+    counts = {CANDIDATE: Counts.from_predictions(labels, predictions, SENTIMENT)}
     slices = {WHOLE: counts, ("length_bucket", "1-19"): counts}
     files.write(str(folder), Results(SENTIMENT, EvaluationSettings(), slices))
     mistakes = [

@@ -12,7 +12,7 @@ from preprocessing.labels import SENTIMENT
 
 LABELS = np.array([0, 0, 0, 1, 1, 0])
 PREDICTIONS = np.array([0.05, 0.05, 0.55, 0.55, 0.95, 0.95])
-COUNTS = Counts.from_predictions(LABELS, PREDICTIONS)
+COUNTS = Counts.from_predictions(LABELS, PREDICTIONS, SENTIMENT)
 RESULTS = Results(SENTIMENT, Evaluation(), {WHOLE: {CANDIDATE: COUNTS}})
 
 

@@ -25,7 +25,9 @@ def test_metrics_of_steps_of_epochs_and_of_the_end():
         "steps": 8,
         "seconds": 12.5,
     }
-    counts = Counts.from_predictions(np.array([0, 1, 1, 1]), np.array([0.1, 0.9, 0.9, 0.2]))
+    counts = Counts.from_predictions(
+        np.array([0, 1, 1, 1]), np.array([0.1, 0.9, 0.9, 0.2]), SENTIMENT
+    )
     results = Results(SENTIMENT, Evaluation(), {WHOLE: {CANDIDATE: counts}})
     found = list(mlflow_run._metrics(SimpleNamespace(training=training, evaluation=results)))
     assert [each for each in found if each[0] == "train_loss"] == [
