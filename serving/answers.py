@@ -18,7 +18,12 @@ _SPACES = str.maketrans("\t\n\r", "   ")
 
 
 class Prediction(NamedTuple):
-    """The predicted label, and of two classes the probability of the second one, else of the label."""
+    """An answer of a model.
+
+    Attributes:
+      probability: of two classes, that of the second one; of more, that of the predicted class.
+      label: the index of the predicted class.
+    """
 
     probability: float
     label: int
