@@ -91,6 +91,8 @@ def _show_result(
     _line(console, f"reviews   {outcome.lines.sentence()}")
     for way in outcome.reading:
         _line(console, f"read as   {way}")
+    for line in outcome.classes:
+        _line(console, f"classes   {line}")
     for line in outcome.unused:
         _line(console, ("unused", "yellow"), f"    {line}")
     figures = f"{outcome.accuracy:.4f}   AUC {outcome.auc:.4f}"

@@ -24,10 +24,9 @@ from core.errors import ConfigError
 from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
+from pipeline.label_setting import Task, check_labels
 from pipeline.tracking_server import server_problem
 from preprocessing import features
-from preprocessing.labels import SENTIMENT
-from preprocessing.reading.labels import canonical
 from preprocessing.settings import Transform
 from serving.rest.settings import Server
 from trainer_module.settings import Training
@@ -78,20 +77,6 @@ class Paths(Section):
         return path
 
 
-def _class_name(given: Any) -> str:
-    """Return the name of a class, which YAML may have read as a number or as a boolean.
-
-    Raises:
-      ValueError: the value is no name.
-    """
-    if isinstance(given, bool) or not isinstance(given, (str, int, float)):
-        raise ValueError(f"{given!r} is not the name of a class; write it in quotation marks")
-    name = str(given).strip()
-    if not name:
-        raise ValueError("the name of a class is empty; write a name, or null to leave a label out")
-    return name
-
-
 class Data(Section):
     """The raw files, and the splits that are made of them."""
 
@@ -102,10 +87,11 @@ class Data(Section):
     columns: dict[str, str | None] = {}
     """`label`, `title` and `text` -> the column of csv, jsonl and parquet files. A column that is
     not set is found by its usual names. With `title: null` no title is read."""
-    labels: Literal["stars", "each"] | dict[str, str | None] = {}
+    labels: Task | dict[str, str | None] = {}
     """The classes. Empty: negative and positive, whose scale is detected once for all files.
-    `stars`: each value of the detected scale. `each`: each label of the files. A mapping: label in
-    the files -> class, or null: left out; 0 and 1 as classes are negative and positive."""
+    `stars`: each value of the scale of the labels. `each`: each label of the files. A mapping:
+    label in the files -> class, or null: left out; 0 and 1 as classes are negative and
+    positive."""
     splits: dict[Split, str] = {}
     """Split -> folder or glob below `input_base`; empty: all files, also those in subfolders, split
     by a hash of the text."""
@@ -129,23 +115,7 @@ class Data(Section):
     @field_validator("labels", mode="before")
     @classmethod
     def _labels_are_text(cls, labels: Any) -> Any:
-        if not isinstance(labels, dict):
-            return labels
-        # YAML reads the labels yes and on as true, and no and off as false.
-        words = {True: ("true", "yes", "on"), False: ("false", "no", "off")}
-        meanings: dict[str, Any] = {}
-        for label, given in labels.items():
-            meaning = None if given is None else _class_name(given)
-            for text in words[label] if isinstance(label, bool) else [canonical(label) or label]:
-                if meanings.setdefault(text, meaning) != meaning:
-                    raise ValueError(f"the label {text} has two meanings; keep one of them")
-        classes = dict.fromkeys(name for name in meanings.values() if name is not None)
-        if set(classes) <= {"0", "1"}:
-            names = dict(zip(("0", "1"), SENTIMENT.names, strict=True))
-            return {label: names.get(meaning or "") for label, meaning in meanings.items()}
-        if len(classes) < 2:
-            raise ValueError(f"the only class is {', '.join(classes)}; name two or more")
-        return meanings
+        return check_labels(labels)
 
     @field_validator("max_examples", mode="before")
     @classmethod

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from components.review_example_gen.inputs import SAMPLE, Options, input_folder
 from pipeline.config import PipelineConfig
-from preprocessing.labels import SENTIMENT
+from pipeline.label_setting import task_options
 from preprocessing.reading.files import SourceFile, find_sources, fingerprint
 from preprocessing.reading.globs import EVERYTHING
 from preprocessing.reading.records import ReadOptions
@@ -74,24 +72,8 @@ def read_options(config: PipelineConfig) -> ReadOptions:
             for column, name in data.columns.items()
             if name or column == "title"
         },
-        **_task(data.labels),
+        **task_options(data.labels),
     )
-
-
-def _task(labels: str | dict[str, str | None]) -> dict[str, Any]:
-    """Return the fields of `ReadOptions` for a value of `data.labels`."""
-    if isinstance(labels, str):
-        return {"task": labels, "classes": ()}
-    if not labels:
-        return {}
-    named = dict.fromkeys(name for name in labels.values() if name is not None)
-    is_sentiment = set(named) <= set(SENTIMENT.names)
-    classes = SENTIMENT.names if is_sentiment else tuple(named)
-    label_map = {
-        label: None if name is None else classes.index(name) for label, name in labels.items()
-    }
-    task = "sentiment" if is_sentiment else "map"
-    return {"task": task, "classes": classes, "label_map": label_map}
 
 
 def _patterns(config: PipelineConfig) -> dict[str, str]:

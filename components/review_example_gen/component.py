@@ -25,9 +25,15 @@ from components.artifacts import RejectedLines
 from components.beam import LocalBeamExecutor, read_results, write_results
 from components.examples import publish
 from components.line_counts import DUPLICATE, SPLITS, LineCounts
-from components.properties import READING_PROPERTY, UNUSED_PROPERTY
+from components.properties import CLASSES_PROPERTY, READING_PROPERTY, UNUSED_PROPERTY
 from components.rejected_lines import RejectedLine, read_lines, write_counts, write_lines
-from components.review_example_gen.classes import check_classes, choose_classes, collect_labels
+from components.review_example_gen.classes import (
+    Classes,
+    check_classes,
+    choose_classes,
+    collect_labels,
+    join_labels,
+)
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
 from components.review_example_gen.read_unit import UnitResult, read_unit
 from components.review_example_gen.splits import find_held_out, find_limits
@@ -53,6 +59,7 @@ from preprocessing.reading.records import (
     INVALID_UTF8,
     LINE_TOO_LONG,
     OTHER_SCALE,
+    SENTIMENT_TASK,
     UNKNOWN_COLUMNS,
     ReadOptions,
     unused_file,
@@ -105,9 +112,10 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         fileio.makedirs(rejected.uri)
 
         sources = _cut(files, options.read)
+        classes = self._find_classes(sources, options.read, scratch)
+        sources = _with_label_map(sources, classes)
         layouts = {source.piece.path: source.piece.layout for source in sources}
         rejected.set_string_custom_property(READING_PROPERTY, "\n".join(describe(layouts.values())))
-        labels, sources = self._decide_labels(sources, options, scratch)
         self._read_and_write(sources, options, scratch)
         again = select_same_paths(files, find_sources(base, options.patterns))
         if fingerprint(base, again) != key:
@@ -121,7 +129,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
             for split, path, count in unit.shards:
                 shards[split].append((path, count))
         publish(examples, _FILE_PREFIX, shards)
-        write_labels(examples.uri, labels)
+        write_labels(examples.uri, classes.labels)
         write_lines(rejected.uri, _rejected_lines(done))
         fileio.rmtree(scratch)
 
@@ -140,40 +148,33 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         rejected.set_string_custom_property(UNUSED_PROPERTY, "\n".join(unused))
         size = sum(file.size for file in files)
         _check(counts, by_file, size, options.max_rejected_fraction, rejected.uri)
-        reviews = {
-            split: sum((unit.classes[split] for unit in done), Counter[int]()) for split in SPLITS
-        }
-        check_classes(labels, reviews)
+        notes = classes.notes
+        if options.read.task != SENTIMENT_TASK:
+            examples_of = {
+                split: sum((unit.classes[split] for unit in done), Counter[int]())
+                for split in SPLITS
+            }
+            named = {source.group for source in sources}
+            notes += check_classes(classes.labels, examples_of, named, counts.over_max_examples)
+        for line in notes:
+            logging.info("Classes: %s", line)
+        rejected.set_string_custom_property(CLASSES_PROPERTY, "\n".join(notes))
 
-    def _decide_labels(
-        self, sources: list[Source], options: Options, scratch: str
-    ) -> tuple[Labels, list[Source]]:
-        """Return the classes, and the pieces with layouts that contain the class of each label.
+    def _find_classes(self, sources: list[Source], read: ReadOptions, scratch: str) -> Classes:
+        """Return the classes. Unless the task is sentiment, all files are read for them.
 
         Raises:
           InputError: the labels of the input are no classes.
         """
-        read = options.read
-        if read.task == "stars":
-            values = next(source.piece.layout.label_map for source in sources)
-            return Labels(tuple(values), is_ordered=True), sources
-        if read.task != "each":
-            return Labels(read.classes), sources
+        if read.task == SENTIMENT_TASK:
+            return Classes(Labels(read.classes), {}, ())
         folder = os.path.join(scratch, "labels")
         fileio.makedirs(folder)
         with self._make_beam_pipeline() as pipeline:
             units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
-            found = units | "CollectLabels" >> beam.FlatMap(collect_labels)
-            # Dictionaries have no order.
-            write_results(pipeline, found | beam.Map(lambda labels: [json.dumps(labels)]), folder)
-        labels, label_map = choose_classes(json.loads(text) for [text] in read_results(folder))
-        known = [
-            Source(
-                group, piece._replace(layout=dataclasses.replace(piece.layout, label_map=label_map))
-            )
-            for group, piece in sources
-        ]
-        return labels, known
+            write_results(pipeline, units | "Labels" >> beam.FlatMap(collect_labels), folder)
+        columns = [source.piece.layout.columns for source in sources]
+        return choose_classes(join_labels(read_results(folder)), read, columns)
 
     def _read_and_write(self, sources: list[Source], options: Options, scratch: str) -> None:
         named = frozenset(source.group for source in sources) & set(SPLITS)
@@ -233,6 +234,17 @@ def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:
             for file, pieces in zip(files, cut, strict=True)
             for piece in pieces
         ]
+
+
+def _with_label_map(sources: list[Source], classes: Classes) -> list[Source]:
+    """Return the pieces with layouts that contain the class of each label."""
+    if not classes.label_map:
+        return sources
+    layouts = {
+        piece.path: dataclasses.replace(piece.layout, label_map=classes.label_map)
+        for _, piece in sources
+    }
+    return [Source(group, piece._replace(layout=layouts[piece.path])) for group, piece in sources]
 
 
 def _rejected_lines(done: list[UnitResult]) -> Iterator[RejectedLine]:

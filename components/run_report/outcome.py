@@ -26,13 +26,14 @@ class Outcome:
       not_checked: the checks that the serving check skipped, and the reason; empty if none was.
       pushed_to: the folder or the endpoint of the pushed model; empty if no model was pushed.
       report: the file of the report.
+      classes: lines about the classes and the labels that are left out; none for sentiment.
       unused: a line for each of the first files without a usable line.
       strategy: the class of the strategy of the training; empty if it is unknown.
       metrics: title -> value of each of the `key_figures` of the candidate.
       accuracy_interval: the ends of the 95 % confidence interval of the accuracy; None if they are
         unknown.
 
-    Early records lack `unused`, `strategy`, `metrics` and `accuracy_interval`.
+    Early records lack `classes`, `unused`, `strategy`, `metrics` and `accuracy_interval`.
     """
 
     lines: LineCounts
@@ -48,6 +49,7 @@ class Outcome:
     not_checked: str
     pushed_to: str
     report: str
+    classes: Sequence[str] = ()
     unused: Sequence[str] = ()
     strategy: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)

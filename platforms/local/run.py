@@ -22,6 +22,7 @@ from components.evaluator.metrics import ACCURACY, AUC, constant_answer, key_fig
 from components.line_counts import LineCounts
 from components.properties import (
     CAUSE_PROPERTY,
+    CLASSES_PROPERTY,
     NOT_CHECKED_PROPERTY,
     READING_PROPERTY,
     TRACKING,
@@ -170,6 +171,7 @@ def collect_outcome(run: history.Run) -> Outcome:
     return Outcome(
         lines=LineCounts.from_properties(counts),
         reading=read_lines[READING_PROPERTY].string_value.splitlines(),
+        classes=read_lines[CLASSES_PROPERTY].string_value.splitlines(),
         unused=read_lines[UNUSED_PROPERTY].string_value.splitlines(),
         accuracy=ACCURACY.value(own),
         accuracy_interval=ACCURACY.interval(own),

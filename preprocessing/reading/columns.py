@@ -65,6 +65,10 @@ class Layout:
       chosen: `ReadOptions.columns`, which no other column replaces.
       collected: the `labels.CollectedLabels` that gets the labels while the classes are not known;
         None: labels have the meanings above.
+      keeps_case: whether labels that differ in case are different; `label_map` then has them as
+        `labels.label_name` returns them.
+      class_names: the name of each of the numbers 0, 1, ... in `columns.label`; empty if numbers
+        have no names.
       alternatives: the columns of other records in the head of the file.
       beside: the names of the columns that are filled in records with a text in the head of the
         file.
@@ -81,6 +85,8 @@ class Layout:
     other_scale: str = "words"
     chosen: Mapping[str, str | None] = field(default_factory=dict)
     collected: Any = field(default=None, compare=False)
+    keeps_case: bool = False
+    class_names: tuple[str, ...] = ()
     alternatives: tuple[Columns, ...] = ()
     beside: tuple[str, ...] = ()
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+import struct
+import unicodedata
 from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import cast
 
-from core.errors import InputError
 from preprocessing.reading.columns import STAR_COLUMNS, Layout
 from preprocessing.reading.records import (
     BAD_LABEL,
+    INVALID_UTF8,
     OTHER_SCALE,
     ReadOptions,
     is_missing,
-    printable,
+    text_problem,
 )
 
 NEUTRAL = -1
@@ -29,56 +30,43 @@ SCALES: dict[str, dict[str, int]] = {
 }
 """Scale -> label -> its meaning: 0 negative, 1 positive, NEUTRAL left out."""
 STARS, WORDS = "1 to 5", "words"
-STAR_SCALES = (STARS, "0 to 4")
-"""The scales whose values may be the classes of `data.labels: stars`."""
 NUMBERS = [str(number) for number in range(-1, 6)]
 """The numbers on any of the scales."""
 KNOWN_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUTRAL}
 """The words with a meaning on every scale."""
 
-_SPELLINGS = 1_000
-"""The maximum number of spellings of labels whose meaning is cached."""
+_SPELLINGS = 20_000
+"""The maximum number of spellings of known labels whose meaning is cached."""
+_LONGEST = 10_000
+"""The maximum number of characters of a label. A longer one is a text."""
 _PREFIX = "__label__"
 _LIMIT = 10**18
 """Numbers of this size or larger are not labels. Python cannot convert all of them to a float or to
 text."""
-_NUMBER = re.compile(r"(-?[0-9]+)(?:[.,]0*)?(?: out of 5 stars)?", re.ASCII)
+_NUMBER = re.compile(r"(-?[0-9]+)(?:[.,]0*)?(?: out of 5 stars)?", re.ASCII | re.IGNORECASE)
 
 
 class CollectedLabels:
-    """The labels of files whose classes are not known yet, with the number of each spelling.
+    """The labels of files whose classes are not known yet.
 
     Attributes:
-      found: label in the spelling of `canonical` -> spelling in the files -> number of its lines.
+      names: label as `label_name` returns it -> its number, in the order of the first lines.
     """
 
     MAX = 10_000
     """The largest number of classes. More labels are ids or texts."""
 
     def __init__(self) -> None:
-        self.found: dict[str, Counter[str]] = {}
+        self.names: dict[str, int] = {}
 
-    def add(self, value: object) -> bool:
-        """Count the label of a line; return whether the value is a label.
+    @property
+    def are_too_many(self) -> bool:
+        """Whether there are more labels than classes are possible."""
+        return len(self.names) > self.MAX
 
-        Raises:
-          InputError: there are more than MAX different labels.
-        """
-        label = canonical(value)
-        if not label or is_missing(value, {}):
-            return False
-        if label not in self.found:
-            if len(self.found) > self.MAX:
-                raise InputError(
-                    f"data.labels: each found more than {self.MAX:,} labels, such as "
-                    f"{printable(label)[:40]}; these are ids or texts, set data.columns.label to "
-                    "another column"
-                )
-            self.found[label] = Counter()
-        is_text = isinstance(value, str) and as_number(label) is None
-        spelling = str(value).strip().removeprefix(_PREFIX) if is_text else label
-        self.found[label][spelling] += 1
-        return True
+    def number(self, label: str) -> int:
+        """Return the number of a label. A new label gets the next number."""
+        return self.names.setdefault(label, len(self.names))
 
 
 class LabelReader:
@@ -92,16 +80,25 @@ class LabelReader:
     def __init__(self, layout: Layout, column: str | None = None) -> None:
         scale, guessed = label_scale(layout, column)
         meanings = layout.label_map or {**SCALES[scale], **KNOWN_WORDS}
+        self._collected = layout.collected
+        self._label_map = layout.label_map
         self._meanings: dict[str, int] = {
-            label: NEUTRAL if meaning is None else meaning for label, meaning in meanings.items()
+            label: NEUTRAL if meaning is None else meaning
+            for label, meaning in meanings.items()
+            if self._collected is None
         }
+        is_own_column = column is None or layout.columns is None or column == layout.columns.label
+        self._class_names = layout.class_names if is_own_column else ()
         # Equal numbers have equal hashes, so 4.0 is found as 4.
         self._numbers = {
-            int(label): meaning for label, meaning in self._meanings.items() if _is_integer(label)
+            int(label): meaning
+            for label, meaning in self._meanings.items()
+            if _is_integer(label) and not self._class_names
         }
+        self._most = len(self._meanings) + _SPELLINGS
         self._guessed = guessed and not layout.label_map
         self._optional = layout.labels == "optional"
-        self._collected = layout.collected
+        self._keeps_case = layout.keeps_case
 
     def read(self, value: object) -> int | None:
         """Return the meaning of a label.
@@ -111,28 +108,48 @@ class LabelReader:
 
         Returns:
           The index of the class, or `NEUTRAL`; None if the value is not a label. While labels are
-          collected, every label has the index 0.
+          collected, it is the number of the label in `CollectedLabels`.
         """
         if self._optional:
             return 0
-        if self._collected is not None:
-            return 0 if self._collected.add(value) else None
         if isinstance(value, str):
             found = self._meanings.get(value)
         elif type(value) in (int, float):  # not a bool, which also equals a number
             found = self._numbers.get(cast(int, value))
         else:
             found = None
-        if found is not None:
+        return self._find(value) if found is None else found
+
+    def _find(self, value: object) -> int | None:
+        """Return the result of `read` for a value that is not cached, and cache it."""
+        named = value
+        if self._class_names and type(value) is int:
+            is_class = 0 <= value < len(self._class_names)
+            named = self._class_names[value] if is_class else None
+        if self._collected is not None:
+            found = self._collect(named)
+        else:
+            label = label_name(named) if self._keeps_case else canonical(named)
+            found = self._meanings.get(label or "")
+        # A file has few spellings of its labels, and `label_name` takes a microsecond.
+        if found is None or len(self._meanings) + len(self._numbers) >= self._most:
             return found
-        found = self._meanings.get(canonical(value) or "")
-        # A file has few spellings of its labels, and `canonical` takes a microsecond.
-        if found is not None and isinstance(value, str) and len(self._meanings) < _SPELLINGS:
+        if isinstance(value, str):
             self._meanings[value] = found
+        elif type(value) is int:
+            self._numbers[value] = found
         return found
+
+    def _collect(self, value: object) -> int | None:
+        label = label_name(value)
+        if not label or is_missing(label, self._label_map) or text_problem(label):
+            return None
+        return cast(int, self._collected.number(label))
 
     def reason(self, value: object) -> str:
         """Return the reason to reject a value that is not a label, a constant of `records`."""
+        if self._keeps_case and isinstance(value, str) and text_problem(value):
+            return INVALID_UTF8
         return OTHER_SCALE if self._guessed and canonical(value) in NUMBERS else BAD_LABEL
 
 
@@ -153,11 +170,6 @@ def label_scale(layout: Layout, column: str | None) -> tuple[str, bool]:
     return (STARS, False) if has_stars(column) else (layout.other_scale, True)
 
 
-def star_classes(scale: str) -> dict[str, int | None]:
-    """Return the class of each value of a scale, in ascending order."""
-    return {label: index for index, label in enumerate(SCALES[scale])}
-
-
 def _is_integer(label: str) -> bool:
     return label.isascii() and label.removeprefix("-").isdecimal()
 
@@ -165,23 +177,56 @@ def _is_integer(label: str) -> bool:
 def canonical(value: object) -> str | None:
     """Return a label in the spelling of `SCALES`; None for a value that is not a label.
 
-    `4`, `" 4.0"`, `"4,0"`, `"4.0 out of 5 stars"` and `"__label__4"` become `4`, True becomes
-    `true`, and a word is in lower case.
+    It is `label_name` in lower case.
+    """
+    label = label_name(value)
+    return label and label.lower()
+
+
+def label_name(value: object) -> str | None:
+    """Return a label as the name of a class; None for a value that is not a label.
+
+    Letters keep their case. `4`, `" 4.0"`, `"4,0"`, `"4.0 out of 5 stars"` and `"__label__4"`
+    become `4`, and True, `"True"` and `"TRUE"` become `true`. A text is in the normal form NFC of
+    Unicode, without the white space around it.
     """
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, str):
-        word = value.strip().lower().removeprefix(_PREFIX)
-        number = _NUMBER.fullmatch(word)
-        return number[1] if number else word
+        return _text_name(value)
     if isinstance(value, bool):
         return str(value).lower()
     # NaN, infinity and numbers that are too large for a label are not less than the limit.
     if isinstance(value, (int, float)) and abs(value) < _LIMIT:
-        return f"{int(value):d}" if value == int(value) else f"{value:g}"
+        return f"{int(value):d}" if value == int(value) else _shortest(value)
     if isinstance(value, Decimal) and value.is_finite() and abs(value) < _LIMIT:
-        return f"{int(value):d}" if value == int(value) else f"{value:g}"
+        return f"{int(value):d}" if value == int(value) else f"{value.normalize():f}"
     return None
+
+
+def _text_name(text: str) -> str | None:
+    if len(text) > _LONGEST:
+        return None
+    name = text.strip()
+    if name[: len(_PREFIX)].lower() == _PREFIX:
+        name = name[len(_PREFIX) :]
+    number = _NUMBER.fullmatch(name)
+    if number:
+        return number[1]
+    lower = name.lower()
+    if lower in ("true", "false"):
+        return lower
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
+def _shortest(value: float) -> str:
+    """Return the digits of a number; those of a float32, which Parquet files contain, if it is one.
+
+    So 0.1 has the same name in 32 and in 64 bits.
+    """
+    short = f"{value:g}"
+    single = struct.pack("f", value) if abs(value) < 1e38 else b""
+    return short if single and struct.pack("f", float(short)) == single else repr(value)
 
 
 def as_number(label: str) -> Decimal | None:

@@ -23,15 +23,13 @@ from preprocessing.reading.labels import (
     KNOWN_WORDS,
     NUMBERS,
     SCALES,
-    STAR_SCALES,
     STARS,
     WORDS,
     label_scale,
-    star_classes,
 )
 from preprocessing.reading.pieces import Piece
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import ReadOptions, printable
+from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions, printable
 
 _FILES_AT_ONCE = 16
 """Number of files that are inspected at the same time. Opening a remote file takes tens of
@@ -99,7 +97,9 @@ def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
 
 
 def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layout]:
-    if options.task == "each":
+    if options.task == EACH_TASK:
+        return [replace(item.layout, label_scale=WORDS, keeps_case=True) for item in found]
+    if options.task == STARS_TASK:
         return [replace(item.layout, label_scale=WORDS) for item in found]
     if options.label_map:
         return [replace(item.layout, label_map=options.label_map) for item in found]
@@ -117,28 +117,7 @@ def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layou
         on_scale = replace(item.layout, label_scale=scale, scale_is_guessed=scale != WORDS)
         has_own_scale = item.labels is None or item.stars
         layouts.append(replace(item.layout if has_own_scale else on_scale, other_scale=scale))
-    return _with_stars(found, layouts) if options.task == "stars" else layouts
-
-
-def _with_stars(found: Sequence[Inspection], layouts: Sequence[Layout]) -> list[Layout]:
-    """Return the layouts with a class for each value of their scale.
-
-    Raises:
-      InputError: the labels are not stars, or the files have different scales.
-    """
-    scales = {
-        layout.label_scale: item.path
-        for item, layout in zip(found, layouts, strict=True)
-        if layout.format != "empty"
-    }
-    if len(scales) == 1 and set(scales) <= set(STAR_SCALES):
-        [scale] = scales
-        return [replace(layout, label_map=star_classes(scale)) for layout in layouts]
-    shown = "; ".join(f"{path}: {scale}" for scale, path in scales.items())
-    raise InputError(
-        f"data.labels: stars requires one scale, 1 to 5 or 0 to 4, in all files ({shown}); "
-        "data.labels: each makes every label a class"
-    )
+    return layouts
 
 
 def _refuse_other_labels_of_stars(item: Inspection) -> None:

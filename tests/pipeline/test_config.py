@@ -41,7 +41,6 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
 @pytest.mark.parametrize(
     ("text", "overrides", "message"),
     [
-        ("data: {labels: {Good: 0, good: 1}}", "", "data.labels: the label good has two meanings"),
         ("trainig: {}", "", "trainig: unknown key, did you mean training?"),
         ("", "training.epochs=three", "training.epochs: Input should be a valid integer, not 't"),
         ("", "training.strategy=mirorred", "unknown value 'mirorred', did you mean mirrored?"),
