@@ -171,7 +171,10 @@ def label_scale(layout: Layout, column: str | None) -> tuple[str, bool]:
 
 
 def _is_integer(label: str) -> bool:
-    return label.isascii() and label.removeprefix("-").isdecimal()
+    """Return whether a label is how `label_name` writes an integer, unlike `04`."""
+    digits = label.removeprefix("-")
+    is_number = label.isascii() and digits.isdecimal() and len(digits) <= len(str(_LIMIT))
+    return is_number and str(int(label)) == label
 
 
 def canonical(value: object) -> str | None:
