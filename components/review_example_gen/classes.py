@@ -252,8 +252,8 @@ def check_classes(
     few = [name for name, total in totals.items() if total < len(hashed)]
     if few and len(hashed) > 1:
         raise InputError(
-            f"data.labels: each class requires {len(hashed)} or more lines, to be in each of the "
-            f"splits {', '.join(hashed)}, and there are fewer of {_counted(few, totals)}; {remedy}"
+            f"data.labels: too few lines of {_counted(few, totals)} to be in each of the splits "
+            f"{', '.join(hashed)}, for which a class requires {len(hashed)} or more; {remedy}"
         )
     _refuse_missing(labels, examples.get("train", {}), held_out, remedy)
     notes = []

@@ -194,7 +194,8 @@ def _unknown_labels(found: Sequence[Inspection], stars: str | None = None) -> st
     return (
         f"{' and '.join(dict.fromkeys(paths))}: the meaning of the labels {', '.join(shown)}{more} "
         f"is not certain{f' beside the stars of {stars}' if stars else ''}: set data.labels="
-        f"{{{': ?, '.join(shown)}: ?}}, where 0 is negative, 1 is positive and null is left out"
+        f"{{{': ?, '.join(shown)}: ?}}, where 0 is negative, 1 is positive and null is left out, "
+        "or data.labels=each, with which every label is a class"
         + (", or data.columns.label to the column of the labels" if columns else "")
     )
 
