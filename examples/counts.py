@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from core.errors import InputError
 from examples.tfrecords import map_files, report_damaged_file, without_autotune
 from preprocessing import features
 from preprocessing.labels import Labels
@@ -72,10 +73,32 @@ def _count(file: str) -> int:
         return int(sum(without_autotune(chunks).as_numpy_iterator()))
 
 
+def check_labels(labels: np.ndarray, classes: int) -> None:
+    """Check that each label is the index of a class.
+
+    In a loss such a label would be a NaN on a GPU, an error without the value under XLA, and a
+    wrong number with two classes.
+
+    Args:
+      labels: the labels of Examples, int64.
+      classes: the number of classes.
+
+    Raises:
+      InputError: a label is the index of no class.
+    """
+    if labels.size and (labels.min() < 0 or labels.max() >= classes):
+        [first, *_] = labels[(labels < 0) | (labels >= classes)].tolist()
+        raise InputError(
+            f"an Example has the label {first}, but the labels of the {classes} classes are 0 to "
+            f"{classes - 1}; write the Examples again with --set cache=false"
+        )
+
+
 class ClassCounter:
     """A counter of Examples by class, and of the n-grams of each class.
 
     Args:
+      classes: the number of classes.
       buckets: number of ids of n-grams; 0: n-grams are not counted.
 
     Attributes:
@@ -103,8 +126,12 @@ class ClassCounter:
         Args:
           batch: eager outputs of `preprocessing_fn`: LABEL, int64 [batch, 1]. Unless `buckets` is
             0, also NGRAMS, a SparseTensor of int64 [batch, n-grams].
+
+        Raises:
+          InputError: a label is the index of no class.
         """
         label = batch[features.LABEL].numpy()[:, 0]
+        check_labels(label, self._classes)
         self.counts[LABELS] += np.bincount(label, minlength=self._classes)
         if self._buckets:
             ngrams = batch[features.NGRAMS]

@@ -16,12 +16,17 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
+from core.errors import InputError
 from preprocessing import features
+from preprocessing.labels import Labels, model_labels, read_labels
 from trainer_module.loop.finite import not_finite
 from trainer_module.settings import TrainingJob
 
 ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
 """The file in a SavedModel with its `origin`. TensorFlow and TF Serving ignore `assets.extra`."""
+
+_LISTED = 5
+"""Classes that a message names."""
 
 
 def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
@@ -115,9 +120,17 @@ def warm_start(
       weight is changed.
 
     Raises:
-      tensorflow.errors.OpError: the vocabulary or the base model cannot be read.
+      InputError: the base model has other classes, or a file of classes is damaged.
+      OSError, tensorflow.errors.OpError: the vocabulary or the base model cannot be read.
     """
     assert job.base_model is not None
+    our_labels = read_labels(job.transform_graph)
+    their_labels = model_labels(job.base_model)
+    if our_labels.names != their_labels.names:
+        raise InputError(
+            f"training.warm_start: true, but {job.base_model} has other classes than the Examples: "
+            f"{_listed(their_labels)} instead of {_listed(our_labels)}; set false for this run"
+        )
     try:
         with tf.io.gfile.GFile(os.path.join(job.base_model, ORIGIN_FILE)) as stream:
             theirs = json.load(stream)
@@ -146,6 +159,12 @@ def warm_start(
     spread(plain, model)
     logging.info("Warm start: weights of %s", job.base_model)
     return True
+
+
+def _listed(labels: Labels) -> str:
+    """Return the number of classes, and the names of the first ones."""
+    first = ", ".join(labels.names[:_LISTED])
+    return f"{labels.number} ({first}{', …' if labels.number > _LISTED else ''})"
 
 
 def _parts(

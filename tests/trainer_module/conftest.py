@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import functools
 import json
 import math
 import subprocess
@@ -131,6 +132,42 @@ def records(tmp_path_factory):
         )
         examples.write(folder / f"{split}-0.gz", rows)
     return folder
+
+
+@pytest.fixture(scope="session")
+def records_of(tmp_path_factory):
+    """Return a function: number of classes -> a folder like `records` with Examples of them.
+
+    The words and the n-grams of an Example determine its class. There is one Example of each class,
+    and at least 64; each eighth has no words. The train split has as many Examples in each of its
+    two files, of the eval split the last batch is short.
+    """
+    from preprocessing.labels import Labels, write_labels
+    from tests import examples
+
+    def row(number, classes):
+        label = number % classes
+        # Each eighth review is empty.
+        words = [label % 32, 32 + label // 32] * (number % 8 != 7)
+        ngrams = [1000 + number, *(2000 + word for word in words)] * bool(words)
+        return examples.example(ngrams=ngrams, tokens=[2 + word for word in words], label=[label])
+
+    @functools.cache
+    def records_of(classes):
+        folder = tmp_path_factory.mktemp(f"records-{classes}")
+        (folder / "graph").mkdir()
+        labels = Labels(tuple(f"class {number}" for number in range(classes)))
+        write_labels(str(folder / "graph"), labels)
+        half = max(32, -(-classes // 2))
+        for name, numbers in (
+            ("train-0", range(half)),
+            ("train-1", range(half, 2 * half)),
+            ("eval-0", range(21)),
+        ):
+            examples.write(folder / f"{name}.gz", [row(number, classes) for number in numbers])
+        return folder
+
+    return records_of
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Weights: copies to and from a model that is sharded over servers, and the warm start."""
 
+import re
 import shutil
 from types import SimpleNamespace
 
@@ -7,7 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from core.errors import InputError
 from preprocessing import features
+from preprocessing.labels import Labels, read_labels, write_labels
 from preprocessing.settings import Transform
 from tests.trainer_module.conftest import TRANSFORM, make_job
 from trainer_module import training, weights
@@ -72,6 +75,30 @@ def test_weights_of_another_model_are_not_used_and_the_difference_is_logged(
     assert "skipped: model (ngram_linear, now text_cnn) differs" in differences(model="text_cnn")
     text = differences(hyperparameters={"scale_floor": 0.5})
     assert "skipped: hyperparameters ({}, now {'scale_floor': 0.5}) differs" in text
+
+
+@pytest.mark.parametrize(
+    ("base", "line"),
+    [
+        ("ab", r"2 (a, b) instead of 5 (class 0, class 1, class 2, class 3, class 4); set false"),
+        ("abcdefg", "other classes than the Examples: 7 (a, b, c, d, e, …) instead of 5 ("),
+        # Without a file of classes they are those of sentiment.
+        ("", "2 (negative, positive) instead of 5 ("),
+    ],
+)
+def test_a_base_model_of_other_classes_is_an_error(records_of, tmp_path, base, line):
+    assets = tmp_path / "model" / "assets"
+    assets.mkdir(parents=True)
+    job = make_job(records_of(5), tmp_path, base_model=str(tmp_path / "model"))
+    weights.write_origin(job, NGRAMS)
+    if base:
+        write_labels(str(assets), Labels(tuple(base)))
+    with pytest.raises(InputError, match=re.escape(line)):
+        weights.warm_start(job, NGRAMS, model(1.0), model(1.0))
+    write_labels(str(assets), read_labels(job.transform_graph))
+    # The classes are equal, and there is no such model.
+    with pytest.raises(OSError, match="SavedModel file does not exist"):
+        weights.warm_start(job, NGRAMS, model(1.0), model(1.0))
 
 
 def test_weights_depend_on_the_settings_of_the_features_and_on_the_vocabulary(prepared, tmp_path):

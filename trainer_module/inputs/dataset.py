@@ -294,22 +294,19 @@ class Inputs:
         return batch if self._batching.by_length else self._batching.parse(batch)
 
     def class_counts(self, kind: str, labels: Labels) -> np.ndarray:
-        """Return counts of the train split by class, float64.
+        """Return counts of the train split by class.
 
         If Transform has not stored the counts, each synchronous process counts a shard.
 
         Args:
           kind: LABELS or NGRAMS of `examples.counts`.
-
-        Returns:
-          float64, [2] for LABELS, [2, buckets] for NGRAMS.
-
-        Args:
-          kind: LABELS, for [classes], or NGRAMS, for [classes, buckets].
           labels: the classes.
 
+        Returns:
+          float64, [classes] for LABELS, [classes, buckets] for NGRAMS.
+
         Raises:
-          InputError: a file is damaged.
+          InputError: a file is damaged, or a label is the index of no class.
           tensorflow.errors.OpError: a file cannot be read, or another process is gone.
         """
         transform, names = self._batching.transform, [features.NGRAMS] if kind == NGRAMS else []
