@@ -20,6 +20,7 @@ from absl import logging
 
 from core.files import list_files
 from examples.digest import content_digest
+from preprocessing.labels import LABELS_FILE
 from trainer_module.loop.checkpoints import (
     BEST,
     LIST_FILE,
@@ -54,6 +55,8 @@ def folder_name(job: TrainingJob, code: str) -> str:
     examples = [content_digest(patterns) for patterns in (job.train_files, job.eval_files)]
     # The vocabulary defines the meaning of the ids in the Examples.
     files = list_files(os.path.join(job.transform_graph, "transform_fn", "assets"))
+    # The labels in the Examples are indices of these classes.
+    files += list_files(job.transform_graph, LABELS_FILE)
     if job.base_model:
         # The index contains the checksums of all weights.
         files += list_files(os.path.join(job.base_model, "variables"), "variables.index")

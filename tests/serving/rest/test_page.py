@@ -173,7 +173,7 @@ def test_an_error_replaces_the_answers_of_an_earlier_text(page):
     fill(page, "good\n" * 60)
     wait(lambda: page.text("problem"))
     assert (page.text("summary"), page.all("#answers > li")) == ("", [])
-    assert page.text("problem") == "No answer: The request has 60 reviews, limit 50"
+    assert page.text("problem") == "No answer: The request has 60 texts, limit 50"
     # Chromium itself logs every answer that is not 2xx.
     assert [one["source"] for one in page.browser.get_log("browser")] == ["network"]
 
