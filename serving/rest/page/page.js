@@ -39,8 +39,11 @@ async function post(url, content, signal) {
   return [answer, response.headers.get("x-model-version")];
 }
 
+// A name in a script from right to left must not reorder the text around it. A name may be one long word.
 function bdi(name) {
-  return make("bdi", name); // a name in a script from right to left must not reorder the text around it
+  const element = make("bdi");
+  for (const part of name.split(/(?<=[_./-])/)) element.append(part, make("wbr"));
+  return element;
 }
 
 function isSentiment() {
@@ -57,7 +60,7 @@ function plural(count) {
 
 function showWording() {
   const nouns = plural(2);
-  const titles = { review: "How is this review rated?", text: "Which class is this text?" };
+  const titles = { review: "How is this review rated?", text: "Which class is this text in?" };
   $("title").textContent = isSentiment() ? "Is this review positive?" : titles[noun()];
   $("label").textContent = `${nouns[0].toUpperCase()}${nouns.slice(1)}, one on each line`;
   $("hint").textContent = `The model classifies the ${nouns} while you type. The page sends them to this server only.`;
@@ -106,7 +109,7 @@ async function update() {
         updateLater();
         return;
       }
-      showWords(items[n], explanation, answers[n][0][0]);
+      showWords(items[n], explanation);
     }
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -169,12 +172,15 @@ function show(texts, answers) {
   const items = texts.map((text, n) => {
     const item = make("li");
     item.append(make("p", text, "review"));
+    if (labels.names.length > 2) {
+      item.append(bars(answers[n]));
+      return item;
+    }
     const answer = make("p", undefined, "verdict");
     // The summary of a single text is its verdict.
     if (texts.length > 1) answer.append(...verdict(answers[n]), " ");
-    if (labels.names.length === 2) answer.append(meter(answers[n]));
-    if (answer.childNodes.length) item.append(answer);
-    if (labels.names.length > 2) item.append(bars(answers[n]));
+    answer.append(meter(answers[n]));
+    item.append(answer);
     return item;
   });
   $("answers").replaceChildren(...items);
@@ -207,12 +213,13 @@ function bars(answer) {
     track.append(bar);
     row.append(cell, track, make("td", percent(probability), "number"));
   }
+  const notes = isUndecided(answer) ? ["undecided"] : [];
   const others = answer.slice(SHOWN);
   if (others.length) {
     const rest = others.reduce((sum, [, probability]) => sum + probability, 0);
-    const classes = others.length === 1 ? "1 other class" : `${others.length} other classes`;
-    table.append(make("caption", `${classes}: ${percent(rest)}`));
+    notes.push(`${others.length} other ${others.length === 1 ? "class" : "classes"}: ${percent(rest)}`);
   }
+  if (notes.length) table.append(make("caption", notes.join("; ")));
   return table;
 }
 
@@ -229,10 +236,10 @@ function effectsOnAnswer({ parts, label }) {
 
 function direction(effect) {
   if (isSentiment()) return effect > 0 ? "more positive" : "more negative";
-  return effect > 0 ? "for it" : "against it";
+  return effect > 0 ? "for this class" : "against this class";
 }
 
-function showWords(item, explanation, name) {
+function showWords(item, explanation) {
   const parts = effectsOnAnswer(explanation);
   const marked = parts.map(({ text, effect }) =>
     effect !== undefined && kind(effect) ? make("span", text, kind(effect)) : text);
@@ -245,9 +252,7 @@ function showWords(item, explanation, name) {
     return;
   }
   const table = make("table");
-  const caption = make("caption", "Words that contributed most");
-  if (!isSentiment()) caption.append(" to ", bdi(name));
-  table.append(caption);
+  table.append(make("caption", "Words that contributed most"));
   const head = table.createTHead().insertRow();
   for (const title of ["Word", "Effect"]) {
     const cell = make("th", title);
