@@ -67,23 +67,33 @@ def predict(
             "--id", metavar="COLUMN", help="Column of --input that the output repeats as `id`."
         ),
     ] = None,
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities",
+            help="Write the probabilities of all classes for --input, a column for each class.",
+        ),
+    ] = False,
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
-    """Print the last pushed model's label and probability for each review.
+    """Print the last pushed model's class and its probability for each text.
+
+    With two classes, such as negative and positive, the probability is that of the second one. With
+    more it is that of the printed class.
 
     Each line of standard input is classified as it arrives. Exit code 2: there is no model or no
-    review, or a review is blank or not UTF-8 (the others are classified). 130: interrupted.
+    text, or a text is blank or not UTF-8 (the others are classified). 130: interrupted.
 
     With --input and --output, files are scored: the output has the file, position, probability and
-    label of each review. Lines that cannot be read are in FILE.rejected.jsonl, and the exit code is
+    class of each text. Lines that cannot be read are in FILE.rejected.jsonl, and the exit code is
     2. The output appears when it is complete. After Ctrl-C, SIGTERM or a kill the same command
     resumes.
     """  # noqa: DOC501
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
-    if inputs or output is not None or id is not None:
+    if inputs or output is not None or id is not None or probabilities:
         if as_json:
             raise InputError(
                 "--json: applies to single reviews only; name a .jsonl file with --output"
@@ -92,7 +102,7 @@ def predict(
         # are arguments.
         files = [*(inputs or ()), *(texts or ())]
         with processes.signals_to(_interrupt, signal.SIGTERM):
-            is_complete = _score(files, output, id, settings)
+            is_complete = _score(files, output, id, probabilities, settings)
     else:
         is_complete = _answer(texts, as_json, settings)
     if not is_complete:
@@ -169,7 +179,11 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
 
 
 def _score(
-    inputs: Sequence[str], output: str | None, id: str | None, config: PipelineConfig
+    inputs: Sequence[str],
+    output: str | None,
+    id: str | None,
+    all_probabilities: bool,
+    config: PipelineConfig,
 ) -> bool:
     """Score the reviews of files and print the counts; return whether every line was scored.
 
@@ -177,6 +191,7 @@ def _score(
       inputs: files, folders and globs.
       output: the value of --output.
       id: a column of the input that the output repeats.
+      all_probabilities: whether the output contains the probabilities of all classes.
       config: the settings, which determine the model and the runner of Beam.
 
     Raises:
@@ -212,7 +227,8 @@ def _score(
     start = time.monotonic()
     try:
         with ShownProgress(Console(stderr=True).status("inspecting the input")):
-            summary = score_files(inputs, target, model, options, beam_args(config))
+            args = beam_args(config)
+            summary = score_files(inputs, target, model, options, args, all_probabilities)
     except Interrupted as error:
         print(f"interrupted: {error}; repeat the command to continue", file=sys.stderr)
         raise
@@ -242,7 +258,9 @@ def _check(inputs: Sequence[str], output: str | None, id: str | None) -> str:
     if "" in inputs:
         raise InputError("--input: a value is empty; give each file a name")
     if not inputs:
-        raise InputError("--output and --id require --input: files, folders or globs")
+        raise InputError(
+            "--output, --id and --probabilities require --input: files, folders or globs"
+        )
     if output is None:
         raise InputError("--input requires --output: give a .csv, .jsonl or .parquet file")
     path = output if "://" in output else output_path(output)

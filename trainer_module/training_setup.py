@@ -17,6 +17,7 @@ from trainer_module.loop.learning_rate import WarmUp, make_schedule
 from trainer_module.loop.trainable import Trainable
 from trainer_module.models.layers import dense_gradients
 from trainer_module.settings import TrainingJob
+from trainer_module.weights import check_classes
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,14 @@ def resolve(job: TrainingJob, cluster: Cluster | None, strategy: tf.distribute.S
 
     Raises:
       ValueError: the model does not allow a hyperparameter, or a split has no Example.
-      InputError: a file of Examples is damaged.
+      InputError: a file of Examples is damaged, or the base model of a warm start has other
+        classes.
+      OSError: the classes of the base model cannot be read.
       tensorflow.errors.OpError: a file cannot be read, or another process of the cluster is gone.
     """
     training = job.training
     labels = read_labels(job.transform_graph)
+    check_classes(job, labels)
     architecture = models.resolve(training, labels)
     collective = Collective(strategy, cluster)
     inputs = Inputs(job, architecture.features, strategy, collective)

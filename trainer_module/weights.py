@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -18,15 +18,15 @@ from absl import logging
 
 from core.errors import InputError
 from preprocessing import features
-from preprocessing.labels import Labels, model_labels, read_labels
+from preprocessing.labels import Labels, model_labels
+from preprocessing.reading.records import printable
 from trainer_module.loop.finite import not_finite
 from trainer_module.settings import TrainingJob
 
 ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
 """The file in a SavedModel with its `origin`. TensorFlow and TF Serving ignore `assets.extra`."""
-
-_LISTED = 5
-"""Classes that a message names."""
+_MOST_NAMES, _NAME_CHARACTERS = 5, 40
+"""The maximum number of classes in a message, and the maximum number of characters of a name."""
 
 
 def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
@@ -104,6 +104,46 @@ def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
         stream.write(json.dumps(origin(job, feature_names), indent=1))
 
 
+def check_classes(job: TrainingJob, labels: Labels) -> None:
+    """Check that the base model of a warm start has the classes of the training.
+
+    Args:
+      job: the training; without a base model nothing is checked.
+      labels: the classes of the train split.
+
+    Raises:
+      InputError: the base model has other classes or another order of them, or the file of its
+        classes is damaged.
+      OSError: the file cannot be read.
+    """
+    if job.base_model is None:
+        return
+    names = model_labels(job.base_model).names
+    if names == labels.names:
+        return
+    ours, theirs = set(labels.names), set(names)
+    differences = [
+        f"only the {place} has {_listed([name for name in found if name not in others])}"
+        for place, found, others in (
+            ("model", names, ours),
+            ("train split", labels.names, theirs),
+        )
+        if not set(found) <= others
+    ]
+    problem = "; ".join(differences) or f"the order of the model is {_listed(names)}"
+    raise InputError(
+        f"training.warm_start: the classes of {job.base_model} differ from those of the train "
+        f"split ({problem}). Set training.warm_start=false, or data.labels to the classes of the "
+        "model"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(printable(name)[:_NAME_CHARACTERS] for name in names[:_MOST_NAMES])
+    more = len(names) - _MOST_NAMES
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
 def warm_start(
     job: TrainingJob, feature_names: tuple[str, ...], plain: tf_keras.Model, model: tf_keras.Model
 ) -> bool:
@@ -120,17 +160,9 @@ def warm_start(
       weight is changed.
 
     Raises:
-      InputError: the base model has other classes, or a file of classes is damaged.
-      OSError, tensorflow.errors.OpError: the vocabulary or the base model cannot be read.
+      tensorflow.errors.OpError: the vocabulary or the base model cannot be read.
     """
     assert job.base_model is not None
-    our_labels = read_labels(job.transform_graph)
-    their_labels = model_labels(job.base_model)
-    if our_labels.names != their_labels.names:
-        raise InputError(
-            f"training.warm_start: true, but {job.base_model} has other classes than the Examples: "
-            f"{_listed(their_labels)} instead of {_listed(our_labels)}; set false for this run"
-        )
     try:
         with tf.io.gfile.GFile(os.path.join(job.base_model, ORIGIN_FILE)) as stream:
             theirs = json.load(stream)
@@ -159,12 +191,6 @@ def warm_start(
     spread(plain, model)
     logging.info("Warm start: weights of %s", job.base_model)
     return True
-
-
-def _listed(labels: Labels) -> str:
-    """Return the number of classes, and the names of the first ones."""
-    first = ", ".join(labels.names[:_LISTED])
-    return f"{labels.number} ({first}{', …' if labels.number > _LISTED else ''})"
 
 
 def _parts(

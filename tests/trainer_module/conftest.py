@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from preprocessing.labels import Labels
 from tests.trainer_module.scripted_cluster import ScriptedCluster
 from trainer_module.cluster import resources
 from trainer_module.cluster.tf_config import Cluster
@@ -199,6 +200,42 @@ def trained(prepared, once):
         train(make_job(prepared, folder), None)
 
     return once("trained", write)
+
+
+TOPICS = Labels(("Größe", '50% "off"', "<b>", "3", "true"))
+"""Classes with difficult names."""
+TOPIC_TEXTS = [f"topic{number} is the topic" for number in range(TOPICS.number)]
+"""A text of each class."""
+
+
+@pytest.fixture(scope="session")
+def topics(prepared, once):
+    """Return the folder of a training on five classes, with its data and outputs.
+
+    The word `topicN` decides the class. The features are those of `prepared`.
+    """
+
+    def write(folder):
+        import shutil
+
+        from preprocessing.fast.ngrams import ngram_ids
+        from preprocessing.labels import write_labels
+        from tests import examples
+        from trainer_module.training import train
+
+        shutil.copytree(prepared / "graph", folder / "graph")
+        write_labels(str(folder / "graph"), TOPICS)
+        settings = (TRANSFORM["ngrams"], TRANSFORM["ngram_buckets"], tuple(TRANSFORM["openings"]))
+        for split, count in (("train", 100), ("eval", 20)):
+            rows = []
+            for n in range(count):
+                text = f"topic{n % TOPICS.number} is number{n}"
+                ids, _ = ngram_ids([text.encode()], *settings)
+                rows.append(examples.example(ngrams=ids.tolist(), label=[n % TOPICS.number]))
+            examples.write(folder / f"{split}-0.gz", rows)
+        train(make_job(folder, folder), None)
+
+    return once("topics", write)
 
 
 def make_job(prepared, folder, *, train="train-*.gz", base_model=None, **training):

@@ -149,7 +149,6 @@ def test_another_version_is_404(server, version, path):
 @pytest.mark.parametrize(
     "method, path, message",
     [
-        ("POST", f"{MODEL}:classify", "classify is not supported; use POST " + PREDICT),
         ("GET", f"{MODEL}/versions/3:regress", "regress is not supported; use POST " + PREDICT),
         ("POST", f"{MODEL}/labels/stable:predict", "version labels are not supported; use "),
         ("GET", f"{MODEL}/labels/stable/metadata", "version labels are not supported; use "),
@@ -169,6 +168,7 @@ def test_other_addresses_are_404_with_the_remedy(server, method, path, message):
 @pytest.mark.parametrize(
     "method, path, allowed",
     [
+        ("GET", f"{MODEL}:classify", "POST"),
         *((method, PREDICT, "POST") for method in ("GET", "PUT", "DELETE", "OPTIONS", "PATCH")),
         ("GET", f"{MODEL}/versions/3:predict", "POST"),
         ("GET", "/explain", "POST"),
