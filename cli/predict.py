@@ -1,4 +1,4 @@
-"""`amazon-reviews predict`: predictions for single reviews, or for files of reviews."""
+"""`amazon-reviews predict`: predictions for single texts, or for files of texts."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _FILES_SHOWN = 5
 def predict(
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT", help="Reviews \\[default: the lines of standard input]."),
+        typer.Argument(metavar="TEXT", help="Texts \\[default: the lines of standard input]."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object for each review.")
+        bool, typer.Option("--json", help="Print a JSON object for each text.")
     ] = False,
     inputs: Annotated[
         list[str] | None,
@@ -48,7 +48,7 @@ def predict(
             "--input",
             "-i",
             metavar="FILE",
-            help="Files, folders or globs of reviews in any format that a training reads. May be "
+            help="Files, folders or globs of texts in any format that a training reads. May be "
             "repeated; further FILES may follow it.",
         ),
     ] = None,
@@ -96,7 +96,7 @@ def predict(
     if inputs or output is not None or id is not None or probabilities:
         if as_json:
             raise InputError(
-                "--json: applies to single reviews only; name a .jsonl file with --output"
+                "--json: applies to single texts only; name a .jsonl file with --output"
             )
         # A shell expands a glob to several words. The option takes the first one, and the others
         # are arguments.
@@ -145,7 +145,8 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
     batches = read_arguments(texts) if texts else read_lines(sys.stdin)
     first = next(batches, None)
     if not first:
-        raise InputError("no review given: pass reviews as arguments or on standard input")
+        noun = labels.noun
+        raise InputError(f"no {noun} given: pass {noun}s as arguments or on standard input")
 
     @cache
     def load() -> PredictText:
@@ -220,20 +221,22 @@ def _score(
     with silent_stderr():
         from pipeline.inputs import read_options
         from platforms.beam import beam_args
+        from preprocessing.labels import model_labels
         from serving.batch.run import Interrupted, score_files
 
         model = last_pushed_model(config)
+        noun = model_labels(model).noun
     options = replace(read_options(config), id=id)
     start = time.monotonic()
     try:
-        with ShownProgress(Console(stderr=True).status("inspecting the input")):
+        with ShownProgress(Console(stderr=True).status("inspecting the input"), noun):
             args = beam_args(config)
             summary = score_files(inputs, target, model, options, args, all_probabilities)
     except Interrupted as error:
         print(f"interrupted: {error}; repeat the command to continue", file=sys.stderr)
         raise
-    noun = "review" if summary.reviews == 1 else "reviews"
-    print(f"{summary.reviews:,} {noun} scored in {time.monotonic() - start:.1f} s: {target}")
+    scored = noun if summary.reviews == 1 else f"{noun}s"
+    print(f"{summary.reviews:,} {scored} scored in {time.monotonic() - start:.1f} s: {target}")
     if summary.resumed:
         print(f"units that were already finished: {summary.resumed}")
     for way in summary.reading:
@@ -277,14 +280,16 @@ class ShownProgress(logging.Handler):
 
     # Not rich.progress: in a file or a pipe it prints a single line, when everything is done.
 
-    def __init__(self, status: Status):
+    def __init__(self, status: Status, noun: str):
         """Create the context.
 
         Args:
           status: the line of a terminal, which the context starts and stops.
+          noun: the word for a text, see `Labels.noun`.
         """
         super().__init__(logging.INFO)
         self._status = status
+        self._noun = noun
         self._done: dict[str, dict[str, int]] = {"reviews": {}, "bytes": {}}
         self._bytes = 0
         self._last = time.monotonic()
@@ -308,7 +313,7 @@ class ShownProgress(logging.Handler):
         self._done[unit][values["source"]] = values["done"]
         reviews, size = (sum(done.values()) for done in self._done.values())
         # The sizes of units are estimates.
-        line = f"{reviews:,} reviews, {min(size / max(self._bytes, 1), 1):.0%}"
+        line = f"{reviews:,} {self._noun}s, {min(size / max(self._bytes, 1), 1):.0%}"
         self._status.update(line)
         now = time.monotonic()
         if not self._status.console.is_terminal and now - self._last >= _SECONDS_BETWEEN_LINES:

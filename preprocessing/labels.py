@@ -48,6 +48,11 @@ class Labels:
         return 1 if self.is_binary else self.number
 
     @property
+    def noun(self) -> str:
+        """The word for a text in messages: `review` if the classes rate it, otherwise `text`."""
+        return "review" if self.is_ordered or self.names == SENTIMENT.names else "text"
+
+    @property
     def scores_name(self) -> str:
         """The output of a model with the scores, see `decide`."""
         return "probability" if self.is_binary else "probabilities"

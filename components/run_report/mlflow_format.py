@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from preprocessing.labels import SENTIMENT, model_labels
+from preprocessing.labels import model_labels
 from serving import mlflow_model
 
 _REVIEWS = ["Great phone, I use it every day.", "It broke after a week."]
@@ -38,7 +38,7 @@ def save(saved_model: str, folder: str) -> None:
     if not labels.is_binary:
         probabilities = ColSpec(Array(DataType.double), "probabilities")
         outputs += [ColSpec("string", "class"), probabilities]
-    examples = _REVIEWS if labels == SENTIMENT or labels.is_ordered else _TEXTS
+    examples = _REVIEWS if labels.noun == "review" else _TEXTS
     mlflow.pyfunc.save_model(
         folder,
         loader_module="mlflow_model",

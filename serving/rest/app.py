@@ -22,6 +22,7 @@ from starlette.routing import Route, Router
 from starlette.types import Message, Receive, Scope, Send
 
 from preprocessing.features import UNDECIDED
+from preprocessing.labels import Labels
 from serving.explain import MAX_WORDS, parts, variants
 from serving.predict_text import PREDICT_TEXT, Outputs
 from serving.rest import metrics as prometheus
@@ -260,7 +261,7 @@ class _Handlers:
         spec = {"name": MODEL_NAME, "signature_name": "", "version": str(model.version)}
         metadata = {
             "signature_def": {"signature_def": model.signature_defs},
-            "labels": asdict(model.labels),
+            "labels": _shown(model.labels),
         }
         return _json({"model_spec": spec, "metadata": metadata})
 
@@ -337,10 +338,15 @@ def _file(name: str, versions: ServedVersions) -> Callable[[Request], Awaitable[
         if "{{ LABELS }}" in found:
             model = versions.current
             found = found.replace("{{ VERSION }}", str(model.version))
-            found = found.replace("{{ LABELS }}", orjson.dumps(asdict(model.labels)).decode())
+            found = found.replace("{{ LABELS }}", orjson.dumps(_shown(model.labels)).decode())
         return Response(found, media_type=kind, headers=_PAGE_HEADERS)
 
     return page
+
+
+def _shown(labels: Labels) -> dict[str, Any]:
+    """Return the classes for the page and for `metadata`."""
+    return {**asdict(labels), "noun": labels.noun}
 
 
 def _prefix(request: Request) -> str:

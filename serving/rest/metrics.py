@@ -39,9 +39,9 @@ class Metrics:
             buckets=_SECONDS,
             **own,
         )
-        self.reviews = Counter("reviews", "Classified reviews, those of /explain included.", **own)
-        self.queue = Gauge("queue", "Reviews accepted and not answered.", **own)
-        self.batch = Histogram("batch_size", "Reviews in one call.", buckets=_SIZES, **own)
+        self.reviews = Counter("reviews", "Classified texts, those of /explain included.", **own)
+        self.queue = Gauge("queue", "Texts accepted and not answered.", **own)
+        self.batch = Histogram("batch_size", "Texts in one call.", buckets=_SIZES, **own)
         self.call = Histogram("call_seconds", "Seconds of one call.", buckets=_SECONDS, **own)
         self._version = Gauge("model_version", "The version that answers.", **own)
         self._predicted = Counter(

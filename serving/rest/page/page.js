@@ -50,22 +50,18 @@ function isSentiment() {
   return labels.names.join() === "negative,positive";
 }
 
-function noun() {
-  return isSentiment() || labels.is_ordered ? "review" : "text";
-}
-
 function plural(count) {
-  return count === 1 ? noun() : `${noun()}s`;
+  return count === 1 ? labels.noun : `${labels.noun}s`;
 }
 
 function showWording() {
   const nouns = plural(2);
   const titles = { review: "How is this review rated?", text: "Which class is this text in?" };
-  $("title").textContent = isSentiment() ? "Is this review positive?" : titles[noun()];
+  $("title").textContent = isSentiment() ? "Is this review positive?" : titles[labels.noun];
   $("label").textContent = `${nouns[0].toUpperCase()}${nouns.slice(1)}, one on each line`;
   $("hint").textContent = `The model classifies the ${nouns} while you type. The page sends them to this server only.`;
-  $("example").hidden = noun() !== "review"; // the examples are reviews
-  for (const element of document.querySelectorAll(".noun")) element.textContent = noun();
+  $("example").hidden = labels.noun !== "review"; // the examples are reviews
+  for (const element of document.querySelectorAll(".noun")) element.textContent = labels.noun;
   $("more").textContent = isSentiment() ? "make a review more positive" : "speak for the class of the answer";
   $("less").textContent = isSentiment() ? "more negative" : "against it";
 }
@@ -100,7 +96,7 @@ async function update() {
     $("problem").textContent = "";
     for (let n = 0; n < Math.min(texts.length, EXPLAINED); n++) {
       if ([...texts[n]].length > LONGEST) {
-        const problem = `The words of a ${noun()} with more than ${LONGEST} characters are not shown.`;
+        const problem = `The words of a ${labels.noun} with more than ${LONGEST} characters are not shown.`;
         items[n].append(make("p", problem, "legend"));
         continue;
       }
@@ -158,14 +154,14 @@ function verdict(answer) {
 
 function summary(answers) {
   if (answers.length === 1) return verdict(answers[0]);
-  const counts = new Map(isSentiment() ? [["positive", 0], ["negative", 0]] : []);
+  const counts = new Map();
   for (const [[name]] of answers) counts.set(name, (counts.get(name) ?? 0) + 1);
-  const sorted = [...counts];
-  if (!isSentiment()) sorted.sort((one, other) => other[1] - one[1]);
-  const shown = sorted.slice(0, SHOWN);
-  const parts = shown.flatMap(([name, count], n) => [`${n ? ", " : ""}${count} `, bdi(name)]);
+  const start = `${answers.length} ${plural(answers.length)}: `;
+  if (isSentiment()) return [start, `${counts.get("positive") ?? 0} positive, ${counts.get("negative") ?? 0} negative`];
+  const shown = [...counts].sort((one, other) => other[1] - one[1]).slice(0, SHOWN);
+  const parts = shown.flatMap(([name, count], n) => [`${n ? ", " : ""}${count} in class `, bdi(name)]);
   const others = answers.length - shown.reduce((sum, [, count]) => sum + count, 0);
-  return [`${answers.length} ${plural(answers.length)}: `, ...parts, others ? `, ${others} in other classes` : ""];
+  return [start, ...parts, others ? `, ${others} in other classes` : ""];
 }
 
 function show(texts, answers) {

@@ -284,7 +284,7 @@ def test_wrong_explain_requests(server, document):
 
 def test_the_requests_of_the_guide_are_answered(server):
     requests = _REQUEST.findall(GUIDE.read_text(encoding="utf-8"))
-    assert len(requests) == 6
+    assert len(requests) == 7
     for command, shown in requests:
         words = shlex.split(command.replace("\\\n", " "))
         address = urlsplit(words[-1])

@@ -119,6 +119,7 @@ def test_the_metadata_have_the_classes(topics, server):
     assert topics.get(f"{MODEL}/metadata").json["metadata"]["labels"] == {
         "names": list(TOPICS.names),
         "is_ordered": False,
+        "noun": "text",
     }
     names = server.get(f"{MODEL}/metadata").json["metadata"]["labels"]["names"]
     assert names == ["negative", "positive"]

@@ -157,7 +157,7 @@ def test_a_full_queue_gets_429_with_retry_after_and_accepted_requests_are_answer
             assert refused.status == 429
             assert refused.headers["retry-after"] == "1"
             assert refused.json == {
-                "error": "The queue is full: 2 reviews are waiting, limit 2; retry later"
+                "error": "The queue is full: 2 texts are waiting, limit 2; retry later"
             }
         blocked.set()
         answer = accepted.result()

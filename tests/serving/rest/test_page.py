@@ -233,7 +233,7 @@ def test_the_best_classes_are_bars_and_the_words_are_those_of_the_best(browser, 
         assert rows == ["c3 for this class (+2.30)", "c5 against this class (-0.92)"]
         assert "review" not in page.all("main")[0].text
         fill(page, "c3\nc3 too\nnothing")
-        summary = "3 texts: 2 pin, 1 card lost"
+        summary = "3 texts: 2 in class pin, 1 in class card lost"
         wait(lambda: page.text("summary") == summary)
         captions = [caption.text.partition(";")[0] for caption in page.all(".bars caption")]
         assert captions == ["2 other classes: 12.5 %"] * 2 + ["undecided"]
