@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from components.evaluator.counts import Tenth
 from components.evaluator.files import Results
-from components.evaluator.metrics import Tenth
 
 # Colours in matplotlib's output that are replaced by variables of the page's style sheet, so that a
 # chart has the colours of the light or the dark theme.

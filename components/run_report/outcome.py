@@ -31,8 +31,12 @@ class Outcome:
       metrics: title -> value of each of the `key_figures` of the candidate.
       accuracy_interval: the ends of the 95 % confidence interval of the accuracy; None if they are
         unknown.
+      not_compared: a clause with the classes of the served model and of the candidate, if they are
+        not compared because these differ; else empty.
+      classes: the number of classes.
+      not_tested: a sentence about the classes that the test split lacks; empty if it has all.
 
-    Early records lack `unused`, `strategy`, `metrics` and `accuracy_interval`.
+    Early records lack the attributes with a default.
     """
 
     lines: LineCounts
@@ -52,6 +56,9 @@ class Outcome:
     strategy: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
     accuracy_interval: tuple[float, float] | None = None
+    not_compared: str = ""
+    not_tested: str = ""
+    classes: int = 2
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Outcome:

@@ -13,7 +13,8 @@ from absl import logging
 from tfx.utils import path_utils
 
 from components.evaluator import files
-from components.evaluator.metrics import ACCURACY, Counts, constant_answer, key_figures
+from components.evaluator.counts import Counts
+from components.evaluator.metrics import ACCURACY, constant_answer, key_figures
 from components.properties import CHECK_FILE
 from components.run_report import input_data
 from components.run_report.charts import draw

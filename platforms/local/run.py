@@ -185,6 +185,9 @@ def collect_outcome(run: history.Run) -> Outcome:
         report=os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
         strategy=_strategy(run.uris),
         metrics={metric.title: metric.value(own) for metric in key_figures(results.labels)},
+        not_compared=results.not_compared,
+        not_tested=results.missing,
+        classes=results.labels.number,
     )
 
 

@@ -5,8 +5,8 @@ import json
 import numpy as np
 
 from components.evaluator import files
+from components.evaluator.counts import Counts
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
-from components.evaluator.metrics import Counts
 from components.evaluator.thresholds import Evaluation as EvaluationSettings
 from components.run_report.history import Run, Step
 from preprocessing.labels import SENTIMENT, write_labels

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from components.evaluator.counts import Counts
 from components.evaluator.files import CANDIDATE, WHOLE, Results
-from components.evaluator.metrics import Counts
 from components.evaluator.thresholds import Evaluation
 from components.run_report import mlflow_run, tracking
 from components.run_report.mlflow_run import MODEL_TAG, registered
