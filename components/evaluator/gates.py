@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from components.evaluator.counts import Counts
-from components.evaluator.metrics import ACCURACY, class_name, noun
+from components.evaluator.metrics import ACCURACY, class_name, noun, reviews_of_class
 from components.evaluator.thresholds import Evaluation, check_names
 from preprocessing.labels import Labels
 
@@ -105,7 +105,7 @@ def _check_recall(own: Counts, labels: Labels, label: int, minimum: float) -> Ch
     sentence = f"recall of {name} is {right / reviews:.4f} ({right:,} of {reviews:,}), {requires}"
     if right / reviews >= minimum:
         return Check(sentence, True)
-    return Check(f"{sentence}; {_remedy(name, labels)}", False)
+    return Check(f"{sentence}; {_remedy(reviews_of_class(labels, label))}", False)
 
 
 def _check_all_recalls(own: Counts, labels: Labels, minimum: float) -> Iterator[Check]:
@@ -127,7 +127,7 @@ def _check_all_recalls(own: Counts, labels: Labels, minimum: float) -> Iterator[
         yield Check(
             f"recall of {low:,} of {labels.number:,} classes is too low: "
             f"{', '.join(described[:low])}{more}, {requires}; "
-            f"{_remedy('these classes', labels)}",
+            f"{_remedy(f'{noun(labels)} of these classes')}",
             False,
         )
     elif len(found):
@@ -144,9 +144,8 @@ def _not_checked(missing: Sequence[str], labels: Labels, requires: str) -> str:
     )
 
 
-def _remedy(name: str, labels: Labels) -> str:
-    of_class = name if name.endswith(" reviews") else f"{noun(labels)} of {name}"
+def _remedy(reviews: str) -> str:
     return (
-        f"set training.class_weights: balanced, add {of_class}, or set a lower "
+        f"set training.class_weights: balanced, add {reviews}, or set a lower "
         "evaluation.min_class_recall"
     )

@@ -78,6 +78,12 @@ def class_name(labels: Labels, label: int) -> str:
     return f"{name} reviews" if labels.names == SENTIMENT.names else f"class {name}"
 
 
+def reviews_of_class(labels: Labels, label: int) -> str:
+    """Return the reviews of a class, such as `negative reviews` or `texts of class refunds`."""
+    name = class_name(labels, label)
+    return name if labels.names == SENTIMENT.names else f"{noun(labels)} of {name}"
+
+
 def constant_answer(counts: Counts, labels: Labels) -> str:
     """Return a clause with the accuracy of always answering the most frequent class."""
     reviews = counts.labelled

@@ -55,8 +55,8 @@ class Scores(NamedTuple):
       slices: slice -> CANDIDATE and, if there is one, BASELINE -> counts.
       sampled: (hash, digest, prediction) of the SAMPLE_SIZE Examples with the smallest hashes.
       mistakes: the MISTAKES most confident mistakes of the candidate.
-      confusions: label and predicted label -> the CONFUSION_TEXTS most confident mistakes, of the
-        most frequent confusions; empty for two classes.
+      confusions: label and predicted label -> the CONFUSION_TEXTS most confident mistakes with
+        different texts, of the most frequent confusions; empty for two classes.
     """
 
     slices: dict[Slice, dict[str, Counts]]
@@ -80,7 +80,12 @@ def merge(parts: Iterable[Scores]) -> Scores:
                 known[name] = known[name] + counts if name in known else counts
     return Scores(
         slices,
-        heapq.nsmallest(SAMPLE_SIZE, chain.from_iterable(part.sampled for part in parts)),
+        # Equal Examples have equal predictions, which may be objects without an order.
+        heapq.nsmallest(
+            SAMPLE_SIZE,
+            chain.from_iterable(part.sampled for part in parts),
+            key=lambda sampled: sampled[:2],
+        ),
         heapq.nsmallest(MISTAKES, chain.from_iterable(part.mistakes for part in parts)),
         _merge_confusions(parts, slices),
     )
@@ -93,11 +98,19 @@ def confusion_texts(mistakes: Iterable[Mistake]) -> dict[tuple[int, int], list[M
       mistakes: all mistakes of some reviews.
     """
     found: dict[tuple[int, int], list[Mistake]] = {}
+    for mistake in mistakes:
+        pair = mistake.label, mistake.predicted
+        start = mistake.text[:_CONFUSION_CHARACTERS]
+        found.setdefault(pair, []).append(mistake._replace(text=start))
+    return {pair: _most_confident(texts) for pair, texts in found.items()}
+
+
+def _most_confident(mistakes: Iterable[Mistake]) -> list[Mistake]:
+    """Return CONFUSION_TEXTS mistakes with different texts."""
+    different: dict[str, Mistake] = {}
     for mistake in sorted(mistakes):
-        texts = found.setdefault((mistake.label, mistake.predicted), [])
-        if len(texts) < CONFUSION_TEXTS:
-            texts.append(mistake._replace(text=mistake.text[:_CONFUSION_CHARACTERS]))
-    return found
+        different.setdefault(mistake.text, mistake)
+    return list(different.values())[:CONFUSION_TEXTS]
 
 
 def shown_confusions(scores: Scores) -> list[dict[str, Any]]:
@@ -126,8 +139,6 @@ def _merge_confusions(
         found = slices[WHOLE][CANDIDATE].confusions(_KEPT_CONFUSIONS)
         pairs &= {(each.label, each.predicted) for each in found}
     return {
-        pair: heapq.nsmallest(
-            CONFUSION_TEXTS, chain.from_iterable(part.confusions.get(pair, []) for part in parts)
-        )
+        pair: _most_confident(chain.from_iterable(part.confusions.get(pair, []) for part in parts))
         for pair in pairs
     }

@@ -421,7 +421,8 @@ def scores_of(*mistakes):
 def test_confusions_have_the_texts_of_their_most_confident_mistakes():
     numbered = [Mistake(-0.5 - n / 100, n, f"text {n}" + "x" * 400, 0, 1, 0.5) for n in range(8)]
     rare = Mistake(-0.9, 99, "rare", 4, 0, 0.9)
-    merged = merge([scores_of(*numbered[::2], rare), scores_of(*numbered[1::2])])
+    again = numbered[7]._replace(hash=100)
+    merged = merge([scores_of(*numbered[::2], rare), scores_of(*numbered[1::2], again)])
     first, second = shown_confusions(merged)
     assert (first["label"], first["predicted"]) == (0, 1)
     assert [each["text"][:6] for each in first["texts"]] == ["text 7", "text 6", "text 5"]
@@ -429,3 +430,10 @@ def test_confusions_have_the_texts_of_their_most_confident_mistakes():
     assert second == {
         "label": 4, "predicted": 0, "texts": [{"text": "rare", "probability": 0.9}],
     }  # fmt: skip
+
+
+def test_equal_examples_are_sampled():
+    """The test split may contain a text twice, and predictions of several classes have no order."""
+    sampled = [(7, "digest", {"0": 0.9, "1": 0.1}), (7, "digest", {"0": 0.9, "1": 0.1})]
+    empty = scores_of(Mistake(-0.9, 1, "a", 4, 0, 0.9))
+    assert merge([empty._replace(sampled=[each]) for each in sampled]).sampled == sampled
