@@ -87,6 +87,16 @@ def test_a_label_of_no_class_is_named(label, task):
         counted((last, [1]), (label, [2]), (0, []), task=Labels(tuple(task)))
 
 
+def test_the_ngrams_of_many_classes_are_counted_by_the_rows_of_the_model(monkeypatch):
+    reviews = (0, [0, 3]), (2, [2]), (2, [1, 3])
+    three = Labels(("a", "b", "c"))
+    counts = counted(*reviews, task=three).counts[NGRAMS]
+    assert counts.tolist() == [[1, 0, 0, 1], [0, 0, 0, 0], [0, 1, 1, 1]]
+    monkeypatch.setattr("preprocessing.settings.MAX_WEIGHTS", 6)
+    counts = counted(*reviews, task=three).counts[NGRAMS]
+    assert counts.tolist() == [[1, 1], [0, 0], [1, 2]]
+
+
 @pytest.mark.parametrize("count", [255, 65_535, 2**31 + 1, 2**40])
 def test_large_counts_are_exact(tmp_path, count):
     for name in ("a.npz", "b.npz"):
