@@ -7,8 +7,6 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from core import storage
 from core.errors import InputError
 
@@ -61,6 +59,9 @@ class Labels:
           scores: of two classes, the probability of the second one, float [reviews]; of more
             classes, the probability of each one, float [reviews, classes].
         """
+        # The settings import this module, and a run without a change loads no numpy.
+        import numpy as np
+
         if self.is_binary:
             return (np.asarray(scores) > THRESHOLD).astype(np.int64)
         return np.argmax(scores, axis=-1).astype(np.int64)
@@ -72,6 +73,8 @@ class Labels:
           scores: see `decide`.
           labels: the labels, int64 [reviews].
         """
+        import numpy as np
+
         scores, labels = np.asarray(scores), np.asarray(labels)
         if self.is_binary:
             return np.where(labels == 1, scores, 1 - scores)
