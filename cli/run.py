@@ -90,7 +90,7 @@ def _show_result(
         return _show_failure(watched.failure, log)
     assert watched.outcome is not None
     outcome = watched.outcome
-    _line(console, f"reviews   {outcome.lines.sentence()}")
+    _line(console, f"lines     {outcome.lines.sentence()}")
     for way in outcome.reading:
         _line(console, f"read as   {way}")
     for line in outcome.class_lines:
@@ -122,7 +122,8 @@ def _show_result(
         _line(console, "not pushed (push.destination: none)")
         return exit_codes.PUSHED
     _line(console, f"pushed to {outcome.pushed_to}")
-    _line(console, f'next: amazon-reviews predict{options} "Battery died in a week"')
+    text = "TEXT" if config.data.labels else '"Battery died in a week"'
+    _line(console, f"next: amazon-reviews predict{options} {text}")
     return exit_codes.PUSHED
 
 

@@ -139,7 +139,7 @@ class TransformFiles(beam.DoFn):
             # a time got each other's values (TensorFlow 2.21, H200).
             tf.device("/CPU:0"),
             ThreadPoolExecutor(1) as pool,
-            Progress("reviews", f"{split} {number}") as progress,
+            Progress("texts", f"{split} {number}") as progress,
         ):
             writers = [
                 ShardWriter(f"{name}-{index:03d}.gz", ID_LEVEL, pool) for index in range(len(files))

@@ -1,4 +1,4 @@
-"""The one DAG, from raw reviews to a pushed model, for every platform."""
+"""The one DAG, from raw texts to a pushed model, for every platform."""
 
 from __future__ import annotations
 

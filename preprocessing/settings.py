@@ -11,19 +11,19 @@ from preprocessing.labels import Labels
 
 
 class Transform(Section):
-    """The features of a review."""
+    """The features of a text."""
 
     ngram_buckets: Annotated[int, Field(ge=2, le=2**30)] = 2**20
     """Rows of the hashed n-gram table. For many classes a model uses fewer, see `ngram_rows`."""
     ngrams: Annotated[int, Field(ge=1, le=3)] = 2
     """Length of the longest word n-gram."""
     openings: list[PositiveInt] = [2, 4, 8]
-    """Lengths of openings in words: an opening is the beginning of a review, usually its title. The
+    """Lengths of openings in words: an opening is the beginning of a text, such as its title. The
     n-grams in each opening count once more, with weights of their own."""
     vocabulary_size: Annotated[int, Field(ge=10)] = 20_000
     """Words in the vocabulary of a sequence model."""
     max_tokens: PositiveInt = 500
-    """Number of words of a review that a sequence model reads, from its beginning. With
+    """Number of words of a text that a sequence model reads, from its beginning. With
     `training.jit_compile` and on a TPU it also limits the n-grams that a training reads."""
 
 

@@ -17,7 +17,7 @@ from pipeline.config import PipelineConfig
 
 OUTCOME = replace(tests.outcomes.OUTCOME, reasons=("too bad",))
 SHOWN = [
-    "reviews   0 read: 0 train, 0 eval, 0 test, 0 rejected",
+    "lines     0 read: 0 train, 0 eval, 0 test, 0 rejected",
     "read as   CSV: label `stars`",
     "unused    no line of b.csv can be used: bad_label 3; the first: label: x",
     "accuracy  0.9123   AUC 0.9500 (test split; always answering positive would give 0.5000)",
@@ -71,6 +71,11 @@ def test_the_last_line_and_the_exit_code(outcome, destination, code, last):
     )
     assert (found, lines[-1], lines[: len(SHOWN)]) == (code, last, SHOWN)
     assert ("pushed to /serving/7" in lines) == last.startswith("next")
+
+
+def test_the_recommended_text_is_not_a_review_if_the_labels_are_other_ones():
+    _, lines = end(Watched(outcome=OUTCOME), options=" --config desk.yaml", data={"labels": "each"})
+    assert lines[-1] == "next: amazon-reviews predict --config desk.yaml TEXT"
 
 
 @pytest.mark.parametrize(
