@@ -165,6 +165,7 @@ def collect_outcome(run: history.Run) -> Outcome:
     results = read(run.outputs["Evaluator"]["evaluation"].uri)
     own, base = results.candidate, results.baseline or results.candidate
     missed = [each.sentence for each in results.checks() if not each.passed]
+    metrics = {metric.title: metric.value(own) for metric in key_figures(results.labels)}
     counts = {
         name: value.int_value for name, value in read_lines.items() if value.HasField("int_value")
     }
@@ -175,7 +176,7 @@ def collect_outcome(run: history.Run) -> Outcome:
         unused=read_lines[UNUSED_PROPERTY].string_value.splitlines(),
         accuracy=ACCURACY.value(own),
         accuracy_interval=ACCURACY.interval(own),
-        auc=AUC.value(own) if results.labels.is_binary else math.nan,
+        auc=metrics.get(AUC.title, math.nan),
         constant_answer=constant_answer(own, results.labels),
         baseline=run.baseline,
         accuracy_change=ACCURACY.value(own) - ACCURACY.value(base),
@@ -186,7 +187,7 @@ def collect_outcome(run: history.Run) -> Outcome:
         pushed_to=run.pushed_to,
         report=os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
         strategy=_strategy(run.uris),
-        metrics={metric.title: metric.value(own) for metric in key_figures(results.labels)},
+        metrics=metrics,
         not_compared=results.not_compared,
         not_tested=results.missing,
         classes=results.labels.number,
