@@ -59,7 +59,7 @@ def test_the_classes_of_each_do_not_depend_on_files_workers_or_cuts(
         assert all(text.endswith(f" of {name}") for name, text in found)
     assert sum(whole.counts[f"examples/{split}"] for split in SPLITS) == 300
     assert whole.counts["rejected/bad_label"] == 2
-    assert whole.classes[0] == "5: Größe, Farbe, IT, card lost, it, 日本語"
+    assert whole.classes[0] == '5: "Größe, Farbe", IT, card lost, it, 日本語'
     assert "IT (60), it (60) differ only in case" in whole.classes[1]
 
     # The same lines in other files, in another order, in many units, by several processes.
