@@ -19,7 +19,10 @@ app = typer.Typer()
 _runs = typer.Typer(name="runs")
 app.add_typer(_runs)
 
-_COLUMNS = ("run", "started", "data", "model", "strategy", "seconds", "accuracy", "result")
+_COLUMNS = (
+    *("run", "started", "data", "model", "strategy", "seconds", "classes", "accuracy", "macro F1"),
+    "result",
+)
 
 
 @app.command(epilog="Example: amazon-reviews report --output report.html")
@@ -153,14 +156,16 @@ def _values(run: Run) -> dict[str, Any]:
         "model": setting(run, "training.model"),
         "strategy": (outcome.strategy if outcome else "") or setting(run, "training.strategy"),
         "seconds": round(run.seconds, 1),
+        "classes": outcome.classes if outcome else None,
         "accuracy": outcome.accuracy if outcome else None,
+        "macro F1": outcome.metrics.get("macro F1") if outcome else None,
         "result": result(run),
     }
 
 
 def _row(run: Run) -> dict[str, str]:
     """Return column of the table -> text for a run."""
-    formats = {"seconds": "{:.0f}", "accuracy": "{:.4f}"}
+    formats = {"seconds": "{:.0f}", "accuracy": "{:.4f}", "macro F1": "{:.4f}"}
     return {
         name: "–" if value is None else formats.get(name, "{}").format(value)
         for name, value in _values(run).items()

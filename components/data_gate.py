@@ -8,7 +8,7 @@ import json
 import os
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, statistics_pb2
-from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact
+from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
@@ -16,6 +16,7 @@ from tfx.types.standard_artifacts import ExampleAnomalies, Examples, ExampleStat
 from tfx.utils import io_utils
 
 from components.artifacts import CheckedData
+from components.evaluator.thresholds import check_names
 from core.errors import InputError
 from preprocessing import features
 from preprocessing.labels import Labels, read_labels
@@ -27,8 +28,12 @@ def DataGate(
     statistics: InputArtifact[ExampleStatistics],
     examples: InputArtifact[Examples],
     checked: OutputArtifact[CheckedData],
+    named_classes: Parameter[str] = "{}",
 ) -> None:
     """Check that the data has no anomalies, and record it in `checked`.
+
+    The names of classes in the settings are also checked, because the classes may be known only
+    since the files were read.
 
     Make every component that must not read bad data depend on this one, with `add_upstream_node`.
 
@@ -37,16 +42,20 @@ def DataGate(
       statistics: the statistics that the ExampleValidator has read.
       examples: the Examples, which contain the names of the classes.
       checked: the names of the splits.
+      named_classes: setting -> the names of classes in it, as JSON.
 
     Raises:
-      InputError: a split has anomalies or only one class, the anomalies name no split, or a file
-        was deleted. The message contains the features and the reasons.
+      InputError: a split has anomalies or only one class, a setting names a class that does not
+        exist, the anomalies name no split, or a file was deleted. The message contains the features
+        and the reasons.
       OSError, tensorflow.errors.OpError: a file cannot be read or written.
     """
     splits = artifact_utils.decode_split_names(anomalies.split_names)
     if not splits:
         raise InputError(f"{anomalies.uri} names no split, so the data cannot be checked")
     labels = read_labels(examples.uri)
+    for setting, names in json.loads(named_classes).items():
+        check_names(setting, names, labels.names)
     found = []
     for split in splits:
         found += read_anomalies(anomalies.uri, split)

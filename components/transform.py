@@ -56,9 +56,10 @@ from components.schema_gen import read_schema
 from core.machine import cores
 from core.progress import Progress
 from examples import digest
-from examples.counts import ClassCounter, write_class_counts
+from examples.counts import ClassCounter, check_labels, write_class_counts
 from examples.tfrecords import batches, read
 from examples.writer import ID_LEVEL, ShardWriter
+from preprocessing.features import LABEL
 from preprocessing.labels import Labels, read_labels, write_labels
 
 _FILE_PREFIX = "transformed_examples"
@@ -138,7 +139,7 @@ class TransformFiles(beam.DoFn):
             # a time got each other's values (TensorFlow 2.21, H200).
             tf.device("/CPU:0"),
             ThreadPoolExecutor(1) as pool,
-            Progress("reviews", f"{split} {number}") as progress,
+            Progress("texts", f"{split} {number}") as progress,
         ):
             writers = [
                 ShardWriter(f"{name}-{index:03d}.gz", ID_LEVEL, pool) for index in range(len(files))
@@ -148,6 +149,8 @@ class TransformFiles(beam.DoFn):
                 writers[index % len(writers)].write(examples)
                 if counter:
                     counter.add(tensors)
+                else:
+                    check_labels(tensors[LABEL].numpy(), self._labels.number)
                 progress.advance(len(examples))
             for writer in writers:
                 writer.close()
@@ -166,7 +169,8 @@ class TransformFiles(beam.DoFn):
 class TransformExecutor(LocalBeamExecutor):
     """The executor that writes the transform graph, and transforms the Examples with it.
 
-    `Do` raises an InputError if the Examples were deleted, or if a file of them is damaged.
+    `Do` raises an InputError if the Examples were deleted, if a file of them is damaged, or if the
+    label of an Example is the index of no class.
     """
 
     def Do(

@@ -81,7 +81,10 @@ class Data(Section):
     """The raw files, and the splits that are made of them."""
 
     input_base: Annotated[str, Field(min_length=1)] | None = None
-    """Folder or `gs://` prefix with the raw files; None: the sample that the package contains."""
+    """Folder or `gs://` prefix with the raw files; None: a sample that the package contains."""
+    sample: Literal["reviews", "stars"] = "reviews"
+    """The sample that is read without `input_base`: synthetic product reviews that are negative or
+    positive, or that have 1 to 5 stars."""
     format: Literal["auto", "fasttext", "csv", "jsonl", "parquet"] = "auto"
     """Format of the files; `auto` detects that of each file. csv: with a comma, tab, ; or |."""
     columns: dict[str, str | None] = {}

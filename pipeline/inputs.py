@@ -11,6 +11,8 @@ from preprocessing.reading.records import ReadOptions
 
 _ALL = "all"
 """The group of all files, if the settings name no split."""
+_SAMPLE_FILES = {"reviews": "reviews.ft.txt", "stars": "stars.csv"}
+"""Value of `data.sample` -> its file in `sample_data`."""
 
 
 def input_base(config: PipelineConfig) -> str:
@@ -79,6 +81,6 @@ def read_options(config: PipelineConfig) -> ReadOptions:
 def _patterns(config: PipelineConfig) -> dict[str, str]:
     """Return group -> glob below the input folder."""
     if config.data.input_base is None:
-        return {_ALL: "reviews.ft.txt"}
+        return {_ALL: _SAMPLE_FILES[config.data.sample]}
     named = {str(split): glob for split, glob in config.data.splits.items()}
     return named or {_ALL: EVERYTHING}

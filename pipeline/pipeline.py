@@ -1,9 +1,10 @@
-"""The one DAG, from raw reviews to a pushed model, for every platform."""
+"""The one DAG, from raw texts to a pushed model, for every platform."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 # Not tfx.v1: it takes ten seconds to import Google's cloud clients, which a local run never uses.
@@ -16,6 +17,7 @@ from tfx.types import BaseChannel
 
 from components.data_gate import DataGate
 from components.evaluator.component import Evaluator
+from components.evaluator.thresholds import check_names
 from components.properties import RUN_PARAMETERS
 from components.pusher import VersionPusher
 from components.review_example_gen.component import ReviewExampleGen
@@ -56,10 +58,13 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
 
     Raises:
       ConfigError: the file of `serving_check.golden` cannot be read, or has another form.
-      InputError: the platform computes the fingerprint of the input, and a file cannot be read.
+      InputError: a setting names a class that does not exist; or the platform computes the
+        fingerprint of the input, and a file cannot be read.
       ValueError: the nodes that are built are not those of `pipeline.selected_nodes.node_ids`.
     """
     ids = node_ids(config)
+    classes = read_options(config).classes
+    golden = config.serving_check.parameters(classes)
     example_gen = ReviewExampleGen(
         platform.parameter("input_base", input_base(config)),
         example_gen_options(config, platform.input_fingerprint),
@@ -78,6 +83,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         anomalies=validator.outputs["anomalies"],
         statistics=statistics_gen.outputs["statistics"],
         examples=examples,
+        named_classes=_named_classes(config, classes),
     )
     transform = _transform(config, examples, schema)
     transform.add_upstream_node(gate)
@@ -104,7 +110,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         model=trainer.outputs["model"],
         examples=examples,
         evaluation=evaluator.outputs["evaluation"],
-        **config.serving_check.parameters(read_options(config).classes),
+        **golden,
     )
     pusher = None
     if PUSHER in ids:
@@ -149,6 +155,28 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         enable_cache=config.cache,
         metadata_connection_config=store and connection_config(store),
     )
+
+
+def _named_classes(config: PipelineConfig, classes: Sequence[str]) -> str:
+    """Return setting -> the names of classes in it, as JSON, for the settings that name classes.
+
+    Args:
+      config: the settings.
+      classes: the classes of the settings; empty if they are found in the files. Then DataGate
+        checks the names.
+
+    Raises:
+      ConfigError: the file of `serving_check.golden` cannot be read, or has another form.
+      InputError: a setting names a class that does not exist.
+    """
+    named = {
+        "evaluation.min_class_recall": config.evaluation.named_classes,
+        "serving_check.golden": config.serving_check.named_classes(classes),
+    }
+    if classes:
+        for setting, names in named.items():
+            check_names(setting, names, classes)
+    return json.dumps({setting: names for setting, names in named.items() if names})
 
 
 def make_tracking(config: PipelineConfig, platform: str) -> Tracking | None:

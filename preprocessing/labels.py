@@ -7,8 +7,6 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from core import storage
 from core.errors import InputError
 
@@ -50,6 +48,11 @@ class Labels:
         return 1 if self.is_binary else self.number
 
     @property
+    def noun(self) -> str:
+        """The word for a text in messages: `review` if the classes rate it, otherwise `text`."""
+        return "review" if self.is_ordered or self.names == SENTIMENT.names else "text"
+
+    @property
     def scores_name(self) -> str:
         """The output of a model with the scores, see `decide`."""
         return "probability" if self.is_binary else "probabilities"
@@ -61,6 +64,9 @@ class Labels:
           scores: of two classes, the probability of the second one, float [reviews]; of more
             classes, the probability of each one, float [reviews, classes].
         """
+        # `predict` with a running server and a run without a change load no NumPy, which takes long.
+        import numpy as np
+
         if self.is_binary:
             return (np.asarray(scores) > THRESHOLD).astype(np.int64)
         return np.argmax(scores, axis=-1).astype(np.int64)
@@ -72,6 +78,8 @@ class Labels:
           scores: see `decide`.
           labels: the labels, int64 [reviews].
         """
+        import numpy as np
+
         scores, labels = np.asarray(scores), np.asarray(labels)
         if self.is_binary:
             return np.where(labels == 1, scores, 1 - scores)

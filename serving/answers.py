@@ -90,9 +90,9 @@ def answer(
     Args:
       batches: the reviews.
       predict: a function from texts in UTF-8 to their predictions.
-      out: the output. A line is `LABEL<tab>PROBABILITY<tab>REVIEW`, in which a space replaces each
-        tab or line break of the review. The label and the probability of a review that cannot be
-        used are `-`.
+      out: the output. A line is `LABEL<tab>PROBABILITY<tab>TEXT`, in which a space replaces each
+        tab or line break of the label and of the text. The label and the probability of a text that
+        cannot be used are `-`.
       report: called with a line for each review that cannot be used.
       labels: the classes of the model.
       as_json: whether the lines are JSON objects, which have null in place of `-`.
@@ -122,7 +122,8 @@ def answer(
 def _row(text: Text, prediction: Prediction | None, labels: Labels) -> str:
     start = "-\t-"
     if prediction:
-        start = f"{labels.names[prediction.label]}\t{prediction.probability:.3f}"
+        name = labels.names[prediction.label].translate(_SPACES)
+        start = f"{name}\t{prediction.probability:.3f}"
     return f"{start}\t{_shown(text).translate(_SPACES)}"
 
 

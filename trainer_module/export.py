@@ -14,6 +14,9 @@ from preprocessing import features
 from preprocessing.labels import LABELS_FILE, THRESHOLD, Labels
 from preprocessing.settings import Transform
 
+CLASSIFY = "classify"
+"""The signature for the `:classify` of TensorFlow Serving."""
+
 
 def save(
     model: tf_keras.Model, transform_graph: str, folder: str, settings: Transform, labels: Labels
@@ -27,6 +30,8 @@ def save(
     Signatures (all inputs of shape [batch], except the ids of n-grams):
       serving_default: serialized tf.Examples -> probability float32, label int64, both [batch].
       predict_text: raw strings -> the same outputs.
+      classify: serialized tf.Examples -> classes string, scores float32, both [batch, classes]. It
+        is a classification signature, as the `:classify` of TensorFlow Serving requires.
       transform_features: serialized tf.Examples -> the transformed features, dense.
       predict_ngrams: ids of n-grams, int64 [n-grams of all reviews], and the number of n-grams of
         each review, int64 -> the same outputs as predict_text. Only a model whose only input is
@@ -56,6 +61,8 @@ def save(
     def parse(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         return tf.io.parse_example(examples, features.raw_feature_spec())
 
+    names = tf.constant(labels.names)
+
     def answer(values: dict[str, Any]) -> dict[str, tf.Tensor]:
         logits = model(values, training=False)
         if labels.is_binary:
@@ -63,12 +70,24 @@ def save(
             label = tf.cast(probability > THRESHOLD, tf.int64)
             return {"probability": probability, "label": label}
         label = tf.argmax(logits, axis=1)
-        name = tf.gather(tf.constant(labels.names), label)
-        return {"probabilities": tf.nn.softmax(logits), "label": label, "class": name}
+        return {
+            "probabilities": tf.nn.softmax(logits),
+            "label": label,
+            "class": tf.gather(names, label),
+        }
 
     def predict(raw: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         transformed = transform(raw)
         return answer({name: _model_input(transformed[name], inputs[name]) for name in inputs})
+
+    by_example = _signature(lambda each: predict(parse(each)), examples=tf.string)
+
+    def classify(examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        # The call of a traced function, because a second trace of the model would take seconds.
+        scores = by_example(examples)[labels.scores_name]
+        if labels.is_binary:
+            scores = tf.stack([1 - scores, scores], axis=1)
+        return {"classes": tf.tile(names[tf.newaxis], [tf.shape(scores)[0], 1]), "scores": scores}
 
     def transform_features(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         return {name: _dense(value, -1) for name, value in transform(parse(examples)).items()}
@@ -78,10 +97,12 @@ def save(
         return answer({features.NGRAMS: rows})
 
     signatures = {
-        "serving_default": _signature(lambda each: predict(parse(each)), examples=tf.string),
+        "serving_default": by_example,
         "predict_text": _signature(
             lambda texts: predict(features.raw_features(texts)), texts=tf.string
         ),
+        # TensorFlow Serving requires the name `inputs` here.
+        CLASSIFY: _signature(classify, inputs=tf.string),
         "transform_features": _signature(transform_features, examples=tf.string),
     }
     if set(inputs) == {features.NGRAMS} and _is_ragged(inputs[features.NGRAMS]):
@@ -94,6 +115,10 @@ def save(
             predict_ngrams, ngrams=tf.int64, row_lengths=tf.int64
         )
     tf.saved_model.save(served, folder, signatures=signatures)
+    # `tf.saved_model.save` gives every signature the method of predictions.
+    updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(folder)
+    updater.replace_method_name(CLASSIFY, tf.saved_model.CLASSIFY_METHOD_NAME, "serve")
+    updater.save()
 
 
 def _signature(function: Callable[..., Any], **dtypes: tf.DType) -> Any:

@@ -9,19 +9,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 import tf_keras
 from absl import logging
 
+from core.errors import InputError
 from preprocessing import features
+from preprocessing.labels import Labels, model_labels
+from preprocessing.reading.records import printable
 from trainer_module.loop.finite import not_finite
 from trainer_module.settings import TrainingJob
 
 ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
 """The file in a SavedModel with its `origin`. TensorFlow and TF Serving ignore `assets.extra`."""
+_MOST_NAMES, _NAME_CHARACTERS = 5, 40
+"""The maximum number of classes in a message, and the maximum number of characters of a name."""
 
 
 def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
@@ -97,6 +102,46 @@ def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
     tf.io.gfile.makedirs(os.path.dirname(file))
     with tf.io.gfile.GFile(file, "w") as stream:
         stream.write(json.dumps(origin(job, feature_names), indent=1))
+
+
+def check_classes(job: TrainingJob, labels: Labels) -> None:
+    """Check that the base model of a warm start has the classes of the training.
+
+    Args:
+      job: the training; without a base model nothing is checked.
+      labels: the classes of the train split.
+
+    Raises:
+      InputError: the base model has other classes or another order of them, or the file of its
+        classes is damaged.
+      OSError: the file cannot be read.
+    """
+    if job.base_model is None:
+        return
+    names = model_labels(job.base_model).names
+    if names == labels.names:
+        return
+    ours, theirs = set(labels.names), set(names)
+    differences = [
+        f"only the {place} has {_listed([name for name in found if name not in others])}"
+        for place, found, others in (
+            ("model", names, ours),
+            ("train split", labels.names, theirs),
+        )
+        if not set(found) <= others
+    ]
+    problem = "; ".join(differences) or f"the order of the model is {_listed(names)}"
+    raise InputError(
+        f"training.warm_start: the classes of {job.base_model} differ from those of the train "
+        f"split ({problem}). Set training.warm_start=false, or data.labels to the classes of the "
+        "model"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(printable(name)[:_NAME_CHARACTERS] for name in names[:_MOST_NAMES])
+    more = len(names) - _MOST_NAMES
+    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def warm_start(

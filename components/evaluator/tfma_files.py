@@ -15,8 +15,9 @@ from google.protobuf import json_format
 from tensorflow_model_analysis.proto import config_pb2, metrics_for_slice_pb2
 from tfx.dsl.io import fileio
 
+from components.evaluator.counts import Counts
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results, Slice
-from components.evaluator.metrics import Counts, metrics
+from components.evaluator.metrics import metrics
 from preprocessing import features
 from preprocessing.labels import Labels
 
@@ -39,7 +40,13 @@ def eval_config(labels: Labels, slices: Sequence[str], has_baseline: bool) -> co
     return config_pb2.EvalConfig(
         model_specs=models[: 1 + has_baseline],
         metrics_specs=[
-            {"metrics": [{"class_name": metric.tfma} for metric in metrics(labels) if metric.tfma]}
+            {
+                "metrics": [
+                    {"class_name": metric.tfma, "config": metric.tfma_config}
+                    for metric in metrics(labels)
+                    if metric.tfma
+                ]
+            }
         ],
         slicing_specs=[{}, *({"feature_keys": [key]} for key in slices)],
     )
@@ -75,10 +82,10 @@ def _metrics(
     values = {}
     for metric in metrics(labels):
         for model, counts in models.items():
-            values[metric.name, model, False] = metric.value(counts)
+            values[metric.name, metric.label, model, False] = metric.value(counts)
         if BASELINE in models:
             change = metric.value(models[CANDIDATE]) - metric.value(models[BASELINE])
-            values[metric.name, CANDIDATE, True] = change
+            values[metric.name, metric.label, CANDIDATE, True] = change
     feature, text = slice_key
     key = [{"column": feature, "bytes_value": text.encode()}] if slice_key != WHOLE else []
     return metrics_for_slice_pb2.MetricsForSlice(
@@ -89,9 +96,11 @@ def _metrics(
                     "name": name,
                     "model_name": model if BASELINE in models else "",
                     "is_diff": is_diff,
+                    # The form in which TFMA stores the metrics of one class.
+                    "sub_key": None if label is None else {"class_id": {"value": label}},
                 },
                 "value": {"double_value": {"value": value}},
             }
-            for (name, model, is_diff), value in values.items()
+            for (name, label, model, is_diff), value in values.items()
         ],
     )

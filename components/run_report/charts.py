@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import io
 import math
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,9 +15,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
+from components.evaluator.counts import Counts, Tenth
 from components.evaluator.files import Results
-from components.evaluator.metrics import Tenth
+from components.evaluator.metrics import class_name
+from components.run_report.classes import matrix_classes
+from preprocessing.labels import Labels
 
 # Colours in matplotlib's output that are replaced by variables of the page's style sheet, so that a
 # chart has the colours of the light or the dark theme.
@@ -47,8 +53,12 @@ _STYLE: Any = {
 }
 
 
-_NAMED, _NAME_CHARACTERS = 12, 16
-"""Number of classes whose names are at the axes of the confusion matrix, and their characters."""
+_NAME_CHARACTERS = 30
+"""Maximum number of characters of the name of a class at the axes of the confusion matrix."""
+_LEVEL_CHARACTERS = 6
+"""Maximum number of characters of names that fit below the cells of the matrix side by side."""
+_NUMBERED = 8
+"""Maximum number of classes with numbers in the cells of the confusion matrix."""
 
 
 class Charts(NamedTuple):
@@ -57,10 +67,12 @@ class Charts(NamedTuple):
     Attributes:
       training: SVG elements of the curves of the training; empty without figures.
       evaluation: caption -> SVG element of a chart of the test split; empty without an evaluation.
+      confusion: SVG element of the confusion matrix of more than two classes; else empty.
     """
 
     training: str
     evaluation: dict[str, str]
+    confusion: str = ""
 
 
 @matplotlib.rc_context(_STYLE)
@@ -76,56 +88,94 @@ def draw(training: Mapping[str, Any], results: Results | None) -> Charts:
         curves = _training(training["curve"], training["epoch_metrics"])
     if results is None:
         return Charts(curves, {})
-    is_binary = results.labels.is_binary
-    return Charts(curves, _of_two_classes(results) if is_binary else _of_classes(results))
+    if results.labels.is_binary:
+        return Charts(curves, _of_two_classes(results))
+    shown = matrix_classes(results.candidate, results.labels)
+    matrix = _confusion(results.candidate, results.labels, shown)
+    return Charts(curves, _of_classes(results), matrix)
 
 
 def _of_two_classes(results: Results) -> dict[str, str]:
-    counts, name = results.candidate, results.labels.names[1]
+    labels, counts = results.labels, results.candidate
+    name, of_class = _plain(labels.names[1]), _plain(class_name(labels, 1))
     curve, tenths = list(counts.curve()), list(counts.tenths())
     rates, recalls = [p.false_positive_rate for p in curve], [p.recall for p in curve]
     roc, axes = _axes("false positive rate", "true positive rate")
     axes.plot([0, 1], [0, 1], "--", color=_MUTED)
     axes.plot(rates, recalls, color=_FIRST)
-    precisions, axes = _axes(f"recall of {name} reviews", f"precision of {name} reviews")
+    precisions, axes = _axes(f"recall of {of_class}", f"precision of {of_class}")
     axes.plot(recalls, [p.precision for p in curve], color=_FIRST)
     axes.set_ylim(0, 1.02)
+    words = f"{labels.noun}s"
+    probability = f"predicted probability of {name}"
+    of_class = class_name(labels, 1)
     return {
         "Receiver operating characteristic": _svg(roc, "Receiver operating characteristic"),
-        f"Precision and recall of {name} reviews at every threshold": _svg(
-            precisions, f"Precision over recall of {name} reviews"
+        f"Precision and recall of {of_class} at every threshold": _svg(
+            precisions, f"Precision over recall of {of_class}"
         ),
-        "Predicted probabilities of the reviews of each label": _scores(
-            tenths, f"predicted probability of {name}", results.labels.names
+        f"Predicted probabilities of the {words} of each label": _scores(
+            tenths, probability, list(map(_plain, labels.names)), words
         ),
-        "Calibration": _calibration(tenths, f"predicted probability of {name}"),
+        "Calibration": _calibration(tenths, probability),
     }
 
 
 def _of_classes(results: Results) -> dict[str, str]:
-    tenths = list(results.candidate.tenths())
+    tenths, words = list(results.candidate.tenths()), f"{results.labels.noun}s"
     return {
-        "Fraction of the reviews of each class (row) with each answer (column)": _confusion(
-            results
-        ),
         "Probabilities of right and of wrong answers": _scores(
-            tenths, "probability of the answer", ("wrong", "right")
+            tenths, "probability of the answer", ("wrong", "right"), words
         ),
-        "Calibration": _calibration(tenths, "probability of the answer"),
+        "Calibration: the fraction of right answers at each probability": _calibration(
+            tenths, "probability of the answer"
+        ),
     }
 
 
-def _confusion(results: Results) -> str:
-    names, confusion = results.labels.names, results.candidate.confusion
+def _confusion(counts: Counts, labels: Labels, shown: Sequence[int]) -> str:
+    """Return a picture of the confusion matrix.
+
+    Args:
+      counts: the counts of the candidate.
+      labels: the classes.
+      shown: the classes that are drawn.
+    """
+    part = counts.pairs[shown][:, shown].toarray()
+    fractions = part / np.maximum(counts.labelled[shown], 1)[:, np.newaxis]
+    size = len(shown)
     figure, axes = _axes("answer", "label")
-    fractions = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
-    axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
+    # A cell for the names, and cells of a size in which a number can be read.
+    side = 2.6 + (0.55 if size <= _NUMBERED else 0.26) * size
+    figure.set_size_inches(side, side)
     axes.grid(visible=False)
-    if len(names) <= _NAMED:
-        ticks = range(len(names))
-        axes.set_xticks(ticks, [name[:_NAME_CHARACTERS] for name in names], rotation=90)
-        axes.set_yticks(ticks, [name[:_NAME_CHARACTERS] for name in names])
+    axes.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), aspect="equal")
+    for row, column in np.argwhere(part > 0).tolist():
+        colour = _FIRST if row == column else _SECOND
+        # Even a rare confusion is visible.
+        strength = 0.12 + 0.88 * float(fractions[row, column])
+        place = (column - 0.5, row - 0.5)
+        axes.add_patch(Rectangle(place, 1, 1, facecolor=colour, alpha=strength, linewidth=0))
+        if size <= _NUMBERED:
+            number = f"{part[row, column]:,}"
+            axes.text(column, row, number, ha="center", va="center", fontsize=9)
+    names = [_short(labels.names[label]) for label in shown]
+    turned = 90 if max(map(len, names)) > _LEVEL_CHARACTERS else 0
+    axes.set_xticks(range(size), names, rotation=turned, fontsize=9)
+    axes.set_yticks(range(size), names, fontsize=9)
+    axes.tick_params(length=0)
     return _svg(figure, "Confusion matrix of the test split")
+
+
+def _short(name: str) -> str:
+    """Return the beginning of a class's name, for an axis."""
+    line = " ".join(name.split())
+    return _plain(line if len(line) <= _NAME_CHARACTERS else f"{line[: _NAME_CHARACTERS - 1]}…")
+
+
+def _plain(text: str) -> str:
+    """Return a text that matplotlib shows as it is; it would interpret `$` as mathematics."""
+    return text.replace("$", r"\$")
 
 
 def _calibration(tenths: Sequence[Tenth], probability: str) -> str:
@@ -153,9 +203,16 @@ def _training(curve: Sequence[dict[str, float]], epochs: Sequence[dict[str, floa
     return found
 
 
-def _scores(tenths: Sequence[Tenth], probability: str, names: Sequence[str]) -> str:
-    """Return a chart with the number of reviews in each tenth, by two cases with these names."""
-    figure, axes = _axes(probability, "test reviews")
+def _scores(tenths: Sequence[Tenth], probability: str, names: Sequence[str], words: str) -> str:
+    """Return a chart with the number of reviews in each tenth.
+
+    Args:
+      tenths: the tenths.
+      probability: the title of the axis of the probabilities.
+      names: the names of the two cases.
+      words: the word for the reviews.
+    """
+    figure, axes = _axes(probability, f"test {words}")
     # The two bars of a tenth stand side by side.
     columns = [each.negative for each in tenths], [each.positive for each in tenths]
     places, colours = (0.03, 0.07), (_SECOND, _FIRST)
@@ -163,7 +220,7 @@ def _scores(tenths: Sequence[Tenth], probability: str, names: Sequence[str]) -> 
         axes.bar([each.lower + place for each in tenths], counts, 0.04, color=colour, label=name)
     axes.set_xlim(0, 1)
     axes.legend()
-    return _svg(figure, "Number of reviews by predicted probability")
+    return _svg(figure, f"Number of {words} by predicted probability")
 
 
 def _axes(x: str, y: str) -> tuple[Figure, Axes]:
@@ -180,10 +237,14 @@ def _svg(figure: Figure, label: str) -> str:
     """Return the SVG element of a figure, at most as wide as the figure."""
     stream = io.StringIO()
     names = ("Date", "Creator", "Format", "Type")
-    figure.savefig(stream, format="svg", metadata=dict.fromkeys(names))
+    with warnings.catch_warnings():
+        # The font of matplotlib lacks some scripts. The browser has others.
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
+        figure.savefig(stream, format="svg", metadata=dict.fromkeys(names))
     opening, content = stream.getvalue().partition("<svg")[2].split(">", 1)
     [view_box] = re.findall('viewBox="[^"]*"', opening)
     width = round(figure.get_figwidth() * 96)
     for placeholder, variable in _VARIABLES.items():
         content = content.replace(placeholder, variable)
+    label = html.escape(label)
     return f'<svg role="img" aria-label="{label}" style="max-width: {width}px" {view_box}>{content}'

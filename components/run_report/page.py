@@ -13,10 +13,17 @@ from absl import logging
 from tfx.utils import path_utils
 
 from components.evaluator import files
-from components.evaluator.metrics import ACCURACY, Counts, constant_answer, key_figures
+from components.evaluator.counts import Counts
+from components.evaluator.metrics import (
+    ACCURACY,
+    constant_answer,
+    key_figures,
+    reviews_of_class,
+)
 from components.properties import CHECK_FILE
 from components.run_report import input_data
 from components.run_report.charts import draw
+from components.run_report.classes import class_rows, matrix_classes, shown_confusions
 from components.run_report.history import UNFINISHED, Run, describe_result
 from core.errors import cause
 from core.settings import flat_settings
@@ -51,6 +58,7 @@ class Content(NamedTuple):
       mistakes: the content of mistakes.json, and the `parts` of each text with their effects.
       check: the content of check.json.
       problems: a line for each part that cannot be read.
+      confusion_texts: the result of `files.read_confusions`.
     """
 
     run: Run
@@ -63,6 +71,7 @@ class Content(NamedTuple):
     mistakes: list[dict[str, Any]]
     check: Mapping[str, Any] | None
     problems: list[str]
+    confusion_texts: Mapping[tuple[int, int], Sequence[Mapping[str, Any]]] = {}
 
 
 def collect(run: Run, model: str | None = None) -> Content:
@@ -103,6 +112,7 @@ def collect(run: Run, model: str | None = None) -> Content:
         mistakes=read("mistakes", explain, uri("evaluation"), model) or [],
         check=read("serving check", files.read_json, uri("check"), CHECK_FILE),
         problems=problems,
+        confusion_texts=read("confusions", files.read_confusions, uri("evaluation")) or {},
     )
 
 
@@ -110,6 +120,9 @@ def render(content: Content) -> str:
     """Return a report as one HTML document that references no other file."""
     run, results = content.run, content.evaluation
     kind, sentence = _VERDICTS[result(content)]
+    rows = []
+    if results and not results.labels.is_binary:
+        rows = class_rows(results.candidate, results.labels)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("components.run_report", "templates"),
         # Reviews are untrusted, so markup in them is escaped.
@@ -122,6 +135,7 @@ def render(content: Content) -> str:
         **{"highlighted": highlighted, "number": _number, "figure": figure, "answer": answer},
         "ACCURACY": ACCURACY,
         **{"constant_answer": constant_answer, "line_columns": input_data.columns},
+        "check_name": check_name,
     }
     return environment.get_template("report.html.j2").render(
         **content._asdict(),
@@ -133,6 +147,12 @@ def render(content: Content) -> str:
         metrics=key_figures(results.labels) if results else [],
         slices=slices(results) if results else [],
         charts=draw(content.training, results),
+        words=f"{results.labels.noun}s" if results else "texts",
+        of_second_class=reviews_of_class(results.labels, 1) if results else "",
+        has_golden=has_golden(content.check),
+        class_rows=rows,
+        confusions=shown_confusions(results, content.confusion_texts) if results else [],
+        matrix_classes=matrix_classes(results.candidate, results.labels) if results else [],
     )
 
 
@@ -188,13 +208,28 @@ def answer(mistake: Mapping[str, Any], labels: Labels) -> str:
     """Return the answer of the model to a review.
 
     Args:
-      mistake: an element of mistakes.json.
+      mistake: an element of mistakes.json, or of `golden_mistakes` in check.json.
       labels: the classes.
     """
     probability = mistake["probability"]
     if labels.is_binary:
         probability = max(probability, 1 - probability)
-    return f"answered {labels.names[mistake['predicted']]} with probability {probability:.3f}"
+    predicted = mistake["predicted"]
+    name = labels.names[predicted] if isinstance(predicted, int) else predicted
+    return f"answered {name} with probability {probability:.3f}"
+
+
+def has_golden(check: Mapping[str, Any] | None) -> bool:
+    """Return whether the serving check has sent golden sentences."""
+    return any(each["name"].startswith("golden_") for each in (check or {}).get("results", []))
+
+
+def check_name(name: str) -> str:
+    """Return the name of a result of the serving check in words; classes keep their names."""
+    golden = "golden_"
+    if name.startswith(golden):
+        return f"golden {name.removeprefix(golden)}"
+    return name.replace("_", " ")
 
 
 def _number(value: float, pattern: str = "{:.4f}") -> str:

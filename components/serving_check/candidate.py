@@ -57,7 +57,8 @@ _MAX_CHARACTERS = 300
 class Answers:
     """The answers of a candidate. After a failure the missing answers are empty.
 
-    A probability is that of the class positive, from 0 to 1, or NaN.
+    A probability is a number from 0 to 1, or NaN. It is that of the second of two classes. Of more
+    classes it is a list with the probability of each class.
 
     Attributes:
       failure: the reason why some answers are missing; empty if all are there.

@@ -20,6 +20,8 @@ from tfx.types.standard_artifacts import Examples, InfraBlessing, Model, ModelEv
 from tfx.utils import path_utils
 
 from components.evaluator.files import stored_predictions
+from components.evaluator.gates import shorten
+from components.evaluator.thresholds import check_names
 from components.examples import SAMPLE_SIZE
 from components.properties import (
     BLESSED_PROPERTY,
@@ -30,7 +32,6 @@ from components.properties import (
 from components.serving_check.candidate import EXAMPLE, TEXT, Answers, example_text, try_candidate
 from components.serving_check.known_words import why_not_applied
 from components.serving_check.thresholds import Thresholds
-from core.errors import InputError
 from examples.tfrecords import read_sample
 from preprocessing.labels import SENTIMENT, Labels, read_labels
 
@@ -74,7 +75,8 @@ def ServingCheck(
       golden: the golden sentences, from `Thresholds.parameters`.
 
     Raises:
-      InputError: the Examples of a split were deleted or are damaged, or the model is missing.
+      InputError: the Examples of a split were deleted or are damaged, the model is missing, or a
+        golden sentence has a class that does not exist.
       OSError, tensorflow.errors.OpError: a file cannot be read, or the model cannot be copied.
     """
     chosen = json.loads(golden)
@@ -82,19 +84,23 @@ def ServingCheck(
     labels = read_labels(examples.uri)
     if chosen["packaged"] and labels.names != SENTIMENT.names:
         not_checked = (
-            "the package's golden sentences were not applied, because the classes are not negative "
-            "and positive; set serving_check.golden to sentences of your data"
+            "no golden sentences were checked, because those of the package are for negative and "
+            "positive reviews; set serving_check.golden to sentences of your data"
         )
     elif chosen["packaged"]:
         reviews = read_sample(artifact_utils.get_split_uri([examples], "train"), SAMPLE_SIZE)
         not_checked = why_not_applied([text for _, text in sentences], map(example_text, reviews))
-    if unknown := {label for label, _ in sentences} - {*labels.names, *SENTIMENT.names}:
-        raise InputError(
-            f"serving_check.golden: no class is called {', '.join(sorted(unknown))}; the classes "
-            f"are {', '.join(labels.names)}"
-        )
+    else:
+        named = {label for label, _ in sentences}
+        check_names("serving_check.golden", sorted(named), labels.names)
+        if missing := [name for name in labels.names if name not in named]:
+            not_checked = (
+                f"serving_check.golden has no sentence of {len(missing):,} of {labels.number:,} "
+                f"classes, which were not checked: {shorten(missing)}"
+            )
     if not_checked:
         logging.warning("Serving check: %s", not_checked)
+    if chosen["packaged"] and not_checked:
         sentences = []
     sample = read_sample(artifact_utils.get_split_uri([examples], "test"), SAMPLE_SIZE)
     candidate = path_utils.serving_model_path(model.uri)
@@ -127,18 +133,19 @@ def check_answers(
     Args:
       answers: the answers of the candidate.
       thresholds: the thresholds.
-      predictions: index of an Example -> its probability in the evaluation.
+      predictions: the result of `stored_predictions`.
       golden: the label and the text of each golden sentence that applies.
       labels: the classes.
 
     Returns:
       The content of `check.json` without `not_checked`: `passed`, `cause` with the message of the
-      first failed check, `results` of all checks, and `golden_mistakes`.
+      first failed check, `results` of all checks, and `golden_mistakes`. The probability of such a
+      mistake is that of the answer; of two classes, that of the second one.
     """
     mistakes = [
-        {"text": text, "label": label, "predicted": labels.names[predicted], "probability": sure}
-        for (label, text), predicted, sure in _answers(golden, answers.golden, labels)
-        if labels.names[predicted] != label
+        {"text": text, "label": label, "predicted": predicted, "probability": probability}
+        for (label, text), predicted, probability in _answers(golden, answers.golden, labels)
+        if predicted != label
     ]
     results = [_result("process", answers.failure or "finished", cause=answers.failure)]
     results += _measurements(answers, thresholds)
@@ -158,12 +165,12 @@ def check_answers(
 
 def _answers(
     golden: Sequence[Sequence[str]], scores: Sequence[Any], labels: Labels
-) -> Iterator[tuple[Sequence[str], int, float]]:
-    """Yield each golden sentence with the predicted label and its rounded probability."""
+) -> Iterator[tuple[Sequence[str], str, float]]:
+    """Yield each golden sentence with the predicted class and a rounded probability."""
     for sentence, score in zip(golden, scores, strict=False):
         [predicted] = labels.decide([score]).tolist()
-        [probability] = labels.of_label([score], [predicted]).tolist()
-        yield sentence, predicted, round(probability, 4)
+        probability = score if labels.is_binary else score[predicted]
+        yield sentence, labels.names[predicted], round(probability, 4)
 
 
 def _result(
@@ -193,8 +200,17 @@ def _agreement(answers: Answers, predictions: Mapping[int, Any]) -> Iterator[dic
     single = answers.by_single
     ways = {TEXT: by_text[: len(single)], f"{TEXT} for a single text": single}
     yield _compared("single_difference", _TOLERANCE, ways)
-    evaluated = [answers.by_example[number] for number in predictions]
-    ways = {EXAMPLE: evaluated, "the evaluation": list(predictions.values())}
+    served, evaluated = [], []
+    for number, prediction in predictions.items():
+        probabilities = answers.by_example[number]
+        if isinstance(prediction, Mapping):
+            # The evaluation stores the most probable classes only.
+            served.append([probabilities[label] for label in prediction])
+            evaluated.append(list(prediction.values()))
+        else:
+            served.append(probabilities)
+            evaluated.append(prediction)
+    ways = {EXAMPLE: served, "the evaluation": evaluated}
     yield _compared("evaluation_difference", _EVALUATION_TOLERANCE, ways)
 
 
@@ -234,8 +250,12 @@ def _golden(
     for label in sorted(set(labels)):
         count = labels.count(label)
         right = count - sum(mistake["label"] == label for mistake in mistakes)
+        sentences = "golden sentences"
+        name = (
+            f"{label} {sentences}" if label in SENTIMENT.names else f"{sentences} of class {label}"
+        )
         cause = (
-            f"{right} of {count} {label} golden sentences are right, serving_check.min_golden "
+            f"{right} of {count} {name} are right, serving_check.min_golden "
             f"requires {minimum:g}; check the model, or set serving_check.golden to sentences of "
             "its data"
         )

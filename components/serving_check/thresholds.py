@@ -24,8 +24,9 @@ class Thresholds(Section):
     max_p99_ms: _Positive = 1000.0
     """Maximum p99 latency in milliseconds of requests with a single review."""
     golden: Annotated[str, Field(min_length=1)] | None = None
-    """File of golden sentences, each line with `positive` or `negative`, a tab and a text; None:
-    the English sentences in the package, if enough of their words occur in the train reviews."""
+    """File of golden sentences, each line with the name of a class, a tab and a text; None: for
+    negative and positive reviews the English sentences in the package, if enough of their words
+    occur in the train reviews, and for other classes none."""
     min_golden: Fraction = 0.5
     """Minimum fraction of the golden sentences of each class that the model answers correctly; 0:
     none."""
@@ -55,3 +56,16 @@ class Thresholds(Section):
             "settings": self.model_dump_json(exclude={"golden"}),
             "golden": json.dumps(golden, ensure_ascii=False),
         }
+
+    def named_classes(self, classes: Sequence[str] = SENTIMENT.names) -> list[str]:
+        """Return the classes of the sentences in the file `golden`; empty without a file.
+
+        Args:
+          classes: see `parameters`.
+
+        Raises:
+          ConfigError: see `read_golden`.
+        """
+        if not self.golden:
+            return []
+        return sorted({label for label, _ in read_golden(self.golden, classes)})

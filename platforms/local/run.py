@@ -171,7 +171,7 @@ def collect_outcome(run: history.Run) -> Outcome:
     return Outcome(
         lines=LineCounts.from_properties(counts),
         reading=read_lines[READING_PROPERTY].string_value.splitlines(),
-        classes=read_lines[CLASSES_PROPERTY].string_value.splitlines(),
+        class_lines=read_lines[CLASSES_PROPERTY].string_value.splitlines(),
         unused=read_lines[UNUSED_PROPERTY].string_value.splitlines(),
         accuracy=ACCURACY.value(own),
         accuracy_interval=ACCURACY.interval(own),
@@ -187,6 +187,9 @@ def collect_outcome(run: history.Run) -> Outcome:
         report=os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
         strategy=_strategy(run.uris),
         metrics={metric.title: metric.value(own) for metric in key_figures(results.labels)},
+        not_compared=results.not_compared,
+        not_tested=results.missing,
+        classes=results.labels.number,
     )
 
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from components.evaluator import files, metrics, tfma_files
+from components.evaluator.counts import Counts
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
-from components.evaluator.metrics import ACCURACY, AUC, Counts
+from components.evaluator.metrics import ACCURACY, AUC
 from components.evaluator.thresholds import Evaluation
 from preprocessing.labels import SENTIMENT
 
@@ -92,7 +93,7 @@ def oracle(tmp_path_factory):
     found = {
         ("length_bucket", name) if name else WHOLE: {
             CANDIDATE: Counts.from_predictions(
-                part["label"].to_numpy(), part["probability"].to_numpy()
+                part["label"].to_numpy(), part["probability"].to_numpy(), SENTIMENT
             )
         }
         for name, part in [("", reviews), *reviews.groupby("length_bucket")]
@@ -147,7 +148,7 @@ def test_counts_of_parts_add_up_and_are_stored_exactly(pairs, parts):
         for part in (0, 1, 2)
     ]
     added = divided[0] + divided[1] + divided[2]
-    stored = Counts.from_json(json.loads(json.dumps(whole.to_json())))
+    stored = Counts.from_json(json.loads(json.dumps(whole.to_json())), SENTIMENT)
     for found in (added, stored):
         assert (found.histogram != whole.histogram).nnz == 0
         assert found.confusion.tolist() == whole.confusion.tolist()
@@ -253,7 +254,9 @@ def test_intervals_and_metrics_that_are_not_defined():
     # A value that is not defined reaches no threshold.
     checks = results(found, min_class_recall=0.5).checks()
     assert [check.passed for check in checks] == [True, True, False]
-    assert checks[-1].sentence.startswith("recall of positive reviews is nan (0 of 0), eval")
+    assert checks[-1].sentence.startswith(
+        "recall was not checked for class positive: the test split has no such reviews, eval"
+    )
     # Newcombe, "Two-sided confidence intervals for the single proportion" (1998): 81 of 263.
     low, high = metrics.wilson(81, 263)
     assert (low, high) == (pytest.approx(0.2553, abs=1e-4), pytest.approx(0.3662, abs=1e-4))

@@ -1,5 +1,6 @@
 """StatisticsGen's sample of each split, and DataGate, which must not pass data without a check."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -132,7 +133,7 @@ def test_anomalies_of_no_split_are_an_error(tmp_path):
     assert not (tmp_path / "checked").exists()
 
 
-def gate(folder, counts):
+def gate(folder, counts, named="{}"):
     """Run DataGate on splits without anomalies; `counts` is split -> its numbers of each class."""
     anomalies, statistics = (
         standard_artifacts.ExampleAnomalies(),
@@ -157,8 +158,23 @@ def gate(folder, counts):
             path = folder / place / f"Split-{split}" / file
             path.write_bytes(content.SerializeToString())
     DataGate.test_call(
-        anomalies=anomalies, statistics=statistics, examples=labelled(folder), checked=checked
+        anomalies=anomalies,
+        statistics=statistics,
+        examples=labelled(folder),
+        checked=checked,
+        named_classes=named,
     )
+
+
+def test_a_class_of_the_settings_that_does_not_exist_is_an_error(tmp_path):
+    """Before the training: the classes may be known only since the files were read."""
+    counts = {"train": (90, 10), "eval": (9, 1), "test": (1, 9)}
+    named = {"evaluation.min_class_recall": ["postive"]}
+    problem = r"evaluation.min_class_recall: no class is called 'postive', did you mean positive\?"
+    with pytest.raises(InputError, match=f"^{problem}$"):
+        gate(tmp_path / "wrong", counts, json.dumps(named))
+    named["evaluation.min_class_recall"] = ["positive"]
+    gate(tmp_path / "right", counts, json.dumps(named))
 
 
 @pytest.mark.parametrize("split", ["train", "eval", "test"])

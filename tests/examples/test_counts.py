@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from core.errors import InputError
 from examples.counts import (
     LABELS,
     NGRAMS,
@@ -14,15 +15,15 @@ from examples.counts import (
     write_example_counts,
 )
 from preprocessing import features
-from preprocessing.labels import SENTIMENT
+from preprocessing.labels import SENTIMENT, Labels
 from tests import examples
 
 CONFIG = {"features": [features.NGRAMS], "ngram_buckets": 4}
 
 
-def counted(*reviews, config=CONFIG):
+def counted(*reviews, config=CONFIG, task=SENTIMENT):
     """Return a counter of reviews, each a label and the ids of its n-grams."""
-    counter = ClassCounter.for_transform(config, SENTIMENT)
+    counter = ClassCounter.for_transform(config, task)
     ids = tf.ragged.constant([ids for _, ids in reviews], dtype=tf.int64, ragged_rank=1)
     labels = tf.constant([[label] for label, _ in reviews], tf.int64)
     counter.add({features.NGRAMS: ids.to_sparse(), features.LABEL: labels})
@@ -69,6 +70,31 @@ def test_of_words_and_of_very_large_tables_only_the_labels_are_counted(change):
     counts = counted((0, [1]), (1, [2]), (1, []), config=CONFIG | change).counts
     assert counts[LABELS].tolist() == [1, 2]
     assert counts[NGRAMS].size == 0
+
+
+def test_each_of_many_classes_has_counts_of_its_own():
+    task = Labels(tuple("abcde"))
+    counts = counted((4, [1, 1]), (0, [3]), (4, []), (2, [1]), task=task).counts
+    assert counts[LABELS].tolist() == [1, 0, 1, 0, 2]
+    assert counts[NGRAMS].tolist() == [[0, 0, 0, 1], [0] * 4, [0, 1, 0, 0], [0] * 4, [0, 2, 0, 0]]
+
+
+@pytest.mark.parametrize(("label", "task"), [(2, "ab"), (-1, "ab"), (5, "abcde"), (10**12, "abc")])
+def test_a_label_of_no_class_is_named(label, task):
+    last = len(task) - 1
+    line = f"the label {label}, but the labels of the {len(task)} classes are 0 to {last}; write"
+    with pytest.raises(InputError, match=line):
+        counted((last, [1]), (label, [2]), (0, []), task=Labels(tuple(task)))
+
+
+def test_the_ngrams_of_many_classes_are_counted_by_the_rows_of_the_model(monkeypatch):
+    reviews = (0, [0, 3]), (2, [2]), (2, [1, 3])
+    three = Labels(("a", "b", "c"))
+    counts = counted(*reviews, task=three).counts[NGRAMS]
+    assert counts.tolist() == [[1, 0, 0, 1], [0, 0, 0, 0], [0, 1, 1, 1]]
+    monkeypatch.setattr("preprocessing.settings.MAX_WEIGHTS", 6)
+    counts = counted(*reviews, task=three).counts[NGRAMS]
+    assert counts.tolist() == [[1, 1], [0, 0], [1, 2]]
 
 
 @pytest.mark.parametrize("count", [255, 65_535, 2**31 + 1, 2**40])

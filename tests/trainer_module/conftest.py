@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import functools
 import json
 import math
 import subprocess
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from preprocessing.labels import Labels
 from tests.trainer_module.scripted_cluster import ScriptedCluster
 from trainer_module.cluster import resources
 from trainer_module.cluster.tf_config import Cluster
@@ -133,6 +135,42 @@ def records(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def records_of(tmp_path_factory):
+    """Return a function: number of classes -> a folder like `records` with Examples of them.
+
+    The words and the n-grams of an Example determine its class. There is one Example of each class,
+    and at least 64; each eighth has no words. The train split has as many Examples in each of its
+    two files, of the eval split the last batch is short.
+    """
+    from preprocessing.labels import Labels, write_labels
+    from tests import examples
+
+    def row(number, classes):
+        label = number % classes
+        # Each eighth review is empty.
+        words = [label % 32, 32 + label // 32] * (number % 8 != 7)
+        ngrams = [1000 + number, *(2000 + word for word in words)] * bool(words)
+        return examples.example(ngrams=ngrams, tokens=[2 + word for word in words], label=[label])
+
+    @functools.cache
+    def records_of(classes):
+        folder = tmp_path_factory.mktemp(f"records-{classes}")
+        (folder / "graph").mkdir()
+        labels = Labels(tuple(f"class {number}" for number in range(classes)))
+        write_labels(str(folder / "graph"), labels)
+        half = max(32, -(-classes // 2))
+        for name, numbers in (
+            ("train-0", range(half)),
+            ("train-1", range(half, 2 * half)),
+            ("eval-0", range(21)),
+        ):
+            examples.write(folder / f"{name}.gz", [row(number, classes) for number in numbers])
+        return folder
+
+    return records_of
+
+
 @pytest.fixture
 def skewed(prepared, tmp_path):
     """Return a folder like `prepared` with 60 negative and 90 positive train Examples, of which 60
@@ -162,6 +200,42 @@ def trained(prepared, once):
         train(make_job(prepared, folder), None)
 
     return once("trained", write)
+
+
+TOPICS = Labels(("Größe", '50% "off"', "<b>", "3", "true"))
+"""Classes with difficult names."""
+TOPIC_TEXTS = [f"topic{number} is the topic" for number in range(TOPICS.number)]
+"""A text of each class."""
+
+
+@pytest.fixture(scope="session")
+def topics(prepared, once):
+    """Return the folder of a training on five classes, with its data and outputs.
+
+    The word `topicN` decides the class. The features are those of `prepared`.
+    """
+
+    def write(folder):
+        import shutil
+
+        from preprocessing.fast.ngrams import ngram_ids
+        from preprocessing.labels import write_labels
+        from tests import examples
+        from trainer_module.training import train
+
+        shutil.copytree(prepared / "graph", folder / "graph")
+        write_labels(str(folder / "graph"), TOPICS)
+        settings = (TRANSFORM["ngrams"], TRANSFORM["ngram_buckets"], tuple(TRANSFORM["openings"]))
+        for split, count in (("train", 100), ("eval", 20)):
+            rows = []
+            for n in range(count):
+                text = f"topic{n % TOPICS.number} is number{n}"
+                ids, _ = ngram_ids([text.encode()], *settings)
+                rows.append(examples.example(ngrams=ids.tolist(), label=[n % TOPICS.number]))
+            examples.write(folder / f"{split}-0.gz", rows)
+        train(make_job(folder, folder), None)
+
+    return once("topics", write)
 
 
 def make_job(prepared, folder, *, train="train-*.gz", base_model=None, **training):

@@ -183,17 +183,17 @@ def weighted_by_class(loss: Loss, counts: np.ndarray, labels: Labels) -> Loss:
 
     Args:
       loss: the loss of each Example.
-      counts: the reviews of each class in the train split, float64 [classes].
+      counts: the Examples of each class in the train split, float64 [classes].
       labels: the classes.
 
     Raises:
-      ValueError: a class has no reviews.
+      ValueError: a class has no Examples.
     """
     if not counts.all():
         missing = labels.names[int(counts.argmin())]
         raise ValueError(
-            f"training.class_weights: balanced, but the train split has no {missing} reviews; add "
-            "some, or set none"
+            "training.class_weights: balanced, but the train split has no Example of the class "
+            f"{missing}; add some, or set none"
         )
     weights = tf.constant(counts.sum() / (labels.number * counts), tf.float32)
 

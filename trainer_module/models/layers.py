@@ -143,7 +143,29 @@ class FusedAdam(tf_keras.optimizers.legacy.Adam):
         return self._resource_apply_dense(dense, handle, **options)
 
 
+def dense_gradients(gradients: list[tuple[Any, tf.Variable]]) -> list[tuple[Any, tf.Variable]]:
+    """Return gradients without slices, because XLA cannot compile the update of single rows.
+
+    Args:
+      gradients: (gradient, variable) of each variable.
+    """
+    return [(tf.convert_to_tensor(gradient), variable) for gradient, variable in gradients]
+
+
 def _clip(gradients: list[tuple[Any, tf.Variable]]) -> list[tuple[Any, tf.Variable]]:
     values, variables = zip(*gradients, strict=True)
-    clipped, _ = tf.clip_by_global_norm(values, _MAX_NORM)
+    clipped, _ = tf.clip_by_global_norm(list(map(_merged, values)), _MAX_NORM)
     return list(zip(clipped, variables, strict=True))
+
+
+def _merged(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor | tf.IndexedSlices:
+    """Return a gradient with one slice for each row.
+
+    The replicas have a slice each for a row, and TensorFlow computes the norm of all slices instead
+    of that of their sum.
+    """
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    rows, places = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(gradient.values, places, tf.size(rows))
+    return tf.IndexedSlices(values, rows, gradient.dense_shape)

@@ -22,7 +22,7 @@ from core.settings import PositiveInt
 from preprocessing import features
 from preprocessing.labels import Labels
 from preprocessing.settings import Transform
-from trainer_module.models import ngram_linear
+from trainer_module.models import bags, ngram_linear
 from trainer_module.models.layers import DropoutRate, Padding, adam, embedding, logits, word_ids
 
 _KERNEL = 3
@@ -33,7 +33,7 @@ _SHARE_OF_CHANGE = 0.5
 """Factor of the change that a block adds. It limits the growth of the values over the blocks."""
 
 
-class Hyperparameters(ngram_linear.BagHyperparameters):
+class Hyperparameters(bags.BagHyperparameters):
     """The hyperparameters of the bag and of the pyramids, with defaults for a CPU."""
 
     pyramids: PositiveInt = 1
@@ -127,7 +127,7 @@ def build(
     """
     ngrams = ngram_linear.ngram_ids(static_shapes=static_shapes)
     tokens = word_ids(transform, static_shapes=static_shapes)
-    bag = ngram_linear.NgramBag(transform.ngram_buckets, labels.logits, hyperparameters)
+    bag = bags.make_bag(transform, labels, hyperparameters)
     parts = [bag(ngrams)]
     for number in range(1, hyperparameters.pyramids + 1):
         pyramid = Pyramid(transform, hyperparameters, name=f"pyramid_{number}")
@@ -144,4 +144,4 @@ def _convolution(filters: int, name: str) -> tf_keras.layers.Layer:
 
 
 optimizer = adam
-adapt = ngram_linear.adapt
+adapt = bags.adapt

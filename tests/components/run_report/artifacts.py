@@ -5,11 +5,11 @@ import json
 import numpy as np
 
 from components.evaluator import files
-from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
-from components.evaluator.metrics import Counts
+from components.evaluator.counts import Counts
+from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, OtherModel, Results
 from components.evaluator.thresholds import Evaluation as EvaluationSettings
 from components.run_report.history import Run, Step
-from preprocessing.labels import SENTIMENT, write_labels
+from preprocessing.labels import SENTIMENT, Labels, write_labels
 from serving.explain import Part
 from tests.serving.models import push
 
@@ -120,9 +120,41 @@ CHECK = {
         {"name": "p99_ms", "value": 310.4, "threshold": 250, "unit": "ms", "passed": False},
         {"name": "golden_positive", "value": 0.975, "threshold": 0.6, "unit": "", "passed": True},
     ],
-    "golden_mistakes": [{"text": "It <b>lasts</b>", "label": "positive", "probability": 0.3127}],
+    "golden_mistakes": [
+        {
+            "text": "It <b>lasts</b>",
+            "label": "positive",
+            "predicted": "negative",
+            "probability": 0.3127,
+        }
+    ],
     "not_checked": "swapped <b>labels</b> were not checked",
 }
+
+
+def of_topics(content, names):
+    """Return the content of a report on classes with these names, the last of which has no text.
+
+    Half of the texts of each class are answered with the next one.
+    """
+    labels = Labels(tuple(names))
+    label = np.repeat(np.arange(labels.number - 1), 4)
+    answers = np.where(np.arange(len(label)) % 4 < 2, label, (label + 1) % (labels.number - 1))
+    scores = np.full((len(label), labels.number), 0.1 / (labels.number - 1))
+    scores[np.arange(len(label)), answers] = 0.9
+    counts = Counts.from_predictions(label, scores, labels)
+    other = OtherModel("version 7", ("negative", "positive"))
+    settings = EvaluationSettings(min_accuracy=0.3)
+    evaluation = Results(labels, settings, {WHOLE: {CANDIDATE: counts}}, other)
+    mistake = {"label": 0, "predicted": 1, "probability": 0.9, "parts": [Part("lost", 2.0)]}
+    return content._replace(
+        labels=labels,
+        balance={"train": dict.fromkeys(names, 1 / labels.number)},
+        evaluation=evaluation,
+        mistakes=[mistake],
+        check={**CHECK, "results": [], "golden_mistakes": [], "not_checked": "none were checked"},
+        confusion_texts={(0, 1): [{"text": f"where is {HOSTILE}", "probability": 0.9}]},
+    )
 
 
 def with_every_part(content, size=1):
@@ -132,6 +164,7 @@ def with_every_part(content, size=1):
     more = [Part(" "), Part("more", 1.0)] * (98 if size > 1 else 0)
     mistake = {
         "label": 0,
+        "predicted": 1,
         "probability": 0.987,
         "parts": [Part("fine", 2.0), Part(f" {word} "), Part("dull", -1.0), *more],
     }

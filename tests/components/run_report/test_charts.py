@@ -4,8 +4,8 @@ import matplotlib.colors
 import numpy as np
 import pytest
 
+from components.evaluator.counts import Counts
 from components.evaluator.files import CANDIDATE, WHOLE, Results
-from components.evaluator.metrics import Counts
 from components.evaluator.thresholds import Evaluation
 from components.run_report import charts
 from preprocessing.labels import SENTIMENT

@@ -24,8 +24,16 @@ def score(model, tmp_path):
     from preprocessing.reading.records import ReadOptions
     from serving.batch.run import score_files
 
-    def do(*inputs, output="scores.csv", model=model, options=None, beam_args=()):
+    def do(
+        *inputs,
+        output="scores.csv",
+        model=model,
+        options=None,
+        beam_args=(),
+        all_probabilities=False,
+    ):
         words, target = list(map(str, inputs)), str(tmp_path / output)
-        return score_files(words, target, str(model), options or ReadOptions(), beam_args)
+        chosen = options or ReadOptions()
+        return score_files(words, target, str(model), chosen, beam_args, all_probabilities)
 
     return do
