@@ -64,7 +64,7 @@ class Labels:
           scores: of two classes, the probability of the second one, float [reviews]; of more
             classes, the probability of each one, float [reviews, classes].
         """
-        # `predict` with a running server and a run without a change load no NumPy, which takes long.
+        # `predict` with a running server and a run without a change do not load NumPy.
         import numpy as np
 
         if self.is_binary:
