@@ -170,10 +170,8 @@ def _mapped(found: FoundLabels, options: ReadOptions, column: str) -> Classes:
     Raises:
       InputError: no line has one of the labels of the mapping.
     """
-    totals: Counter[str] = Counter()
-    for label, lines in found.totals.items():
-        totals[label.lower()] += lines
-    absent = [label for label in options.label_map if label not in totals]
+    present = {label.lower() for label in found.lines}
+    absent = [label for label in options.label_map if label not in present]
     if absent:
         others = [label for label in found.lines if label.lower() not in options.label_map]
         hint = f"; without a class: {shown(others)}" if others else ""
@@ -182,13 +180,14 @@ def _mapped(found: FoundLabels, options: ReadOptions, column: str) -> Classes:
             "remove it in data.labels"
         )
     notes = [_class_line(options.classes)]
-    left_out = [label for label, index in options.label_map.items() if index is None]
+    known = [label for label in found.lines if label.lower() in options.label_map]
+    left_out = [label for label in known if options.label_map[label.lower()] is None]
     if left_out:
-        notes.append(f"left out: {_counted(left_out, totals)}")
-    without = [label for label in totals if label not in options.label_map]
-    if without:
+        notes.append(f"left out: {_counted(left_out, found.totals)}")
+    others = [label for label in found.lines if label.lower() not in options.label_map]
+    if others:
         notes.append(
-            f"rejected, because data.labels does not name them: {_counted(without, totals)}"
+            f"rejected, because data.labels does not name them: {_counted(others, found.totals)}"
         )
     return Classes(Labels(options.classes), options.label_map, tuple(notes))
 
@@ -322,4 +321,6 @@ def _class_line(names: Collection[str]) -> str:
 
 
 def _short(label: str) -> str:
-    return printable(label if len(label) <= _CHARACTERS else f"{label[:_CHARACTERS]}...")
+    """Return a label for a list in a message; in quotation marks if it contains a comma."""
+    name = printable(label if len(label) <= _CHARACTERS else f"{label[:_CHARACTERS]}...")
+    return f'"{name}"' if "," in name else name

@@ -72,7 +72,7 @@ _REMEDIES = {
     BROKEN_CSV: "CSV has a field with a separator, a quotation mark or a line break in quotation "
     "marks, and a quotation mark inside of them twice, as pandas' `to_csv` writes them",
     BROKEN_JSON: "each line of JSON lines is one object",
-    UNKNOWN_COLUMNS: "rename columns that contain reviews to those of the other records",
+    UNKNOWN_COLUMNS: "rename columns that contain texts to those of the other records",
     LINE_TOO_LONG: "a line has at most 1,048,576 bytes",
     CORRUPT_ARCHIVE: "download or copy the damaged files again",
 }
@@ -327,9 +327,9 @@ def _check(
         )
     if not counts.examples["train"]:
         raise InputError(
-            f"no review is left for training: of {total} lines with text {rejected} were rejected, "
-            f"{counts.neutral} neutral, {counts.rejected[DUPLICATE]} duplicates of held-out "
-            f"reviews, {counts.over_max_examples} over data.max_examples"
+            f"no line is left for training: of {total} lines with text {rejected} were rejected, "
+            f"{counts.neutral} left out by label, {counts.rejected[DUPLICATE]} duplicates of "
+            f"held-out texts, {counts.over_max_examples} over data.max_examples"
         )
 
 

@@ -234,7 +234,7 @@ def _read_head(path: str) -> tuple[bytes, bool]:
             if not is_line and not _skip_line(head, stream):
                 raise InputError(
                     f"{path} begins with a line of {TOO_LONG}, and no other lines follow within "
-                    f"{_MAX_FIRST_LINE:,} bytes: write each review on a line of its own, such as a "
+                    f"{_MAX_FIRST_LINE:,} bytes: write each record on a line of its own, such as a "
                     "JSON object or a record of CSV, and read only the new file"
                 )
         except CorruptArchive:

@@ -93,7 +93,7 @@ def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
         return ""
     is_run = options.labels == "required"
     remedy = "move it out of data.input_base" if is_run else "give the other files as --input"
-    return f"; if it contains no reviews, {remedy}"
+    return f"; if it contains no texts, {remedy}"
 
 
 def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layout]:
@@ -224,7 +224,7 @@ def _refuse_copies(
             common, most = len(start & starts[other]), max(len(start), len(starts[other]))
             if other != number and common >= max(_MIN_SAME, _SAME * most):
                 raise InputError(
-                    f"{files[other].path} and {file.path} contain the same reviews ({common} "
+                    f"{files[other].path} and {file.path} contain the same texts ({common} "
                     f"of the first {most} are equal): remove one of them, or write a glob in "
                     "data.splits that matches only one"
                 )

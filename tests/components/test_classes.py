@@ -108,7 +108,7 @@ def test_what_a_mapping_leaves_out_is_counted_by_name():
         {"a": "x", "B": "y", "spam": None}, {"A": 3, "b": 2, "spam": 4, "Spam": 1, "z": 2}
     )
     assert chosen.notes[1:] == (
-        "left out: spam (5)",
+        "left out: Spam (1), spam (4)",
         "rejected, because data.labels does not name them: z (2)",
     )
 

@@ -145,7 +145,7 @@ def test_each_record_is_read_by_its_own_columns_and_one_without_known_columns_co
         error.value
     )
     assert str(error.value).endswith(
-        "rename columns that contain reviews to those of the other records"
+        "rename columns that contain texts to those of the other records"
     )
 
 
@@ -178,8 +178,8 @@ def test_nothing_to_train_on_is_an_input_error(tmp_path, inputs):
     with pytest.raises(InputError) as error:
         read_files(tmp_path, inputs, {"train": "*"}, max_examples=limits)
     assert str(error.value) == (
-        "no review is left for training: of 51 lines with text 0 were rejected, 1 neutral, "
-        "0 duplicates of held-out reviews, 50 over data.max_examples"
+        "no line is left for training: of 51 lines with text 0 were rejected, 1 left out by label, "
+        "0 duplicates of held-out texts, 50 over data.max_examples"
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from components.review_example_gen import units
+from components.review_example_gen import component, units
 from core.errors import InputError
 from pipeline.label_setting import check_labels, task_options
 from preprocessing.labels import Labels, read_labels
@@ -59,7 +59,7 @@ def test_the_classes_of_each_do_not_depend_on_files_workers_or_cuts(
         assert all(text.endswith(f" of {name}") for name, text in found)
     assert sum(whole.counts[f"examples/{split}"] for split in SPLITS) == 300
     assert whole.counts["rejected/bad_label"] == 2
-    assert whole.classes[0] == "5: Größe, Farbe, IT, card lost, it, 日本語"
+    assert whole.classes[0] == '5: "Größe, Farbe", IT, card lost, it, 日本語'
     assert "IT (60), it (60) differ only in case" in whole.classes[1]
 
     # The same lines in other files, in another order, in many units, by several processes.
@@ -137,3 +137,19 @@ def test_a_class_that_a_held_out_split_lacks_is_named(tmp_path, inputs):
         "the eval split has no Example of c; its metrics say nothing about this class",
         "the test split has no Example of b; its metrics say nothing about this class",
     ]
+
+
+def test_a_first_pass_that_was_killed_can_be_started_again(tmp_path, inputs, monkeypatch):
+    write(inputs, "a.jsonl", rows(["a", "b"], 60))
+
+    def killed(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(component, "choose_classes", killed)
+        with pytest.raises(KeyboardInterrupt):
+            read_task(tmp_path, inputs, "each")
+    write(inputs, "a.jsonl", rows(["c", "d"], 60))
+    read = read_task(tmp_path, inputs, "each")
+    assert read_labels(read.examples.uri).names == ("c", "d")
+    assert not (tmp_path / "examples" / "unpublished").exists()
