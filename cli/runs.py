@@ -156,7 +156,7 @@ def _values(run: Run) -> dict[str, Any]:
         "model": setting(run, "training.model"),
         "strategy": (outcome.strategy if outcome else "") or setting(run, "training.strategy"),
         "seconds": round(run.seconds, 1),
-        "classes": outcome.classes if outcome else None,
+        "classes": outcome.class_count if outcome else None,
         "accuracy": outcome.accuracy if outcome else None,
         "macro F1": outcome.metrics.get("macro F1") if outcome else None,
         "result": result(run),

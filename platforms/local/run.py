@@ -187,7 +187,7 @@ def collect_outcome(run: history.Run) -> Outcome:
         metrics={metric.title: metric.value(own) for metric in key_figures(results.labels)},
         not_compared=results.not_compared,
         not_tested=results.missing,
-        classes=results.labels.number,
+        class_count=results.labels.number,
     )
 
 
