@@ -120,7 +120,6 @@ def collect(run: Run, model: str | None = None) -> Content:
 def render(content: Content) -> str:
     """Return a report as one HTML document that references no other file."""
     run, results = content.run, content.evaluation
-    is_multiclass = results is not None and not results.labels.is_binary
     kind, sentence = _VERDICTS[result(content)]
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("components.run_report", "templates"),
@@ -149,7 +148,7 @@ def render(content: Content) -> str:
         words=noun(results.labels) if results else "texts",
         of_second_class=reviews_of_class(results.labels, 1) if results else "",
         has_golden=has_golden(content.check),
-        class_rows=class_rows(results.candidate, results.labels) if is_multiclass else [],
+        class_rows=class_rows(results.candidate, results.labels) if results else [],
         confusions=shown_confusions(results, content.confusion_texts) if results else [],
         matrix_classes=matrix_classes(results.candidate, results.labels) if results else [],
     )
