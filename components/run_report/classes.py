@@ -64,13 +64,16 @@ def class_rows(counts: Counts, labels: Labels, limit: int | None = _ROWS) -> lis
     """Return the classes that need attention most, the first one most urgently.
 
     These are the classes that were not tested, and then those with the lowest F1. Of classes with
-    equal F1 the one with more reviews is first.
+    equal F1 the one with more reviews is first. The table of two classes is empty, because their
+    figures are in the table of the metrics.
 
     Args:
       counts: the counts of the candidate.
       labels: the classes.
       limit: the maximum number of classes; None: all.
     """
+    if labels.is_binary:
+        return []
     both = counts.labelled + counts.answered
     f1 = 2 * counts.right / np.maximum(both, 1)
     urgency = np.where(counts.labelled > 0, f1, -1.0)

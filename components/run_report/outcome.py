@@ -34,7 +34,7 @@ class Outcome:
         unknown.
       not_compared: a clause with the classes of the served model and of the candidate, if they are
         not compared because these differ; else empty.
-      classes: the number of classes.
+      class_count: the number of classes.
       not_tested: a sentence about the classes that the test split lacks; empty if it has all.
 
     Early records lack the attributes with a default.
@@ -60,7 +60,7 @@ class Outcome:
     accuracy_interval: tuple[float, float] | None = None
     not_compared: str = ""
     not_tested: str = ""
-    classes: int = 2
+    class_count: int = 2
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Outcome:

@@ -120,9 +120,6 @@ def render(content: Content) -> str:
     """Return a report as one HTML document that references no other file."""
     run, results = content.run, content.evaluation
     kind, sentence = _VERDICTS[result(content)]
-    rows = []
-    if results and not results.labels.is_binary:
-        rows = class_rows(results.candidate, results.labels)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("components.run_report", "templates"),
         # Reviews are untrusted, so markup in them is escaped.
@@ -150,7 +147,7 @@ def render(content: Content) -> str:
         words=f"{results.labels.noun}s" if results else "texts",
         of_second_class=reviews_of_class(results.labels, 1) if results else "",
         has_golden=has_golden(content.check),
-        class_rows=rows,
+        class_rows=class_rows(results.candidate, results.labels) if results else [],
         confusions=shown_confusions(results, content.confusion_texts) if results else [],
         matrix_classes=matrix_classes(results.candidate, results.labels) if results else [],
     )

@@ -250,10 +250,9 @@ def _golden(
     for label in sorted(set(labels)):
         count = labels.count(label)
         right = count - sum(mistake["label"] == label for mistake in mistakes)
-        sentences = "golden sentences"
-        name = (
-            f"{label} {sentences}" if label in SENTIMENT.names else f"{sentences} of class {label}"
-        )
+        name = f"golden sentences of class {label}"
+        if label in SENTIMENT.names:
+            name = f"{label} golden sentences"
         cause = (
             f"{right} of {count} {name} are right, serving_check.min_golden "
             f"requires {minimum:g}; check the model, or set serving_check.golden to sentences of "

@@ -190,7 +190,7 @@ def collect_outcome(run: history.Run) -> Outcome:
         metrics=metrics,
         not_compared=results.not_compared,
         not_tested=results.missing,
-        classes=results.labels.number,
+        class_count=results.labels.number,
     )
 
 

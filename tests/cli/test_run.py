@@ -127,7 +127,7 @@ def test_the_result_of_more_than_two_classes():
         metrics={"accuracy": 0.6, "macro F1": 0.51239, "mean absolute error": 0.43219},
         not_compared=clause,
         not_tested=missing,
-        classes=3,
+        class_count=3,
     )
     _, lines = end(Watched(outcome=outcome))
     assert (
