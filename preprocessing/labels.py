@@ -59,7 +59,7 @@ class Labels:
           scores: of two classes, the probability of the second one, float [reviews]; of more
             classes, the probability of each one, float [reviews, classes].
         """
-        # The settings import this module, and a run without a change loads no numpy.
+        # `predict` with a running server imports this module, and not NumPy.
         import numpy as np
 
         if self.is_binary:
