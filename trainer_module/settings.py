@@ -26,6 +26,7 @@ class Training(Section):
 
     model: Literal[
         "ngram_linear",
+        "deep_averaging",
         "cnn_lstm",
         "text_cnn",
         "transformer",

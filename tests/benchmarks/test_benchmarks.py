@@ -69,12 +69,12 @@ def test_peers_train_on_files_of_any_format_and_classes(tmp_path):
     for name, part in (("train", rows[:200]), ("test", rows[200:])):
         (tmp_path / f"{name}.csv").write_text("text,category\n" + "".join(part))
     options = ["--seeds=1", "--set=data.labels=each", "--set=data.columns={label: category}"]
-    options += ["--preset=topics", "--set=training.epochs=1", "--set=transform.vocabulary_size=50"]
+    options += ["--preset=topics", "--set=training.epochs=1"]
     options += [
         "--only",
         "fasttext",
         "scikit-learn",
-        "wide_and_deep",
+        "deep_averaging",
         "--fasttext",
         '{"epoch": 50}',
     ]

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 
 SMALL = {
     "cnn_lstm": {"embedding_width": 8, "filters": 8, "lstm_units": 8, "recurrent_dropout": 0.0},
+    "deep_averaging": {"width": 8, "ngram_dropout": 0.0, "dropout": 0.0},
     "ngram_linear": {},
     "text_cnn": {"embedding_width": 8, "filters": 8, "dropout": 0.0},
     "transformer": {
@@ -37,7 +38,7 @@ SMALL = {
 }
 """Small models without dropout, whose random numbers are others for each replica."""
 FEW = [("ngram_linear", 2), ("ngram_linear", 5), ("ngram_linear", 77)]
-MANY = [("wide_and_deep", 5), ("ngram_linear", 1000)]
+MANY = [("wide_and_deep", 5), ("deep_averaging", 5), ("ngram_linear", 1000)]
 """The tables of 77 and of 1,000 classes are cut over the parameter servers."""
 CLUSTERS = {
     "multi_worker_mirrored": {"worker": 2},

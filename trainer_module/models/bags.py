@@ -63,13 +63,25 @@ class NgramBag(tf_keras.layers.Layer):
         self.rows, self.labels, self.hyperparameters = rows, labels, hyperparameters
 
     @property
+    def table_initializer(self) -> str | tf_keras.initializers.Initializer:
+        """The initializer of the table."""
+        return "zeros"
+
+    @property
+    def columns(self) -> int:
+        """The number of sums of a text."""
+        return self.labels.logits
+
+    @property
     def table_shape(self) -> tuple[int, ...]:
         """The shape of the table of weights."""
         return (self.rows,)
 
     def build(self, input_shape: Any) -> None:
-        self.table = self.add_weight(name="table", shape=self.table_shape, initializer="zeros")
-        self.bias = self.add_weight(name="bias", shape=(self.labels.logits,), initializer="zeros")
+        self.table = self.add_weight(
+            name="table", shape=self.table_shape, initializer=self.table_initializer
+        )
+        self.bias = self.add_weight(name="bias", shape=(self.columns,), initializer="zeros")
         self.scale = self.add_weight(
             name="scale", shape=(self.rows,), initializer="ones", trainable=False
         )
@@ -78,15 +90,22 @@ class NgramBag(tf_keras.layers.Layer):
         )
 
     def call(self, inputs: tf.RaggedTensor | tf.Tensor, training: bool = False) -> tf.Tensor:
+        return self.totals(inputs, training) * self.factors(inputs) + self.bias
+
+    def totals(self, inputs: tf.RaggedTensor | tf.Tensor, training: bool) -> tf.Tensor:
+        """Return the sum of the weights of each text, float32 [batch, columns]."""
         if isinstance(inputs, tf.RaggedTensor):
-            totals = self._ragged_totals(inputs, training)
+            return self._ragged_totals(inputs, training)
+        return self._padded_totals(inputs, training)
+
+    def factors(self, inputs: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
+        """Return the factor of the sum of each text for its length, float32 [batch, 1]."""
+        if isinstance(inputs, tf.RaggedTensor):
             lengths = inputs.row_lengths()
         else:
-            totals = self._padded_totals(inputs, training)
             lengths = tf.math.count_nonzero(inputs >= 0, axis=1)
         relative = tf.maximum(tf.cast(lengths, tf.float32), 1) / _TYPICAL_LENGTH
-        factor = tf.pow(relative, -self.hyperparameters.length_power)
-        return totals * factor[:, tf.newaxis] + self.bias
+        return tf.pow(relative, -self.hyperparameters.length_power)[:, tf.newaxis]
 
     def scaled_table(self) -> np.ndarray:
         """Return the products of weights and scale, float32 [rows] or [rows, classes]."""
@@ -148,7 +167,7 @@ class ClassBag(NgramBag):
 
     @property
     def table_shape(self) -> tuple[int, ...]:
-        return (self.rows, self.labels.number)
+        return (self.rows, self.columns)
 
     def scaled_table(self) -> np.ndarray:
         return (self.table * self.scale[:, tf.newaxis]).numpy()
