@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 from preprocessing.labels import SENTIMENT
-from preprocessing.reading.labels import canonical
+from preprocessing.reading.labels import YAML_WORDS, canonical
 from preprocessing.reading.records import MAP_TASK, SENTIMENT_TASK, printable
 
 Task = Literal["stars", "each"]
 """The values of `data.labels` that are a single word."""
 
-_WORDS = {True: ("true", "yes", "on"), False: ("false", "no", "off")}
-"""YAML reads the labels yes and on as true, and no and off as false."""
 _SENTIMENT = {"0": SENTIMENT.names[0], "1": SENTIMENT.names[1]} | {
     name: name for name in SENTIMENT.names
 }
@@ -44,7 +42,7 @@ def check_labels(labels: Any) -> Any:
     classes: dict[str, str | None] = {}
     for label, given in labels.items():
         name = None if given is None else _class_name(label, given)
-        for text in _WORDS[label] if isinstance(label, bool) else [_label(label)]:
+        for text in YAML_WORDS[label] if isinstance(label, bool) else [_label(label)]:
             if text in classes:
                 problem = "there twice" if classes[text] == name else "mapped to two classes"
                 raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from core.progress import Progress
 from preprocessing.labels import Labels
 from preprocessing.reading.columns import Columns
 from preprocessing.reading.files import HELD_OUT
-from preprocessing.reading.labels import CollectedLabels, as_number, has_stars
+from preprocessing.reading.labels import YAML_WORDS, CollectedLabels, as_number, has_stars
 from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions, printable
 
 _FEW = 20
@@ -171,7 +171,7 @@ def _mapped(found: FoundLabels, options: ReadOptions, column: str) -> Classes:
       InputError: no line has one of the labels of the mapping.
     """
     present = {label.lower() for label in found.lines}
-    absent = [label for label in options.label_map if label not in present]
+    absent = _absent(options.label_map, present)
     if absent:
         others = [label for label in found.lines if label.lower() not in options.label_map]
         hint = f"; without a class: {shown(others)}" if others else ""
@@ -190,6 +190,16 @@ def _mapped(found: FoundLabels, options: ReadOptions, column: str) -> Classes:
             f"rejected, because data.labels does not name them: {_counted(others, found.totals)}"
         )
     return Classes(Labels(options.classes), options.label_map, tuple(notes))
+
+
+def _absent(label_map: Collection[str], present: Set[str]) -> list[str]:
+    """Return the labels of a mapping that no line has.
+
+    YAML reads `yes` and `on` as `true`, so a mapping of one of them contains all three, and files
+    have one.
+    """
+    words = {word for same in YAML_WORDS.values() if present & set(same) for word in same}
+    return [label for label in label_map if label not in present | words]
 
 
 def _notes_of_stars(
