@@ -62,7 +62,7 @@ def DataGate(
         counts = class_counts(statistics.uri, split, labels)
         classes = [name for name, count in counts.items() if count]
         if len(classes) == 1:
-            found.append(f"{split}: every review is {classes[0]}")
+            found.append(f"{split}: every {labels.noun} is {classes[0]}")
     if found:
         raise InputError("the data does not fit the schema: " + "; ".join(found))
     record = json.dumps({"splits": splits, "anomalies": 0})
@@ -70,7 +70,7 @@ def DataGate(
 
 
 def class_counts(uri: str, split: str, labels: Labels) -> dict[str, float]:
-    """Return class -> the number of its reviews in a split; 0 for a class without reviews.
+    """Return the number of Examples of each class in the sample that StatisticsGen read.
 
     Args:
       uri: URI of the output `statistics` of StatisticsGen.
@@ -78,7 +78,7 @@ def class_counts(uri: str, split: str, labels: Labels) -> dict[str, float]:
       labels: the classes.
 
     Returns:
-      Name of a class -> number of its reviews; 0 for a class without reviews.
+      Name of a class -> number of its Examples; 0 for a class without any.
 
     Raises:
       InputError: the statistics were deleted.

@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 from preprocessing.labels import SENTIMENT
-from preprocessing.reading.labels import canonical
-from preprocessing.reading.records import MAP_TASK, SENTIMENT_TASK, printable
+from preprocessing.reading.labels import YAML_WORDS, canonical, label_name
+from preprocessing.reading.records import MAP_TASK, SENTIMENT_TASK, printable, text_problem
 
 Task = Literal["stars", "each"]
 """The values of `data.labels` that are a single word."""
 
-_WORDS = {True: ("true", "yes", "on"), False: ("false", "no", "off")}
-"""YAML reads the labels yes and on as true, and no and off as false."""
 _SENTIMENT = {"0": SENTIMENT.names[0], "1": SENTIMENT.names[1]} | {
     name: name for name in SENTIMENT.names
 }
@@ -38,13 +36,13 @@ def check_labels(labels: Any) -> Any:
         return labels
     if not isinstance(labels, Mapping):
         raise ValueError(
-            f"{printable(labels)} is not known here; set stars, each, or a mapping from each label "
-            "to a class, such as {bad: negative, good: positive}"
+            "requires stars, each, or a mapping from each label to a class, such as "
+            "{bad: negative, good: positive}"
         )
     classes: dict[str, str | None] = {}
     for label, given in labels.items():
         name = None if given is None else _class_name(label, given)
-        for text in _WORDS[label] if isinstance(label, bool) else [_label(label)]:
+        for text in YAML_WORDS[label] if isinstance(label, bool) else [_label(label)]:
             if text in classes:
                 problem = "there twice" if classes[text] == name else "mapped to two classes"
                 raise ValueError(
@@ -102,9 +100,10 @@ def _class_name(label: Any, given: Any) -> str:
             f"{where} is {str(given).lower()}, as which YAML reads yes, no, on and off; write it "
             "in quotation marks"
         )
-    if not isinstance(given, (str, int, float)):
+    text = given if isinstance(given, str) else label_name(given)
+    if text is None or text_problem(text):
         raise ValueError(f"{where} is {printable(given)}; write one name, or null to leave it out")
-    name = unicodedata.normalize("NFC", str(given).strip())
+    name = unicodedata.normalize("NFC", text.strip())
     if not name:
         raise ValueError(f"{where} is empty; write a name, or null to leave it out")
     return name

@@ -14,7 +14,8 @@ class Transform(Section):
     """The features of a text."""
 
     ngram_buckets: Annotated[int, Field(ge=2, le=2**30)] = 2**20
-    """Rows of the hashed n-gram table. For many classes a model uses fewer, see `ngram_rows`."""
+    """Rows of the hashed n-gram table. For many classes a model has fewer, so that the table has at
+    most 2^25 weights."""
     ngrams: Annotated[int, Field(ge=1, le=3)] = 2
     """Length of the longest word n-gram."""
     openings: list[PositiveInt] = [2, 4, 8]

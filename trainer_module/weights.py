@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -19,14 +19,12 @@ from absl import logging
 from core.errors import InputError
 from preprocessing import features
 from preprocessing.labels import Labels, model_labels
-from preprocessing.reading.records import printable
+from preprocessing.reading.listing import listed
 from trainer_module.loop.finite import not_finite
 from trainer_module.settings import TrainingJob
 
 ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
 """The file in a SavedModel with its `origin`. TensorFlow and TF Serving ignore `assets.extra`."""
-_MOST_NAMES, _NAME_CHARACTERS = 5, 40
-"""The maximum number of classes in a message, and the maximum number of characters of a name."""
 
 
 def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
@@ -123,25 +121,19 @@ def check_classes(job: TrainingJob, labels: Labels) -> None:
         return
     ours, theirs = set(labels.names), set(names)
     differences = [
-        f"only the {place} has {_listed([name for name in found if name not in others])}"
+        f"only the {place} has {listed([name for name in found if name not in others])}"
         for place, found, others in (
             ("model", names, ours),
             ("train split", labels.names, theirs),
         )
         if not set(found) <= others
     ]
-    problem = "; ".join(differences) or f"the order of the model is {_listed(names)}"
+    problem = "; ".join(differences) or f"the order of the model is {listed(names)}"
     raise InputError(
         f"training.warm_start: the classes of {job.base_model} differ from those of the train "
         f"split ({problem}). Set training.warm_start=false, or data.labels to the classes of the "
         "model"
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(printable(name)[:_NAME_CHARACTERS] for name in names[:_MOST_NAMES])
-    more = len(names) - _MOST_NAMES
-    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def warm_start(

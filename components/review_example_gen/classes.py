@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,13 +16,12 @@ from core.progress import Progress
 from preprocessing.labels import Labels
 from preprocessing.reading.columns import Columns
 from preprocessing.reading.files import HELD_OUT
-from preprocessing.reading.labels import CollectedLabels, as_number, has_stars
-from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions, printable
+from preprocessing.reading.labels import YAML_WORDS, CollectedLabels, as_number, has_stars
+from preprocessing.reading.listing import counted, joined, listed, short
+from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions
 
 _FEW = 20
 """Number of labels that are classes even if most of them have one line."""
-_SHOWN, _CHARACTERS = 5, 40
-"""Number of labels in a message, and the maximum number of characters of each."""
 _REMEDY = "add lines, or map the labels in data.labels to another class or to null"
 
 
@@ -138,14 +137,14 @@ def _each(found: FoundLabels, column: str) -> Classes:
     if len(labels) < 2:
         raise InputError(
             f"data.labels: each requires two or more labels, and all {lines:,} lines have "
-            f"{shown(labels)} in {column}; set data.columns.label to another column"
+            f"{listed(labels)} in {column}; set data.columns.label to another column"
         )
     is_full = len(labels) > CollectedLabels.MAX
     if is_full or (len(labels) > _FEW and 2 * len(labels) > lines):
         number = f"more than {CollectedLabels.MAX:,}" if is_full else f"{len(labels):,}"
         raise InputError(
             f"data.labels: each found {number} labels in {lines:,} lines in {column}, such as "
-            f"{shown(labels, 3)}; these are ids or texts, set data.columns.label to another column"
+            f"{listed(labels, 3)}; these are ids or texts, set data.columns.label to another column"
         )
     numbers = {label: as_number(label) for label in labels}
     if all(number is not None for number in numbers.values()):
@@ -155,7 +154,7 @@ def _each(found: FoundLabels, column: str) -> Classes:
         by_lower_case.setdefault(label.lower(), []).append(label)
     notes = [_class_line(labels)]
     notes += [
-        f"{_counted(alike, found.totals)} differ only in case, and are different classes; to join "
+        f"{counted(alike, found.totals)} differ only in case, and are different classes; to join "
         "them, map them to one class in data.labels"
         for alike in by_lower_case.values()
         if len(alike) > 1
@@ -171,25 +170,35 @@ def _mapped(found: FoundLabels, options: ReadOptions, column: str) -> Classes:
       InputError: no line has one of the labels of the mapping.
     """
     present = {label.lower() for label in found.lines}
-    absent = [label for label in options.label_map if label not in present]
+    absent = _absent(options.label_map, present)
     if absent:
         others = [label for label in found.lines if label.lower() not in options.label_map]
-        hint = f"; without a class: {shown(others)}" if others else ""
+        hint = f"; without a class: {listed(others)}" if others else ""
         raise InputError(
-            f"data.labels names {shown(absent)}, which no line has in {column}{hint}; correct or "
+            f"data.labels names {listed(absent)}, which no line has in {column}{hint}; correct or "
             "remove it in data.labels"
         )
     notes = [_class_line(options.classes)]
     known = [label for label in found.lines if label.lower() in options.label_map]
     left_out = [label for label in known if options.label_map[label.lower()] is None]
     if left_out:
-        notes.append(f"left out: {_counted(left_out, found.totals)}")
+        notes.append(f"left out: {counted(left_out, found.totals)}")
     others = [label for label in found.lines if label.lower() not in options.label_map]
     if others:
         notes.append(
-            f"rejected, because data.labels does not name them: {_counted(others, found.totals)}"
+            f"rejected, because data.labels does not name them: {counted(others, found.totals)}"
         )
     return Classes(Labels(options.classes), options.label_map, tuple(notes))
+
+
+def _absent(label_map: Collection[str], present: Set[str]) -> list[str]:
+    """Return the labels of a mapping that no line has.
+
+    YAML reads `yes` and `on` as `true`, so a mapping of one of them contains all three, and files
+    have one.
+    """
+    words = {word for same in YAML_WORDS.values() if present & set(same) for word in same}
+    return [label for label in label_map if label not in present | words]
 
 
 def _notes_of_stars(
@@ -198,7 +207,7 @@ def _notes_of_stars(
     others = [label for label in found.lines if label.lower() not in label_map]
     if not others:
         return (_class_line(labels.names),)
-    no_stars = f"rejected, because they are not on the scale: {_counted(others, found.totals)}"
+    no_stars = f"rejected, because they are not on the scale: {counted(others, found.totals)}"
     return _class_line(labels.names), no_stars
 
 
@@ -251,7 +260,7 @@ def check_classes(
     few = [name for name, total in totals.items() if total < len(hashed)]
     if few and len(hashed) > 1:
         raise InputError(
-            f"data.labels: too few lines of {_counted(few, totals)} to be in each of the splits "
+            f"data.labels: too few lines of {counted(few, totals)} to be in each of the splits "
             f"{', '.join(hashed)}, for which a class requires {len(hashed)} or more; {remedy}"
         )
     _refuse_missing(labels, examples.get("train", {}), held_out, remedy)
@@ -260,7 +269,7 @@ def check_classes(
         names = [name for label, name in enumerate(labels.names) if not numbers.get(label)]
         if names and any(numbers.values()):
             notes.append(
-                f"{split} has no Example of {shown(names)}; its metrics say nothing about "
+                f"{split} has no Example of {listed(names)}; its metrics say nothing about "
                 f"{'this class' if len(names) == 1 else 'these classes'}"
             )
     return tuple(notes)
@@ -287,40 +296,12 @@ def _refuse_missing(
     if not missing:
         return
     parts = []
-    for label in missing[:_SHOWN]:
+    for label in missing:
         where = [f"{n[label]:,} in {name}" for name, n in held_out if n.get(label)]
         in_brackets = f" ({', '.join(where)})" if where else ""
-        parts.append(f"{_short(labels.names[label])}{in_brackets}")
-    more = f" and {len(missing) - _SHOWN:,} more" if len(missing) > _SHOWN else ""
-    raise InputError(
-        f"data.labels: no line for training has the class {', '.join(parts)}{more}; {remedy}"
-    )
-
-
-def shown(labels: Collection[str], most: int = _SHOWN) -> str:
-    """Return labels as a list for a message.
-
-    Args:
-      labels: the labels.
-      most: the maximum number in the list. It ends with the number of the others.
-    """
-    first = [_short(label) for label in list(labels)[:most]]
-    more = len(labels) - len(first)
-    return ", ".join(first) + (f" and {more:,} more" if more else "")
-
-
-def _counted(labels: Collection[str], numbers: Mapping[str, int]) -> str:
-    """Return labels with their numbers, such as `refund (3), price (1)`."""
-    listed = ", ".join(f"{_short(label)} ({numbers[label]:,})" for label in list(labels)[:_SHOWN])
-    more = len(labels) - _SHOWN
-    return f"{listed} and {more:,} more" if more > 0 else listed
+        parts.append(f"{short(labels.names[label])}{in_brackets}")
+    raise InputError(f"data.labels: no line for training has the class {joined(parts)}; {remedy}")
 
 
 def _class_line(names: Collection[str]) -> str:
-    return f"{len(names):,}: {shown(names)}"
-
-
-def _short(label: str) -> str:
-    """Return a label for a list in a message; in quotation marks if it contains a comma."""
-    name = printable(label if len(label) <= _CHARACTERS else f"{label[:_CHARACTERS]}...")
-    return f'"{name}"' if "," in name else name
+    return f"{len(names):,}: {listed(names)}"

@@ -86,7 +86,8 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
     """The executor that reads review files, and writes Examples, rejected lines and counts.
 
     `Do` raises an InputError if the files cannot be read, too many of their lines are unusable, no
-    review is left for training, or a file changes during the run.
+    line is left for training, the labels are no classes of the task, the train split lacks a class,
+    or a file changes during the run.
     """
 
     def Do(

@@ -10,14 +10,15 @@ from math import gcd, lcm
 
 from core.errors import InputError
 from preprocessing.labels import Labels
-from preprocessing.reading.records import printable
+from preprocessing.reading.listing import listed
 
 MAX_VALUES = 25
 """The largest number of values of a scale. More of them are a measurement."""
 _MIN_VALUES = 3
 _MOST = 0.5
 """The minimum fraction of lines whose label is a number."""
-_SHOWN, _CHARACTERS = 8, 40
+_SHOWN = 8
+"""Maximum number of labels in a message, which are more than usual because they are short."""
 _STARS = range(1, 6)
 _RATING = re.compile(
     r"(-?[0-9]{1,9}(?:[.,][0-9]{1,3})?)"
@@ -54,7 +55,7 @@ def choose_stars(
     if lines < _MOST * sum(found.values()):
         raise InputError(
             f"data.labels: stars requires numbers, and the labels in {column} are "
-            f"{_shown(list(found))}; with data.labels: each every label is a class"
+            f"{listed(found, _SHOWN)}; with data.labels: each every label is a class"
         )
     present = sorted(set(numbers.values()))
     stars = set(map(Decimal, _STARS))
@@ -62,7 +63,7 @@ def choose_stars(
     if has_unknown and set(present[1:]) <= stars:
         del present[0]
     scale = _scale(present, is_rating)
-    shown = _shown([number_name(value) for value in present])
+    shown = listed([number_name(value) for value in present], _SHOWN)
     if len(present) < _MIN_VALUES or len(scale) > MAX_VALUES:
         raise InputError(
             f"data.labels: stars requires a scale of {_MIN_VALUES} to {MAX_VALUES} values, and the "
@@ -73,8 +74,8 @@ def choose_stars(
     if missing:
         raise InputError(
             f"data.labels: stars found the scale {names[0]} to {names[-1]} in {column}, and no "
-            f"line has {_shown(missing)}; add such lines, or map the labels that exist to classes "
-            f"in data.labels: {{{': ?, '.join(map(number_name, present[:_SHOWN]))}: ?}}"
+            f"line has {listed(missing, _SHOWN)}; add such lines, or map the labels that exist to "
+            f"classes in data.labels: {{{': ?, '.join(map(number_name, present[:_SHOWN]))}: ?}}"
         )
     index = {value: number for number, value in enumerate(scale)}
     label_map: dict[str, int | None] = {
@@ -118,9 +119,3 @@ def _scale(present: Sequence[Decimal], is_rating: bool) -> list[Decimal]:
     count = min(MAX_VALUES, int(steps[-1] / step)) + 1
     width = Decimal(step.numerator) / Decimal(step.denominator)
     return [present[0] + width * number for number in range(count)]
-
-
-def _shown(labels: Sequence[str]) -> str:
-    first = ", ".join(printable(label[:_CHARACTERS]) for label in labels[:_SHOWN])
-    more = len(labels) - _SHOWN
-    return f"{first} and {more:,} more" if more > 0 else first

@@ -34,6 +34,8 @@ NUMBERS = [str(number) for number in range(-1, 6)]
 """The numbers on any of the scales."""
 KNOWN_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUTRAL}
 """The words with a meaning on every scale."""
+YAML_WORDS = {True: ("true", "yes", "on"), False: ("false", "no", "off")}
+"""Boolean -> the labels in settings that YAML reads as it."""
 
 _SPELLINGS = 20_000
 """The maximum number of spellings of known labels whose meaning is cached."""

@@ -122,6 +122,16 @@ def test_a_mapping_to_a_label_that_is_not_there_is_one_line():
     assert "names 9" in error_of({1: "a", 2: "b", 9: None}, {"1": 5, "2": 3})
 
 
+@pytest.mark.parametrize(
+    "lines", [{"true": 5, "false": 3}, {"No": 3, "Yes": 5}, {"off": 3, "on": 5}]
+)
+def test_a_mapping_of_booleans_requires_one_spelling_of_each(lines):
+    # YAML reads yes, on and true as one key.
+    mapping = {True: "fraud", False: "genuine"}
+    assert choose(mapping, lines).labels.names == ("fraud", "genuine")
+    assert "names false, no, off, which no line has" in error_of(mapping, {"yes": 5, "x": 3})
+
+
 # ---- stars
 
 

@@ -12,7 +12,7 @@ from components import statistics_gen
 from components.artifacts import CheckedData
 from components.data_gate import DataGate, class_counts
 from core.errors import InputError
-from preprocessing.labels import SENTIMENT, write_labels
+from preprocessing.labels import SENTIMENT, Labels, write_labels
 from tests.components.test_transform import schema
 from tests.examples import example, write
 
@@ -21,11 +21,11 @@ pytestmark = pytest.mark.slow
 SIZES = (2000, 1200, 800)
 
 
-def labelled(folder):
+def labelled(folder, labels=SENTIMENT):
     """Return Examples that consist of the names of the classes."""
     examples = standard_artifacts.Examples()
     examples.uri = str(folder)
-    write_labels(str(folder), SENTIMENT)
+    write_labels(str(folder), labels)
     return examples
 
 
@@ -133,7 +133,7 @@ def test_anomalies_of_no_split_are_an_error(tmp_path):
     assert not (tmp_path / "checked").exists()
 
 
-def gate(folder, counts, named="{}"):
+def gate(folder, counts, named="{}", labels=SENTIMENT):
     """Run DataGate on splits without anomalies; `counts` is split -> its numbers of each class."""
     anomalies, statistics = (
         standard_artifacts.ExampleAnomalies(),
@@ -160,7 +160,7 @@ def gate(folder, counts, named="{}"):
     DataGate.test_call(
         anomalies=anomalies,
         statistics=statistics,
-        examples=labelled(folder),
+        examples=labelled(folder, labels),
         checked=checked,
         named_classes=named,
     )
@@ -184,3 +184,8 @@ def test_a_single_class_in_one_split_only_is_an_error(tmp_path, split, numbers, 
     with pytest.raises(InputError, match=f"schema: {split}: every review is {only}$"):
         gate(tmp_path / "one", counts)
     gate(tmp_path / "both", {**counts, split: (1, 70_000)})
+
+
+def test_a_single_class_of_tickets_is_named_without_the_word_review(tmp_path):
+    with pytest.raises(InputError, match=r"schema: eval: every text is refund$"):
+        gate(tmp_path, {"train": (3, 4, 5), "eval": (0, 9, 0)}, labels=Labels(("a", "refund", "z")))

@@ -25,6 +25,7 @@ def options(labels):
         # With another class, these names have no special meaning.
         ("{a: 0, b: 1, c: 2}", "map", "0 1 2", [0, 1, 2]),
         ("{a: positive, b: neutral}", "map", "positive neutral", [0, 1]),
+        ("{1: 0.0, 5: 1.0}", "sentiment", "negative positive", [0, 1]),
         ("{a: 1.5, b: ' Größe ', c: 日本語}", "map", "1.5 Größe 日本語", [0, 1, 2]),
         ("{a: Gro\u0308ße, b: Größe, c: x}", "map", "Größe x", [0, 0, 1]),
     ],
@@ -57,10 +58,11 @@ def test_recorded_labels_are_read_again(labels):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ("Stars", "Stars is not known here; set stars, each, or a mapping"),
-        ("[a, b]", "data.labels: ['a', 'b'] is not known here"),
-        ("7", "data.labels: 7 is not known here"),
-        ("null", "data.labels: None is not known here"),
+        ("Stars", "data.labels: requires stars, each, or a mapping from each label to a class"),
+        ("EACH", "good: positive}, not 'EACH'"),
+        ("[a, b]", "good: positive}, not ['a', 'b']"),
+        ("7", "good: positive}, not 7"),
+        ("null", "good: positive}, not None"),
         ("{4: good, '4': bad}", "the label 4 is mapped to two classes; keep one of them"),
         ("{4: good, '4.0': good, 1: bad}", "the label 4 is there twice; keep one of them"),
         ("{Good: a, good: b}", "the label good is mapped to two classes"),
@@ -76,6 +78,9 @@ def test_recorded_labels_are_read_again(labels):
         ("{4: null}", "no label has a class; map labels to two or more"),
         ("{4: Good, 5: good, 1: bad}", "the classes Good and good differ only in case"),
         ("{null: a, x: b}", "None is not a label; write it in quotation marks"),
+        (r'{4: "a\0b", 1: bad}', r"the class of the label 4 is a\x00b; write one name"),
+        (r'{4: "\ud800", 1: bad}', r"the class of the label 4 is \ud800; write one name"),
+        ("{4: .nan, 1: bad}", "the class of the label 4 is nan; write one name"),
         ("{4: '', 1: bad}", "data.labels.4: the value is empty"),
     ],
 )

@@ -13,7 +13,8 @@ A module contains
     locks it: under parameter servers several workers update a variable at the same time.
   loss(label, logits): optional; replaces `loss` or `softmax_loss` of this module.
   adapt(model, counts): optional; fits weights that are not trained by gradients, to the occurrences
-    of each n-gram in the reviews of each class of the train split, [classes, buckets].
+    of each n-gram in the reviews of each class of the train split, [classes, rows]; see
+    `preprocessing.settings.ngram_rows`.
   exported(model, hyperparameters): optional; returns the model that is exported instead.
 """
 
@@ -56,7 +57,7 @@ class Architecture:
       build: (settings of Transform, `static_shapes=False`) -> the model, created in the current
         strategy and precision.
       optimizer: (learning rate or schedule) -> the optimizer.
-      adapt: (model, counts of n-grams by class, [classes, buckets]) fits the weights of the model
+      adapt: (model, counts of n-grams by class, [classes, rows]) fits the weights of the model
         that are not trained; None: it has none.
       exported: (trained model of `plain_model`) -> the model that is exported.
     """

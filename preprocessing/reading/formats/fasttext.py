@@ -18,7 +18,7 @@ LINE = re.compile(rb"(__label__[^\s,]+)(?:[ \t](.*))?", re.DOTALL)
 _LABELLED = re.compile(rb"(__label__\S+)(?:[ \t](.*))?", re.DOTALL)
 """A line whose label may contain a comma, unlike `LINE`, by which a file is recognised: a CSV file
 may begin with `__label__1,text`."""
-_LABELS = re.compile(rb"(?:__label__[^\s,]+(?:[ \t]|$))*")
+_LABELS = re.compile(rb"(?:__label__\S+(?:[ \t]|$))*")
 _FIRST_LABELS = re.compile(rb"^__label__[^\s,]+(?=\s|$)", re.MULTILINE)
 _PREFIX = b"__label__"
 _USUAL_LENGTH = len(b"__label__2 ")
