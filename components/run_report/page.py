@@ -176,7 +176,7 @@ def explain(evaluation: str, model: str) -> list[dict[str, Any]]:
     mistakes = files.read_mistakes(evaluation)
     for mistake in mistakes:
         scores = predict_text(variants(mistake["text"]))[labels.scores_name]
-        probabilities = scores if labels.is_binary else scores[:, mistake["predicted"]]
+        probabilities = labels.shown(scores, mistake["predicted"])
         mistake["parts"] = parts(mistake["text"], probabilities.tolist())
     return mistakes
 

@@ -169,7 +169,7 @@ def _answers(
     """Yield each golden sentence with the predicted class and a rounded probability."""
     for sentence, score in zip(golden, scores, strict=False):
         [predicted] = labels.decide([score]).tolist()
-        probability = score if labels.is_binary else score[predicted]
+        [probability] = labels.shown([score], predicted).tolist()
         yield sentence, labels.names[predicted], round(probability, 4)
 
 
