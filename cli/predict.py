@@ -163,8 +163,7 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
         with silent_stderr():
             outputs = load()(reviews)
         predicted = outputs["label"]
-        scores = outputs[labels.scores_name]
-        shown = scores if labels.is_binary else labels.of_label(scores, predicted)
+        shown = labels.shown(outputs[labels.scores_name], predicted)
         return list(map(Prediction, shown.tolist(), predicted.tolist()))
 
     report = partial(print, file=sys.stderr, flush=True)

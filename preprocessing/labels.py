@@ -57,6 +57,11 @@ class Labels:
         """The output of a model with the scores, see `decide`."""
         return "probability" if self.is_binary else "probabilities"
 
+    @property
+    def scores_shape(self) -> tuple[int, ...]:
+        """The shape of the scores of one text, see `decide`."""
+        return () if self.is_binary else (self.number,)
+
     def decide(self, scores: Any) -> Any:
         """Return the predicted label of each review, int64 [reviews].
 
@@ -84,6 +89,33 @@ class Labels:
         if self.is_binary:
             return np.where(labels == 1, scores, 1 - scores)
         return np.take_along_axis(scores, labels[:, np.newaxis], axis=1)[:, 0]
+
+    def shown(self, scores: Any, answers: Any) -> Any:
+        """Return the probability that accompanies each answer and is explained, float [reviews].
+
+        Of two classes it is that of the second one, whatever the answer is; of more, that of the
+        answer.
+
+        Args:
+          scores: see `decide`.
+          answers: the labels of the answers, int64 [reviews]; or one label for all reviews.
+        """
+        import numpy as np
+
+        scores = np.asarray(scores)
+        if self.is_binary:
+            return scores
+        return self.of_label(scores, np.broadcast_to(answers, len(scores)))
+
+    def by_class(self, scores: Any) -> Any:
+        """Return the probability of each class, float [reviews, classes].
+
+        Args:
+          scores: see `decide`.
+        """
+        import numpy as np
+
+        return np.stack([1 - scores, scores], axis=1) if self.is_binary else scores
 
 
 SENTIMENT = Labels(("negative", "positive"))

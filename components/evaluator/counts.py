@@ -5,7 +5,7 @@ The size of the counts is bounded, and the counts of the parts of a split are ad
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -169,6 +169,15 @@ class Counts:
     def confusion(self) -> np.ndarray:
         """`pairs` as a dense array."""
         dense: np.ndarray = self.pairs.toarray()
+        return dense
+
+    def confusion_of(self, classes: Sequence[int]) -> np.ndarray:
+        """Return the part of `confusion` with these labels and these answers.
+
+        Args:
+          classes: the labels of at least one class.
+        """
+        dense: np.ndarray = self.pairs[classes][:, classes].toarray()
         return dense
 
     @cached_property

@@ -117,8 +117,8 @@ class ScoreFiles(beam.DoFn):
             for n in np.argsort(hashes, kind="stable")[:SAMPLE_SIZE].tolist()
         ]
         predicted = self._labels.decide(own)
+        probability = self._labels.shown(own, predicted)
         is_binary = self._labels.is_binary
-        probability = own if is_binary else self._labels.of_label(own, predicted)
         doubt = -np.abs(own - THRESHOLD) if is_binary else -probability
 
         def mistake(n: int) -> Mistake:
@@ -168,8 +168,7 @@ class _Model:
         else:
             found = self.call("serving_default", name, examples)
         # A model of another program may return the probability of two classes as a column.
-        shape = (-1,) if self._labels.is_binary else (-1, self._labels.number)
-        return found.reshape(shape).astype(np.float64)
+        return found.reshape(-1, *self._labels.scores_shape).astype(np.float64)
 
     def call(self, signature: str, output: str, examples: Sequence[bytes]) -> np.ndarray:
         """Return an output of a signature for serialized Examples, shape [batch, ...].

@@ -54,7 +54,7 @@ _STYLE: Any = {
 
 
 _NAME_CHARACTERS = 30
-"""Maximum number of characters of the name of a class at the axes of the confusion matrix."""
+"""Maximum number of characters of the name of a class in a chart."""
 _LEVEL_CHARACTERS = 6
 """Maximum number of characters of names that fit below the cells of the matrix side by side."""
 _NUMBERED = 8
@@ -67,7 +67,8 @@ class Charts(NamedTuple):
     Attributes:
       training: SVG elements of the curves of the training; empty without figures.
       evaluation: caption -> SVG element of a chart of the test split; empty without an evaluation.
-      confusion: SVG element of the confusion matrix of more than two classes; else empty.
+      confusion: SVG element of the confusion matrix of more than two classes; empty for two
+        classes, and for many classes without any confusion.
     """
 
     training: str
@@ -91,13 +92,13 @@ def draw(training: Mapping[str, Any], results: Results | None) -> Charts:
     if results.labels.is_binary:
         return Charts(curves, _of_two_classes(results))
     shown = matrix_classes(results.candidate, results.labels)
-    matrix = _confusion(results.candidate, results.labels, shown)
+    matrix = _confusion(results.candidate, results.labels, shown) if shown else ""
     return Charts(curves, _of_classes(results), matrix)
 
 
 def _of_two_classes(results: Results) -> dict[str, str]:
     labels, counts = results.labels, results.candidate
-    name, of_class = _plain(labels.names[1]), _plain(class_name(labels, 1))
+    name, of_class = _short(labels.names[1]), _short(class_name(labels, 1))
     curve, tenths = list(counts.curve()), list(counts.tenths())
     rates, recalls = [p.false_positive_rate for p in curve], [p.recall for p in curve]
     roc, axes = _axes("false positive rate", "true positive rate")
@@ -115,7 +116,7 @@ def _of_two_classes(results: Results) -> dict[str, str]:
             precisions, f"Precision over recall of {of_class}"
         ),
         f"Predicted probabilities of the {words} of each label": _scores(
-            tenths, probability, list(map(_plain, labels.names)), words
+            tenths, probability, list(map(_short, labels.names)), words
         ),
         "Calibration": _calibration(tenths, probability),
     }
@@ -141,7 +142,7 @@ def _confusion(counts: Counts, labels: Labels, shown: Sequence[int]) -> str:
       labels: the classes.
       shown: the classes that are drawn.
     """
-    part = counts.pairs[shown][:, shown].toarray()
+    part = counts.confusion_of(shown)
     fractions = part / np.maximum(counts.labelled[shown], 1)[:, np.newaxis]
     size = len(shown)
     figure, axes = _axes("answer", "label")
@@ -168,14 +169,11 @@ def _confusion(counts: Counts, labels: Labels, shown: Sequence[int]) -> str:
 
 
 def _short(name: str) -> str:
-    """Return the beginning of a class's name, for an axis."""
+    """Return the beginning of a class's name in one line, as matplotlib shows it."""
     line = " ".join(name.split())
-    return _plain(line if len(line) <= _NAME_CHARACTERS else f"{line[: _NAME_CHARACTERS - 1]}…")
-
-
-def _plain(text: str) -> str:
-    """Return a text that matplotlib shows as it is; it would interpret `$` as mathematics."""
-    return text.replace("$", r"\$")
+    shown = line if len(line) <= _NAME_CHARACTERS else f"{line[: _NAME_CHARACTERS - 1]}…"
+    # matplotlib would interpret `$` as mathematics.
+    return shown.replace("$", r"\$")
 
 
 def _calibration(tenths: Sequence[Tenth], probability: str) -> str:
@@ -217,7 +215,9 @@ def _scores(tenths: Sequence[Tenth], probability: str, names: Sequence[str], wor
     columns = [each.negative for each in tenths], [each.positive for each in tenths]
     places, colours = (0.03, 0.07), (_SECOND, _FIRST)
     for name, counts, place, colour in zip(names, columns, places, colours, strict=True):
-        axes.bar([each.lower + place for each in tenths], counts, 0.04, color=colour, label=name)
+        # matplotlib leaves names that begin with an underscore out of a legend.
+        label = f" {name}" if name.startswith("_") else name
+        axes.bar([each.lower + place for each in tenths], counts, 0.04, color=colour, label=label)
     axes.set_xlim(0, 1)
     axes.legend()
     return _svg(figure, f"Number of {words} by predicted probability")

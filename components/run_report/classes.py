@@ -120,7 +120,7 @@ def shown_confusions(
 def matrix_classes(counts: Counts, labels: Labels) -> list[int]:
     """Return the classes in the picture of the confusion matrix, in their order.
 
-    Of many classes they are those of the most frequent confusions.
+    Of many classes they are those of the most frequent confusions; none if there is no confusion.
     """
     if labels.number <= MATRIX_CLASSES:
         return list(range(labels.number))

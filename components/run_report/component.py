@@ -27,6 +27,7 @@ from components.properties import (
     PUSHED_DESTINATION,
     RUN_PARAMETERS,
 )
+from components.run_report.classes import matrix_classes
 from components.run_report.history import DESCRIBED, Run, installed_versions, read_run_by_output
 from components.run_report.page import collect, render
 from components.run_report.tracking import from_environment, run_id_from_output, track
@@ -144,7 +145,10 @@ def _write_figures(
     if labels.is_binary:
         thresholds, rates, recalls, _ = map(list, zip(*counts.curve(), strict=True))
         found.log_roc_curve(fpr=rates, tpr=recalls, threshold=thresholds)
-    found.log_confusion_matrix(list(labels.names), counts.confusion.tolist())
+    # A platform does not store, let alone show, the million cells of a thousand classes.
+    if shown := matrix_classes(counts, labels):
+        names = [labels.names[label] for label in shown]
+        found.log_confusion_matrix(names, counts.confusion_of(shown).tolist())
     for name, content in found.metadata.items():
         classification.set_json_value_custom_property(name, content)
 

@@ -77,7 +77,7 @@ def columns(counts: LineCounts, total: LineCounts) -> dict[str, int]:
     for split in SPLITS:
         row[split] = counts.examples[split]
     row["duplicates"] = counts.rejected[DUPLICATE]
-    row["neutral"] = counts.neutral
+    row["left out by label"] = counts.neutral
     if total.over_max_examples:
         row["over data.max_examples"] = counts.over_max_examples
     row["rejected"] = counts.rejected.total() - counts.rejected[DUPLICATE]

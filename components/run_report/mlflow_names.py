@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 
 from components.evaluator.counts import Counts
-from components.evaluator.metrics import class_metrics
+from components.evaluator.metrics import class_metrics, key_figures
 from preprocessing.labels import Labels
 
 MOST_CLASSES = 100
@@ -16,23 +18,25 @@ CLASSES_FILE = "classes.csv"
 _CHARACTERS = 50
 """Maximum number of characters of a class in a name. A file of MLflow has the name of the metric,
 and a file system allows 255 bytes, of which a character requires up to four."""
-_KINDS = ("recall", "precision", "F1")
 _NUMBERED = re.compile(r"\.\.\d+$")
 
 
-def class_values(counts: Counts, labels: Labels) -> Iterator[tuple[str, float]]:
-    """Yield the name and the value of the metrics of each of three to MOST_CLASSES classes.
+def final_values(counts: Counts, labels: Labels) -> Iterator[tuple[str, float]]:
+    """Yield the name and the value of the metrics of an evaluation.
+
+    They are the `key_figures`, and the metrics of each of three to MOST_CLASSES classes.
 
     Args:
       counts: the counts of the candidate.
       labels: the classes.
     """
-    if labels.is_binary or labels.number > MOST_CLASSES:
-        return
-    for label in range(labels.number):
-        name = metric_name(labels, label)
-        for kind, metric in zip(_KINDS, class_metrics(labels, label), strict=True):
-            yield f"{kind} of {name}", metric.value(counts)
+    names = tuple(metric_name(labels, label) for label in range(labels.number))
+    named = replace(labels, names=names)
+    found = key_figures(named)
+    if not labels.is_binary and labels.number <= MOST_CLASSES:
+        found += chain.from_iterable(class_metrics(named, n) for n in range(labels.number))
+    for metric in found:
+        yield metric.title, metric.value(counts)
 
 
 def metric_name(labels: Labels, label: int) -> str:

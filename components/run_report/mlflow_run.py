@@ -18,11 +18,10 @@ from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
 from components.evaluator.files import read_json
-from components.evaluator.metrics import key_figures
 from components.run_report import mlflow_format
 from components.run_report.classes import classes_csv
 from components.run_report.history import Run
-from components.run_report.mlflow_names import CLASSES_FILE, class_values
+from components.run_report.mlflow_names import CLASSES_FILE, final_values
 from components.run_report.page import Content, render
 from components.saved_models import check_loads, copy_folder
 from core.errors import InputError
@@ -299,9 +298,7 @@ def _metrics(content: Content) -> Iterator[tuple[str, float, int]]:
         if name in training:
             yield name, training[name], last
     if content.evaluation:
-        for metric in key_figures(content.evaluation.labels):
-            yield metric.title, metric.value(content.evaluation.candidate), last
-        for name, value in class_values(content.evaluation.candidate, content.evaluation.labels):
+        for name, value in final_values(content.evaluation.candidate, content.evaluation.labels):
             yield name, value, last
 
 

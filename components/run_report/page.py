@@ -50,7 +50,7 @@ class Content(NamedTuple):
     Attributes:
       run: the run.
       input: the lines of its files.
-      labels: the classes.
+      labels: the classes, which an evaluation has.
       balance: split -> class -> its fraction.
       anomalies: a line for each anomaly; None if the data was not validated.
       training: the content of training.json.
@@ -100,7 +100,13 @@ def collect(run: Run, model: str | None = None) -> Content:
     uri = run.uris.get
     if model is None and "model" in run.uris:
         model = path_utils.serving_model_path(run.uris["model"])
-    labels = read("classes", read_labels, uri("examples"))
+    evaluation = read("evaluation", files.read, uri("evaluation"))
+    mistakes = None
+    if evaluation:
+        labels: Labels | None = evaluation.labels
+        mistakes = read("mistakes", explain, uri("evaluation"), model)
+    else:
+        labels = read("classes", read_labels, uri("examples"))
     return Content(
         run=run,
         input=read("input", input_data.read_input, uri("rejected")),
@@ -108,8 +114,8 @@ def collect(run: Run, model: str | None = None) -> Content:
         balance=read("class balance", input_data.read_balance, uri("statistics"), labels) or {},
         anomalies=read("anomalies", input_data.read_all_anomalies, uri("anomalies")),
         training=read("training figures", read_summary, uri("model_run")) or {},
-        evaluation=read("evaluation", files.read, uri("evaluation")),
-        mistakes=read("mistakes", explain, uri("evaluation"), model) or [],
+        evaluation=evaluation,
+        mistakes=mistakes or [],
         check=read("serving check", files.read_json, uri("check"), CHECK_FILE),
         problems=problems,
         confusion_texts=read("confusions", files.read_confusions, uri("evaluation")) or {},
@@ -144,7 +150,7 @@ def render(content: Content) -> str:
         metrics=key_figures(results.labels) if results else [],
         slices=slices(results) if results else [],
         charts=draw(content.training, results),
-        words=f"{results.labels.noun}s" if results else "texts",
+        words=f"{content.labels.noun}s" if content.labels else "texts",
         of_second_class=reviews_of_class(results.labels, 1) if results else "",
         has_golden=has_golden(content.check),
         class_rows=class_rows(results.candidate, results.labels) if results else [],
@@ -176,7 +182,7 @@ def explain(evaluation: str, model: str) -> list[dict[str, Any]]:
     mistakes = files.read_mistakes(evaluation)
     for mistake in mistakes:
         scores = predict_text(variants(mistake["text"]))[labels.scores_name]
-        probabilities = scores if labels.is_binary else scores[:, mistake["predicted"]]
+        probabilities = labels.shown(scores, mistake["predicted"])
         mistake["parts"] = parts(mistake["text"], probabilities.tolist())
     return mistakes
 
@@ -208,10 +214,11 @@ def answer(mistake: Mapping[str, Any], labels: Labels) -> str:
       mistake: an element of mistakes.json, or of `golden_mistakes` in check.json.
       labels: the classes.
     """
-    probability = mistake["probability"]
+    probability, predicted = mistake["probability"], mistake.get("predicted")
+    if predicted is None:  # Early checks lack it. They are all for two classes.
+        [predicted] = labels.decide([probability]).tolist()
     if labels.is_binary:
         probability = max(probability, 1 - probability)
-    predicted = mistake["predicted"]
     name = labels.names[predicted] if isinstance(predicted, int) else predicted
     return f"answered {name} with probability {probability:.3f}"
 

@@ -150,9 +150,10 @@ def check_answers(
     results = [_result("process", answers.failure or "finished", cause=answers.failure)]
     results += _measurements(answers, thresholds)
     if answers.by_example:
-        results += _agreement(answers, predictions)
+        results += _agreement(answers, predictions, labels.noun)
     if answers.golden:
-        results += _golden([label for label, _ in golden], mistakes, thresholds.min_golden)
+        golden_labels = [label for label, _ in golden]
+        results += _golden(golden_labels, mistakes, thresholds.min_golden, labels)
     causes = [result["cause"] for result in results if not result["passed"]]
     more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
     return {
@@ -169,7 +170,7 @@ def _answers(
     """Yield each golden sentence with the predicted class and a rounded probability."""
     for sentence, score in zip(golden, scores, strict=False):
         [predicted] = labels.decide([score]).tolist()
-        probability = score if labels.is_binary else score[predicted]
+        [probability] = labels.shown([score], predicted).tolist()
         yield sentence, labels.names[predicted], round(probability, 4)
 
 
@@ -193,13 +194,16 @@ def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[dict[str
         yield _result(name, value, limit, unit, cause)
 
 
-def _agreement(answers: Answers, predictions: Mapping[int, Any]) -> Iterator[dict[str, Any]]:
+def _agreement(
+    answers: Answers, predictions: Mapping[int, Any], noun: str
+) -> Iterator[dict[str, Any]]:
     """Yield a result for each two ways of scoring that must return equal probabilities."""
     by_text = answers.by_text
-    yield _compared("largest_difference", _TOLERANCE, {TEXT: by_text, EXAMPLE: answers.by_example})
+    ways = {TEXT: by_text, EXAMPLE: answers.by_example}
+    yield _compared("largest_difference", _TOLERANCE, ways, noun)
     single = answers.by_single
     ways = {TEXT: by_text[: len(single)], f"{TEXT} for a single text": single}
-    yield _compared("single_difference", _TOLERANCE, ways)
+    yield _compared("single_difference", _TOLERANCE, ways, noun)
     served, evaluated = [], []
     for number, prediction in predictions.items():
         probabilities = answers.by_example[number]
@@ -211,48 +215,54 @@ def _agreement(answers: Answers, predictions: Mapping[int, Any]) -> Iterator[dic
             served.append(probabilities)
             evaluated.append(prediction)
     ways = {EXAMPLE: served, "the evaluation": evaluated}
-    yield _compared("evaluation_difference", _EVALUATION_TOLERANCE, ways)
+    yield _compared("evaluation_difference", _EVALUATION_TOLERANCE, ways, noun)
 
 
-def _compared(name: str, tolerance: float, ways: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Return the result of a comparison: the maximum difference of two probabilities of a review.
+def _compared(
+    name: str, tolerance: float, ways: Mapping[str, Sequence[Any]], noun: str
+) -> dict[str, Any]:
+    """Return the result of a comparison: the maximum difference of two probabilities of a text.
 
     Args:
       name: the name of the result.
       tolerance: the maximum difference that passes.
-      ways: two ways of scoring -> the probabilities of the same reviews.
+      ways: two ways of scoring -> the probabilities of the same texts.
+      noun: the word for a text, see `Labels.noun`.
     """
     (way, one), (other_way, other) = ways.items()
-    # A row for each review, with the probability of each class.
+    # A row for each text, with the probability of each class.
     rows = [np.reshape(scores, (len(one), -1)) for scores in (one, other)]
     differences = np.abs(rows[0] - rows[1])
     # The index of a NaN, if there is one.
     worst = np.unravel_index(int(differences.argmax()), differences.shape)
     largest = float(differences[worst])
     cause = (
-        f"{way} returned the probability {rows[0][worst]:.4f} for a test review, and {other_way} "
-        f"{rows[1][worst]:.4f} for the same review"
+        f"{way} returned the probability {rows[0][worst]:.4f} for a test {noun}, and {other_way} "
+        f"{rows[1][worst]:.4f} for the same {noun}"
     )
     # A comparison with NaN is false, so NaN does not pass.
     return _result(name, largest, tolerance, cause="" if largest <= tolerance else cause)
 
 
 def _golden(
-    labels: Sequence[str], mistakes: Sequence[Mapping[str, Any]], minimum: float
+    golden: Sequence[str],
+    mistakes: Sequence[Mapping[str, Any]],
+    minimum: float,
+    labels: Labels,
 ) -> Iterator[dict[str, Any]]:
     """Yield a result for each class: whether enough of its golden sentences are right.
 
     Args:
-      labels: the label of each golden sentence.
+      golden: the label of each golden sentence.
       mistakes: the golden sentences whose predicted label is wrong.
       minimum: the minimum fraction that passes.
+      labels: the classes.
     """
-    for label in sorted(set(labels)):
-        count = labels.count(label)
+    for label in filter(set(golden).__contains__, labels.names):
+        count = golden.count(label)
         right = count - sum(mistake["label"] == label for mistake in mistakes)
-        name = f"golden sentences of class {label}"
-        if label in SENTIMENT.names:
-            name = f"{label} golden sentences"
+        is_sentiment = labels.names == SENTIMENT.names
+        name = f"{label} golden sentences" if is_sentiment else f"golden sentences of class {label}"
         cause = (
             f"{right} of {count} {name} are right, serving_check.min_golden "
             f"requires {minimum:g}; check the model, or set serving_check.golden to sentences of "

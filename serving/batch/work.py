@@ -189,13 +189,11 @@ class ScoreUnit(beam.DoFn):
         outputs = predict(texts)
         labels, predicted = self._labels, outputs["label"]
         scores = outputs[labels.scores_name]
-        probability = scores if labels.is_binary else labels.of_label(scores, predicted)
-        columns: _Columns = {"probability": probability, "label": predicted}
+        columns: _Columns = {"probability": labels.shown(scores, predicted), "label": predicted}
         if self._all_probabilities:
-            if labels.is_binary:
-                scores = np.stack([1 - scores, scores], axis=1)
+            of_classes = pa.array(labels.by_class(scores).ravel())
             ends = pa.array(np.arange(len(texts) + 1) * labels.number, pa.int32())
-            columns["probabilities"] = pa.ListArray.from_arrays(ends, pa.array(scores.ravel()))
+            columns["probabilities"] = pa.ListArray.from_arrays(ends, of_classes)
         return columns
 
 

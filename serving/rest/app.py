@@ -241,9 +241,7 @@ class _Handlers:
             texts = variants(text, min(MAX_WORDS, self._limits.reviews - 1))
             outputs = await self._batcher.call(model, PREDICT_TEXT, texts)
         labels, label = model.labels, outputs["label"][0]
-        probabilities = outputs[labels.scores_name]
-        if not labels.is_binary:
-            probabilities = probabilities[:, label]
+        probabilities = labels.shown(outputs[labels.scores_name], label)
         answer = {"probability": probabilities[0], "label": label}
         if not labels.is_binary:
             answer["class"] = labels.names[label]

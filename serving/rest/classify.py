@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import numpy as np
 import orjson
 import tensorflow as tf
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, field_validator
@@ -30,9 +29,13 @@ def _feature(value: Any) -> tf.train.Feature:
     if kinds <= {str, dict}:
         found = tf.train.BytesList(value=[decode_bytes(each) for each in values])
         return tf.train.Feature(bytes_list=found)
-    if kinds == {int} and all(-_INT64 <= each < _INT64 for each in values):
+    # JSON has integers that are too large even for a float.
+    is_numeric = kinds <= {int, float} and all(
+        -_INT64 <= each < _INT64 for each in values if isinstance(each, int)
+    )
+    if is_numeric and kinds == {int}:
         return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
-    if kinds == {float} or kinds == {int, float}:
+    if is_numeric:
         return tf.train.Feature(float_list=tf.train.FloatList(value=values))
     raise ValueError('must be a number, a string, {"b64": STRING}, or a list of one of these')
 
@@ -80,9 +83,7 @@ def format_classes(outputs: Outputs, labels: Labels) -> bytes:
       outputs: outputs of the signature `serving_default`.
       labels: the classes of the model.
     """
-    scores = outputs[labels.scores_name]
-    if labels.is_binary:
-        scores = np.stack([1 - scores, scores], axis=1)
+    scores = labels.by_class(outputs[labels.scores_name])
     # A float32 has its shortest form, as in TensorFlow Serving.
     rows = [list(zip(labels.names, row, strict=True)) for row in scores]
     return orjson.dumps({"results": rows}, option=orjson.OPT_SERIALIZE_NUMPY)

@@ -133,8 +133,7 @@ class LoadedModel:
         outputs = self._functions[PREDICT_TEXT]([_SAMPLE])
         [_] = outputs["label"]
         scores = outputs.get(self.labels.scores_name)
-        shape = (1,) if self.labels.is_binary else (1, self.labels.number)
-        if scores is None or scores.shape != shape:
+        if scores is None or scores.shape != (1, *self.labels.scores_shape):
             raise ValueError(
                 f"{PREDICT_TEXT} does not return `{self.labels.scores_name}` of "
                 f"{self.labels.number} classes, the number of names in {LABELS_FILE}"

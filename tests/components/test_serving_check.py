@@ -361,6 +361,19 @@ def test_answers_of_three_classes_are_compared_with_the_stored_classes():
     )
 
 
+def test_messages_about_classes_that_rate_nothing_are_about_texts():
+    labels = Labels(("refund", "positive", "delivery"))
+    rows = [[0.7, 0.2, 0.1]] * 3
+    answers = Answers(by_example=rows, by_text=rows, by_single=rows, golden=rows)
+    golden = [("refund", "a"), ("positive", "b"), ("delivery", "c")]
+    found = check_answers(answers, Thresholds(), {0: {0: 0.2}}, golden, labels)
+    # In the order of the classes.
+    assert failed(found) == ["evaluation_difference", "golden_positive", "golden_delivery"]
+    difference, first, _ = [each["cause"] for each in found["results"] if not each["passed"]]
+    assert difference.endswith(" for a test text, and the evaluation 0.2000 for the same text")
+    assert first.startswith("0 of 1 golden sentences of class positive are right")
+
+
 def check_classes(workspace, monkeypatch, labels, golden):
     """Run the component on a stub of the candidate; return its check.json."""
     answered = Answers(measured={}, golden=[[0.9, 0.05, 0.05]] * 9)

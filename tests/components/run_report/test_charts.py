@@ -8,7 +8,7 @@ from components.evaluator.counts import Counts
 from components.evaluator.files import CANDIDATE, WHOLE, Results
 from components.evaluator.thresholds import Evaluation
 from components.run_report import charts
-from preprocessing.labels import SENTIMENT
+from preprocessing.labels import SENTIMENT, Labels
 
 LABELS = np.array([0, 0, 0, 1, 1, 0])
 PREDICTIONS = np.array([0.05, 0.05, 0.55, 0.55, 0.95, 0.95])
@@ -69,3 +69,12 @@ def test_the_bars_have_the_numbers_and_the_colours_of_their_class(drawn):
         "negative": ([2, 1, 1], colour(charts._SECOND)),
         "positive": ([0, 1, 1], colour(charts._FIRST)),
     }
+
+
+def test_names_of_two_classes_are_shown_as_they_are(drawn):
+    labels = Labels(("_no\n$x$", "a long name " * 20))
+    charts.draw({}, RESULTS._replace(labels=labels))
+    axes = drawn["Number of texts by predicted probability"]
+    shown = [text.get_text().strip() for text in axes.get_legend().texts]
+    assert shown == [r"_no \$x\$", "a long name a long name a lon…"]
+    assert len(axes.get_xlabel()) < 70

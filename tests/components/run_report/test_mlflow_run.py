@@ -13,7 +13,7 @@ from components.evaluator.files import CANDIDATE, WHOLE, Results
 from components.evaluator.thresholds import Evaluation
 from components.run_report import mlflow_run, tracking
 from components.run_report.classes import classes_csv
-from components.run_report.mlflow_names import MOST_CLASSES, class_values, metric_name
+from components.run_report.mlflow_names import MOST_CLASSES, final_values, metric_name
 from components.run_report.mlflow_run import MODEL_TAG, registered
 from core.errors import InputError
 from preprocessing.labels import SENTIMENT, Labels
@@ -94,8 +94,8 @@ def test_names_of_metrics_are_valid_and_different():
     assert names[:4] == ["lost card", "lost_card..1", "lost_card..2", "lost_card..2..3"]
     assert len(set(names)) == len(names)
     for name in names:
-        _validate_metric_name(f"recall of {name}")
-        assert len(f"precision of {name}".encode()) <= 250
+        _validate_metric_name(f"recall of class {name}")
+        assert len(f"precision of class {name}".encode()) <= 250
 
 
 @given(st.lists(st.text(max_size=6) | st.sampled_from(["a?", "a!", "a_..1"]), unique=True))
@@ -117,9 +117,9 @@ def test_metrics_of_some_classes_are_logged_and_those_of_many_are_a_table():
         return Counts.from_predictions(np.array([0, 1, 1, 2]), scores, labels), labels
 
     counts, labels = counted(4)
-    found = dict(class_values(counts, labels))
-    assert len(found) == 12
-    assert found["recall of topic_ 1..1"] == 0.5
+    found = dict(final_values(counts, labels))
+    assert sum("of class" in name for name in found) == 12
+    assert found["recall of class topic_ 1..1"] == 0.5
     assert classes_csv(counts, labels).splitlines() == [
         "class,reviews,recall,precision,f1",
         '"topic, 3",0,,,',
@@ -127,8 +127,23 @@ def test_metrics_of_some_classes_are_logged_and_those_of_many_are_a_table():
         '"topic, 2",1,1.000000,0.500000,0.666667',
         '"topic, 0",1,1.000000,1.000000,1.000000',
     ]
-    assert list(class_values(*counted(MOST_CLASSES + 1))) == []
+    many = dict(final_values(*counted(MOST_CLASSES + 1)))
+    assert "macro F1" in many and not any("of class" in name for name in many)
     assert len(classes_csv(*counted(1000)).splitlines()) == 1001
+
+
+def test_two_classes_with_any_names_have_valid_names_of_metrics():
+    from mlflow.utils.validation import _validate_metric_name
+
+    labels = Labels(("why?\n", "a&b" * 200))
+    counts = Counts.from_predictions(np.array([0, 1]), np.array([0.1, 0.9]), labels)
+    found = dict(final_values(counts, labels))
+    for name in found:
+        _validate_metric_name(name)
+        assert len(name.encode()) <= 250
+    assert found["recall of class why__..0"] == 1.0
+    titles = [name for name, _ in final_values(counts, SENTIMENT)]
+    assert titles[2:4] == ["recall of negative reviews", "precision of negative reviews"]
 
 
 def test_mappings_of_any_texts_are_one_parameter():

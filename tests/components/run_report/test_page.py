@@ -4,12 +4,17 @@ import dataclasses
 import html
 import re
 
+import numpy as np
 import pytest
 
+from components.evaluator.counts import Counts
+from components.evaluator.files import CANDIDATE, WHOLE
 from components.run_report.history import Run
 from components.run_report.input_data import read_input
 from components.run_report.page import collect, render
+from preprocessing.labels import LABELS_FILE
 from tests.components.run_report.artifacts import (
+    CHECK,
     HOSTILE,
     REVIEWS,
     of_topics,
@@ -93,7 +98,7 @@ SECTIONS = {
         "It <b>lasts</b> (labelled positive, answered negative with probability 0.687)",
     ],
     "input": [
-        "duplicates neutral over data.max_examples rejected",
+        "duplicates left out by label over data.max_examples rejected",
         "a.csv 18 10 0 6 0 0 0 2",
         "b.csv 14 6 0 0 1 3 4 0",
         "all files 32 16 0 6 1 3 4 2",
@@ -252,3 +257,31 @@ def test_of_many_classes_the_page_shows_those_that_are_confused_most(small):
     assert "The 25 of 1,000 classes that are confused most." in text_of(found)
     assert len(re.findall(r"<text[^>]*>topic \d+</text>", found)) == 2 * 25
     assert "predicted topic" not in page
+
+
+def test_a_perfect_model_of_many_classes_has_no_picture_of_confusions(small):
+    content = of_topics(small, [f"topic {number}" for number in range(30)])
+    results = content.evaluation
+    answers = np.arange(30)
+    perfect = Counts.from_predictions(answers, np.eye(30), results.labels)
+    results = results._replace(slices={WHOLE: {CANDIDATE: perfect}})
+    page = render(content._replace(evaluation=results, mistakes=[]))
+    assert "confusions" not in page[page.index("<main>") :]
+    assert "accuracy 1.0000" in text_of(section(page, "key"))
+
+
+def test_an_early_run_has_a_report(tmp_path):
+    # It has no files of the classes, and no predicted classes of golden sentences.
+    run = write_run(tmp_path)
+    for name in ("examples", "evaluation"):
+        (tmp_path / name / LABELS_FILE).unlink()
+    content = collect(run)
+    assert (content.problems, len(content.mistakes)) == ([], 2)
+    mistake = {"text": "It lasts", "label": "positive", "probability": 0.3}
+    page = render(content._replace(check={**CHECK, "golden_mistakes": [mistake]}))
+    assert "answered negative with probability 0.700" in section(page, "check")
+
+
+def test_a_check_without_the_classes_has_a_report(content):
+    page = render(content._replace(evaluation=None, labels=None, mistakes=[]))
+    assert "p99 ms" in text_of(section(page, "check"))

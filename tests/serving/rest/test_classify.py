@@ -77,6 +77,7 @@ def test_an_example_precedes_the_context_and_may_have_further_features(topics):
         ({"examples": [{"text": None}]}, "examples.0.text: must be a number, a string, "),
         ({"examples": [{"text": ["c1", 1]}]}, "examples.0.text: must be a number, a string, "),
         ({"examples": [{"n": 2**64, "text": "c1"}]}, "examples.0.n: must be a number, a string, "),
+        ({"examples": [{"n": [0.5, 10**99]}]}, "examples.0.n: must be a number, a string, "),
         ({"examples": [{"text": True}]}, "examples.0.text: must be a number, a string, "),
         ({"examples": [{"text": {"b64": "*"}}]}, "examples.0.text: "),
         ({"examples": [{}]}, "Name: <unknown>, Feature: text "),
