@@ -4,9 +4,9 @@
 
 The files are first prepared as in fastText's own tutorial: lower-cased, with spaces around ASCII
 punctuation. The measured time includes reading the prepared file, but not its preparation.
-With --compressed the model is also compressed, as in fastText's quantization-results.sh. The
---options has arguments of `fasttext.train_supervised`, in addition to or in place of OPTIONS. The
-threads of fastText race, so the seed does not determine the model.
+With --compressed the model is also compressed, as in fastText's quantization-results.sh. --options
+has arguments of `fasttext.train_supervised`, in addition to or in place of OPTIONS. The threads of
+fastText race, so the seed does not determine the model.
 """
 
 from __future__ import annotations

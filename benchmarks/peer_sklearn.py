@@ -25,7 +25,6 @@ from core.machine import peak_rss
 _WORD = r"[!-/:-@\[-`{-~]|[^\s!-/:-@\[-`{-~]+"
 """The words as for fastText: a punctuation mark is a word."""
 
-
 OPTIONS: dict[str, Any] = {"words": 2, "min_df": 2, "characters": None, "C": 10}
 """The options for Amazon reviews of two classes: the longest n-gram of words; the minimum number of
 reviews that contain an n-gram; the shortest and the longest n-gram of characters within words, or

@@ -6,11 +6,11 @@
 
 TRAIN and TEST are files that the pipeline reads, such as Kaggle's; `--set data.KEY=VALUE` has their
 settings, such as `--set data.labels=each`. --preset names a preset or a file of settings, whose
-training is that of its own model. The peers train on the reviews that ReviewExampleGen finds,
-without line breaks. --fasttext and --scikit-learn have the options of these peers, see their
-modules. Every peer trains with N seeds; all
-peers train with a seed before the next one. Train seconds are the time from the peer's own input
-format to a trained model, the median over the seeds:
+section `training` applies to its own model alone. The peers train on the reviews that
+ReviewExampleGen finds, without line breaks. --fasttext and --scikit-learn have the options of these
+peers, see their modules. Every peer trains with N seeds; all peers train with a seed before the
+next one. Train seconds are the time from the peer's own input format to a trained model, the median
+over the seeds:
 
   fasttext      from its prepared text file on disk
   scikit-learn  from texts in memory: vectorizing and fitting

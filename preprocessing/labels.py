@@ -23,6 +23,9 @@ class Labels:
     Attributes:
       names: the name of each class. The index of a class is its label in Examples and in answers.
       is_ordered: whether the classes are the ascending values of a scale, such as stars.
+
+    Raises:
+      ValueError: there are fewer than two names, or two equal ones.
     """
 
     names: tuple[str, ...]
@@ -138,7 +141,9 @@ def write_labels(folder: str, labels: Labels) -> None:
 
 
 def model_labels(model: str) -> Labels:
-    """Return the classes of a SavedModel; SENTIMENT for one that another program has exported.
+    """Return the classes of a SavedModel; SENTIMENT for one without LABELS_FILE.
+
+    Earlier versions and other programs export such a model.
 
     Args:
       model: its folder, or a URL that TensorFlow reads.

@@ -58,9 +58,9 @@ def resolve(job: TrainingJob, cluster: Cluster | None, strategy: tf.distribute.S
 
     Raises:
       ValueError: the model does not allow a hyperparameter, or a split has no Example.
-      InputError: a file of Examples is damaged, or the base model of a warm start has other
-        classes.
-      OSError: the classes of the base model cannot be read.
+      InputError: a file of Examples or of the classes is damaged or missing, or the base model of a
+        warm start has other classes.
+      OSError: a file of the classes cannot be read.
       tensorflow.errors.OpError: a file cannot be read, or another process of the cluster is gone.
     """
     training = job.training

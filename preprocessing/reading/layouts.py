@@ -19,14 +19,7 @@ from core.errors import InputError
 from preprocessing.reading.columns import SEPARATORS, Columns, Layout
 from preprocessing.reading.detect import Inspection, inspect
 from preprocessing.reading.files import SourceFile
-from preprocessing.reading.labels import (
-    KNOWN_WORDS,
-    NUMBERS,
-    SCALES,
-    STARS,
-    WORDS,
-    label_scale,
-)
+from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, SCALES, STARS, WORDS, label_scale
 from preprocessing.reading.pieces import Piece
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions, printable

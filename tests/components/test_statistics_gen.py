@@ -11,6 +11,7 @@ from tfx.types import artifact_utils, standard_artifacts
 from components import statistics_gen
 from components.artifacts import CheckedData
 from components.data_gate import DataGate, class_counts
+from components.schema_gen import with_classes
 from core.errors import InputError
 from preprocessing.labels import SENTIMENT, Labels, write_labels
 from tests.components.test_transform import schema
@@ -43,13 +44,17 @@ def write_shards(folder, *contents):
     return examples
 
 
-def make_statistics(examples, folder, max_examples):
+def make_statistics(examples, folder, max_examples, classes=2):
     """Run the component; return its output, and the statistics of the train split."""
+    written = schema(folder)
+    if classes > 2:
+        path = folder / "schema" / "schema.pbtxt"
+        path.write_text(with_classes(path.read_text(), classes))
     statistics = standard_artifacts.ExampleStatistics()
     statistics.uri = str(folder / "statistics")
     statistics_gen.StatisticsGen.test_call(
         examples=examples,
-        schema=schema(folder),
+        schema=written,
         statistics=statistics,
         max_examples=max_examples,
     )
@@ -100,6 +105,14 @@ def test_all_examples_are_read_if_they_are_few_or_the_sample_lacks_a_class(tmp_p
     assert class_counts(statistics.uri, "train", SENTIMENT) == {"negative": 6000, "positive": 1}
     assert dataset.num_examples == 6001
     assert {feature.path.step[0] for feature in dataset.features} == {"text", "label"}
+
+
+def test_each_of_many_classes_is_counted(tmp_path):
+    labels = Labels(tuple(f"class {number}" for number in range(1_500)))
+    examples = write_shards(tmp_path, range(1_500), [7] * 20)
+    statistics, _ = make_statistics(examples, tmp_path, 0, classes=1_500)
+    expected = {name: 21 if name == "class 7" else 1 for name in labels.names}
+    assert class_counts(statistics.uri, "train", labels) == expected
 
 
 @pytest.mark.parametrize("lost", ["statistics", "anomalies"])

@@ -7,10 +7,12 @@ from tensorflow_serving.apis import classification_pb2
 
 from preprocessing import features
 from preprocessing.labels import Labels, model_labels
+from preprocessing.settings import Transform
 from serving.predict_text import load_predict_text
 from tests.examples import example
-from tests.trainer_module.conftest import TOPIC_TEXTS, TOPICS, predict
+from tests.trainer_module.conftest import TOPIC_TEXTS, TOPICS, TRANSFORM, predict
 from trainer_module import export
+from trainer_module.models import bags, ngram_linear
 
 
 def signature_defs(folder):
@@ -60,6 +62,16 @@ def test_more_than_two_classes_have_probabilities_a_label_and_a_name(topics):
     names = [name.decode() for name in found["class"].numpy()]
     assert names == [TOPICS.names[each] for each in label]
     assert names == list(TOPICS.names)  # the model has learned the words
+
+
+def test_the_first_of_equal_probabilities_is_the_answer(topics, tmp_path):
+    settings = Transform(**TRANSFORM)
+    model = ngram_linear.build(ngram_linear.Hyperparameters(), settings, TOPICS)
+    model.get_layer(bags.BAG).bias.assign([-9.0, 0.0, 1e-9, 0.0, -9.0])
+    export.save(model, str(topics / "graph"), str(tmp_path / "model"), settings, TOPICS)
+    found = predict(tmp_path, TOPIC_TEXTS)
+    assert TOPICS.decide(found["probabilities"]).tolist() == found["label"].numpy().tolist()
+    assert set(found["class"].numpy()) == {TOPICS.names[1].encode()}
 
 
 def test_the_classes_are_readable_from_the_saved_model_alone(topics, trained, tmp_path):
