@@ -69,9 +69,11 @@ def save(
             probability = tf.sigmoid(tf.squeeze(logits, axis=1))
             label = tf.cast(probability > THRESHOLD, tf.int64)
             return {"probability": probability, "label": label}
-        label = tf.argmax(logits, axis=1)
+        # Different logits may have equal probabilities, of which the first one is the answer.
+        probabilities = tf.nn.softmax(logits)
+        label = tf.argmax(probabilities, axis=1)
         return {
-            "probabilities": tf.nn.softmax(logits),
+            "probabilities": probabilities,
             "label": label,
             "class": tf.gather(names, label),
         }
