@@ -221,8 +221,10 @@ class _Handlers:
         if count > limit:
             raise HTTPException(413, f"The request has {count:,} texts, limit {limit:,}")
         outputs = await self._batcher.call(model, signature, texts)
-        if "label" in outputs:
-            self._metrics.predicted(model.labels, outputs["label"])
+        scores = outputs.get(model.labels.scores_name)
+        # Not the labels of the answer, which may be any values in a model of another program.
+        if scores is not None:
+            self._metrics.predicted(model.labels, model.labels.decide(scores).ravel())
         return outputs
 
     async def explain(self, request: Request) -> Response:
