@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from components.class_names import SHOWN, short, shown
 from components.review_example_gen.stars import choose_stars
 from components.review_example_gen.units import Source, Unit, read_in_turns
 from core.errors import InputError
@@ -17,12 +18,10 @@ from preprocessing.labels import Labels
 from preprocessing.reading.columns import Columns
 from preprocessing.reading.files import HELD_OUT
 from preprocessing.reading.labels import CollectedLabels, as_number, has_stars
-from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions, printable
+from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions
 
 _FEW = 20
 """Number of labels that are classes even if most of them have one line."""
-_SHOWN, _CHARACTERS = 5, 40
-"""Number of labels in a message, and the maximum number of characters of each."""
 _REMEDY = "add lines, or map the labels in data.labels to another class or to null"
 
 
@@ -287,40 +286,22 @@ def _refuse_missing(
     if not missing:
         return
     parts = []
-    for label in missing[:_SHOWN]:
+    for label in missing[:SHOWN]:
         where = [f"{n[label]:,} in {name}" for name, n in held_out if n.get(label)]
         in_brackets = f" ({', '.join(where)})" if where else ""
-        parts.append(f"{_short(labels.names[label])}{in_brackets}")
-    more = f" and {len(missing) - _SHOWN:,} more" if len(missing) > _SHOWN else ""
+        parts.append(f"{short(labels.names[label])}{in_brackets}")
+    more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
     raise InputError(
         f"data.labels: no line for training has the class {', '.join(parts)}{more}; {remedy}"
     )
 
 
-def shown(labels: Collection[str], most: int = _SHOWN) -> str:
-    """Return labels as a list for a message.
-
-    Args:
-      labels: the labels.
-      most: the maximum number in the list. It ends with the number of the others.
-    """
-    first = [_short(label) for label in list(labels)[:most]]
-    more = len(labels) - len(first)
-    return ", ".join(first) + (f" and {more:,} more" if more else "")
-
-
 def _counted(labels: Collection[str], numbers: Mapping[str, int]) -> str:
     """Return labels with their numbers, such as `refund (3), price (1)`."""
-    listed = ", ".join(f"{_short(label)} ({numbers[label]:,})" for label in list(labels)[:_SHOWN])
-    more = len(labels) - _SHOWN
+    listed = ", ".join(f"{short(label)} ({numbers[label]:,})" for label in list(labels)[:SHOWN])
+    more = len(labels) - SHOWN
     return f"{listed} and {more:,} more" if more > 0 else listed
 
 
 def _class_line(names: Collection[str]) -> str:
     return f"{len(names):,}: {shown(names)}"
-
-
-def _short(label: str) -> str:
-    """Return a label for a list in a message; in quotation marks if it contains a comma."""
-    name = printable(label if len(label) <= _CHARACTERS else f"{label[:_CHARACTERS]}...")
-    return f'"{name}"' if "," in name else name

@@ -19,8 +19,8 @@ from tfx.types import artifact_utils
 from tfx.types.standard_artifacts import Examples, InfraBlessing, Model, ModelEvaluation
 from tfx.utils import path_utils
 
+from components.class_names import shown
 from components.evaluator.files import stored_predictions
-from components.evaluator.gates import shorten
 from components.evaluator.thresholds import check_names
 from components.examples import SAMPLE_SIZE
 from components.properties import (
@@ -96,7 +96,7 @@ def ServingCheck(
         if missing := [name for name in labels.names if name not in named]:
             not_checked = (
                 f"serving_check.golden has no sentence of {len(missing):,} of {labels.number:,} "
-                f"classes, which were not checked: {shorten(missing)}"
+                f"classes, which were not checked: {shown(missing)}"
             )
     if not_checked:
         logging.warning("Serving check: %s", not_checked)
