@@ -245,8 +245,8 @@ class _Handlers:
         labels, label = model.labels, outputs["label"][0]
         probabilities = labels.shown(outputs[labels.scores_name], label)
         answer = {"probability": probabilities[0], "label": label}
-        if not labels.is_binary:
-            answer["class"] = labels.names[label]
+        if "class" in outputs:
+            answer["class"] = outputs["class"][0].decode()
         found = parts(text, probabilities.tolist())
         shown = [{key: v for key, v in part._asdict().items() if v is not None} for part in found]
         return _json({**answer, "parts": shown}, model)
