@@ -155,7 +155,7 @@ def model_labels(model: str) -> Labels:
     assets = os.path.join(model, "assets")
     if not storage.is_file(os.path.join(assets, LABELS_FILE)):
         return SENTIMENT
-    return read_labels(assets)
+    return _read(assets, "push the model again, or remove this version")
 
 
 def read_labels(folder: str) -> Labels:
@@ -169,10 +169,22 @@ def read_labels(folder: str) -> Labels:
       OSError: the file cannot be read.
     """
     file = os.path.join(folder, LABELS_FILE)
+    remedy = "run once with --set cache=false to write it again"
     if not storage.is_file(file):
-        raise InputError(f"{file} is missing; run once with --set cache=false to write it again")
+        raise InputError(f"{file} is missing; {remedy}")
+    return _read(folder, remedy)
+
+
+def _read(folder: str, remedy: str) -> Labels:
+    """Return the classes in an existing file; `remedy` is the end of the message if it is damaged.
+
+    Raises:
+      InputError: the file is damaged.
+      OSError: the file cannot be read.
+    """
+    file = os.path.join(folder, LABELS_FILE)
     try:
         stored = json.loads(storage.read(file))
         return Labels(tuple(map(str, stored["names"])), bool(stored["is_ordered"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{file} is damaged ({error}); delete it, and run again") from None
+        raise InputError(f"{file} is damaged ({error}); {remedy}") from None

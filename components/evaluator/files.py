@@ -15,9 +15,10 @@ from tfx.dsl.io import fileio
 from tfx.utils import io_utils
 
 from components.evaluator.counts import Counts
-from components.evaluator.gates import Check, check_thresholds, missing_classes, shorten
+from components.evaluator.gates import Check, check_thresholds, missing_classes
 from components.evaluator.thresholds import Evaluation
 from preprocessing.labels import LABELS_FILE, SENTIMENT, Labels, read_labels, write_labels
+from preprocessing.reading.listing import listed, short
 
 CANDIDATE, BASELINE = "candidate", "baseline"
 """The names of the evaluated model and of the model that it is compared with."""
@@ -94,8 +95,8 @@ class Results(NamedTuple):
         else:
             differ = "other classes"
         return (
-            f"{self.other.name} has {differ}: it has {shorten(theirs, _SHOWN)}, "
-            f"and this model {shorten(ours, _SHOWN)}"
+            f"{self.other.name} has {differ}: it has {listed(theirs, _SHOWN)}, "
+            f"and this model {listed(ours, _SHOWN)}"
         )
 
     @property
@@ -106,10 +107,11 @@ class Results(NamedTuple):
             return ""
         words = f"{self.labels.noun}s"
         if len(missing) == 1:
-            return f"The test split has no {words} of the class {missing[0]}, so it was not tested."
+            [name] = map(short, missing)
+            return f"The test split has no {words} of the class {name}, so it was not tested."
         return (
             f"The test split has no {words} of {len(missing):,} classes, so they were not tested: "
-            f"{shorten(missing, _SHOWN)}."
+            f"{listed(missing, _SHOWN)}."
         )
 
 

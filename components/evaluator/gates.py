@@ -11,9 +11,7 @@ from components.evaluator.counts import Counts
 from components.evaluator.metrics import ACCURACY, class_name, reviews_of_class
 from components.evaluator.thresholds import Evaluation, check_names
 from preprocessing.labels import Labels
-
-_SHOWN = 5
-"""Maximum number of classes that a sentence names."""
+from preprocessing.reading.listing import joined, listed, short
 
 
 class Check(NamedTuple):
@@ -51,17 +49,6 @@ def check_thresholds(
 def missing_classes(own: Counts, labels: Labels) -> list[str]:
     """Return the names of the classes without a review in the test split."""
     return [labels.names[label] for label in np.flatnonzero(own.labelled == 0).tolist()]
-
-
-def shorten(names: Sequence[str], shown: int = _SHOWN) -> str:
-    """Return the first names of a list, and the number of the others.
-
-    Args:
-      names: the names.
-      shown: the maximum number of names.
-    """
-    more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _check_accuracy(own: Counts, base: Counts | None, settings: Evaluation) -> Iterator[Check]:
@@ -116,17 +103,16 @@ def _check_all_recalls(own: Counts, labels: Labels, minimum: float) -> Iterator[
     found = np.flatnonzero(own.labelled)
     recalls = own.right[found] / own.labelled[found]
     order = np.argsort(recalls, kind="stable")
-    described = [
-        f"{labels.names[found[n]]} {recalls[n]:.4f} "
-        f"({own.right[found[n]]:,} of {own.labelled[found[n]]:,})"
-        for n in order[:_SHOWN].tolist()
-    ]
     low = int(np.count_nonzero(recalls < minimum))
+    described = [
+        f"{short(labels.names[found[n]])} {recalls[n]:.4f} "
+        f"({own.right[found[n]]:,} of {own.labelled[found[n]]:,})"
+        for n in order[: max(low, 1)].tolist()
+    ]
     if low:
-        more = f" and {low - _SHOWN:,} more" if low > _SHOWN else ""
         yield Check(
             f"recall of {low:,} of {labels.number:,} classes is too low: "
-            f"{', '.join(described[:low])}{more}, {requires}; "
+            f"{joined(described)}, {requires}; "
             f"{_remedy(f'{labels.noun}s of these classes')}",
             False,
         )
@@ -139,7 +125,7 @@ def _check_all_recalls(own: Counts, labels: Labels, minimum: float) -> Iterator[
 def _not_checked(missing: Sequence[str], labels: Labels, requires: str) -> str:
     classes = "class" if len(missing) == 1 else f"{len(missing):,} classes"
     return (
-        f"recall was not checked for {classes} {shorten(missing)}: the test split has no such "
+        f"recall was not checked for {classes} {listed(missing)}: the test split has no such "
         f"{labels.noun}s, {requires}; add {labels.noun}s to the test split, or change data.splits"
     )
 

@@ -17,6 +17,7 @@ from scipy.stats import binomtest
 
 from components.evaluator.counts import TOP, Counts, ratio
 from preprocessing.labels import SENTIMENT, Labels
+from preprocessing.reading.records import printable
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def wilson(part: int, whole: int) -> tuple[float, float]:
 
 def class_name(labels: Labels, label: int) -> str:
     """Return the name of a class in a sentence, such as `negative reviews` or `class refunds`."""
-    name = labels.names[label]
+    name = printable(labels.names[label])
     return f"{name} reviews" if labels.names == SENTIMENT.names else f"class {name}"
 
 
@@ -85,7 +86,7 @@ def constant_answer(counts: Counts, labels: Labels) -> str:
     # Of equally frequent classes, the last one.
     most = len(reviews) - 1 - int(reviews[::-1].argmax())
     share = ratio(reviews[most], counts.examples)
-    return f"always answering {labels.names[most]} would give {share:.4f}"
+    return f"always answering {printable(labels.names[most])} would give {share:.4f}"
 
 
 def _auc(counts: Counts) -> float:

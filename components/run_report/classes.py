@@ -135,7 +135,7 @@ def matrix_classes(counts: Counts, labels: Labels) -> list[int]:
 
 def classes_csv(counts: Counts, labels: Labels) -> str:
     """Return the metrics of all classes as CSV, the class that needs most attention first."""
-    lines = ["class,reviews,recall,precision,f1"]
+    lines = [f"class,{labels.noun}s,recall,precision,f1"]
     for row in class_rows(counts, labels, limit=None):
         name = row.name.replace('"', '""')
         values = ["" if math.isnan(each.value) else f"{each.value:.6f}" for each in row.figures]

@@ -20,7 +20,6 @@ from tfx.types.standard_artifacts import Examples, InfraBlessing, Model, ModelEv
 from tfx.utils import path_utils
 
 from components.evaluator.files import stored_predictions
-from components.evaluator.gates import shorten
 from components.evaluator.thresholds import check_names
 from components.examples import SAMPLE_SIZE
 from components.properties import (
@@ -34,6 +33,7 @@ from components.serving_check.known_words import why_not_applied
 from components.serving_check.thresholds import Thresholds
 from examples.tfrecords import read_sample
 from preprocessing.labels import SENTIMENT, Labels, read_labels
+from preprocessing.reading.listing import listed
 
 _TOLERANCE = 1e-3
 """Maximum difference of two probabilities that is due to rounding to half precision."""
@@ -96,7 +96,7 @@ def ServingCheck(
         if missing := [name for name in labels.names if name not in named]:
             not_checked = (
                 f"serving_check.golden has no sentence of {len(missing):,} of {labels.number:,} "
-                f"classes, which were not checked: {shorten(missing)}"
+                f"classes, which were not checked: {listed(missing)}"
             )
     if not_checked:
         logging.warning("Serving check: %s", not_checked)
@@ -148,7 +148,7 @@ def check_answers(
         if predicted != label
     ]
     results = [_result("process", answers.failure or "finished", cause=answers.failure)]
-    results += _measurements(answers, thresholds)
+    results += _measurements(answers, thresholds, f"{labels.noun}s")
     if answers.by_example:
         results += _agreement(answers, predictions, labels.noun)
     if answers.golden:
@@ -181,7 +181,8 @@ def _result(
     return {**values, "passed": not cause, "cause": " ".join(cause.split())}
 
 
-def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[dict[str, Any]]:
+def _measurements(answers: Answers, thresholds: Thresholds, words: str) -> Iterator[dict[str, Any]]:
+    """Yield a result for each measurement; `words` is the word for texts."""
     for name, (unit, key, subject) in _MEASUREMENTS.items():
         if name not in answers.measured:
             continue
@@ -191,7 +192,8 @@ def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[dict[str
         if limit is not None and value > limit:
             shown = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
             cause = f"{subject} {shown} {unit}, serving_check.{key} allows {limit:g}"
-        yield _result(name, value, limit, unit, cause)
+        shown_name, shown_unit = (each.replace("reviews", words) for each in (name, unit))
+        yield _result(shown_name, value, limit, shown_unit, cause)
 
 
 def _agreement(

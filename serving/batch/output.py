@@ -178,16 +178,24 @@ def _write(format: str, schema: pa.Schema, tables: Iterable[pa.Table], file: Any
     elif format == "jsonl":
         names = [json.dumps(name, ensure_ascii=False).replace("%", "%%") for name in schema.names]
         line = "{" + ", ".join(f"{name}: %s" for name in names) + "}\n"
-        for table in tables:
+        for table in _parts(tables):
             rows = _rows(table, json.encoder.encode_basestring)
             file.write("".join([line % row for row in rows]).encode())
     else:
         text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
         writer = csv.writer(text)
         writer.writerow(schema.names)
-        for table in tables:
+        for table in _parts(tables):
             writer.writerows(_rows(table, str))
         text.detach()  # The file belongs to the caller.
+
+
+def _parts(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows in parts with at most SCORES_AT_ONCE values, which become Python's objects."""
+    for table in tables:
+        size = max(1, work.SCORES_AT_ONCE // table.num_columns)
+        for start in range(0, len(table), size):
+            yield table.slice(start, size)
 
 
 def _rows(table: pa.Table, quote: Callable[[str], str]) -> Iterator[tuple[Any, ...]]:

@@ -13,6 +13,7 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import apache_beam as beam
@@ -34,6 +35,9 @@ from serving.predict_text import PredictText, load_predict_text
 
 _BYTES_PER_UNIT = 64 << 20
 """Size of a unit, in estimated bytes of text. After a kill only unfinished units are repeated."""
+SCORES_AT_ONCE = 1 << 20
+"""Maximum number of probabilities of one call of the model, and of the values that become text at
+once. It limits the memory that many classes require."""
 SCHEMA = pa.schema(
     [
         ("piece", pa.int32()),
@@ -168,7 +172,7 @@ class ScoreUnit(beam.DoFn):
         ):
             waiting: deque[tuple[int, Batch, Future[_Columns] | None]] = deque()
             for index, piece in enumerate(unit):
-                for batch in read_batches(piece, readers):
+                for batch in self._batches(piece, readers):
                     scores = None
                     if batch.texts:
                         scores = scorers.submit(self._score, predict, batch.texts)
@@ -183,6 +187,26 @@ class ScoreUnit(beam.DoFn):
         progress.report(BYTES, text_size(unit), source=target)
         FileSystems.rename([path], [target])
         yield from ()
+
+    def _batches(self, piece: Piece, readers: ThreadPoolExecutor) -> Iterator[Batch]:
+        """Yield the lines of a piece in batches with at most SCORES_AT_ONCE probabilities."""
+        size = max(1, SCORES_AT_ONCE // self._labels.logits)
+        for batch in read_batches(piece, readers):
+            yield replace(
+                batch,
+                positions=batch.positions[:size],
+                labels=batch.labels[:size],
+                texts=batch.texts[:size],
+                further=batch.further[:size],
+            )
+            for start in range(size, len(batch.texts), size):
+                here = slice(start, start + size)
+                yield Batch(
+                    batch.positions[here],
+                    batch.labels[here],
+                    batch.texts[here],
+                    batch.further[here],
+                )
 
     def _score(self, predict: PredictText, texts: Sequence[bytes]) -> _Columns:
         """Return the columns of `SCHEMA` with the predictions for texts."""

@@ -221,8 +221,10 @@ class _Handlers:
         if count > limit:
             raise HTTPException(413, f"The request has {count:,} texts, limit {limit:,}")
         outputs = await self._batcher.call(model, signature, texts)
-        if "label" in outputs:
-            self._metrics.predicted(model.labels, outputs["label"])
+        scores = outputs.get(model.labels.scores_name)
+        # Not the labels of the answer, which may be any values in a model of another program.
+        if scores is not None:
+            self._metrics.predicted(model.labels, model.labels.decide(scores).ravel())
         return outputs
 
     async def explain(self, request: Request) -> Response:
@@ -243,8 +245,8 @@ class _Handlers:
         labels, label = model.labels, outputs["label"][0]
         probabilities = labels.shown(outputs[labels.scores_name], label)
         answer = {"probability": probabilities[0], "label": label}
-        if not labels.is_binary:
-            answer["class"] = labels.names[label]
+        if "class" in outputs:
+            answer["class"] = outputs["class"][0].decode()
         found = parts(text, probabilities.tolist())
         shown = [{key: v for key, v in part._asdict().items() if v is not None} for part in found]
         return _json({**answer, "parts": shown}, model)

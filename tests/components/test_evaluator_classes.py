@@ -343,6 +343,24 @@ def test_minimums_of_single_classes(tmp_path):
         wrong.checks()
 
 
+@pytest.mark.parametrize("minimum", [0.9, {"two\nlines": 0.9, "a, b": 0.9}])
+@pytest.mark.parametrize("names", [("two\nlines", "a, b"), ("two\nlines", "a, b", "x" * 9999)])
+def test_sentences_with_any_names_are_short_lines(names, minimum):
+    labels = Labels(names)
+    # One text of the first class, which is answered with the second one.
+    scores = [0.9] if labels.is_binary else [[0.1, 0.9, 0.0]]
+    own = Counts.from_predictions(np.array([0]), np.array(scores), labels)
+    found = results(
+        own, labels, min_class_recall=minimum, other=OtherModel("version 7", names[::-1])
+    )
+    said = [sentence for sentence, _ in sentences(found)]
+    for sentence in (*said, found.missing, found.not_compared):
+        assert "\n" not in sentence
+        assert len(sentence) < 400
+    assert any(r"two\nlines" in sentence for sentence in said)
+    assert '"a, b"' in found.missing
+
+
 def test_classes_of_yaml_are_text():
     given = {4: 0.5, True: 0.5, "A b": 0}
     assert Evaluation(min_class_recall=given).named_classes == ["4", "true", "A b"]

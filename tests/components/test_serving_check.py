@@ -365,6 +365,7 @@ def test_messages_about_classes_that_rate_nothing_are_about_texts():
     labels = Labels(("refund", "positive", "delivery"))
     rows = [[0.7, 0.2, 0.1]] * 3
     answers = Answers(by_example=rows, by_text=rows, by_single=rows, golden=rows)
+    answers.measured["reviews_per_second"] = 100.0
     golden = [("refund", "a"), ("positive", "b"), ("delivery", "c")]
     found = check_answers(answers, Thresholds(), {0: {0: 0.2}}, golden, labels)
     # In the order of the classes.
@@ -372,6 +373,8 @@ def test_messages_about_classes_that_rate_nothing_are_about_texts():
     difference, first, _ = [each["cause"] for each in found["results"] if not each["passed"]]
     assert difference.endswith(" for a test text, and the evaluation 0.2000 for the same text")
     assert first.startswith("0 of 1 golden sentences of class positive are right")
+    measured = [(each["name"], each["unit"]) for each in found["results"]]
+    assert ("texts_per_second", "texts/s") in measured
 
 
 def check_classes(workspace, monkeypatch, labels, golden):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 from tensorflow_serving.apis import classification_pb2
 
 from preprocessing import features
@@ -130,3 +131,16 @@ def test_two_classes_keep_their_signatures(trained):
     for name in ("serving_default", "predict_text", "predict_ngrams"):
         assert definitions[name].method_name == tf.saved_model.PREDICT_METHOD_NAME
         assert set(definitions[name].outputs) == {"probability", "label"}
+
+
+def test_of_equal_probabilities_the_first_class_is_the_answer(prepared, tmp_path):
+    tokens = tf_keras.Input([None], dtype=tf.int64, name=features.TOKENS)
+    # As float32 the three probabilities are equal, the logits are not.
+    logits = tf.tile(tf.constant([[0.0, 1e-9, 0.0]]), [tf.shape(tokens)[0], 1])
+    model = tf_keras.Model({features.TOKENS: tokens}, logits)
+    labels = Labels(("one", "two", "three"))
+    settings = Transform(**TRANSFORM)
+    export.save(model, str(prepared / "graph"), str(tmp_path / "model"), settings, labels)
+    found = predict(tmp_path, ["good"])
+    assert len(set(found["probabilities"].numpy()[0].tolist())) == 1
+    assert (found["label"].numpy().tolist(), found["class"].numpy().tolist()) == ([0], [b"one"])

@@ -121,7 +121,7 @@ def test_metrics_of_some_classes_are_logged_and_those_of_many_are_a_table():
     assert sum("of class" in name for name in found) == 12
     assert found["recall of class topic_ 1..1"] == 0.5
     assert classes_csv(counts, labels).splitlines() == [
-        "class,reviews,recall,precision,f1",
+        "class,texts,recall,precision,f1",
         '"topic, 3",0,,,',
         '"topic, 1",2,0.500000,1.000000,0.666667',
         '"topic, 2",1,1.000000,0.500000,0.666667',

@@ -10,12 +10,13 @@ def model(root):
 
 @pytest.fixture
 def small_units(monkeypatch):
-    """Pieces and units of a few hundred lines."""
+    """Pieces and units of a few hundred lines, and batches of 300 probabilities."""
     from preprocessing.reading import pieces
     from serving.batch import work
 
     monkeypatch.setattr(pieces, "_PLAIN_BYTES", 4_000)
     monkeypatch.setattr(work, "_BYTES_PER_UNIT", 9_000)
+    monkeypatch.setattr(work, "SCORES_AT_ONCE", 300)
 
 
 @pytest.fixture

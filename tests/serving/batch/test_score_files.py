@@ -88,6 +88,18 @@ def test_the_probabilities_of_all_classes_have_a_column_each(
         assert found == pytest.approx(wanted), name
 
 
+def test_batches_of_many_classes_are_small(score, small_units, tmp_path, topics, monkeypatch):
+    sizes, call = [], PredictText.__call__
+    monkeypatch.setattr(
+        PredictText,
+        "__call__",
+        lambda self, texts: sizes.append(len(texts)) or call(self, texts),
+    )
+    path = write(tmp_path, "in.txt", "\n".join(TOPIC_TEXTS))
+    assert score(path, model=topics).reviews == sum(sizes) == 700
+    assert max(sizes) == 300 // 5
+
+
 def test_the_probabilities_of_two_classes_follow_the_columns_of_before(score, tmp_path):
     path = write(tmp_path, "in.txt", "good\nbad\n")
     score(path, output="plain.csv")

@@ -5,6 +5,7 @@ import base64
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from preprocessing.labels import Labels
 from serving.rest.batching import Batcher
@@ -13,7 +14,7 @@ from serving.rest.limits import Limits
 from serving.rest.metrics import MAX_CLASSES, Metrics
 from serving.rest.model import LoadedModel
 from serving.rest.settings import Server
-from tests.serving.rest.models import TOPICS, push_classes
+from tests.serving.rest.models import SIGNATURES, TOPICS, Small, push_classes
 from tests.serving.rest.running import MODEL, PREDICT, running
 
 CLASSIFY = f"{MODEL}:classify"
@@ -226,3 +227,25 @@ def test_other_classes_replace_the_time_series_and_the_same_keep_them():
     metrics.predicted(two, np.array([1]))  # an answer of the replaced version
     metrics.predicted(three, np.array([2]))
     assert counts(metrics) == {"x": 0, "y": 0, "z": 1}
+
+
+class Signed(Small):
+    """A model of another program, whose labels are -1.0 and 1.0."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def predict_text(self, texts):
+        good = tf.strings.regex_full_match(texts, "(?s).*good.*")
+        probability = tf.where(good, self.probability, 1 - self.probability)
+        return {"probability": probability, "label": tf.where(good, 1.0, -1.0)}
+
+
+def test_answers_with_any_labels_are_counted(tmp_path):
+    model = Signed()
+    signatures = {name: getattr(model, name) for name in SIGNATURES}
+    tf.saved_model.save(model, str(tmp_path / "1"), signatures)
+    with running(tmp_path) as server:
+        request = {"signature_name": "predict_text", "instances": ["good", "bad", "bad"]}
+        answer = server.post(PREDICT, request)
+        assert [row["label"] for row in answer.json["predictions"]] == [1.0, -1.0, -1.0]
+        metrics = server.get("/metrics").content.decode()
+    assert 'predicted_total{class="negative"} 2.0' in metrics
