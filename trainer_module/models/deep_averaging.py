@@ -2,8 +2,8 @@
 
 After Iyyer et al., "Deep Unordered Composition Rivals Syntactic Methods for Text Classification"
 (2015), with the hashed n-grams of fastText (Joulin et al., "Bag of Tricks for Efficient Text
-Classification", 2017). For some thousand texts of a few classes, or of many, it is better than one
-weight for each n-gram and class; the laboratory journal has the measurements.
+Classification", 2017). With some thousand texts it is better than one weight for each n-gram and
+class; the laboratory journal has the measurements.
 """
 
 from __future__ import annotations
