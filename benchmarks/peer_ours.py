@@ -1,28 +1,29 @@
-"""Our pipeline in separate parts: preparation, training, and accuracy of the exported model.
+"""Our pipeline in separate parts: preparation, training, and scores of the exported model.
 
     python -m benchmarks.peer_ours prepare SETTINGS.yaml JOB.json [KEY=VALUE ...]
     python -m benchmarks.peer_ours fit JOB.json
-    python -m benchmarks.peer_ours accuracy SAVED_MODEL TEST
+    python -m benchmarks.peer_ours scores SAVED_MODEL TEST
 
-The functions `prepare`, `fit_seconds` and `accuracy` start these commands in processes of their
+The functions `prepare`, `fit_seconds` and `scores` start these commands in processes of their
 own, and `train` starts `python -m trainer_module.task JOB.json`.
 """
 
 from __future__ import annotations
 
 import json
-import operator
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from benchmarks import usage
-from benchmarks.peer_files import read_reviews
+from benchmarks import peer_files, usage
+from pipeline.config import PRESETS
+from preprocessing import features
+from preprocessing.labels import Labels, read_labels
 from trainer_module.settings import Training, TrainingJob
 
 MODEL = "model"
@@ -34,7 +35,11 @@ _BATCH = 1024
 
 
 def prepare(
-    root: Path, files: Mapping[str, Path], model: str, overrides: Sequence[str]
+    root: Path,
+    files: Mapping[str, Path],
+    model: str,
+    overrides: Sequence[str],
+    preset: str | None = None,
 ) -> TrainingJob:
     """Run the real pipeline up to Transform; return the job of a training on its output.
 
@@ -43,6 +48,8 @@ def prepare(
       files: name of a split -> its file of reviews.
       model: a value of `training.model`.
       overrides: further settings, KEY=VALUE.
+      preset: the name of a preset, or a file of settings, on which the run is based. Its section
+        `training` is used for its own model alone.
     """
     inputs = root / "input"
     inputs.mkdir(parents=True)
@@ -50,15 +57,25 @@ def prepare(
     names = {split: f"{split}-{file.name}" for split, file in files.items()}
     for split, file in files.items():
         (inputs / names[split]).symlink_to(file.resolve())
-    settings = {
+    settings = preset_settings(preset)
+    training = settings.get("training", {})
+    settings |= {
         "paths": {"root": str(root / "runs")},
-        "data": {"input_base": str(inputs), "splits": names},
-        "training": {"model": model},
+        "data": {**settings.get("data", {}), "input_base": str(inputs), "splits": names},
+        "training": training if training.get("model") == model else {"model": model},
     }
     config, job = root / "config.yaml", root / "job.json"
     config.write_text(yaml.safe_dump(settings))
     usage.run_module(__name__, "prepare", str(config), str(job), *overrides, log=root / "log")
     return TrainingJob.model_validate_json(job.read_text())
+
+
+def preset_settings(preset: str | None) -> dict[str, Any]:
+    """Return the content of a preset or of a file of settings; None: no settings."""
+    if preset is None:
+        return {}
+    named = PRESETS / f"{preset}.yaml"
+    return yaml.safe_load((named if named.exists() else Path(preset)).read_text())
 
 
 def train(job: TrainingJob, folder: Path) -> dict[str, Any]:
@@ -90,15 +107,49 @@ def _write_job(job: TrainingJob, folder: Path) -> str:
     return str(file)
 
 
-def accuracy(folder: Path, test: Path) -> float:
-    """Return the accuracy of `predict_text` of the model that `train` wrote to `folder`."""
+def scores(folder: Path, test: Path) -> dict[str, Any]:
+    """Return the `peer_files.scores` of `predict_text` of the model that `train` wrote."""
     files = [str(folder / MODEL), str(test.resolve())]
-    return usage.run_measurement(__name__, "accuracy", *files, log=folder / "log")["accuracy"]
+    return usage.run_measurement(__name__, "scores", *files, log=folder / "log")
+
+
+def write_reviews(root: Path) -> tuple[Path, Path, Labels]:
+    """Write the reviews of a run of `prepare` as the peers read them.
+
+    So the peers train on what the reader of the product finds in files of any format, and on all
+    reviews that are not in the test split: they have no use for an eval split.
+
+    Args:
+      root: the folder of `prepare`.
+
+    Returns:
+      The file to train on, the file to test on, both for `peer_files.read_reviews`, and the
+      classes.
+    """
+    [examples] = (root / "runs").glob("ReviewExampleGen/examples/*")
+    files = {"train": root / "train.txt", "test": root / "test.txt"}
+    for name, splits in (("train", ("train", "eval")), ("test", ("test",))):
+        with files[name].open("w", encoding="utf-8", newline="\n") as out:
+            for label, text in _reviews(examples, splits):
+                # A text may contain characters that Python and fastText read as ends of lines.
+                out.write(f"__label__{label + 1} {' '.join(text.split())}\n")
+    return files["train"], files["test"], read_labels(str(examples))
+
+
+def _reviews(examples: Path, splits: Sequence[str]) -> Iterator[tuple[int, str]]:
+    import tensorflow as tf
+
+    for split in splits:
+        for file in sorted(map(str, examples.glob(f"Split-{split}/*"))):
+            for record in tf.data.TFRecordDataset(file, "GZIP").as_numpy_iterator():
+                columns = tf.train.Example.FromString(record).features.feature
+                text = columns[features.TEXT].bytes_list.value[0].decode()
+                yield columns[features.LABEL].int64_list.value[0], text
 
 
 def with_training(job: TrainingJob, changes: Mapping[str, Any]) -> TrainingJob:
     """Return `job` with changed settings in its section `training`."""
-    training = Training.model_validate(job.training.model_dump() | changes)
+    training = Training.model_validate({**job.training.model_dump(), **changes})
     return job.model_copy(update={"training": training})
 
 
@@ -139,24 +190,23 @@ def _print_fit_seconds(job: str) -> None:
     print(json.dumps({"fit_seconds": time.perf_counter() - start}))
 
 
-def _print_accuracy(model: str, test: str) -> None:
+def _print_scores(model: str, test: str) -> None:
     from serving.predict_text import load_predict_text
 
     predict_text = load_predict_text(model)
-    reviews = read_reviews(test)
-    right = total = 0
+    reviews = peer_files.read_reviews(test)
+    labels: list[int] = []
+    predicted: list[int] = []
     while batch := list(islice(reviews, _BATCH)):
-        labels, texts = zip(*batch, strict=True)
-        predicted = predict_text([text.encode() for text in texts])["label"].tolist()
-        right += sum(map(operator.eq, predicted, labels))
-        total += len(labels)
-    print(json.dumps({"accuracy": right / total}))
+        labels += [label for label, _ in batch]
+        predicted += predict_text([text.encode() for _, text in batch])["label"].tolist()
+    print(json.dumps(peer_files.scores(labels, predicted)))
 
 
 if __name__ == "__main__":
-    commands = {
+    commands: dict[str, Callable[..., None]] = {
         "prepare": _run_to_transform,
         "fit": _print_fit_seconds,
-        "accuracy": _print_accuracy,
+        "scores": _print_scores,
     }
     commands[sys.argv[1]](*sys.argv[2:])

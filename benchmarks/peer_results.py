@@ -55,8 +55,9 @@ _MARKERS = "osD^vPX*<>"
 class Result:
     """The result of one training.
 
-    The memory and the size of the model are in bytes. The accuracy is None if the training was not
-    complete. The number of epochs is None if the solver determines it.
+    The memory and the size of the model are in bytes. The scores are None if the training was not
+    complete, and the mean absolute error if the classes have no order. The number of epochs is None
+    if the solver determines it.
     """
 
     peer: str
@@ -68,6 +69,8 @@ class Result:
     size: int
     epochs: int | None = None
     extrapolated: bool = False
+    macro_f1: float | None = None
+    mean_absolute_error: float | None = None
 
 
 MEASURED = {field.name for field in dataclasses.fields(Result)} - {"peer", "seed"}
@@ -94,7 +97,9 @@ class Peer:
         self.peak_rss = max(result.peak_rss for result in results)
         self.size = statistics.median(result.size for result in results)
         accuracies = [result.accuracy for result in results if result.accuracy is not None]
-        self.accuracy = statistics.fmean(accuracies) if accuracies else None
+        self.accuracy = _mean(accuracies)
+        self.macro_f1 = _mean([result.macro_f1 for result in results])
+        self.mean_absolute_error = _mean([result.mean_absolute_error for result in results])
         self.seed_margin: float | None = None
         self.test_interval: tuple[float, float] | None = None
         if len(accuracies) > 1:
@@ -105,6 +110,12 @@ class Peer:
             right = stats.binomtest(round(self.accuracy * test_reviews), test_reviews)
             low, high = right.proportion_ci(_CONFIDENCE, method="wilson")
             self.test_interval = float(low), float(high)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of the known values; None if there is none."""
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
 
 
 def by_peer(results: Sequence[Result], test_reviews: int) -> list[Peer]:
@@ -134,6 +145,8 @@ def table(peers: Sequence[Peer]) -> Table:
         "accuracy",
         "over seeds",
         "test set",
+        "macro-F1",
+        "MAE",
         "model, MB",
         "peak RSS, MiB",
         "s per 1M / ours",
@@ -152,6 +165,8 @@ def table(peers: Sequence[Peer]) -> Table:
             f"{peer.accuracy:.4f}" if peer.accuracy is not None else "",
             f"± {peer.seed_margin:.4f}" if peer.seed_margin is not None else "",
             f"{interval[0]:.4f}-{interval[1]:.4f}" if interval else "",
+            f"{peer.macro_f1:.4f}" if peer.macro_f1 is not None else "",
+            f"{peer.mean_absolute_error:.4f}" if peer.mean_absolute_error is not None else "",
             f"{peer.size / _MEGABYTE:.1f}",
             f"{peer.peak_rss / usage.MEBIBYTE:.0f}",
             f"{peer.seconds_per_million / ours:.2f}" if ours else "",

@@ -1,11 +1,16 @@
 """Train our models and their peers on the same files, one after the other, in separate processes.
 
     python -m benchmarks.peers TRAIN TEST [--only PEER …] [--seeds N]
+                               [--preset NAME] [--fasttext JSON] [--scikit-learn JSON]
                                [--reference-steps N] [--set KEY=VALUE] [--json FILE]
 
-TRAIN and TEST are in Kaggle's fastText format, plain or .bz2. Every peer trains with N seeds; all
-peers train with a seed before the next one. Train seconds are the time from the peer's own input
-format to a trained model, the median over the seeds:
+TRAIN and TEST are files that the pipeline reads, such as Kaggle's; `--set data.KEY=VALUE` has their
+settings, such as `--set data.labels=each`. --preset names a preset or a file of settings, whose
+section `training` applies to its own model alone. The peers train on the reviews that
+ReviewExampleGen finds, without line breaks. --fasttext and --scikit-learn have the options of these
+peers, see their modules. Every peer trains with N seeds; all peers train with a seed before the
+next one. Train seconds are the time from the peer's own input format to a trained model, the median
+over the seeds:
 
   fasttext      from its prepared text file on disk
   scikit-learn  from texts in memory: vectorizing and fitting
@@ -13,7 +18,10 @@ format to a trained model, the median over the seeds:
                 with 0 a whole epoch
   ours          from the TFRecords that Transform wrote, through the input pipeline
 
-The time excludes imports, validation and export. The time of fasttext_compressed includes the
+Macro-F1 is the mean of the F1 of the classes; MAE, the mean absolute error of ordered classes, is
+in steps of their order.
+
+The time excludes imports, validation and export. That of fasttext_compressed includes the
 compression: 100,000 features that are trained again, as fastText's authors published. The suffix
 _compressed of our models is the hyperparameter `compressed`. Our models train on nine tenths of
 TRAIN, the default split, so the comparison uses the seconds per 1M reviews of the training. For
@@ -29,10 +37,8 @@ and its load; quote only the ratio.
 from __future__ import annotations
 
 import argparse
-import functools
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +55,7 @@ _COMMANDS = {
     "scikit-learn": ("benchmarks.peer_sklearn",),
     "reference": ("benchmarks.reference_cnn_lstm",),
 }
+_WITH_OPTIONS = ("fasttext", "scikit-learn")
 PEERS = (*_COMMANDS, *_OURS)
 _DEFAULT = (*_COMMANDS, MODELS[0], _COMPRESSED)
 
@@ -56,14 +63,14 @@ _DEFAULT = (*_COMMANDS, MODELS[0], _COMPRESSED)
 def main() -> None:
     arguments = _arguments()
     console = usage.wide_console()
-    test_reviews = sum(1 for _ in read_reviews(str(arguments.test)))
     results = []
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
-        trainings = _trainings(arguments, Path(folder))
+        bench = Bench(arguments, Path(folder))
         for seed in range(1, arguments.seeds + 1):
-            for name, train in trainings.items():
+            for name in bench.peers:
                 console.print(f"seed {seed}: {name}")
-                results.append(peer_results.Result(peer=name, seed=seed, **train(seed)))
+                results.append(peer_results.Result(peer=name, seed=seed, **bench.train(name, seed)))
+        test_reviews = bench.test_reviews
     console.print(peer_results.table(peer_results.by_peer(results, test_reviews)))
     usage.print_machine(console, arguments.train)
     if arguments.json:
@@ -76,67 +83,95 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("test", type=Path)
     parser.add_argument("--only", nargs="+", choices=PEERS, default=_DEFAULT)
     parser.add_argument("--seeds", type=int, default=3, help="trainings of each peer [3]")
+    parser.add_argument("--preset", help="preset or file of settings of ours")
+    for peer in _WITH_OPTIONS:
+        parser.add_argument(f"--{peer}", default="{}", help="options of this peer, JSON")
     parser.add_argument("--reference-steps", type=int, default=30)
     return parser.parse_args()
 
 
-def _trainings(
-    arguments: argparse.Namespace, root: Path
-) -> dict[str, Callable[[int], dict[str, Any]]]:
-    """Return name -> a function of a seed that trains, for each row of the table."""
+class Bench:
+    """The files of a comparison, and the training of each peer on them.
 
-    @functools.cache
-    def job(model: str) -> TrainingJob:
-        files = {"train": arguments.train, "test": arguments.test}
-        return peer_ours.prepare(root / f"prepared-{model}", files, model, arguments.set)
+    Args:
+      arguments: the arguments of the command line.
+      root: the folder for all files.
+    """
 
-    found = {}
-    for name in arguments.only:
-        if name in _COMMANDS:
-            found[name] = functools.partial(_peer, name, arguments, root / "log")
-            continue
+    def __init__(self, arguments: argparse.Namespace, root: Path):
+        self._arguments, self._root = arguments, root
+        self._jobs: dict[str, TrainingJob] = {}
+        first = next((name for name in arguments.only if name in MODELS), MODELS[0])
+        self._job(first)
+        self._train, self._test, self._labels = peer_ours.write_reviews(self._folder(first))
+
+    @property
+    def peers(self) -> list[str]:
+        """The peers that train; the reference has two classes."""
+        chosen = self._arguments.only
+        return [name for name in chosen if self._labels.is_binary or name != "reference"]
+
+    @property
+    def test_reviews(self) -> int:
+        """The number of test reviews."""
+        return sum(1 for _ in read_reviews(str(self._test)))
+
+    def train(self, name: str, seed: int) -> dict[str, Any]:
+        """Train a peer; return the figures of a `peer_results.Result`.
+
+        Args:
+          name: one of PEERS.
+          seed: the seed of the training.
+        """
+        found = self._peer(name, seed) if name in _COMMANDS else self._ours(name, seed)
+        if not self._labels.is_ordered:
+            found["mean_absolute_error"] = None
+        return found
+
+    def _peer(self, name: str, seed: int) -> dict[str, Any]:
+        module, *options = _COMMANDS[name]
+        words = [str(self._train), str(self._test), "--seed", str(seed), *options]
+        if name in _WITH_OPTIONS:
+            words += ["--options", getattr(self._arguments, name.replace("-", "_"))]
+        if name == "reference" and self._arguments.reference_steps:
+            words += ["--steps", str(self._arguments.reference_steps)]
+        figures = usage.run_measurement(module, *words, log=self._root / "log")
+        if name == "reference":
+            # `seconds` of the reference covers only the measured steps.
+            figures |= {"seconds": figures["seconds_per_epoch"], "epochs": 1}
+        return {key: figures[key] for key in figures.keys() & peer_results.MEASURED}
+
+    def _ours(self, name: str, seed: int) -> dict[str, Any]:
         compressed = name == _COMPRESSED
-        prepared = functools.partial(job, MODELS[0] if compressed else name)
-        found[name] = functools.partial(_ours, prepared, compressed, arguments, root / name)
-    return found
+        changes: dict[str, Any] = {"seed": seed}
+        job = self._job(MODELS[0] if compressed else name)
+        if compressed:
+            changes["hyperparameters"] = {**job.training.hyperparameters, "compressed": True}
+        folder = self._root / name
+        figures = peer_ours.train(peer_ours.with_training(job, changes), folder)
+        exported = (folder / peer_ours.MODEL).rglob("*")
+        found = {
+            "seconds": figures["seconds"],
+            "examples": figures["examples"],
+            "epochs": figures["epochs"],
+            **peer_ours.scores(folder, self._test),
+            "peak_rss": figures["peak_rss_bytes"],
+            "size": sum(file.stat().st_size for file in exported if file.is_file()),
+        }
+        # The next seed trains anew in the same folder.
+        shutil.rmtree(folder)
+        return found
 
+    def _job(self, model: str) -> TrainingJob:
+        if model not in self._jobs:
+            files = {"train": self._arguments.train, "test": self._arguments.test}
+            self._jobs[model] = peer_ours.prepare(
+                self._folder(model), files, model, self._arguments.set, self._arguments.preset
+            )
+        return self._jobs[model]
 
-def _peer(name: str, arguments: argparse.Namespace, log: Path, seed: int) -> dict[str, Any]:
-    module, *options = _COMMANDS[name]
-    words = [str(path.resolve()) for path in (arguments.train, arguments.test)]
-    words += ["--seed", str(seed), *options]
-    if name == "reference" and arguments.reference_steps:
-        words += ["--steps", str(arguments.reference_steps)]
-    figures = usage.run_measurement(module, *words, log=log)
-    if name == "reference":
-        # `seconds` of the reference covers only the measured steps.
-        figures |= {"seconds": figures["seconds_per_epoch"], "epochs": 1}
-    return {key: figures[key] for key in figures.keys() & peer_results.MEASURED}
-
-
-def _ours(
-    prepared: Callable[[], TrainingJob],
-    compressed: bool,
-    arguments: argparse.Namespace,
-    folder: Path,
-    seed: int,
-) -> dict[str, Any]:
-    changes: dict[str, Any] = {"seed": seed}
-    job = prepared()
-    if compressed:
-        changes["hyperparameters"] = {**job.training.hyperparameters, "compressed": True}
-    figures = peer_ours.train(peer_ours.with_training(job, changes), folder)
-    found = {
-        "seconds": figures["seconds"],
-        "examples": figures["examples"],
-        "epochs": figures["epochs"],
-        "accuracy": peer_ours.accuracy(folder, arguments.test),
-        "peak_rss": figures["peak_rss_bytes"],
-        "size": sum(f.stat().st_size for f in (folder / peer_ours.MODEL).rglob("*") if f.is_file()),
-    }
-    # The next seed trains anew in the same folder.
-    shutil.rmtree(folder)
-    return found
+    def _folder(self, model: str) -> Path:
+        return self._root / f"prepared-{model}"
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class _Command(TyperCommand):
 app = typer.Typer(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Train, evaluate and push a sentiment model from raw Amazon reviews.",
+    help="Train, evaluate and push a text classifier: sentiment, stars, topics or other labels.",
     epilog="Example: amazon-reviews run --set training.epochs=3",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

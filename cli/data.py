@@ -10,9 +10,7 @@ import typer
 from cli.options import ConfigOption, SetOption, settings_options
 from core.errors import ConfigError, ServerError, cause
 
-app = typer.Typer(
-    name="data", help="Manage the reviews that a pipeline reads.", no_args_is_help=True
-)
+app = typer.Typer(name="data", help="Manage the input of a pipeline.", no_args_is_help=True)
 
 _KEY = "data.input_base"
 DATASET = "bittlingmayer/amazonreviews"

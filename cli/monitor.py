@@ -181,7 +181,7 @@ class Component:
       state: the state, a key of `_STYLES`.
       started: the time of the start, in seconds of `time.monotonic`.
       ended: the time of the end, in seconds of `time.monotonic`; None before the end.
-      counts: unit -> source -> finished items. On Flink the workers report reviews, and Flink
+      counts: unit -> source -> finished items. On Flink the workers report texts, and Flink
         reports tasks.
       totals: unit -> all items; None if their number is unknown.
     """

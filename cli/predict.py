@@ -1,4 +1,4 @@
-"""`amazon-reviews predict`: predictions for single reviews, or for files of reviews."""
+"""`amazon-reviews predict`: predictions for single texts, or for files of texts."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _FILES_SHOWN = 5
 def predict(
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT", help="Reviews \\[default: the lines of standard input]."),
+        typer.Argument(metavar="TEXT", help="Texts \\[default: the lines of standard input]."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object for each review.")
+        bool, typer.Option("--json", help="Print a JSON object for each text.")
     ] = False,
     inputs: Annotated[
         list[str] | None,
@@ -48,7 +48,7 @@ def predict(
             "--input",
             "-i",
             metavar="FILE",
-            help="Files, folders or globs of reviews in any format that a training reads. May be "
+            help="Files, folders or globs of texts in any format that a training reads. May be "
             "repeated; further FILES may follow it.",
         ),
     ] = None,
@@ -67,32 +67,42 @@ def predict(
             "--id", metavar="COLUMN", help="Column of --input that the output repeats as `id`."
         ),
     ] = None,
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities",
+            help="Write the probabilities of all classes for --input, a column for each class.",
+        ),
+    ] = False,
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
-    """Print the last pushed model's label and probability for each review.
+    """Print the last pushed model's class and its probability for each text.
+
+    With two classes, such as negative and positive, the probability is that of the second one. With
+    more it is that of the printed class.
 
     Each line of standard input is classified as it arrives. Exit code 2: there is no model or no
-    review, or a review is blank or not UTF-8 (the others are classified). 130: interrupted.
+    text, or a text is blank or not UTF-8 (the others are classified). 130: interrupted.
 
     With --input and --output, files are scored: the output has the file, position, probability and
-    label of each review. Lines that cannot be read are in FILE.rejected.jsonl, and the exit code is
+    class of each text. Lines that cannot be read are in FILE.rejected.jsonl, and the exit code is
     2. The output appears when it is complete. After Ctrl-C, SIGTERM or a kill the same command
     resumes.
     """  # noqa: DOC501
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
-    if inputs or output is not None or id is not None:
+    if inputs or output is not None or id is not None or probabilities:
         if as_json:
             raise InputError(
-                "--json: applies to single reviews only; name a .jsonl file with --output"
+                "--json: applies to single texts only; name a .jsonl file with --output"
             )
         # A shell expands a glob to several words. The option takes the first one, and the others
         # are arguments.
         files = [*(inputs or ()), *(texts or ())]
         with processes.signals_to(_interrupt, signal.SIGTERM):
-            is_complete = _score(files, output, id, settings)
+            is_complete = _score(files, output, id, probabilities, settings)
     else:
         is_complete = _answer(texts, as_json, settings)
     if not is_complete:
@@ -125,15 +135,18 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
     from cli.console import silent_stderr
     from cli.models import last_pushed_model
     from core.processes import large_imports
+    from preprocessing.labels import model_labels
     from serving.answers import Prediction, answer, read_arguments, read_lines
     from serving.rest.client import ask_server
 
     with silent_stderr():
         folder = last_pushed_model(settings)
+        labels = model_labels(folder)
     batches = read_arguments(texts) if texts else read_lines(sys.stdin)
     first = next(batches, None)
     if not first:
-        raise InputError("no review given: pass reviews as arguments or on standard input")
+        noun = labels.noun
+        raise InputError(f"no {noun} given: pass {noun}s as arguments or on standard input")
 
     @cache
     def load() -> PredictText:
@@ -149,12 +162,15 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
             return found
         with silent_stderr():
             outputs = load()(reviews)
-        return list(map(Prediction, outputs["probability"].tolist(), outputs["label"].tolist()))
+        predicted = outputs["label"]
+        shown = labels.shown(outputs[labels.scores_name], predicted)
+        return list(map(Prediction, shown.tolist(), predicted.tolist()))
 
     report = partial(print, file=sys.stderr, flush=True)
     try:
         # Rich would replace the tabs between the columns by spaces.
-        return not answer(chain([first], batches), predictions, sys.stdout.buffer, report, as_json)
+        out = sys.stdout.buffer
+        return not answer(chain([first], batches), predictions, out, report, labels, as_json)
     except BrokenPipeError:
         # The reader of the output, such as `head`, has closed the pipe. Python flushes the rest of
         # the buffer when it exits, which would fail again.
@@ -163,7 +179,11 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
 
 
 def _score(
-    inputs: Sequence[str], output: str | None, id: str | None, config: PipelineConfig
+    inputs: Sequence[str],
+    output: str | None,
+    id: str | None,
+    all_probabilities: bool,
+    config: PipelineConfig,
 ) -> bool:
     """Score the reviews of files and print the counts; return whether every line was scored.
 
@@ -171,6 +191,7 @@ def _score(
       inputs: files, folders and globs.
       output: the value of --output.
       id: a column of the input that the output repeats.
+      all_probabilities: whether the output contains the probabilities of all classes.
       config: the settings, which determine the model and the runner of Beam.
 
     Raises:
@@ -199,19 +220,22 @@ def _score(
     with silent_stderr():
         from pipeline.inputs import read_options
         from platforms.beam import beam_args
+        from preprocessing.labels import model_labels
         from serving.batch.run import Interrupted, score_files
 
         model = last_pushed_model(config)
+        noun = model_labels(model).noun
     options = replace(read_options(config), id=id)
     start = time.monotonic()
     try:
-        with ShownProgress(Console(stderr=True).status("inspecting the input")):
-            summary = score_files(inputs, target, model, options, beam_args(config))
+        with ShownProgress(Console(stderr=True).status("inspecting the input"), noun):
+            args = beam_args(config)
+            summary = score_files(inputs, target, model, options, args, all_probabilities)
     except Interrupted as error:
         print(f"interrupted: {error}; repeat the command to continue", file=sys.stderr)
         raise
-    noun = "review" if summary.reviews == 1 else "reviews"
-    print(f"{summary.reviews:,} {noun} scored in {time.monotonic() - start:.1f} s: {target}")
+    scored = noun if summary.reviews == 1 else f"{noun}s"
+    print(f"{summary.reviews:,} {scored} scored in {time.monotonic() - start:.1f} s: {target}")
     if summary.resumed:
         print(f"units that were already finished: {summary.resumed}")
     for way in summary.reading:
@@ -236,7 +260,9 @@ def _check(inputs: Sequence[str], output: str | None, id: str | None) -> str:
     if "" in inputs:
         raise InputError("--input: a value is empty; give each file a name")
     if not inputs:
-        raise InputError("--output and --id require --input: files, folders or globs")
+        raise InputError(
+            "--output, --id and --probabilities require --input: files, folders or globs"
+        )
     if output is None:
         raise InputError("--input requires --output: give a .csv, .jsonl or .parquet file")
     path = output if "://" in output else output_path(output)
@@ -253,14 +279,16 @@ class ShownProgress(logging.Handler):
 
     # Not rich.progress: in a file or a pipe it prints a single line, when everything is done.
 
-    def __init__(self, status: Status):
+    def __init__(self, status: Status, noun: str):
         """Create the context.
 
         Args:
           status: the line of a terminal, which the context starts and stops.
+          noun: the word for a text, see `Labels.noun`.
         """
         super().__init__(logging.INFO)
         self._status = status
+        self._noun = noun
         self._done: dict[str, dict[str, int]] = {"reviews": {}, "bytes": {}}
         self._bytes = 0
         self._last = time.monotonic()
@@ -284,7 +312,7 @@ class ShownProgress(logging.Handler):
         self._done[unit][values["source"]] = values["done"]
         reviews, size = (sum(done.values()) for done in self._done.values())
         # The sizes of units are estimates.
-        line = f"{reviews:,} reviews, {min(size / max(self._bytes, 1), 1):.0%}"
+        line = f"{reviews:,} {self._noun}s, {min(size / max(self._bytes, 1), 1):.0%}"
         self._status.update(line)
         now = time.monotonic()
         if not self._status.console.is_terminal and now - self._last >= _SECONDS_BETWEEN_LINES:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+_SHOWN = ("macro F1", "mean absolute error")
+"""The metrics beside the accuracy of a model with more than two classes."""
+
 
 @app.command(epilog="Example: amazon-reviews run --config mine.yaml --set training.epochs=3")
 def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
@@ -87,16 +90,25 @@ def _show_result(
         return _show_failure(watched.failure, log)
     assert watched.outcome is not None
     outcome = watched.outcome
-    _line(console, f"reviews   {outcome.lines.sentence()}")
+    _line(console, f"lines     {outcome.lines.sentence()}")
     for way in outcome.reading:
         _line(console, f"read as   {way}")
+    for line in outcome.class_lines:
+        _line(console, f"classes   {line}")
     for line in outcome.unused:
         _line(console, ("unused", "yellow"), f"    {line}")
-    figures = f"{outcome.accuracy:.4f}   AUC {outcome.auc:.4f}"
-    _line(console, f"accuracy  {figures} (test split; {outcome.constant_answer})")
+    shown = {title: outcome.metrics[title] for title in _SHOWN if title in outcome.metrics}
+    figures = "".join(f"   {title} {value:.4f}" for title, value in shown.items())
+    figures = figures or f"   AUC {outcome.auc:.4f}"
+    accuracy = f"{outcome.accuracy:.4f}{figures}"
+    _line(console, f"accuracy  {accuracy} (test split; {outcome.constant_answer})")
+    if outcome.not_tested:
+        _line(console, ("not tested", "yellow"), f": {outcome.not_tested}")
     _line(console, f"report    {outcome.report}")
     if not outcome.blessed:
         baseline = f" (the baseline is {outcome.baseline})" if outcome.baseline else ""
+        if outcome.not_compared:
+            baseline = f" (not compared: {outcome.not_compared})"
         _line(console, ("not blessed", "red"), f": {'; '.join(outcome.reasons)}{baseline}")
     else:
         _line(console, ("blessed", "green"), _comparison(config, outcome))
@@ -110,7 +122,8 @@ def _show_result(
         _line(console, "not pushed (push.destination: none)")
         return exit_codes.PUSHED
     _line(console, f"pushed to {outcome.pushed_to}")
-    _line(console, f'next: amazon-reviews predict{options} "Battery died in a week"')
+    text = "TEXT" if config.data.labels else '"Battery died in a week"'
+    _line(console, f"next: amazon-reviews predict{options} {text}")
     return exit_codes.PUSHED
 
 
@@ -119,6 +132,8 @@ def _comparison(config: PipelineConfig, outcome: Outcome) -> str:
     from components.destination import make_destination
     from pipeline.destinations import destination_json
 
+    if outcome.not_compared:
+        return f" (not compared: {outcome.not_compared})"
     if not outcome.baseline:
         return f" (not compared: {make_destination(destination_json(config)).no_baseline()})"
     change = outcome.accuracy_change

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,12 @@ app = typer.Typer()
 _runs = typer.Typer(name="runs")
 app.add_typer(_runs)
 
-_COLUMNS = ("run", "started", "data", "model", "strategy", "seconds", "accuracy", "result")
+_COLUMNS = (
+    *("run", "started", "data", "model", "strategy", "seconds", "classes", "accuracy", "macro F1"),
+    "result",
+)
+_OF_CLASSES = ("classes", "macro F1")
+"""The columns of a table with a run of more than two classes."""
 
 
 @app.command(epilog="Example: amazon-reviews report --output report.html")
@@ -92,9 +98,9 @@ def runs(
     if as_json:
         print(json.dumps([_values(run) for run in found], indent=1))
         return
-    table = Table(*_COLUMNS, box=None, pad_edge=False)
+    table = Table(*_columns(found), box=None, pad_edge=False)
     for run in found:
-        table.add_row(*_row(run).values())
+        table.add_row(*_row(run, _columns(found)).values())
     out.print(table)
 
 
@@ -129,7 +135,7 @@ def compare(
         metrics = run.outcome.metrics if run.outcome else {}
         shown = {title: f"{value:.4f}" for title, value in metrics.items()}
         steps = {step.name: f"{step.seconds:.1f} s, {step.state}" for step in run.steps}
-        both.append(_row(run) | shown | steps)
+        both.append(_row(run, _columns(pair)) | shown | steps)
     for key in dict.fromkeys([*both[0], *both[1]]):
         if key != "run":
             table.add_row(key, *(values.get(key, "–") for values in both))
@@ -139,6 +145,12 @@ def compare(
         if one != other:
             table.add_row(key, *("–" if value is None else str(value) for value in (one, other)))
     out.print(table)
+
+
+def _columns(found: Sequence[Run]) -> list[str]:
+    """Return the columns of the table; some require a run with more than two classes."""
+    has_more = any(run.outcome and run.outcome.class_count > 2 for run in found)
+    return [name for name in _COLUMNS if has_more or name not in _OF_CLASSES]
 
 
 def _values(run: Run) -> dict[str, Any]:
@@ -153,15 +165,18 @@ def _values(run: Run) -> dict[str, Any]:
         "model": setting(run, "training.model"),
         "strategy": (outcome.strategy if outcome else "") or setting(run, "training.strategy"),
         "seconds": round(run.seconds, 1),
+        "classes": outcome.class_count if outcome else None,
         "accuracy": outcome.accuracy if outcome else None,
+        "macro F1": outcome.metrics.get("macro F1") if outcome else None,
         "result": result(run),
     }
 
 
-def _row(run: Run) -> dict[str, str]:
-    """Return column of the table -> text for a run."""
-    formats = {"seconds": "{:.0f}", "accuracy": "{:.4f}"}
+def _row(run: Run, columns: Sequence[str]) -> dict[str, str]:
+    """Return column of the table -> text for a run, of these columns."""
+    formats = {"seconds": "{:.0f}", "accuracy": "{:.4f}", "macro F1": "{:.4f}"}
     return {
         name: "–" if value is None else formats.get(name, "{}").format(value)
         for name, value in _values(run).items()
+        if name in columns
     }

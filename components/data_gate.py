@@ -8,62 +8,77 @@ import json
 import os
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, statistics_pb2
-from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact
+from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
 from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
-from tfx.types.standard_artifacts import ExampleAnomalies, ExampleStatistics
+from tfx.types.standard_artifacts import ExampleAnomalies, Examples, ExampleStatistics
 from tfx.utils import io_utils
 
 from components.artifacts import CheckedData
+from components.evaluator.thresholds import check_names
 from core.errors import InputError
 from preprocessing import features
+from preprocessing.labels import Labels, read_labels
 
 
 @component
 def DataGate(
     anomalies: InputArtifact[ExampleAnomalies],
     statistics: InputArtifact[ExampleStatistics],
+    examples: InputArtifact[Examples],
     checked: OutputArtifact[CheckedData],
+    named_classes: Parameter[str] = "{}",
 ) -> None:
     """Check that the data has no anomalies, and record it in `checked`.
+
+    The names of classes in the settings are also checked, because the classes may be known only
+    since the files were read.
 
     Make every component that must not read bad data depend on this one, with `add_upstream_node`.
 
     Args:
       anomalies: the output of an ExampleValidator.
       statistics: the statistics that the ExampleValidator has read.
-      checked: the output, with the names of the splits.
+      examples: the Examples, which contain the names of the classes.
+      checked: the names of the splits.
+      named_classes: setting -> the names of classes in it, as JSON.
 
     Raises:
-      InputError: a split has anomalies or only one class, the anomalies name no split, or a file
-        was deleted. The message contains the features and the reasons.
+      InputError: a split has anomalies or only one class, a setting names a class that does not
+        exist, the anomalies name no split, or a file was deleted. The message contains the features
+        and the reasons.
       OSError, tensorflow.errors.OpError: a file cannot be read or written.
     """
     splits = artifact_utils.decode_split_names(anomalies.split_names)
     if not splits:
         raise InputError(f"{anomalies.uri} names no split, so the data cannot be checked")
+    labels = read_labels(examples.uri)
+    for setting, names in json.loads(named_classes).items():
+        check_names(setting, names, labels.names)
     found = []
     for split in splits:
         found += read_anomalies(anomalies.uri, split)
-        classes = [name for name, count in class_counts(statistics.uri, split).items() if count]
+        counts = class_counts(statistics.uri, split, labels)
+        classes = [name for name, count in counts.items() if count]
         if len(classes) == 1:
-            found.append(f"{split}: every review is {classes[0]}")
+            found.append(f"{split}: every {labels.noun} is {classes[0]}")
     if found:
         raise InputError("the data does not fit the schema: " + "; ".join(found))
     record = json.dumps({"splits": splits, "anomalies": 0})
     io_utils.write_string_file(os.path.join(checked.uri, "checked.json"), record)
 
 
-def class_counts(uri: str, split: str) -> dict[str, float]:
-    """Return the number of reviews of each class in the sample that StatisticsGen read.
+def class_counts(uri: str, split: str, labels: Labels) -> dict[str, float]:
+    """Return the number of Examples of each class in the sample that StatisticsGen read.
 
     Args:
       uri: URI of the output `statistics` of StatisticsGen.
       split: the name of the split.
+      labels: the classes.
 
     Returns:
-      Name of a class -> number of its reviews; 0 for a class without reviews.
+      Name of a class -> number of its Examples; 0 for a class without any.
 
     Raises:
       InputError: the statistics were deleted.
@@ -80,8 +95,8 @@ def class_counts(uri: str, split: str) -> dict[str, float]:
         if features.LABEL in feature.path.step
         for bucket in feature.string_stats.rank_histogram.buckets
     }
-    # Any other label is an anomaly, which ExampleValidator reports.
-    return {name: counts.get(str(label), 0.0) for label, name in enumerate(features.CLASSES)}
+    # An anomaly names any other label.
+    return {name: counts.get(str(label), 0.0) for label, name in enumerate(labels.names)}
 
 
 def read_anomalies(uri: str, split: str) -> list[str]:

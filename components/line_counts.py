@@ -26,7 +26,7 @@ class LineCounts:
 
     Attributes:
       examples: split -> number of lines that became its Examples; 0 for any other split.
-      neutral: number of reviews that are left out because their label is neutral.
+      neutral: number of texts that are left out because of their label.
       over_max_examples: number of reviews beyond the limits of `data.max_examples`.
       rejected: reason -> number of lines that are rejected for this reason; 0 for any other reason.
         A reason is DUPLICATE or a constant of `preprocessing.reading.records`.
@@ -145,7 +145,7 @@ class LineCounts:
         """Return the counts as text, such as `3,000 read: 2,700 train, …, 12 rejected (…)`."""
         parts = [f"{self.examples[split]:,} {split}" for split in SPLITS]
         if self.neutral:
-            parts.append(f"{self.neutral:,} neutral left out")
+            parts.append(f"{self.neutral:,} left out by label")
         if self.over_max_examples:
             parts.append(f"{self.over_max_examples:,} over data.max_examples")
         if self.rejected[NO_TEXT]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tfx.dsl.io import fileio
 from tfx.utils import io_utils
 
 from core.errors import InputError, cause
+from preprocessing.labels import model_labels
 from serving.digests import DIGESTS, sha256, to_text
 from serving.predict_text import PREDICT_TEXT, make_predict_text
 from serving.versions import MODEL_FILE, missing_part
@@ -119,12 +121,12 @@ def check_loads(model: str) -> None:
     check_files(model)
     try:
         answers = make_predict_text(tf.saved_model.load(model), model)([_SAMPLE])
-        [probability] = answers["probability"]
+        scores = answers[model_labels(model).scores_name]
     except Exception as error:  # A damaged file can raise anything.
         raise InputError(cause(error)) from None
     # Also false for NaN.
-    if not 0 <= probability <= 1:
-        raise InputError(f"{PREDICT_TEXT} returns the probability {probability}")
+    if wrong := [score for score in np.ravel(scores).tolist() if not 0 <= score <= 1]:
+        raise InputError(f"{PREDICT_TEXT} returns the probability {wrong[0]}")
 
 
 def _files(folder: str) -> Iterator[str]:

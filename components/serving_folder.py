@@ -21,8 +21,8 @@ from components.destination import (
     Push,
     PushedModel,
 )
+from core import storage
 from core.errors import InputError
-from serving import files
 from serving.digests import is_unchanged
 from serving.identity import identity
 from serving.versions import is_complete, next_version, versions
@@ -97,7 +97,7 @@ class ServingFolder(Destination):
                 damaged.add(content)
             else:
                 content = identity(path)
-            if files.is_file(os.path.join(path, _ROLLBACK)):
+            if storage.is_file(os.path.join(path, _ROLLBACK)):
                 undone.add(replaced)
             else:  # A run that returned to earlier settings pushed an earlier model again.
                 models.pop(content, None)

@@ -34,6 +34,9 @@ from examples.tfrecords import example_files, read
 
 _BATCH = 8192
 _FILES_AT_ONCE = 4
+_COUNTED_VALUES = 1000
+"""Number of the most frequent values of a feature that are counted, which is TFDV's default. There
+are more for a category with more values, so that every class is counted."""
 
 
 @component
@@ -58,7 +61,10 @@ def StatisticsGen(
       InputError: the Examples of a split were deleted, or a file is damaged.
       OSError, tensorflow.errors.OpError: a file cannot be read or written.
     """
-    options = tfdv.StatsOptions(schema=read_schema([schema]))
+    shape = read_schema([schema])
+    options = tfdv.StatsOptions(
+        schema=shape, num_rank_histogram_buckets=max(_COUNTED_VALUES, _most_categories(shape))
+    )
     statistics.split_names = examples.split_names
     for split in artifact_utils.decode_split_names(examples.split_names):
         files = example_files(artifact_utils.get_split_uri([examples], split))
@@ -72,6 +78,12 @@ def StatisticsGen(
             result = _compute_statistics(_batches(files, options.schema, 1.0), options)
         path = os.path.join(artifact_utils.get_split_uri([statistics], split), "FeatureStats.pb")
         io_utils.write_bytes_file(path, result.SerializeToString())
+
+
+def _most_categories(schema: schema_pb2.Schema) -> int:
+    """Return the greatest number of values of an integer feature that is a category."""
+    domains = (feature.int_domain for feature in schema.feature)
+    return max((each.max - each.min + 1 for each in domains if each.is_categorical), default=0)
 
 
 def _batches(files: list[str], schema: schema_pb2.Schema, rate: float) -> Iterator[pa.RecordBatch]:

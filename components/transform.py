@@ -35,6 +35,7 @@ from tfx.components.transform import executor_utils
 from tfx.components.util import udf_utils
 from tfx.dsl.components.base import executor_spec
 from tfx.dsl.io import fileio
+from tfx.types import artifact_utils
 from tfx.types.standard_component_specs import (
     CUSTOM_CONFIG_KEY,
     EXAMPLES_KEY,
@@ -55,9 +56,11 @@ from components.schema_gen import read_schema
 from core.machine import cores
 from core.progress import Progress
 from examples import digest
-from examples.counts import ClassCounter, write_class_counts
+from examples.counts import ClassCounter, check_labels, write_class_counts
 from examples.tfrecords import batches, read
 from examples.writer import ID_LEVEL, ShardWriter
+from preprocessing.features import LABEL
+from preprocessing.labels import Labels, read_labels, write_labels
 
 _FILE_PREFIX = "transformed_examples"
 _DECIDING = (PREPROCESSING_FN_KEY, CUSTOM_CONFIG_KEY, SPLITS_CONFIG_KEY, "code")
@@ -96,6 +99,7 @@ class TransformFiles(beam.DoFn):
       scratch: the folder for the transformed files.
       config: the custom config of Transform.
       counted: the splits whose reviews are counted by class.
+      labels: the classes.
     """
 
     def __init__(
@@ -105,7 +109,9 @@ class TransformFiles(beam.DoFn):
         scratch: str,
         config: Mapping[str, Any],
         counted: Collection[str],
+        labels: Labels,
     ):
+        self._labels = labels
         self._graph, self._spec, self._scratch = graph, spec, scratch
         self._config, self._counted = config, counted
 
@@ -123,13 +129,17 @@ class TransformFiles(beam.DoFn):
         encoder = example_coder.RecordBatchToExamplesEncoder()
         # The name is unique, so a bundle that Beam retries leaves only unused files.
         name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
-        counter = ClassCounter.for_transform(self._config) if split in self._counted else None
+        counter = (
+            ClassCounter.for_transform(self._config, self._labels)
+            if split in self._counted
+            else None
+        )
         with (
             # TensorFlow deserializes the sparse tensors of a dataset on a GPU, where two threads at
             # a time got each other's values (TensorFlow 2.21, H200).
             tf.device("/CPU:0"),
             ThreadPoolExecutor(1) as pool,
-            Progress("reviews", f"{split} {number}") as progress,
+            Progress("texts", f"{split} {number}") as progress,
         ):
             writers = [
                 ShardWriter(f"{name}-{index:03d}.gz", ID_LEVEL, pool) for index in range(len(files))
@@ -139,6 +149,8 @@ class TransformFiles(beam.DoFn):
                 writers[index % len(writers)].write(examples)
                 if counter:
                     counter.add(tensors)
+                else:
+                    check_labels(tensors[LABEL].numpy(), self._labels.number)
                 progress.advance(len(examples))
             for writer in writers:
                 writer.close()
@@ -157,7 +169,8 @@ class TransformFiles(beam.DoFn):
 class TransformExecutor(LocalBeamExecutor):
     """The executor that writes the transform graph, and transforms the Examples with it.
 
-    `Do` raises an InputError if the Examples were deleted, or if a file of them is damaged.
+    `Do` raises an InputError if the Examples were deleted, if a file of them is damaged, or if the
+    label of an Example is the index of no class.
     """
 
     def Do(
@@ -177,7 +190,9 @@ class TransformExecutor(LocalBeamExecutor):
         fn = partial(udf_utils.get_fn(exec_properties, PREPROCESSING_FN_KEY), custom_config=config)
         scratch = os.path.join(transformed.uri, "unpublished")
         fileio.makedirs(scratch)
+        labels = read_labels(artifact_utils.get_single_uri(examples))
         self._analyze(fn, schema, split_files(examples, splits.analyze), graph.uri, scratch)
+        write_labels(graph.uri, labels)
         units = [
             (split, number, files)
             for split in splits.transform
@@ -185,7 +200,7 @@ class TransformExecutor(LocalBeamExecutor):
         ]
         # A model is fitted to the splits that are analyzed, and uses their counts by class.
         spec = schema_utils.schema_as_feature_spec(schema).feature_spec
-        stage = TransformFiles(graph.uri, spec, scratch, config, list(splits.analyze))
+        stage = TransformFiles(graph.uri, spec, scratch, config, list(splits.analyze), labels)
         with self._make_beam_pipeline() as pipeline:
             done = (
                 pipeline

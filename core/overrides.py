@@ -18,7 +18,7 @@ from core.errors import ConfigError
 OPTION = "--set"
 """The command-line option that takes overrides."""
 
-_NULL = "tag:yaml.org,2002:null"
+_NULL, _MERGE = "tag:yaml.org,2002:null", "tag:yaml.org,2002:merge"
 _NEXT_KEY = re.compile(r"""(?=,\s*[^\s,=\[\]{}'":]+\s*=)""")
 
 
@@ -99,9 +99,9 @@ def apply_overrides(values: dict[str, Any], texts: Iterable[str], origin: str = 
 def load_yaml(text: str, nothing: Any = None) -> Any:
     """Return the values of one YAML document.
 
-    PyYAML itself keeps the last of two equal keys, and reads a key without a value as None, like
-    `null`. Here equal keys are an error, and a key without a value has the value "", which
-    `core.empty` refuses.
+    PyYAML itself keeps the last of two equal keys, such as 1 and true, and reads a key without a
+    value as None, like `null`. Here equal keys are an error, and a key without a value has the
+    value "", which `core.empty` refuses.
 
     Args:
       text: the document.
@@ -134,15 +134,24 @@ class _StrictLoader(yaml.SafeLoader):
         """Return the node of a mapping.
 
         Raises:
-          yaml.MarkedYAMLError: the mapping has the same key twice.
+          yaml.MarkedYAMLError: the mapping has two equal keys.
         """
         node: yaml.MappingNode = super().compose_mapping_node(anchor)
-        names = set()
+        seen: dict[Any, str] = {}
         for key, _ in node.value:
-            if (key.tag, str(key.value)) in names:
-                problem = f"the key {key.value!r} is there twice; keep one of them"
+            if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE:
+                continue
+            # Equal values, such as 1, 1.0 and true, are one key of a dictionary.
+            value, written = self.construct_object(key), str(key.value)
+            if value in seen:
+                problem = f"the key {written!r} is there twice; keep one of them"
+                if seen[value] != written:
+                    problem = (
+                        f"the keys {seen[value]!r} and {written!r} are read as one; keep one of "
+                        "them, or put one into quotation marks"
+                    )
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            names.add((key.tag, str(key.value)))
+            seen[value] = written
         return node
 
     def construct_null(self, node: yaml.ScalarNode) -> str | None:

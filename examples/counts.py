@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from core.errors import InputError
 from examples.tfrecords import map_files, report_damaged_file, without_autotune
 from preprocessing import features
+from preprocessing.labels import Labels
+from preprocessing.settings import ngram_rows
 
-_CLASSES = len(features.CLASSES)
 LABELS, NGRAMS = "labels", "ngrams"
 """Kinds of counts by class."""
 _EXAMPLES_FILE = "example_counts.json"
 _CLASSES_FILE = "class_counts.npz"
-_MAX_BUCKETS = 2**24
-"""Maximum number of buckets for which Transform counts n-grams. Each of its workers allocates 16
-bytes for each bucket."""
+_MAX_COUNTS = 2**25
+"""Classes times n-grams of the largest table that Transform counts, of 8 bytes in each worker."""
 _CHUNK = 1024
 
 
@@ -73,48 +74,76 @@ def _count(file: str) -> int:
         return int(sum(without_autotune(chunks).as_numpy_iterator()))
 
 
+def check_labels(labels: np.ndarray, classes: int) -> None:
+    """Check that each label is the index of a class.
+
+    In a loss such a label would be a NaN on a GPU, an error without the value under XLA, and a
+    wrong number with two classes.
+
+    Args:
+      labels: the labels of Examples, int64.
+      classes: the number of classes.
+
+    Raises:
+      InputError: a label is the index of no class.
+    """
+    if labels.size and (labels.min() < 0 or labels.max() >= classes):
+        [first, *_] = labels[(labels < 0) | (labels >= classes)].tolist()
+        raise InputError(
+            f"an Example has the label {first}, but the labels of the {classes} classes are 0 to "
+            f"{classes - 1}; write the Examples again with --set cache=false"
+        )
+
+
 class ClassCounter:
     """A counter of Examples by class, and of the n-grams of each class.
 
     Args:
-      buckets: number of ids of n-grams; 0: n-grams are not counted.
+      classes: the number of classes.
+      rows: the number of n-grams that are distinguished, see `ngram_rows`; 0: n-grams are not
+        counted.
 
     Attributes:
-      counts: LABELS, int64 [2]: the Examples of each class. NGRAMS, int64 [2, buckets]: the
-        occurrences of each n-gram in the Examples of each class.
+      counts: LABELS, int64 [classes]: the Examples of each class. NGRAMS, int64 [classes, rows]:
+        the occurrences of each n-gram in the Examples of each class.
     """
 
-    def __init__(self, buckets: int):
+    def __init__(self, classes: int, rows: int):
         self.counts = {
-            LABELS: np.zeros([_CLASSES], np.int64),
-            NGRAMS: np.zeros([_CLASSES, buckets], np.int64),
+            LABELS: np.zeros([classes], np.int64),
+            NGRAMS: np.zeros([classes, rows], np.int64),
         }
-        self._buckets = buckets
+        self._classes = classes
+        self._rows = rows
 
     @classmethod
-    def for_transform(cls, config: Mapping[str, Any]) -> ClassCounter:
-        """Return a counter for the outputs of `preprocessing_fn`.
-
-        Args:
-          config: the `custom_config` of `preprocessing_fn`.
-        """
-        buckets = config["ngram_buckets"] if features.NGRAMS in config["features"] else 0
-        return cls(buckets if buckets <= _MAX_BUCKETS else 0)
+    def for_transform(cls, config: Mapping[str, Any], labels: Labels) -> ClassCounter:
+        """Return a counter for the `custom_config` of `preprocessing_fn`."""
+        if features.NGRAMS not in config["features"]:
+            return cls(labels.number, 0)
+        rows = ngram_rows(config["ngram_buckets"], labels)
+        return cls(labels.number, rows if rows * labels.number <= _MAX_COUNTS else 0)
 
     def add(self, batch: Mapping[str, Any]) -> None:
         """Count a batch.
 
         Args:
-          batch: eager outputs of `preprocessing_fn`: LABEL, int64 [batch, 1]. Unless `buckets` is
+          batch: eager outputs of `preprocessing_fn`: LABEL, int64 [batch, 1]. Unless `rows` is
             0, also NGRAMS, a SparseTensor of int64 [batch, n-grams].
+
+        Raises:
+          InputError: a label is the index of no class.
         """
         label = batch[features.LABEL].numpy()[:, 0]
-        self.counts[LABELS] += np.bincount(label, minlength=_CLASSES)
-        if self._buckets:
+        check_labels(label, self._classes)
+        self.counts[LABELS] += np.bincount(label, minlength=self._classes)
+        if self._rows:
             ngrams = batch[features.NGRAMS]
-            classes = (label * self._buckets)[ngrams.indices.numpy()[:, 0]]
+            classes = (label * self._rows)[ngrams.indices.numpy()[:, 0]]
             # Twice as fast as np.bincount, whose result would have the size of the table.
-            np.add.at(self.counts[NGRAMS].reshape(-1), classes + ngrams.values.numpy(), 1)
+            np.add.at(
+                self.counts[NGRAMS].reshape(-1), classes + ngrams.values.numpy() % self._rows, 1
+            )
 
     def save(self, file: str) -> None:
         """Write the counts to a file; `write_class_counts` sums such files.
@@ -150,23 +179,25 @@ def write_class_counts(folder: str, parts: Mapping[str, Sequence[str]]) -> None:
         _save(os.path.join(folder, _CLASSES_FILE), counts)
 
 
-def read_class_counts(patterns: Sequence[str], kind: str, buckets: int = 0) -> np.ndarray | None:
-    """Return the stored counts by class of the Examples in the files that match `patterns`.
+def read_class_counts(
+    patterns: Sequence[str], kind: str, classes: int, rows: int = 0
+) -> np.ndarray | None:
+    """Return the counts of the Examples in the files that match `patterns`.
 
     Args:
-      patterns: patterns of files. The counts for ARTIFACT/Split-NAME/* are stored in ARTIFACT; for
-        other patterns there are none.
+      patterns: patterns of files. Only the counts of FOLDER/Split-train/* are stored, in FOLDER.
       kind: LABELS or NGRAMS.
-      buckets: for NGRAMS, the number of ids of n-grams.
+      classes: the number of classes.
+      rows: the number of n-grams that are distinguished.
 
     Returns:
-      int64, [2] for LABELS, [2, buckets] for NGRAMS; None if the counts for a pattern are not
-      stored.
+      int64, LABELS [classes], NGRAMS [classes, rows]; None if `write_class_counts` did not store
+      them.
 
     Raises:
       tensorflow.errors.OpError: the stored counts cannot be read.
     """
-    total = ClassCounter(buckets).counts[kind]
+    total = ClassCounter(classes, rows).counts[kind]
     for pattern in set(patterns):
         split, files = os.path.split(pattern)
         stored = os.path.join(os.path.dirname(split), _CLASSES_FILE)

@@ -24,9 +24,9 @@ from core.errors import ConfigError
 from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
+from pipeline.label_setting import Task, check_labels
 from pipeline.tracking_server import server_problem
 from preprocessing import features
-from preprocessing.reading.labels import canonical
 from preprocessing.settings import Transform
 from serving.rest.settings import Server
 from trainer_module.settings import Training
@@ -81,15 +81,20 @@ class Data(Section):
     """The raw files, and the splits that are made of them."""
 
     input_base: Annotated[str, Field(min_length=1)] | None = None
-    """Folder or `gs://` prefix with the raw files; None: the sample that the package contains."""
+    """Folder or `gs://` prefix with the raw files; None: a sample that the package contains."""
+    sample: Literal["reviews", "stars"] = "reviews"
+    """The sample that is read without `input_base`: synthetic product reviews that are negative or
+    positive, or that have 1 to 5 stars."""
     format: Literal["auto", "fasttext", "csv", "jsonl", "parquet"] = "auto"
     """Format of the files; `auto` detects that of each file. csv: with a comma, tab, ; or |."""
     columns: dict[str, str | None] = {}
     """`label`, `title` and `text` -> the column of csv, jsonl and parquet files. A column that is
     not set is found by its usual names. With `title: null` no title is read."""
-    labels: dict[str, Literal[0, 1] | None] = {}
-    """Label in the files -> 0 (negative), 1 (positive) or null (left out); empty: the scale of the
-    labels is detected, once for all files."""
+    labels: Task | dict[str, str | None] = {}
+    """The classes. Empty: negative and positive, whose scale is detected once for all files.
+    `stars`: each value of the scale of the labels. `each`: each label of the files. A mapping:
+    label in the files -> class, or null: left out; 0 and 1 as classes are negative and
+    positive."""
     splits: dict[Split, str] = {}
     """Split -> folder or glob below `input_base`; empty: all files, also those in subfolders, split
     by a hash of the text."""
@@ -113,16 +118,7 @@ class Data(Section):
     @field_validator("labels", mode="before")
     @classmethod
     def _labels_are_text(cls, labels: Any) -> Any:
-        if not isinstance(labels, dict):
-            return labels
-        # YAML reads the labels yes and on as true, and no and off as false.
-        words = {True: ("true", "yes", "on"), False: ("false", "no", "off")}
-        meanings: dict[str, Any] = {}
-        for label, meaning in labels.items():
-            for text in words[label] if isinstance(label, bool) else [canonical(label) or label]:
-                if meanings.setdefault(text, meaning) != meaning:
-                    raise ValueError(f"the label {text} has two meanings; keep one of them")
-        return meanings
+        return check_labels(labels)
 
     @field_validator("max_examples", mode="before")
     @classmethod
@@ -306,7 +302,7 @@ def check_hyperparameters(config: PipelineConfig) -> None:
     from trainer_module import models
 
     try:
-        models.resolve(config.training)
+        models.hyperparameters(config.training)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from components.review_example_gen.inputs import SAMPLE, Options, input_folder
 from pipeline.config import PipelineConfig
+from pipeline.label_setting import task_options
 from preprocessing.reading.files import SourceFile, find_sources, fingerprint
 from preprocessing.reading.globs import EVERYTHING
 from preprocessing.reading.records import ReadOptions
 
 _ALL = "all"
 """The group of all files, if the settings name no split."""
+_SAMPLE_FILES = {"reviews": "reviews.ft.txt", "stars": "stars.csv"}
+"""Value of `data.sample` -> its file in `sample_data`."""
 
 
 def input_base(config: PipelineConfig) -> str:
@@ -71,13 +74,13 @@ def read_options(config: PipelineConfig) -> ReadOptions:
             for column, name in data.columns.items()
             if name or column == "title"
         },
-        label_map=data.labels,
+        **task_options(data.labels),
     )
 
 
 def _patterns(config: PipelineConfig) -> dict[str, str]:
     """Return group -> glob below the input folder."""
     if config.data.input_base is None:
-        return {_ALL: "reviews.ft.txt"}
+        return {_ALL: _SAMPLE_FILES[config.data.sample]}
     named = {str(split): glob for split, glob in config.data.splits.items()}
     return named or {_ALL: EVERYTHING}

@@ -19,8 +19,8 @@ PUSHER = "Pusher"
 
 NODES = (
     EXAMPLE_GEN,
-    "SchemaGen",
     WARM_START,
+    "SchemaGen",
     "StatisticsGen",
     "ExampleValidator",
     "DataGate",

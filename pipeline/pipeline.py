@@ -1,9 +1,10 @@
-"""The one DAG, from raw reviews to a pushed model, for every platform."""
+"""The one DAG, from raw texts to a pushed model, for every platform."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 # Not tfx.v1: it takes ten seconds to import Google's cloud clients, which a local run never uses.
@@ -16,6 +17,7 @@ from tfx.types import BaseChannel
 
 from components.data_gate import DataGate
 from components.evaluator.component import Evaluator
+from components.evaluator.thresholds import check_names
 from components.properties import RUN_PARAMETERS
 from components.pusher import VersionPusher
 from components.review_example_gen.component import ReviewExampleGen
@@ -34,7 +36,7 @@ from pipeline.config import (
     unsent_folder,
 )
 from pipeline.destinations import destination_json
-from pipeline.inputs import example_gen_options, input_base
+from pipeline.inputs import example_gen_options, input_base, read_options
 from pipeline.nodes import PUSHER, SERVED_MODEL, TUNER, WARM_START
 from pipeline.platform import Platform
 from pipeline.selected_nodes import in_order, node_ids
@@ -56,16 +58,19 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
 
     Raises:
       ConfigError: the file of `serving_check.golden` cannot be read, or has another form.
-      InputError: the platform computes the fingerprint of the input, and a file cannot be read.
+      InputError: a setting names a class that does not exist; or the platform computes the
+        fingerprint of the input, and a file cannot be read.
       ValueError: the nodes that are built are not those of `pipeline.selected_nodes.node_ids`.
     """
     ids = node_ids(config)
+    classes = read_options(config).classes
+    golden = config.serving_check.parameters(classes)
     example_gen = ReviewExampleGen(
         platform.parameter("input_base", input_base(config)),
         example_gen_options(config, platform.input_fingerprint),
     )
     examples = example_gen.outputs["examples"]
-    schema_gen = SchemaGen(text=SCHEMA)
+    schema_gen = SchemaGen(examples=examples, text=SCHEMA)
     schema = schema_gen.outputs["schema"]
     statistics_gen = StatisticsGen(
         examples=examples,
@@ -75,7 +80,10 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     )
     validator = ExampleValidator(statistics=statistics_gen.outputs["statistics"], schema=schema)
     gate = DataGate(
-        anomalies=validator.outputs["anomalies"], statistics=statistics_gen.outputs["statistics"]
+        anomalies=validator.outputs["anomalies"],
+        statistics=statistics_gen.outputs["statistics"],
+        examples=examples,
+        named_classes=_named_classes(config, classes),
     )
     transform = _transform(config, examples, schema)
     transform.add_upstream_node(gate)
@@ -102,7 +110,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         model=trainer.outputs["model"],
         examples=examples,
         evaluation=evaluator.outputs["evaluation"],
-        **config.serving_check.parameters(),
+        **golden,
     )
     pusher = None
     if PUSHER in ids:
@@ -149,6 +157,28 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     )
 
 
+def _named_classes(config: PipelineConfig, classes: Sequence[str]) -> str:
+    """Return setting -> the names of classes in it, as JSON, for the settings that name classes.
+
+    Args:
+      config: the settings.
+      classes: the classes of the settings; empty if they are found in the files. Then DataGate
+        checks the names.
+
+    Raises:
+      ConfigError: the file of `serving_check.golden` cannot be read, or has another form.
+      InputError: a setting names a class that does not exist.
+    """
+    named = {
+        "evaluation.min_class_recall": config.evaluation.named_classes,
+        "serving_check.golden": config.serving_check.named_classes(classes),
+    }
+    if classes:
+        for setting, names in named.items():
+            check_names(setting, names, classes)
+    return json.dumps({setting: names for setting, names in named.items() if names})
+
+
 def make_tracking(config: PipelineConfig, platform: str) -> Tracking | None:
     """Return the tracking server of a run; None if the settings have none.
 
@@ -187,7 +217,7 @@ def _transform(
         splits_config=transform_pb2.SplitsConfig(analyze=["train"], transform=["train", "eval"]),
         custom_config={
             **_transform_settings(config).model_dump(exclude_unset=True),
-            "features": list(models.resolve(config.training).features),
+            "features": list(models.load(config.training.model).FEATURES),
         },
         # StatisticsGen and DataGate have checked the data already.
         disable_statistics=True,
@@ -214,6 +244,6 @@ def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> d
 def _transform_settings(config: PipelineConfig) -> TransformSettings:
     """Return the settings that the model uses. The others must not cause a cache miss."""
     settings = config.transform.model_dump()
-    names = models.resolve(config.training).features
+    names = models.load(config.training.model).FEATURES
     used = {key: settings[key] for name in names for key in features.SETTINGS[name]}
     return TransformSettings(**used)

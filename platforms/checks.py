@@ -31,7 +31,7 @@ _REQUIRED = {
         **_IMAGE,
         "vertex.project": "the Google Cloud project of runs",
         "vertex.region": "the Google Cloud region of runs",
-        "data.input_base": "gs://BUCKET/FOLDER with the reviews",
+        "data.input_base": "gs://BUCKET/FOLDER with the input files",
     },
 }
 """Target -> setting that it requires -> the value to set."""
@@ -126,7 +126,7 @@ def is_bucket(path: str) -> bool:
 
 
 def _inside_input(config: PipelineConfig) -> Iterator[str]:
-    """Yield the problem of each folder whose files the next run would read as reviews."""
+    """Yield the problem of each folder whose files the next run would read as input."""
     base = (config.data.input_base or "").rstrip("/")
     # With `data.splits` only the files that match its globs are read.
     if not base or config.data.splits:
@@ -137,7 +137,7 @@ def _inside_input(config: PipelineConfig) -> Iterator[str]:
         if inside != path and is_data(inside):
             yield (
                 f"paths.{key}: {path} is inside data.input_base ({base}), and every file there is "
-                "read as reviews; set a folder outside of it, or name the review files in "
+                "read as input; set a folder outside of it, or name the input files in "
                 "data.splits"
             )
 

@@ -11,10 +11,6 @@ from typing import Any, NamedTuple
 
 TEXT = "text"
 LABEL = "label"
-CLASSES = ("negative", "positive")
-"""The names of the labels 0 and 1."""
-THRESHOLD = 0.5
-"""The probability above which a review is labelled positive."""
 UNDECIDED = 0.7
 """Minimum probability of the predicted label. Below it the page of the server shows a review as
 undecided."""

@@ -93,3 +93,8 @@ PATTERNS = sections("patterns.txt")
 GENERAL = _sayings(sections("general.txt")[""])
 STOCK = _sayings(sections("stock.txt")[""])
 TOPICS = tuple(_topic(lines) for lines in sections("topics.txt").values())
+DEGREES = {
+    int(stars): tuple(template(line) for line in lines)
+    for stars, lines in sections("degrees.txt").items()
+}
+"""Stars, 1 to 5 -> the verdicts that express them."""

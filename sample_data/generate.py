@@ -1,6 +1,7 @@
-"""Write the sample data: a reproducible set of synthetic product reviews.
+"""Write the sample data: reproducible sets of synthetic product reviews.
 
-`python -m sample_data.generate` writes `reviews.ft.txt`, byte for byte the committed file.
+`python -m sample_data.generate` writes `reviews.ft.txt`, byte for byte the committed file, and
+`python -m sample_data.generate --sample stars` writes `stars.csv`.
 """
 
 import argparse
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
 
+from sample_data import stars
 from sample_data.dice import Dice
 from sample_data.products import KINDS
 from sample_data.reviewer import MAX_WORDS, Reviewer
@@ -78,15 +80,32 @@ def render(seed: int = SEED, count: int = REVIEWS) -> str:
     return "".join(f"{review.line()}\n" for review in islice(reviews(seed), count))
 
 
+SAMPLES = {
+    "reviews": (OUTPUT, SEED, REVIEWS, render),
+    "stars": (stars.OUTPUT, stars.SEED, stars.REVIEWS, stars.render),
+}
+"""Name of a sample -> its file, its seed, its number of reviews and the function that returns its
+text."""
+
+
 def main(argv: list[str] | None = None) -> None:
     """Write the file of the command line, in UTF-8 with `\\n` on every platform."""
-    parser = argparse.ArgumentParser(prog="python -m sample_data.generate", description=__doc__)
-    parser.add_argument("--output", type=Path, default=OUTPUT, help="file to write")
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--reviews", type=int, default=REVIEWS, help="how many to write")
+    parser = argparse.ArgumentParser(
+        prog="python -m sample_data.generate",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--sample", choices=SAMPLES, default="reviews", help="the set to write")
+    parser.add_argument("--output", type=Path, help="file to write")
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--reviews", type=int, help="how many to write")
     args = parser.parse_args(argv)
-    args.output.write_bytes(render(args.seed, args.reviews).encode())
-    print(f"{args.reviews} reviews -> {args.output}")
+    output, seed, count, render_sample = SAMPLES[args.sample]
+    output = args.output or output
+    count = count if args.reviews is None else args.reviews
+    seed = seed if args.seed is None else args.seed
+    output.write_bytes(render_sample(seed, count).encode())
+    print(f"{count} reviews -> {output}")
 
 
 if __name__ == "__main__":

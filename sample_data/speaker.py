@@ -111,6 +111,12 @@ class Speaker:
             return self._template(self.dice.weighted(sayings[favourable]), favourable)
         return self._judgement(sort, favourable)
 
+    def judge(self, verdict: Template) -> str:
+        """Return a verdict of `banks.DEGREES`, without capital and full stop."""
+        text = "".join(self.dice.pick(choices) for choices in verdict)
+        # The fields of a verdict have no side.
+        return _AN.sub(r"\1n ", self._fill(" ".join(text.split()), favourable=True))
+
     def _template(self, template: Template, favourable: bool) -> str:
         text = "".join(self.dice.pick(choices) for choices in template)
         return self._fill(" ".join(text.split()), favourable)

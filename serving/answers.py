@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from core.errors import not_utf8
-from preprocessing.features import CLASSES
+from preprocessing.labels import Labels
 
 MAX_LINE_BYTES = 1 << 20
 """Greatest size of a review; a longer line is reported as a problem."""
@@ -18,11 +18,11 @@ _SPACES = str.maketrans("\t\n\r", "   ")
 
 
 class Prediction(NamedTuple):
-    """The prediction for a review.
+    """An answer of a model.
 
     Attributes:
-      probability: the probability that the review is positive.
-      label: 0 for negative, 1 for positive.
+      probability: of two classes, that of the second one; of more, that of the predicted class.
+      label: the index of the predicted class.
     """
 
     probability: float
@@ -80,6 +80,7 @@ def answer(
     predict: Callable[[list[bytes]], list[Prediction]],
     out: BinaryIO,
     report: Callable[[str], object],
+    labels: Labels,
     as_json: bool = False,
 ) -> int:
     """Write one line for each review, in the order of the reviews.
@@ -89,10 +90,11 @@ def answer(
     Args:
       batches: the reviews.
       predict: a function from texts in UTF-8 to their predictions.
-      out: the output. A line is `LABEL<tab>PROBABILITY<tab>REVIEW`, in which a space replaces each
-        tab or line break of the review. The label and the probability of a review that cannot be
-        used are `-`.
+      out: the output. A line is `LABEL<tab>PROBABILITY<tab>TEXT`, in which a space replaces each
+        tab or line break of the label and of the text. The label and the probability of a text that
+        cannot be used are `-`.
       report: called with a line for each review that cannot be used.
+      labels: the classes of the model.
       as_json: whether the lines are JSON objects, which have null in place of `-`.
 
     Returns:
@@ -112,20 +114,23 @@ def answer(
                 unusable += 1
                 report(f"{text.source}: {text.problem}")
             prediction = None if text.problem else next(predictions)
-            out.write(f"{format_line(text, prediction)}\n".encode())
+            out.write(f"{format_line(text, prediction, labels)}\n".encode())
         out.flush()
     return unusable
 
 
-def _row(text: Text, prediction: Prediction | None) -> str:
-    start = f"{CLASSES[prediction.label]}\t{prediction.probability:.3f}" if prediction else "-\t-"
+def _row(text: Text, prediction: Prediction | None, labels: Labels) -> str:
+    start = "-\t-"
+    if prediction:
+        name = labels.names[prediction.label].translate(_SPACES)
+        start = f"{name}\t{prediction.probability:.3f}"
     return f"{start}\t{_shown(text).translate(_SPACES)}"
 
 
-def _json(text: Text, prediction: Prediction | None) -> str:
-    # A server and the model in this process may differ in the digits after the sixth.
+def _json(text: Text, prediction: Prediction | None, labels: Labels) -> str:
+    # A running server and this process print the same six digits of a float32.
     line: dict[str, Any] = {
-        "label": CLASSES[prediction.label] if prediction else None,
+        "label": labels.names[prediction.label] if prediction else None,
         "probability": round(prediction.probability, 6) if prediction else None,
         "text": _shown(text),
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from core import storage
 from core.files import stream_sha256
-from serving import files
 
 DIGESTS = "assets.extra/SHA256SUMS"
 """The file with the digests in a pushed version, in the format of `sha256sum`. The folder of a
@@ -22,7 +22,7 @@ def sha256(file: str) -> str:
     Raises:
       OSError: the file cannot be read.
     """
-    with files.opened(file) as stream:
+    with storage.opened(file) as stream:
         return stream_sha256(stream)
 
 
@@ -49,12 +49,12 @@ def is_unchanged(model: str) -> bool:
       OSError: a file cannot be read.
     """
     path = os.path.join(model, DIGESTS)
-    if not files.is_file(path):
+    if not storage.is_file(path):
         return False
-    lines = files.read(path).decode("utf-8", "replace").split("\n")[:-1]
+    lines = storage.read(path).decode("utf-8", "replace").split("\n")[:-1]
     for line in lines:
         digest, _, name = line.partition("  ")
         file = os.path.join(model, name)
-        if not files.is_file(file) or sha256(file) != digest:
+        if not storage.is_file(file) or sha256(file) != digest:
             return False
     return bool(lines)

@@ -1,9 +1,10 @@
-"""The effect of each word of a review on its prediction, for any model: the word is left out.
+"""The effect of each word of a text on its prediction, for any model: the word is left out.
 
-The effect of a word is the logit of the review minus the logit of the review without the word. A
-positive effect means that the word makes the review more positive. The sum of the effects has no
-meaning, because the effect of a word depends on the other words. The method is that of Li, Monroe
-and Jurafsky, "Understanding Neural Networks through Representation Erasure" (2016).
+The effect of a word is the logit of the text's probability of one class, minus that of the text
+without the word. A positive effect means that the word makes this class more probable. The sum of
+the effects has no meaning, because the effect of a word depends on the other words. The method is
+that of Li, Monroe and Jurafsky, "Understanding Neural Networks through Representation Erasure"
+(2016).
 """
 
 from __future__ import annotations
@@ -50,8 +51,7 @@ def parts(text: str, probabilities: Sequence[float]) -> list[Part]:
 
     Args:
       text: the review.
-      probabilities: the probability that a text is positive, for each of the `variants` of the
-        review.
+      probabilities: the probability of one class, for each of the `variants` of the review.
     """
     whole, *without = map(logit, probabilities)
     found: list[Part] = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 
+from core import storage
 from core.errors import InputError
-from serving import files
 from serving.versions import MODEL_FILE, VARIABLES_INDEX
 
 
@@ -26,13 +26,13 @@ def identity(model: str) -> str:
     # The index contains the checksums of all weights. The vocabulary is in `assets`.
     for name in (MODEL_FILE, VARIABLES_INDEX):
         file = os.path.join(model, name)
-        if not files.is_file(file):
+        if not storage.is_file(file):
             raise InputError(f"{model} is not a complete model: {name} is missing")
-        digest.update(files.read(file))
+        digest.update(storage.read(file))
     assets = os.path.join(model, "assets")
-    for name in sorted(files.names(assets)):
+    for name in sorted(storage.names(assets)):
         file = os.path.join(assets, name)
         digest.update(name.encode())
-        if files.is_file(file):
-            digest.update(files.read(file))
+        if storage.is_file(file):
+            digest.update(storage.read(file))
     return digest.hexdigest()[:16]

@@ -14,7 +14,6 @@ import pandas as pd
 import tensorflow as tf
 
 _COLUMN = "text"
-_OUTPUTS = ("probability", "label")
 _BATCH = 512
 """Number of reviews in one call of the model. A sequence model has 400 KB of activations for each
 review."""
@@ -40,8 +39,12 @@ class _Model:
           params: not used.
 
         Returns:
-          A row for each text, with the index of `data`. The columns are `probability` (float32),
-          the probability that the text is positive, and `label` (int64), 0 negative or 1 positive.
+          A row for each text, with the index of `data`. The columns of a model with two classes are
+          `probability` (float32), that of the second class, and `label` (int64), the index of the
+          predicted class. A model with more classes has the columns `probability` (float32), that
+          of the predicted class; `label` (int64), its index; `class`, its name; and
+          `probabilities`, a list of those of all classes. The asset `labels.json` of the SavedModel
+          contains the names of the classes in their order.
 
         Raises:
           ValueError: there is no column `text`, or a row has no text that UTF-8 can represent. The
@@ -51,13 +54,27 @@ class _Model:
         series = _texts(data)
         texts = list(_encoded(series))
         signature = self._model.signatures["predict_text"]
-        parts: list[list[np.ndarray]] = []
+        parts: dict[str, list[np.ndarray]] = {name: [] for name in signature.structured_outputs}
         # There is at least one call, because an empty result must have the types of the outputs.
         for start in range(0, max(len(texts), 1), _BATCH):
             found = signature(tf.constant(texts[start : start + _BATCH], tf.string))
-            parts.append([found[name].numpy().reshape(-1) for name in _OUTPUTS])
-        columns = map(np.concatenate, zip(*parts, strict=True))
-        return pd.DataFrame(dict(zip(_OUTPUTS, columns, strict=True)), index=series.index)
+            for name, values in parts.items():
+                values.append(found[name].numpy())
+        outputs = {name: np.concatenate(values) for name, values in parts.items()}
+        return pd.DataFrame(_columns(outputs), index=series.index)
+
+
+def _columns(outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    label = outputs["label"].reshape(-1)
+    if "probability" in outputs:
+        return {"probability": outputs["probability"].reshape(-1), "label": label}
+    probabilities = outputs["probabilities"]
+    return {
+        "probability": probabilities[np.arange(len(label)), label],
+        "label": label,
+        "class": [name.decode() for name in outputs["class"].tolist()],
+        "probabilities": probabilities.tolist(),
+    }
 
 
 def _load_pyfunc(folder: str) -> _Model:

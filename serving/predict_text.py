@@ -16,9 +16,9 @@ PREDICT_TEXT, PREDICT_NGRAMS = "predict_text", "predict_ngrams"
 """Signatures of a pushed model. Only a model whose single feature is n-grams has the second one."""
 
 Outputs = Mapping[str, np.ndarray]
-"""Output of a signature -> its values. Those of `predict_text` are `probability`, float32, the
-probability that a text is positive, and `label`, int64, 0 negative or 1 positive; both of shape
-[batch]."""
+"""Output of a signature -> its values. Those of `predict_text` are `label`, int64 [batch]; and for
+two classes `probability`, that of the second class, float32 [batch]; for more `probabilities`,
+float32 [batch, classes], and the names `class`, bytes [batch]."""
 
 _GRAPH_BATCH = 512
 """Number of reviews in one call of a signature that computes their features. A sequence model has
@@ -139,8 +139,9 @@ def make_predict_text(model: Any, folder: str) -> PredictText:
     # The closures keep a reference to the model, without which its variables would be deleted.
 
     def by_text(texts: Sequence[bytes]) -> Outputs:
-        names = ("probability", "label")
-        found = call_in_batches(model.signatures[PREDICT_TEXT], texts, names)
+        signature = model.signatures[PREDICT_TEXT]
+        names = tuple(signature.structured_outputs)
+        found = call_in_batches(signature, texts, names)
         return dict(zip(names, found, strict=True))
 
     def by_ngrams(ids: np.ndarray, row_lengths: np.ndarray) -> Outputs:

@@ -7,8 +7,8 @@ import re
 import time
 from collections.abc import Iterator
 
+from core import storage
 from core.errors import InputError
-from serving import files
 
 MODEL_FILE = "saved_model.pb"
 """The file of a model that the Pusher copies last, so a folder without it is no version."""
@@ -135,7 +135,7 @@ def missing_part(model: str) -> str:
             return f"{folder}/ is missing"
         if file not in names:
             return f"{name} is missing"
-        if not files.size(os.path.join(model, name)):
+        if not storage.size(os.path.join(model, name)):
             return f"{name} is empty"
     # The names of the files with the weights contain their number.
     shards = [found for found in map(_SHARD.fullmatch, names) if found]
@@ -147,13 +147,13 @@ def missing_part(model: str) -> str:
 
 def _numbers(folder: str) -> list[str]:
     return [
-        each for each in files.names(folder) if re.fullmatch("[0-9]+", each) and int(each) < _END
+        each for each in storage.names(folder) if re.fullmatch("[0-9]+", each) and int(each) < _END
     ]
 
 
 def _names(folder: str) -> list[str]:
     """Return the names in a folder; an empty list if it is missing or a file."""
     try:
-        return files.names(folder)
+        return storage.names(folder)
     except NotADirectoryError:
         return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -10,15 +11,27 @@ import tensorflow_transform as tft
 import tf_keras
 
 from preprocessing import features
+from preprocessing.labels import LABELS_FILE, THRESHOLD, Labels
 from preprocessing.settings import Transform
 
+CLASSIFY = "classify"
+"""The signature for the `:classify` of TensorFlow Serving."""
 
-def save(model: tf_keras.Model, transform_graph: str, folder: str, settings: Transform) -> None:
-    """Write a SavedModel of the transform and the model.
+
+def save(
+    model: tf_keras.Model, transform_graph: str, folder: str, settings: Transform, labels: Labels
+) -> None:
+    """Write a SavedModel of the transform in `transform_graph` and of `model` to `folder`.
+
+    Its asset LABELS_FILE contains the classes. With more than two classes `probabilities`, float32
+    [batch, classes], and the name `class`, string [batch], are in place of `probability`, which is
+    that of the second class.
 
     Signatures (all inputs of shape [batch], except the ids of n-grams):
       serving_default: serialized tf.Examples -> probability float32, label int64, both [batch].
       predict_text: raw strings -> the same outputs.
+      classify: serialized tf.Examples -> classes string, scores float32, both [batch, classes]. It
+        is a classification signature, as the `:classify` of TensorFlow Serving requires.
       transform_features: serialized tf.Examples -> the transformed features, dense.
       predict_ngrams: ids of n-grams, int64 [n-grams of all reviews], and the number of n-grams of
         each review, int64 -> the same outputs as predict_text. Only a model whose only input is
@@ -26,10 +39,12 @@ def save(model: tf_keras.Model, transform_graph: str, folder: str, settings: Tra
         the length of the longest n-gram, the number of buckets and the lengths of the openings.
 
     Args:
-      model: the model, outside any strategy: transformed features -> logit, float32 [batch, 1].
+      model: the model, outside any strategy: transformed features -> logits, float32
+        [batch, `labels.logits`].
       transform_graph: the folder of the Transform output.
       folder: the folder of the SavedModel, local or remote.
       settings: the settings of the features.
+      labels: the classes.
 
     Raises:
       tensorflow.errors.OpError: a file cannot be read or written.
@@ -40,19 +55,41 @@ def save(model: tf_keras.Model, transform_graph: str, folder: str, settings: Tra
     # Attributes that are Keras objects would be exported with the state of the optimizer and a
     # second copy of every layer's computation, which Keras rewrites and traces for seconds.
     served.model_variables = model.variables
+    served.labels = tf.saved_model.Asset(os.path.join(transform_graph, LABELS_FILE))
     served.transform_resources = tf.train.TrackableView.children(transform)
 
     def parse(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         return tf.io.parse_example(examples, features.raw_feature_spec())
 
+    names = tf.constant(labels.names)
+
     def answer(values: dict[str, Any]) -> dict[str, tf.Tensor]:
-        probability = tf.sigmoid(tf.squeeze(model(values, training=False), axis=1))
-        label = tf.cast(probability > features.THRESHOLD, tf.int64)
-        return {"probability": probability, "label": label}
+        logits = model(values, training=False)
+        if labels.is_binary:
+            probability = tf.sigmoid(tf.squeeze(logits, axis=1))
+            label = tf.cast(probability > THRESHOLD, tf.int64)
+            return {"probability": probability, "label": label}
+        probabilities = tf.nn.softmax(logits)
+        # As `Labels.decide`: of different logits with equal probabilities, the first one wins.
+        label = tf.argmax(probabilities, axis=1)
+        return {
+            "probabilities": probabilities,
+            "label": label,
+            "class": tf.gather(names, label),
+        }
 
     def predict(raw: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         transformed = transform(raw)
         return answer({name: _model_input(transformed[name], inputs[name]) for name in inputs})
+
+    by_example = _signature(lambda each: predict(parse(each)), examples=tf.string)
+
+    def classify(examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        # The call of a traced function, because a second trace of the model would take seconds.
+        scores = by_example(examples)[labels.scores_name]
+        if labels.is_binary:
+            scores = tf.stack([1 - scores, scores], axis=1)
+        return {"classes": tf.tile(names[tf.newaxis], [tf.shape(scores)[0], 1]), "scores": scores}
 
     def transform_features(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         return {name: _dense(value, -1) for name, value in transform(parse(examples)).items()}
@@ -62,10 +99,12 @@ def save(model: tf_keras.Model, transform_graph: str, folder: str, settings: Tra
         return answer({features.NGRAMS: rows})
 
     signatures = {
-        "serving_default": _signature(lambda each: predict(parse(each)), examples=tf.string),
+        "serving_default": by_example,
         "predict_text": _signature(
             lambda texts: predict(features.raw_features(texts)), texts=tf.string
         ),
+        # TensorFlow Serving requires the name `inputs` here.
+        CLASSIFY: _signature(classify, inputs=tf.string),
         "transform_features": _signature(transform_features, examples=tf.string),
     }
     if set(inputs) == {features.NGRAMS} and _is_ragged(inputs[features.NGRAMS]):
@@ -78,6 +117,10 @@ def save(model: tf_keras.Model, transform_graph: str, folder: str, settings: Tra
             predict_ngrams, ngrams=tf.int64, row_lengths=tf.int64
         )
     tf.saved_model.save(served, folder, signatures=signatures)
+    # `tf.saved_model.save` gives every signature the method of predictions.
+    updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(folder)
+    updater.replace_method_name(CLASSIFY, tf.saved_model.CLASSIFY_METHOD_NAME, "serve")
+    updater.save()
 
 
 def _signature(function: Callable[..., Any], **dtypes: tf.DType) -> Any:

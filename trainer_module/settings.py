@@ -26,6 +26,7 @@ class Training(Section):
 
     model: Literal[
         "ngram_linear",
+        "deep_averaging",
         "cnn_lstm",
         "text_cnn",
         "transformer",
@@ -66,8 +67,8 @@ class Training(Section):
     learning_rate_scaling: Literal["linear", "square_root", "none"] = "square_root"
     """Scaling of the learning rate with the global batch."""
     class_weights: Literal["none", "balanced"] = "none"
-    """`balanced`: the negative and the positive reviews of the train split have the same weight in
-    the loss, also if one class is rare."""
+    """`balanced`: each class of the train split has the same weight in the loss, also if it is
+    rare."""
     schedule: Literal["cosine", "constant"] = "cosine"
     """Course of the learning rate after the warm-up."""
     warmup: Fraction = 0.05

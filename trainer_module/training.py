@@ -134,7 +134,8 @@ def _set_first_weights(setup: Setup, model: Trainable) -> None:
         if weights.warm_start(job, architecture.features, plain, model):
             return
     if architecture.adapt is not None:
-        architecture.adapt(model, setup.inputs.class_counts(NGRAMS))
+        counts = setup.inputs.class_counts(NGRAMS, architecture.labels)
+        architecture.adapt(model, counts)
 
 
 def _run_loop(
@@ -181,6 +182,8 @@ def _export(setup: Setup, model: Trainable) -> None:
     from trainer_module import export
 
     exported = architecture.exported(plain)
-    export.save(exported, job.transform_graph, job.serving_model_dir, job.transform)
+    export.save(
+        exported, job.transform_graph, job.serving_model_dir, job.transform, architecture.labels
+    )
     weights.write_origin(job, architecture.features)
     logging.info("Model written to %s with TensorFlow %s", job.serving_model_dir, tf.__version__)

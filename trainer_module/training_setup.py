@@ -8,13 +8,16 @@ import tensorflow as tf
 from absl import logging
 
 from examples.counts import LABELS
+from preprocessing.labels import read_labels
 from trainer_module import models
 from trainer_module.cluster.collective import Collective
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.inputs.dataset import Inputs
 from trainer_module.loop.learning_rate import WarmUp, make_schedule
 from trainer_module.loop.trainable import Trainable
+from trainer_module.models.layers import dense_gradients
 from trainer_module.settings import TrainingJob
+from trainer_module.weights import check_classes
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,15 @@ def resolve(job: TrainingJob, cluster: Cluster | None, strategy: tf.distribute.S
 
     Raises:
       ValueError: the model does not allow a hyperparameter, or a split has no Example.
-      InputError: a file of Examples is damaged.
+      InputError: a file of Examples or of the classes is damaged or missing, or the base model of a
+        warm start has other classes.
+      OSError: a file of the classes cannot be read.
       tensorflow.errors.OpError: a file cannot be read, or another process of the cluster is gone.
     """
     training = job.training
-    architecture = models.resolve(training)
+    labels = read_labels(job.transform_graph)
+    check_classes(job, labels)
+    architecture = models.resolve(training, labels)
     collective = Collective(strategy, cluster)
     inputs = Inputs(job, architecture.features, strategy, collective)
     steps = inputs.steps * training.epochs
@@ -74,9 +81,9 @@ def build_model(setup: Setup) -> Trainable:
       setup: the resolved training. Under a synchronous strategy every process calls this.
 
     Raises:
-      ValueError: `training.class_weights: balanced` requires reviews of a class that the train
+      ValueError: `training.class_weights: balanced` requires Examples of a class that the train
         split lacks.
-      InputError: a file of Examples is damaged.
+      InputError: a file of Examples is damaged, or a label is the index of no class.
       tensorflow.errors.OpError: a file cannot be read, or another process of the cluster is gone.
     """
     training, strategy, inputs = setup.job.training, setup.strategy, setup.inputs
@@ -84,10 +91,15 @@ def build_model(setup: Setup) -> Trainable:
     policy = "float32" if reduced == "none" else f"mixed_{reduced}"
     loss = _loss(setup)
     with models.precision(policy), strategy.scope():
-        net = setup.architecture.build(setup.job.transform, static_shapes=inputs.static_shapes)
-        model = Trainable(net, loss, training.seed)
+        net = setup.architecture.build(
+            setup.job.transform, setup.architecture.labels, static_shapes=inputs.static_shapes
+        )
+        model = Trainable(net, loss, setup.architecture.hits, training.seed)
+        optimizer = setup.architecture.optimizer(setup.learning_rate)
+        if inputs.static_shapes:
+            optimizer.gradient_transformers.insert(0, dense_gradients)
         model.compile(
-            optimizer=setup.architecture.optimizer(setup.learning_rate),
+            optimizer=optimizer,
             # A TPU compiles every step by itself.
             jit_compile=training.jit_compile
             and not isinstance(strategy, tf.distribute.TPUStrategy),
@@ -110,9 +122,11 @@ def _loss(setup: Setup) -> models.Loss:
     """Return the loss of each Example, with `class_weights` multiplied by the weight of its class.
 
     Raises:
-      ValueError: `class_weights` is `balanced`, but the train split has no reviews of a class.
+      ValueError: `class_weights` is `balanced`, but the train split has no Example of a class.
+      InputError: a label is the index of no class.
     """
     loss = setup.architecture.loss
     if setup.job.training.class_weights == "none":
         return loss
-    return models.weighted_by_class(loss, setup.inputs.class_counts(LABELS))
+    labels = setup.architecture.labels
+    return models.weighted_by_class(loss, setup.inputs.class_counts(LABELS, labels), labels)

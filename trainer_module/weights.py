@@ -16,7 +16,10 @@ import tensorflow as tf
 import tf_keras
 from absl import logging
 
+from core.errors import InputError
 from preprocessing import features
+from preprocessing.labels import Labels, model_labels
+from preprocessing.reading.listing import listed
 from trainer_module.loop.finite import not_finite
 from trainer_module.settings import TrainingJob
 
@@ -97,6 +100,40 @@ def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
     tf.io.gfile.makedirs(os.path.dirname(file))
     with tf.io.gfile.GFile(file, "w") as stream:
         stream.write(json.dumps(origin(job, feature_names), indent=1))
+
+
+def check_classes(job: TrainingJob, labels: Labels) -> None:
+    """Check that the base model of a warm start has the classes of the training.
+
+    Args:
+      job: the training; without a base model nothing is checked.
+      labels: the classes of the train split.
+
+    Raises:
+      InputError: the base model has other classes or another order of them, or the file of its
+        classes is damaged.
+      OSError: the file cannot be read.
+    """
+    if job.base_model is None:
+        return
+    names = model_labels(job.base_model).names
+    if names == labels.names:
+        return
+    ours, theirs = set(labels.names), set(names)
+    differences = [
+        f"only the {place} has {listed([name for name in found if name not in others])}"
+        for place, found, others in (
+            ("model", names, ours),
+            ("train split", labels.names, theirs),
+        )
+        if not set(found) <= others
+    ]
+    problem = "; ".join(differences) or f"the order of the model is {listed(names)}"
+    raise InputError(
+        f"training.warm_start: the classes of {job.base_model} differ from those of the train "
+        f"split ({problem}). Set training.warm_start=false, or data.labels to the classes of the "
+        "model"
+    )
 
 
 def warm_start(

@@ -16,7 +16,7 @@ from tfx import types
 from tfx.components.evaluator import constants
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.orchestration.data_types import RuntimeParameter
-from tfx.types import BaseChannel, standard_artifacts
+from tfx.types import BaseChannel, artifact_utils, standard_artifacts
 from tfx.types.component_spec import ExecutionParameter
 from tfx.types.standard_component_specs import (
     BASELINE_MODEL_KEY,
@@ -31,12 +31,14 @@ from tfx.utils import io_utils, path_utils
 from components.baseline import existing_model
 from components.beam import LocalBeamExecutor, divide_into_units
 from components.evaluator import files, tfma_files
-from components.evaluator.files import BASELINE, CANDIDATE, Results
-from components.evaluator.scoring import ScoreFiles, Scores, merge
+from components.evaluator.files import BASELINE, CANDIDATE, OtherModel, Results
+from components.evaluator.scores import Scores, merge, shown_confusions
+from components.evaluator.scoring import ScoreFiles
 from components.evaluator.thresholds import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
 from core.settings import with_parameters
+from preprocessing.labels import Labels, model_labels, read_labels
 
 
 class EvaluatorExecutor(LocalBeamExecutor):
@@ -65,41 +67,62 @@ class EvaluatorExecutor(LocalBeamExecutor):
         blessing.set_string_custom_property(uri_key, candidate.uri)
         id_key = constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY
         blessing.set_int_custom_property(id_key, candidate.id)
+        labels = read_labels(artifact_utils.get_single_uri(inputs[EXAMPLES_KEY]))
+        other = None
         for baseline in inputs.get(BASELINE_MODEL_KEY, []):
-            models[BASELINE] = path_utils.serving_model_path(baseline.uri)
+            folder = path_utils.serving_model_path(baseline.uri)
             served = baseline.get_string_custom_property(BASELINE_PROPERTY) or baseline.uri
-            blessing.set_string_custom_property(BASELINE_PROPERTY, served)
+            classes = model_labels(folder).names
+            if classes == labels.names:
+                models[BASELINE] = folder
+                blessing.set_string_custom_property(BASELINE_PROPERTY, served)
+            else:
+                other = OtherModel(served, classes)
         units = divide_into_units(split_files(inputs[EXAMPLES_KEY], ["test"]))
         with self._make_beam_pipeline() as pipeline:
             _ = (
                 pipeline
                 | "Files" >> beam.Create(units, reshuffle=True)
-                | "ScoreFiles" >> beam.ParDo(ScoreFiles(models, settings.slices))
+                | "ScoreFiles" >> beam.ParDo(ScoreFiles(models, labels, settings.slices))
                 | "Merge" >> beam.CombineGlobally(merge)
-                | "Write" >> beam.Map(_write, evaluation.uri, settings, models)
+                | "Write" >> beam.Map(_write, evaluation.uri, labels, settings, models, other)
             )
-        checks = files.read(evaluation.uri).checks()
+        results = files.read(evaluation.uri)
+        if results.not_compared:
+            logging.warning("The model is compared with none: %s", results.not_compared)
+        if results.missing:
+            logging.warning("%s", results.missing)
+        checks = results.checks()
         for check in checks:
             logging.info("%s: %s", "passed" if check.passed else "missed", check.sentence)
         _bless(blessing, all(check.passed for check in checks))
 
 
-def _write(scores: Scores, folder: str, settings: Evaluation, models: Mapping[str, str]) -> None:
+def _write(
+    scores: Scores,
+    folder: str,
+    labels: Labels,
+    settings: Evaluation,
+    models: Mapping[str, str],
+    other: OtherModel | None,
+) -> None:
     """Write all files of an evaluation.
 
     Args:
       scores: the scores of all reviews.
       folder: the folder of the ModelEvaluation.
+      labels: the classes.
       settings: slices and thresholds.
       models: CANDIDATE and, if there is one, BASELINE -> folder of the model.
+      other: the served model, if it has other classes.
     """
-    names = ("text", "label", "probability")
     files.write_predictions(
         folder,
         {key: prediction for _, key, prediction in scores.sampled},
-        [dict(zip(names, mistake, strict=True)) for _, _, *mistake in scores.mistakes],
+        [mistake.to_json(labels) for mistake in scores.mistakes],
+        shown_confusions(scores),
     )
-    results = Results(settings, scores.slices)
+    results = Results(labels, settings, scores.slices, other)
     tfma_files.write(folder, results, models)
     files.write(folder, results)
 

@@ -11,35 +11,64 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tfx.dsl.io import fileio
 from tfx.utils import io_utils
 
-from components.evaluator.metrics import Check, Counts, check_thresholds
+from components.evaluator.counts import Counts
+from components.evaluator.gates import Check, check_thresholds, missing_classes
 from components.evaluator.thresholds import Evaluation
+from preprocessing.labels import LABELS_FILE, SENTIMENT, Labels, read_labels, write_labels
+from preprocessing.reading.listing import listed, short
 
 CANDIDATE, BASELINE = "candidate", "baseline"
 """The names of the evaluated model and of the model that it is compared with."""
 COUNTS_FILE = "counts.json"
 """The file with the settings and with the counts of each slice and model."""
 SAMPLE_FILE = "sampled_predictions.json"
-"""The file with digest of an Example -> prediction, for the Examples that ServingCheck sends."""
+"""The file with digest of an Example -> prediction, for the Examples that ServingCheck sends. A
+prediction is the probability of the second of two classes. Of more classes it is an object with
+class -> probability, of the most probable classes."""
 MISTAKES_FILE = "mistakes.json"
-"""The file with the most confident mistakes: objects with `text`, `label` and `probability`."""
+"""The file with the most confident mistakes: objects with `text`, `label` and `probability`. Of
+more than two classes they also have `predicted`, and the probability is that of the answer."""
+CONFUSIONS_FILE = "confusions.json"
+"""The file with the most frequent confusions of more than two classes: objects with `label`,
+`predicted`, and `texts`, which are objects with `text` and `probability`."""
 
+_SHOWN = 12
+"""Maximum number of classes that a sentence names."""
 Slice = tuple[str, str]
 """A feature and its value; ("", "") is the slice of all reviews."""
 WHOLE: Slice = ("", "")
+
+
+class OtherModel(NamedTuple):
+    """A served model that has other classes than the candidate.
+
+    Attributes:
+      name: its name, such as `version 7`.
+      classes: its classes in their order.
+    """
+
+    name: str
+    classes: Sequence[str]
 
 
 class Results(NamedTuple):
     """The results of an evaluation, from which all metrics follow.
 
     Attributes:
+      labels: the classes.
       settings: slices and thresholds.
       slices: slice -> CANDIDATE and, if there is one, BASELINE -> counts.
+      other: the served model, if the candidate is not compared with it because it has other
+        classes; else None.
     """
 
+    labels: Labels
     settings: Evaluation
     slices: Mapping[Slice, Mapping[str, Counts]]
+    other: OtherModel | None = None
 
     @property
     def candidate(self) -> Counts:
@@ -52,8 +81,38 @@ class Results(NamedTuple):
         return self.slices[WHOLE].get(BASELINE)
 
     def checks(self) -> list[Check]:
-        """Return the result of each threshold. The candidate is blessed if all of them passed."""
-        return check_thresholds(self.candidate, self.baseline, self.settings)
+        """Return the result of each threshold; the candidate is blessed if all have passed."""
+        return check_thresholds(self.candidate, self.baseline, self.labels, self.settings)
+
+    @property
+    def not_compared(self) -> str:
+        """A clause with the classes of both models, if they differ; else empty."""
+        if self.other is None:
+            return ""
+        theirs, ours = list(self.other.classes), list(self.labels.names)
+        if sorted(theirs) == sorted(ours):
+            differ = "the same classes in another order"
+        else:
+            differ = "other classes"
+        return (
+            f"{self.other.name} has {differ}: it has {listed(theirs, _SHOWN)}, "
+            f"and this model {listed(ours, _SHOWN)}"
+        )
+
+    @property
+    def missing(self) -> str:
+        """A sentence about the classes without a review in the test split; empty without any."""
+        missing = missing_classes(self.candidate, self.labels)
+        if not missing:
+            return ""
+        words = f"{self.labels.noun}s"
+        if len(missing) == 1:
+            [name] = map(short, missing)
+            return f"The test split has no {words} of the class {name}, so it was not tested."
+        return (
+            f"The test split has no {words} of {len(missing):,} classes, so they were not tested: "
+            f"{listed(missing, _SHOWN)}."
+        )
 
 
 def write(folder: str, results: Results) -> None:
@@ -66,7 +125,12 @@ def write(folder: str, results: Results) -> None:
         [*slice_key, {name: counts.to_json() for name, counts in models.items()}]
         for slice_key, models in sorted(results.slices.items())
     ]
-    _write_json(folder, COUNTS_FILE, {"settings": results.settings.model_dump(), "slices": slices})
+    content = {"settings": results.settings.model_dump(), "slices": slices}
+    if results.other is not None:
+        content["not_compared"] = results.other._asdict()
+    _write_json(folder, COUNTS_FILE, content)
+    # The folder exists now.
+    write_labels(folder, results.labels)
 
 
 def read(evaluation: str) -> Results:
@@ -80,29 +144,42 @@ def read(evaluation: str) -> Results:
       ValueError, KeyError: the file is damaged.
     """
     stored = read_json(evaluation, COUNTS_FILE)
+    # Versions without other classes than these wrote no file of the classes.
+    has_file = fileio.exists(os.path.join(evaluation, LABELS_FILE))
+    labels = read_labels(evaluation) if has_file else SENTIMENT
+    other = stored.get("not_compared")
     return Results(
-        # Not validated, because another version of the code may have written the file.
+        labels,
+        # Without validation: a later version may have other settings.
         Evaluation.model_construct(**stored["settings"]),
         {
-            (feature, value): {name: Counts.from_json(counts) for name, counts in models.items()}
+            (feature, value): {
+                name: Counts.from_json(counts, labels) for name, counts in models.items()
+            }
             for feature, value, models in stored["slices"]
         },
+        OtherModel(**other) if other else None,
     )
 
 
-def write_predictions(folder: str, sampled: Mapping[str, float], mistakes: Sequence[Any]) -> None:
-    """Write SAMPLE_FILE and MISTAKES_FILE to the folder of a ModelEvaluation.
+def write_predictions(
+    folder: str, sampled: Mapping[str, Any], mistakes: Sequence[Any], confusions: Sequence[Any] = ()
+) -> None:
+    """Write SAMPLE_FILE, MISTAKES_FILE and CONFUSIONS_FILE to the folder of a ModelEvaluation.
 
     Args:
       folder: the folder.
       sampled: the content of SAMPLE_FILE.
       mistakes: the content of MISTAKES_FILE.
+      confusions: the content of CONFUSIONS_FILE, which is not written if it is empty.
 
     Raises:
       tensorflow.errors.OpError: a file cannot be written.
     """
     _write_json(folder, SAMPLE_FILE, sampled)
     _write_json(folder, MISTAKES_FILE, mistakes)
+    if confusions:
+        _write_json(folder, CONFUSIONS_FILE, confusions)
 
 
 def read_mistakes(evaluation: str) -> list[dict[str, Any]]:
@@ -112,10 +189,30 @@ def read_mistakes(evaluation: str) -> list[dict[str, Any]]:
       tfx.dsl.io.fileio.NotFoundError: the file was deleted.
       ValueError: the file is damaged.
     """
-    return list(read_json(evaluation, MISTAKES_FILE))
+    # The answer of two classes follows from the label.
+    return [
+        {"predicted": 1 - each["label"], **each} for each in read_json(evaluation, MISTAKES_FILE)
+    ]
 
 
-def stored_predictions(evaluation: str, examples: Iterable[bytes]) -> dict[int, float]:
+def read_confusions(evaluation: str) -> dict[tuple[int, int], list[dict[str, Any]]]:
+    """Return label and predicted label -> `text` and `probability` of some reviews.
+
+    The result is empty for two classes, whose confusions are all in MISTAKES_FILE.
+
+    Raises:
+      tensorflow.errors.OpError: the file cannot be read.
+      ValueError, KeyError: the file is damaged.
+    """
+    if not fileio.exists(os.path.join(evaluation, CONFUSIONS_FILE)):
+        return {}
+    return {
+        (each["label"], each["predicted"]): each["texts"]
+        for each in read_json(evaluation, CONFUSIONS_FILE)
+    }
+
+
+def stored_predictions(evaluation: str, examples: Iterable[bytes]) -> dict[int, Any]:
     """Return the predictions of the evaluation for some Examples.
 
     Args:
@@ -123,8 +220,9 @@ def stored_predictions(evaluation: str, examples: Iterable[bytes]) -> dict[int, 
       examples: serialized Examples.
 
     Returns:
-      Index of an Example in `examples` -> its probability of being positive. An Example outside of
-      the stored sample is missing.
+      Index of an Example in `examples` -> its probability of the second of two classes; or, of
+      more classes, class -> probability, of its most probable classes. An Example outside of the
+      stored sample is missing.
 
     Raises:
       tfx.dsl.io.fileio.NotFoundError: SAMPLE_FILE was deleted.
@@ -132,7 +230,14 @@ def stored_predictions(evaluation: str, examples: Iterable[bytes]) -> dict[int, 
     """
     stored = read_json(evaluation, SAMPLE_FILE)
     digests = map(digest, examples)
-    return {n: stored[found] for n, found in enumerate(digests) if found in stored}
+    return {n: _by_class(stored[found]) for n, found in enumerate(digests) if found in stored}
+
+
+def _by_class(prediction: Any) -> Any:
+    # The keys of an object of JSON are texts.
+    if isinstance(prediction, dict):
+        return {int(label): probability for label, probability in prediction.items()}
+    return prediction
 
 
 def digest(example: bytes) -> str:

@@ -1,151 +1,23 @@
-"""The metrics of an evaluation. A new metric is a row of METRICS.
+"""The metrics of an evaluation. `metrics` is the only list: a new metric is a row there.
 
-All metrics are functions of counts. The size of the counts is bounded, and the counts of the parts
-of a split are added. The tests compare the metrics with those of TensorFlow Model Analysis (TFMA),
-which are equal.
+All metrics are functions of `counts.Counts`. The tests compare the metrics with those of TensorFlow
+Model Analysis (TFMA) and of scikit-learn, which are equal.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_matrix
 from scipy.stats import binomtest
 
-from components.evaluator.thresholds import Evaluation
-from preprocessing.features import CLASSES, THRESHOLD
-
-BUCKETS = 10_000
-"""Number of buckets in a histogram of predictions. The buckets are those of TFMA's AUC: the first
-one has a width of 0.0002, the others of 0.0001, and the last one contains only the prediction 1."""
-_CURVE_POINTS = 200
-"""A curve with at least this number of buckets is thinned out, to fewer than twice as many."""
-
-
-class Point(NamedTuple):
-    """The rates of a model at a threshold. A rate that is not defined is NaN."""
-
-    threshold: float
-    false_positive_rate: float
-    recall: float
-    precision: float
-
-
-class Tenth(NamedTuple):
-    """The predictions in a tenth of [0, 1].
-
-    Attributes:
-      lower: the lower end of the tenth.
-      mean: the mean of the predictions.
-      negative: the number of negative reviews.
-      positive: the number of positive reviews.
-    """
-
-    lower: float
-    mean: float
-    negative: int
-    positive: int
-
-
-@dataclass(frozen=True)
-class Counts:
-    """The counts of one model for the reviews of one slice.
-
-    Attributes:
-      histogram: reviews by label and bucket of the prediction, int64 [2, BUCKETS], sparse.
-      confusion: reviews by label and predicted label, int64 [2, 2].
-      total: sum of the predicted probabilities.
-    """
-
-    histogram: csr_matrix
-    confusion: np.ndarray
-    total: float
-
-    @classmethod
-    def from_predictions(cls, labels: np.ndarray, predictions: np.ndarray) -> Counts:
-        """Return the counts of reviews.
-
-        Args:
-          labels: 0 or 1, int64 [reviews].
-          predictions: the probability of being positive, float64 [reviews].
-
-        Raises:
-          ValueError: a prediction is not in [0, 1].
-        """
-        if not np.all((predictions >= 0) & (predictions <= 1)):
-            raise ValueError("a prediction is not a probability in [0, 1]")
-        # The order of the operations is that of TFMA, so the rounding is equal.
-        buckets = np.clip((predictions * BUCKETS + 1).astype(np.int64) - 2, 0, BUCKETS - 1)
-        ones = np.ones(len(labels), np.int64)
-        cases = 2 * labels + (predictions > THRESHOLD)
-        return cls(
-            csr_matrix((ones, (labels, buckets)), (2, BUCKETS)),
-            np.bincount(cases, minlength=4).reshape(2, 2),
-            float(predictions.sum()),
-        )
-
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.histogram + other.histogram,
-            self.confusion + other.confusion,
-            self.total + other.total,
-        )
-
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> Counts:
-        """Return the counts that `to_json` converted.
-
-        Args:
-          stored: the result of `to_json`.
-
-        Raises:
-          KeyError, ValueError, TypeError: `stored` has another form.
-        """
-        labels, buckets, reviews = stored["histogram"]
-        histogram = csr_matrix((reviews, (labels, buckets)), (2, BUCKETS), np.int64)
-        return cls(histogram, np.array(stored["confusion"], np.int64), stored["total"])
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the counts as lists and numbers, which JSON can represent."""
-        cells = self.histogram.tocoo()
-        histogram = [cells.row.tolist(), cells.col.tolist(), cells.data.tolist()]
-        return {"histogram": histogram, "confusion": self.confusion.tolist(), "total": self.total}
-
-    @property
-    def examples(self) -> int:
-        """The number of reviews."""
-        return int(self.confusion.sum())
-
-    def curve(self) -> Iterator[Point]:
-        """Yield the rates at descending thresholds.
-
-        The thresholds are 1, the upper ends of fewer than 400 buckets that contain reviews, and 0.
-        """
-        histogram = self.histogram.toarray()
-        above = np.cumsum(histogram[:, ::-1], axis=1)[:, ::-1]
-        negative, positive = histogram.sum(axis=1).tolist()
-        found = np.flatnonzero(histogram.any(axis=0))[::-1]
-        buckets = found[:: max(1, len(found) // _CURVE_POINTS)].tolist()
-        inner = (((bucket + 1) / BUCKETS, above[:, bucket].tolist()) for bucket in buckets)
-        for threshold, (false, true) in ((1.0, (0, 0)), *inner, (0.0, (negative, positive))):
-            precision = ratio(true, true + false)
-            yield Point(threshold, ratio(false, negative), ratio(true, positive), precision)
-
-    def tenths(self) -> Iterator[Tenth]:
-        """Yield the tenths of [0, 1] that contain predictions, ascending."""
-        histogram = self.histogram.toarray()
-        middles = np.minimum((np.arange(BUCKETS) + 1.5) / BUCKETS, 1)
-        # The first tenth has one bucket less, because the first bucket has twice the width.
-        tenths = np.minimum((middles * 10).astype(int), 9)
-        for tenth in range(10):
-            here = histogram[:, tenths == tenth]
-            if here.any():
-                mean = float((here @ middles[tenths == tenth]).sum() / here.sum())
-                yield Tenth(tenth / 10, mean, *here.sum(axis=1).tolist())
+from components.evaluator.counts import TOP, Counts, ratio
+from preprocessing.labels import SENTIMENT, Labels
+from preprocessing.reading.records import printable
 
 
 @dataclass(frozen=True)
@@ -153,40 +25,36 @@ class Metric:
     """A metric.
 
     Attributes:
-      name: its name in the files of an evaluation, as in TFMA.
-      title: its name in reports; empty if it is not one of KEY_FIGURES.
-      tfma: the name of its class in TFMA's configuration.
+      name: its name in the files of an evaluation, which is TFMA's.
+      title: its name in reports; empty if reports do not show it.
+      tfma: its class in TFMA's configuration; empty if TFMA has no such metric.
+      tfma_config: the arguments of this class as JSON; empty if it has none.
       fraction: counts -> (part, whole), for a metric that is a fraction of reviews.
       function: counts -> value, for any other metric; NaN where it is not defined.
-      minimum: the key of its minimum in the section `evaluation`; empty if there is none.
-      max_drop: the key of its maximum drop below the baseline in the section `evaluation`; empty if
-        there is none.
-      remedy: a clause with the remedy for a value below the minimum.
+      interval_function: counts -> 95 % confidence interval, for a metric that is no fraction and
+        has one; None where it is not defined.
+      label: the class of a metric of one class of several; None for any other metric.
     """
 
     name: str
     title: str
-    tfma: str
+    tfma: str = ""
+    tfma_config: str = ""
     fraction: Callable[[Counts], tuple[int, int]] | None = None
     function: Callable[[Counts], float] = lambda _: math.nan
-    minimum: str = ""
-    max_drop: str = ""
-    remedy: str = ""
+    interval_function: Callable[[Counts], tuple[float, float] | None] = lambda _: None
+    label: int | None = None
 
     def value(self, counts: Counts) -> float:
         """Return the value; NaN if it is not defined."""
         return ratio(*self.fraction(counts)) if self.fraction else float(self.function(counts))
 
     def interval(self, counts: Counts) -> tuple[float, float] | None:
-        """Return the 95 % confidence interval of a fraction; None for any other metric."""
-        if self.fraction is None or math.isnan(self.value(counts)):
-            return None
-        return wilson(*self.fraction(counts))
-
-
-def ratio(part: float, whole: float) -> float:
-    """Return a quotient; NaN if the divisor is 0."""
-    return float(part) / float(whole) if whole else math.nan
+        """Return the 95 % confidence interval; None if there is none, or if it is not defined."""
+        if self.fraction is None:
+            return self.interval_function(counts)
+        part, whole = self.fraction(counts)
+        return wilson(part, whole) if whole else None
 
 
 def wilson(part: int, whole: int) -> tuple[float, float]:
@@ -200,12 +68,25 @@ def wilson(part: int, whole: int) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
-def constant_answer(counts: Counts) -> str:
-    """Return a clause with the accuracy of always answering the more frequent class."""
-    labels = counts.confusion.sum(axis=1)
-    most = int(labels[1] >= labels[0])
-    share = ratio(labels[most], counts.examples)
-    return f"always answering {CLASSES[most]} would give {share:.4f}"
+def class_name(labels: Labels, label: int) -> str:
+    """Return the name of a class in a sentence, such as `negative reviews` or `class refunds`."""
+    name = printable(labels.names[label])
+    return f"{name} reviews" if labels.names == SENTIMENT.names else f"class {name}"
+
+
+def reviews_of_class(labels: Labels, label: int) -> str:
+    """Return the reviews of a class, such as `negative reviews` or `texts of class refunds`."""
+    name = class_name(labels, label)
+    return name if labels.names == SENTIMENT.names else f"{labels.noun}s of {name}"
+
+
+def constant_answer(counts: Counts, labels: Labels) -> str:
+    """Return a clause with the accuracy of always answering the most frequent class."""
+    reviews = counts.labelled
+    # Of equally frequent classes, the last one.
+    most = len(reviews) - 1 - int(reviews[::-1].argmax())
+    share = ratio(reviews[most], counts.examples)
+    return f"always answering {printable(labels.names[most])} would give {share:.4f}"
 
 
 def _auc(counts: Counts) -> float:
@@ -215,98 +96,185 @@ def _auc(counts: Counts) -> float:
     return ratio(np.diff(false, prepend=0) @ heights, false[-1] * true[-1])
 
 
-def _recall(label: int, name: str, tfma: str) -> Metric:
-    reviews = f"{CLASSES[label]} reviews"
-    return Metric(
-        name,
-        f"recall of {reviews}",
-        tfma,
-        lambda counts: (counts.confusion[label, label], counts.confusion[label].sum()),
-        minimum="min_class_recall",
-        remedy=f"set training.class_weights: balanced, add {reviews}, or set a lower "
-        "evaluation.min_class_recall",
-    )
-
-
-def _precision(label: int, name: str, tfma: str) -> Metric:
-    return Metric(
-        name,
-        f"precision of {CLASSES[label]} reviews",
-        tfma,
-        lambda counts: (counts.confusion[label, label], counts.confusion[:, label].sum()),
-    )
-
-
 ACCURACY = Metric(
     "binary_accuracy",
     "accuracy",
     "BinaryAccuracy",
-    lambda counts: (counts.confusion.trace(), counts.examples),
-    minimum="min_accuracy",
-    max_drop="max_accuracy_drop",
+    fraction=lambda counts: (counts.right.sum(), counts.examples),
 )
 AUC = Metric("auc", "AUC", "AUC", function=_auc)
-METRICS = (
-    Metric("example_count", "", "ExampleCount", function=lambda counts: counts.examples),
-    ACCURACY,
-    AUC,
-    _recall(0, "specificity", "Specificity"),
-    _precision(0, "negative_predictive_value", "NegativePredictiveValue"),
-    _recall(1, "recall", "Recall"),
-    _precision(1, "precision", "Precision"),
-    Metric(
-        "calibration",
-        "calibration",
-        "Calibration",
-        function=lambda counts: ratio(counts.total, counts.confusion[1].sum()),
-    ),
-)
-KEY_FIGURES = tuple(metric for metric in METRICS if metric.title)
-"""The metrics in reports, in the outcome of a run and in the UI of clusters."""
 
 
-class Check(NamedTuple):
-    """The result of a comparison with a threshold.
+def metrics(labels: Labels) -> tuple[Metric, ...]:
+    """Return all metrics of a model."""
+    return _binary_metrics(labels) if labels.is_binary else _multiclass_metrics(labels)
 
-    Attributes:
-      sentence: the metric, its value for the candidate on the test split, and the threshold.
-      passed: whether the value reaches the threshold.
+
+def key_figures(labels: Labels) -> list[Metric]:
+    """Return the metrics of reports, runs and the pages of clusters.
+
+    Of more than two classes they are metrics of all classes together. `class_metrics` are the
+    others.
     """
-
-    sentence: str
-    passed: bool
+    return [each for each in metrics(labels) if each.title and each.label is None]
 
 
-def check_thresholds(own: Counts, base: Counts | None, settings: Evaluation) -> list[Check]:
-    """Compare the metrics of a candidate with the thresholds; return the result of each threshold.
-
-    A value that is not defined does not reach a threshold. A minimum of 0 and a maximum drop of 1
-    have no result, because every model reaches them.
+def class_metrics(labels: Labels, label: int) -> tuple[Metric, Metric, Metric]:
+    """Return the recall, the precision and the F1 of a class.
 
     Args:
-      own: the counts of the candidate on the test split.
-      base: the counts of the baseline on the test split; None if there is no baseline.
-      settings: the thresholds.
+      labels: the classes.
+      label: the index of the class.
     """
-    found = []
-    for metric in METRICS:
-        value = metric.value(own)
-        minimum: float = getattr(settings, metric.minimum, 0.0)
-        if minimum > 0:
-            passed = value >= minimum
-            sentence = f"{metric.title} is {value:.4f}"
-            if metric.remedy and metric.fraction:
-                sentence += " ({:,} of {:,})".format(*metric.fraction(own))
-            sentence += f", evaluation.{metric.minimum} requires {minimum:g}"
-            if metric.remedy and not passed:
-                sentence += f"; {metric.remedy}"
-            found.append(Check(sentence, passed))
-        drop: float = getattr(settings, metric.max_drop, 1.0)
-        if drop < 1 and base is not None:
-            change = value - metric.value(base)
-            sentence = (
-                f"{metric.title} is {abs(change):.4f} {'below' if change < 0 else 'above'} that of "
-                f"the baseline, evaluation.{metric.max_drop} allows {drop:g}"
-            )
-            found.append(Check(sentence, change >= -drop))
-    return found
+    return (
+        _recall(labels, label, "recall", label=label),
+        _precision(labels, label, "precision", label=label),
+        Metric(
+            "f1_score",
+            f"F1 of {class_name(labels, label)}",
+            function=lambda counts: float(_f1(counts)[label]),
+            interval_function=lambda counts: _f1_interval(counts, label),
+            label=label,
+        ),
+    )
+
+
+_EXAMPLES = Metric("example_count", "", "ExampleCount", function=lambda counts: counts.examples)
+
+
+@functools.lru_cache(maxsize=8)
+def _binary_metrics(labels: Labels) -> tuple[Metric, ...]:
+    """Return the metrics of a model with two classes."""
+    return (
+        _EXAMPLES,
+        ACCURACY,
+        AUC,
+        _recall(labels, 0, "specificity", "Specificity"),
+        _precision(labels, 0, "negative_predictive_value", "NegativePredictiveValue"),
+        _recall(labels, 1, "recall", "Recall"),
+        _precision(labels, 1, "precision", "Precision"),
+        Metric(
+            "calibration",
+            "calibration",
+            "Calibration",
+            function=lambda counts: ratio(counts.total, counts.labelled[1]),
+        ),
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _multiclass_metrics(labels: Labels) -> tuple[Metric, ...]:
+    """Return the metrics of a model with more than two classes."""
+    found = [
+        _EXAMPLES,
+        replace(ACCURACY, name="sparse_categorical_accuracy", tfma="SparseCategoricalAccuracy"),
+        Metric("macro_f1", "macro F1", function=_macro_f1),
+        Metric("lowest_recall", "lowest recall of a class", function=_lowest_recall),
+        Metric(
+            "sparse_categorical_crossentropy",
+            "log loss",
+            "SparseCategoricalCrossentropy",
+            function=lambda counts: ratio(counts.loss, counts.examples),
+        ),
+        Metric(
+            "sparse_top_k_categorical_accuracy",
+            f"label among the best {TOP}",
+            "SparseTopKCategoricalAccuracy",
+            json.dumps({"k": TOP}),
+            fraction=lambda counts: (counts.top, counts.examples),
+        ),
+        Metric(
+            "calibration",
+            "calibration",
+            function=lambda counts: ratio(counts.total, counts.right.sum()),
+        ),
+    ]
+    if labels.is_ordered:
+        found += [
+            Metric("mean_absolute_error", "mean absolute error", function=_absolute_error),
+            Metric("weighted_kappa", "quadratic weighted kappa", function=_weighted_kappa),
+        ]
+    for label in range(labels.number):
+        found += class_metrics(labels, label)
+    return tuple(found)
+
+
+def _recall(
+    labels: Labels, index: int, name: str, tfma: str = "", label: int | None = None
+) -> Metric:
+    title = f"recall of {class_name(labels, index)}"
+    return Metric(
+        name,
+        title,
+        tfma,
+        fraction=lambda counts: (counts.right[index], counts.labelled[index]),
+        label=label,
+    )
+
+
+def _precision(
+    labels: Labels, index: int, name: str, tfma: str = "", label: int | None = None
+) -> Metric:
+    title = f"precision of {class_name(labels, index)}"
+    return Metric(
+        name,
+        title,
+        tfma,
+        fraction=lambda counts: (counts.right[index], counts.answered[index]),
+        label=label,
+    )
+
+
+def _f1(counts: Counts) -> np.ndarray:
+    """Return the F1 of each class, float64 [classes]; NaN for one without reviews and answers."""
+    both = counts.answered + counts.labelled
+    with np.errstate(invalid="ignore"):
+        f1: np.ndarray = 2 * counts.right / both
+    return f1
+
+
+def _f1_interval(counts: Counts, label: int) -> tuple[float, float] | None:
+    """Return the "indirect Wilson" 95 % confidence interval of the F1 of a class.
+
+    The method is that of Lam, Gopal and Qian, "Confidence Intervals for the F1 Score: A Comparison
+    of Four Methods" (2023). The F1 is 2 s / (1 + s), where s is the fraction of right answers among
+    the reviews that have the class as their label or as their answer. Wilson's interval of the
+    fraction s is converted with this increasing function.
+    """
+    right = counts.right[label]
+    either = counts.labelled[label] + counts.answered[label] - right
+    if not either:
+        return None
+    low, high = wilson(right, either)
+    return 2 * low / (1 + low), 2 * high / (1 + high)
+
+
+def _macro_f1(counts: Counts) -> float:
+    """Return the mean F1 of the classes that have reviews or answers; NaN without reviews."""
+    found = _f1(counts)
+    return float(found[~np.isnan(found)].mean()) if counts.examples else math.nan
+
+
+def _lowest_recall(counts: Counts) -> float:
+    """Return the lowest recall of a class that has reviews; NaN without reviews."""
+    here = counts.labelled > 0
+    return float((counts.right[here] / counts.labelled[here]).min()) if here.any() else math.nan
+
+
+def _absolute_error(counts: Counts) -> float:
+    """Return the mean distance of label and answer in steps of the order."""
+    cells = counts.pairs.tocoo()
+    return ratio((np.abs(cells.row - cells.col) * cells.data).sum(), counts.examples)
+
+
+def _weighted_kappa(counts: Counts) -> float:
+    """Return the kappa of Cohen, "Weighted kappa" (1968), with quadratic weights.
+
+    It is 1 for perfect answers and 0 for independent ones; NaN if all labels and answers are equal.
+    """
+    cells = counts.pairs.tocoo()
+    steps = np.arange(len(counts.labelled), dtype=np.float64)
+    weights = (steps[:, np.newaxis] - steps) ** 2
+    by_chance = counts.labelled @ weights @ counts.answered / max(counts.examples, 1)
+    distances = (cells.row - cells.col).astype(np.float64) ** 2
+    return 1 - ratio((distances * cells.data).sum(), by_chance)

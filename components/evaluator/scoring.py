@@ -7,14 +7,12 @@ features are outputs of the candidate's signature `transform_features`.
 
 from __future__ import annotations
 
-import heapq
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
-from itertools import chain
-from typing import NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -22,60 +20,27 @@ import tensorflow as tf
 from apache_beam.utils.shared import Shared
 from tfx_bsl.coders import example_coder
 
-from components.evaluator.files import CANDIDATE, WHOLE, Slice, digest
-from components.evaluator.metrics import Counts
+from components.evaluator.counts import Counts
+from components.evaluator.files import CANDIDATE, WHOLE, digest
+from components.evaluator.scores import MISTAKES, Mistake, Scores, confusion_texts, merge
 from components.examples import SAMPLE_SIZE
 from core.machine import cores
 from core.progress import Progress
 from examples.tfrecords import batches, read
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
-from preprocessing.features import THRESHOLD
+from preprocessing.labels import THRESHOLD, Labels
 from serving.predict_text import PREDICT_NGRAMS, NgramSettings, call_in_batches, make_predict_text
 
-MISTAKES = 20
-"""Number of mistakes of the candidate that are stored."""
 _TEXT_SIZE = 2000
 """Maximum number of characters of a mistake that are stored."""
 _BATCH = 4096
 _BYTES_AT_ONCE = 8 << 20
 """Size of a batch in bytes, which limits the memory that long reviews require."""
-
-
-class Scores(NamedTuple):
-    """The scores of some reviews. Their size does not grow with the number of reviews.
-
-    Attributes:
-      slices: slice -> CANDIDATE and, if there is one, BASELINE -> counts.
-      sampled: (hash, digest, prediction) of the SAMPLE_SIZE Examples with the smallest hashes.
-      mistakes: (minus the confidence, hash, text, label, probability) of the MISTAKES most
-        confident mistakes of the candidate. The confidence is the distance of the probability from
-        THRESHOLD.
-    """
-
-    slices: dict[Slice, dict[str, Counts]]
-    sampled: list[tuple[int, str, float]]
-    mistakes: list[tuple[float, int, str, int, float]]
-
-
-def merge(parts: Iterable[Scores]) -> Scores:
-    """Return the scores of all reviews together.
-
-    Args:
-      parts: the scores of disjoint sets of reviews.
-    """
-    slices: dict[Slice, dict[str, Counts]] = {}
-    parts = list(parts)
-    for part in parts:
-        for slice_key, models in part.slices.items():
-            known = slices.setdefault(slice_key, {})
-            for name, counts in models.items():
-                known[name] = known[name] + counts if name in known else counts
-    return Scores(
-        slices,
-        heapq.nsmallest(SAMPLE_SIZE, chain.from_iterable(part.sampled for part in parts)),
-        heapq.nsmallest(MISTAKES, chain.from_iterable(part.mistakes for part in parts)),
-    )
+_SCORES_AT_ONCE = 4 << 20
+"""Number of probabilities of a batch, which limits the memory that many classes require."""
+_STORED_CLASSES = 10
+"""Number of the most probable classes whose probabilities are stored for the serving check."""
 
 
 class ScoreFiles(beam.DoFn):
@@ -83,10 +48,12 @@ class ScoreFiles(beam.DoFn):
 
     Args:
       folders: CANDIDATE and, if there is one, BASELINE -> folder of the model.
+      labels: the classes.
       slices: features whose values define slices.
     """
 
-    def __init__(self, folders: Mapping[str, str], slices: Sequence[str]):
+    def __init__(self, folders: Mapping[str, str], labels: Labels, slices: Sequence[str]):
+        self._labels = labels
         self._folders = dict(folders)
         self._slices = tuple(slices)
         self._shared = {name: Shared() for name in folders}
@@ -94,7 +61,7 @@ class ScoreFiles(beam.DoFn):
     def setup(self) -> None:
         self._decoder = example_coder.ExamplesToRecordBatchDecoder()
         self._models = {
-            name: self._shared[name].acquire(partial(_Model, folder), folder)
+            name: self._shared[name].acquire(partial(_Model, folder, self._labels), folder)
             for name, folder in self._folders.items()
         }
 
@@ -112,7 +79,7 @@ class ScoreFiles(beam.DoFn):
         running: deque[Future[Scores]] = deque()
         scores = merge([])
         with ThreadPoolExecutor(cores()) as pool, Progress("reviews", files[0]) as progress:
-            for examples in _batches(files):
+            for examples in _batches(files, _SCORES_AT_ONCE // self._labels.logits):
                 running.append(pool.submit(self._score, examples))
                 progress.advance(len(examples))
                 if len(running) > cores():
@@ -138,7 +105,7 @@ class ScoreFiles(beam.DoFn):
         }
         slices = {
             slice_key: {
-                model: Counts.from_predictions(labels[here], found[here])
+                model: Counts.from_predictions(labels[here], found[here], self._labels)
                 for model, found in predictions.items()
             }
             for slice_key, here in members.items()
@@ -146,22 +113,25 @@ class ScoreFiles(beam.DoFn):
         own = predictions[CANDIDATE]
         hashes = np.fromiter(map(zlib.crc32, examples), np.int64, len(examples))
         sampled = [
-            (int(hashes[n]), digest(examples[n]), float(own[n]))
+            (int(hashes[n]), digest(examples[n]), _stored(own[n]))
             for n in np.argsort(hashes, kind="stable")[:SAMPLE_SIZE].tolist()
         ]
-        certainty = np.where((own > THRESHOLD) != labels, -np.abs(own - THRESHOLD), 1.0)
-        mistakes = [
-            (
-                float(certainty[n]),
-                int(hashes[n]),
-                texts[n].decode("utf-8", "replace")[:_TEXT_SIZE],
-                int(labels[n]),
-                float(own[n]),
-            )
-            for n in np.lexsort((hashes, certainty))[:MISTAKES].tolist()
-            if certainty[n] <= 0
-        ]
-        return Scores(slices, sampled, mistakes)
+        predicted = self._labels.decide(own)
+        probability = self._labels.shown(own, predicted)
+        is_binary = self._labels.is_binary
+        doubt = -np.abs(own - THRESHOLD) if is_binary else -probability
+
+        def mistake(n: int) -> Mistake:
+            text = texts[n].decode("utf-8", "replace")[:_TEXT_SIZE]
+            answer = int(labels[n]), int(predicted[n]), float(probability[n])
+            return Mistake(float(doubt[n]), int(hashes[n]), text, *answer)
+
+        wrong = np.flatnonzero(predicted != labels)
+        wrong = wrong[np.lexsort((hashes[wrong], doubt[wrong]))]
+        if is_binary:
+            return Scores(slices, sampled, [mistake(n) for n in wrong[:MISTAKES].tolist()], {})
+        mistakes = [mistake(n) for n in wrong.tolist()]
+        return Scores(slices, sampled, mistakes[:MISTAKES], confusion_texts(mistakes))
 
     def _slice_values(
         self, feature: str, examples: Sequence[bytes], texts: Sequence[bytes]
@@ -176,7 +146,8 @@ class ScoreFiles(beam.DoFn):
 class _Model:
     """A loaded model. Several threads may use it at the same time."""
 
-    def __init__(self, folder: str):
+    def __init__(self, folder: str, labels: Labels):
+        self._labels = labels
         self._loaded = tf.saved_model.load(folder)
         reads_ngrams = PREDICT_NGRAMS in self._loaded.signatures
         self._by_text = make_predict_text(self._loaded, folder) if reads_ngrams else None
@@ -184,18 +155,20 @@ class _Model:
     def predict(
         self, examples: Sequence[bytes], ngrams: Callable[[NgramSettings], NgramIds]
     ) -> np.ndarray:
-        """Return the probability of being positive of each review, float64 [batch].
+        """Return the scores of the reviews, see `Labels.decide`, float64.
 
         Args:
           examples: the serialized Examples.
           ngrams: a function that returns the n-grams of the Examples' texts for given settings. It
             is only called for a model that reads nothing but n-grams.
         """
+        name = self._labels.scores_name
         if self._by_text and self._by_text.ngram_settings:
-            found = self._by_text.from_ngrams(ngrams(self._by_text.ngram_settings))["probability"]
+            found = self._by_text.from_ngrams(ngrams(self._by_text.ngram_settings))[name]
         else:
-            found = self.call("serving_default", "probability", examples)
-        return found.reshape(-1).astype(np.float64)
+            found = self.call("serving_default", name, examples)
+        # A model of another program may return the probability of two classes as a column.
+        return found.reshape(-1, *self._labels.scores_shape).astype(np.float64)
 
     def call(self, signature: str, output: str, examples: Sequence[bytes]) -> np.ndarray:
         """Return an output of a signature for serialized Examples, shape [batch, ...].
@@ -207,9 +180,22 @@ class _Model:
         return found
 
 
-def _batches(files: Sequence[str]) -> Iterator[np.ndarray]:
-    """Yield the serialized Examples of the files in batches, bytes [batch]."""
-    for examples in read(batches(files, _BATCH).prefetch(1), files):
+def _stored(scores: np.ndarray) -> Any:
+    """Return the scores of one review as they are in `files.SAMPLE_FILE`."""
+    if scores.ndim == 0:
+        return scores.tolist()
+    best = np.argsort(-scores, kind="stable")[:_STORED_CLASSES].tolist()
+    return {str(label): float(scores[label]) for label in best}
+
+
+def _batches(files: Sequence[str], size: int) -> Iterator[np.ndarray]:
+    """Yield the serialized Examples of the files in batches, bytes [batch].
+
+    Args:
+      files: the files.
+      size: the maximum number of Examples in a batch.
+    """
+    for examples in read(batches(files, min(size, _BATCH)).prefetch(1), files):
         batch = examples.numpy()
         sizes = np.cumsum(np.fromiter(map(len, batch), np.int64, len(batch)))
         edges = np.flatnonzero(np.diff(sizes // _BYTES_AT_ONCE)) + 1

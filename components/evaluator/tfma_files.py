@@ -15,28 +15,39 @@ from google.protobuf import json_format
 from tensorflow_model_analysis.proto import config_pb2, metrics_for_slice_pb2
 from tfx.dsl.io import fileio
 
+from components.evaluator.counts import Counts
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results, Slice
-from components.evaluator.metrics import METRICS, Counts
+from components.evaluator.metrics import metrics
 from preprocessing import features
+from preprocessing.labels import Labels
 
 
-def eval_config(slices: Sequence[str], has_baseline: bool) -> config_pb2.EvalConfig:
-    """Return the configuration of TFMA for the metrics of an evaluation.
+def eval_config(labels: Labels, slices: Sequence[str], has_baseline: bool) -> config_pb2.EvalConfig:
+    """Return the configuration with which TFMA computes the metrics of an evaluation.
 
     Args:
+      labels: the classes.
       slices: features whose values define slices.
       has_baseline: whether the candidate is compared with a baseline.
     """
     model = {
         "signature_name": "serving_default",
-        "prediction_key": "probability",
+        "prediction_key": labels.scores_name,
         "label_key": features.LABEL,
         "preprocessing_function_names": ["transform_features"],
     }
     models = [{"name": CANDIDATE, **model}, {"name": BASELINE, "is_baseline": True, **model}]
     return config_pb2.EvalConfig(
         model_specs=models[: 1 + has_baseline],
-        metrics_specs=[{"metrics": [{"class_name": metric.tfma} for metric in METRICS]}],
+        metrics_specs=[
+            {
+                "metrics": [
+                    {"class_name": metric.tfma, "config": metric.tfma_config}
+                    for metric in metrics(labels)
+                    if metric.tfma
+                ]
+            }
+        ],
         slicing_specs=[{}, *({"feature_keys": [key]} for key in slices)],
     )
 
@@ -53,7 +64,7 @@ def write(folder: str, results: Results, models: Mapping[str, str]) -> None:
       OSError, tensorflow.errors.OpError: a file cannot be written.
     """
     run = config_pb2.EvalRun(
-        eval_config=eval_config(results.settings.slices, BASELINE in models),
+        eval_config=eval_config(results.labels, results.settings.slices, BASELINE in models),
         version=tfma.version.VERSION,
         # TFMA has no name for the only model.
         model_locations=models if BASELINE in models else {"": models[CANDIDATE]},
@@ -62,19 +73,19 @@ def write(folder: str, results: Results, models: Mapping[str, str]) -> None:
         file.write(json_format.MessageToJson(run))
     with tf.io.TFRecordWriter(os.path.join(folder, "metrics-00000-of-00001.tfrecord")) as writer:
         for slice_key, counts in results.slices.items():
-            writer.write(_metrics(slice_key, counts).SerializeToString())
+            writer.write(_metrics(slice_key, counts, results.labels).SerializeToString())
 
 
 def _metrics(
-    slice_key: Slice, models: Mapping[str, Counts]
+    slice_key: Slice, models: Mapping[str, Counts], labels: Labels
 ) -> metrics_for_slice_pb2.MetricsForSlice:
     values = {}
-    for metric in METRICS:
+    for metric in metrics(labels):
         for model, counts in models.items():
-            values[metric.name, model, False] = metric.value(counts)
+            values[metric.name, metric.label, model, False] = metric.value(counts)
         if BASELINE in models:
             change = metric.value(models[CANDIDATE]) - metric.value(models[BASELINE])
-            values[metric.name, CANDIDATE, True] = change
+            values[metric.name, metric.label, CANDIDATE, True] = change
     feature, text = slice_key
     key = [{"column": feature, "bytes_value": text.encode()}] if slice_key != WHOLE else []
     return metrics_for_slice_pb2.MetricsForSlice(
@@ -85,9 +96,11 @@ def _metrics(
                     "name": name,
                     "model_name": model if BASELINE in models else "",
                     "is_diff": is_diff,
+                    # The form in which TFMA stores the metrics of one class.
+                    "sub_key": None if label is None else {"class_id": {"value": label}},
                 },
                 "value": {"double_value": {"value": value}},
             }
-            for (name, model, is_diff), value in values.items()
+            for (name, label, model, is_diff), value in values.items()
         ],
     )

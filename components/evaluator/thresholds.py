@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import difflib
+from collections.abc import Iterable
+from typing import Any, Literal
 
-from core.settings import Fraction, Section
+from pydantic import field_validator
+
+from core.errors import InputError
+from core.settings import Fraction, Section, hint
+
+_SHOWN = 20
+"""Maximum number of classes that a message names."""
 
 
 class Evaluation(Section):
@@ -12,10 +20,55 @@ class Evaluation(Section):
 
     min_accuracy: Fraction = 0.8
     """Minimum accuracy on the test split; 0: none."""
-    min_class_recall: Fraction = 0.4
-    """Minimum recall of the negative and of the positive reviews of the test split; 0: none. A
-    model that always answers one class has the recall 0 for the other class."""
+    min_class_recall: Fraction | dict[str, Fraction] = 0.4
+    """Minimum recall of each class on the test split; 0: none. A mapping class -> minimum is for
+    these classes only. A model that always answers one class has the recall 0 for the others."""
     max_accuracy_drop: Fraction = 0.01
     """Maximum drop of the accuracy below that of the model in production; 1: none."""
     slices: list[Literal["length_bucket"]] = ["length_bucket"]
     """Features. The metrics are also computed for the reviews with each of their values."""
+
+    @field_validator("min_class_recall", mode="before")
+    @classmethod
+    def _check_minimums(cls, value: Any) -> Any:
+        minimums = list(value.values()) if isinstance(value, dict) else [value]
+        if not minimums or not all(map(_is_fraction, minimums)):
+            raise ValueError(
+                "must be a number from 0 to 1, or a mapping of classes to such numbers"
+            )
+        if not isinstance(value, dict):
+            return value
+        # YAML reads the classes 1 and true as a number and a boolean.
+        return {
+            str(name).lower() if isinstance(name, bool) else str(name): minimum
+            for name, minimum in value.items()
+        }
+
+    @property
+    def named_classes(self) -> list[str]:
+        """The classes that the thresholds name, which must exist."""
+        return list(self.min_class_recall) if isinstance(self.min_class_recall, dict) else []
+
+
+def _is_fraction(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def check_names(key: str, named: Iterable[str], classes: Iterable[str]) -> None:
+    """Check that classes in the settings exist.
+
+    Args:
+      key: the setting that names the classes, such as `evaluation.min_class_recall`.
+      named: the names in the setting.
+      classes: the names that exist.
+
+    Raises:
+      InputError: a name is not the name of a class.
+    """
+    known = list(classes)
+    for name in named:
+        if name not in known:
+            similar = difflib.get_close_matches(name, known, n=1)
+            more = len(known) - _SHOWN
+            shown = [*known[:_SHOWN], *([f"and {more:,} more"] if more > 0 else [])]
+            raise InputError(f"{key}: no class is called {name!r}, {hint(name, shown, similar)}")

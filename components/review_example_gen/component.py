@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import json
 import os
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -23,13 +25,21 @@ from components.artifacts import RejectedLines
 from components.beam import LocalBeamExecutor, read_results, write_results
 from components.examples import publish
 from components.line_counts import DUPLICATE, SPLITS, LineCounts
-from components.properties import READING_PROPERTY, UNUSED_PROPERTY
+from components.properties import CLASSES_PROPERTY, READING_PROPERTY, UNUSED_PROPERTY
 from components.rejected_lines import RejectedLine, read_lines, write_counts, write_lines
+from components.review_example_gen.classes import (
+    Classes,
+    check_classes,
+    choose_classes,
+    collect_labels,
+    join_labels,
+)
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
 from components.review_example_gen.read_unit import UnitResult, read_unit
 from components.review_example_gen.splits import find_held_out, find_limits
 from components.review_example_gen.units import Source, in_units, lines_before
 from core.errors import InputError
+from preprocessing.labels import Labels, write_labels
 from preprocessing.reading.detect import encoding_remedy
 from preprocessing.reading.files import (
     SourceFile,
@@ -49,6 +59,7 @@ from preprocessing.reading.records import (
     INVALID_UTF8,
     LINE_TOO_LONG,
     OTHER_SCALE,
+    SENTIMENT_TASK,
     UNKNOWN_COLUMNS,
     ReadOptions,
     unused_file,
@@ -61,7 +72,7 @@ _REMEDIES = {
     BROKEN_CSV: "CSV has a field with a separator, a quotation mark or a line break in quotation "
     "marks, and a quotation mark inside of them twice, as pandas' `to_csv` writes them",
     BROKEN_JSON: "each line of JSON lines is one object",
-    UNKNOWN_COLUMNS: "rename columns that contain reviews to those of the other records",
+    UNKNOWN_COLUMNS: "rename columns that contain texts to those of the other records",
     LINE_TOO_LONG: "a line has at most 1,048,576 bytes",
     CORRUPT_ARCHIVE: "download or copy the damaged files again",
 }
@@ -75,7 +86,8 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
     """The executor that reads review files, and writes Examples, rejected lines and counts.
 
     `Do` raises an InputError if the files cannot be read, too many of their lines are unusable, no
-    review is left for training, or a file changes during the run.
+    line is left for training, the labels are no classes of the task, the train split lacks a class,
+    or a file changes during the run.
     """
 
     def Do(
@@ -101,6 +113,8 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         fileio.makedirs(rejected.uri)
 
         sources = _cut(files, options.read)
+        classes = self._find_classes(sources, options.read, scratch)
+        sources = _with_label_map(sources, classes)
         layouts = {source.piece.path: source.piece.layout for source in sources}
         rejected.set_string_custom_property(READING_PROPERTY, "\n".join(describe(layouts.values())))
         self._read_and_write(sources, options, scratch)
@@ -116,6 +130,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
             for split, path, count in unit.shards:
                 shards[split].append((path, count))
         publish(examples, _FILE_PREFIX, shards)
+        write_labels(examples.uri, classes.labels)
         write_lines(rejected.uri, _rejected_lines(done))
         fileio.rmtree(scratch)
 
@@ -134,6 +149,33 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         rejected.set_string_custom_property(UNUSED_PROPERTY, "\n".join(unused))
         size = sum(file.size for file in files)
         _check(counts, by_file, size, options.max_rejected_fraction, rejected.uri)
+        notes = classes.notes
+        if options.read.task != SENTIMENT_TASK:
+            examples_of = {
+                split: sum((unit.classes[split] for unit in done), Counter[int]())
+                for split in SPLITS
+            }
+            named = {source.group for source in sources}
+            notes += check_classes(classes.labels, examples_of, named, counts.over_max_examples)
+        for line in notes:
+            logging.info("Classes: %s", line)
+        rejected.set_string_custom_property(CLASSES_PROPERTY, "\n".join(notes))
+
+    def _find_classes(self, sources: list[Source], read: ReadOptions, scratch: str) -> Classes:
+        """Return the classes. Unless the task is sentiment, all files are read for them.
+
+        Raises:
+          InputError: the labels of the input are no classes.
+        """
+        if read.task == SENTIMENT_TASK:
+            return Classes(Labels(read.classes), {}, ())
+        folder = os.path.join(scratch, "labels")
+        fileio.makedirs(folder)
+        with self._make_beam_pipeline() as pipeline:
+            units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
+            write_results(pipeline, units | "Labels" >> beam.FlatMap(collect_labels), folder)
+        columns = [source.piece.layout.columns for source in sources]
+        return choose_classes(join_labels(read_results(folder)), read, columns)
 
     def _read_and_write(self, sources: list[Source], options: Options, scratch: str) -> None:
         named = frozenset(source.group for source in sources) & set(SPLITS)
@@ -193,6 +235,17 @@ def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:
             for file, pieces in zip(files, cut, strict=True)
             for piece in pieces
         ]
+
+
+def _with_label_map(sources: list[Source], classes: Classes) -> list[Source]:
+    """Return the pieces with layouts that contain the class of each label."""
+    if not classes.label_map:
+        return sources
+    layouts = {
+        piece.path: dataclasses.replace(piece.layout, label_map=classes.label_map)
+        for _, piece in sources
+    }
+    return [Source(group, piece._replace(layout=layouts[piece.path])) for group, piece in sources]
 
 
 def _rejected_lines(done: list[UnitResult]) -> Iterator[RejectedLine]:
@@ -275,9 +328,9 @@ def _check(
         )
     if not counts.examples["train"]:
         raise InputError(
-            f"no review is left for training: of {total} lines with text {rejected} were rejected, "
-            f"{counts.neutral} neutral, {counts.rejected[DUPLICATE]} duplicates of held-out "
-            f"reviews, {counts.over_max_examples} over data.max_examples"
+            f"no line is left for training: of {total} lines with text {rejected} were rejected, "
+            f"{counts.neutral} left out by label, {counts.rejected[DUPLICATE]} duplicates of "
+            f"held-out texts, {counts.over_max_examples} over data.max_examples"
         )
 
 

@@ -42,13 +42,17 @@ class UnitResult(NamedTuple):
     """Path of the file of rejected lines. Positions in it are relative to the piece of the file."""
     counts: Mapping[str, LineCounts]
     """Path of a file -> the counts of its lines in the unit."""
+    classes: Mapping[str, Counter[int]]
+    """Split -> label -> number of its Examples."""
     lines: Sequence[tuple[str, int, int]]
     """(path of a file, number of a piece, number of lines in it)."""
 
     def to_json(self) -> list[Any]:
         """Return a list for JSON. Its first element is the number of the unit, for sorting."""
         counts = {path: of_file.to_file() for path, of_file in self.counts.items()}
-        return [self.unit, self.shards, self.rejected, counts, self.lines]
+        # JSON has no keys that are numbers.
+        classes = {split: list(found.items()) for split, found in self.classes.items()}
+        return [self.unit, self.shards, self.rejected, counts, classes, self.lines]
 
     @classmethod
     def from_json(cls, stored: Sequence[Any]) -> UnitResult:
@@ -60,9 +64,10 @@ class UnitResult(NamedTuple):
         Raises:
           ValueError: `stored` has another form.
         """
-        unit, shards, rejected, by_file, lines = stored
+        unit, shards, rejected, by_file, by_split, lines = stored
+        classes = {split: Counter(dict(found)) for split, found in by_split.items()}
         counts = {path: LineCounts.from_file(of_file) for path, of_file in by_file.items()}
-        return cls(unit, shards, rejected, counts, lines)
+        return cls(unit, shards, rejected, counts, classes, lines)
 
 
 def read_unit(
@@ -89,7 +94,7 @@ def read_unit(
     lines: Counter[tuple[str, int]] = Counter()
     with (
         ThreadPoolExecutor(cores()) as pool,
-        Progress("reviews", str(unit.number)) as progress,
+        Progress("texts", str(unit.number)) as progress,
         FileSystems.create(f"{name}.jsonl") as rejected,
     ):
         output = UnitOutput(name, unit.shards, rejected, pool)
@@ -100,7 +105,9 @@ def read_unit(
             progress.advance(batch.lines)
         shards = output.close()
     by_piece = tuple((path, number, count) for (path, number), count in lines.items())
-    result = UnitResult(unit.number, shards, f"{name}.jsonl", output.counts, by_piece)
+    result = UnitResult(
+        unit.number, shards, f"{name}.jsonl", output.counts, output.classes, by_piece
+    )
     yield result.to_json()
 
 
@@ -124,6 +131,7 @@ class UnitOutput:
         self._pool = pool
         self._open: dict[tuple[str, int], ShardWriter] = {}
         self.counts: dict[str, LineCounts] = {}
+        self.classes: dict[str, Counter[int]] = {split: Counter() for split in SPLITS}
 
     def add(self, piece: Piece, assigned: AssignedBatch, over: np.ndarray) -> None:
         """Write a batch and count its lines.
@@ -165,9 +173,12 @@ class UnitOutput:
         examples = encode_examples(assigned.batch.columns)
         # The text of a review decides its shard.
         shard = (assigned.keys >> np.uint64(8)) % np.uint64(self._shards)
+        all_labels = np.asarray(assigned.batch.labels)
         for split in SPLITS:
             of_split = chosen & (assigned.split == split)
             counts[split] = int(np.count_nonzero(of_split))
+            labels, numbers = np.unique(all_labels[of_split], return_counts=True)
+            self.classes[split].update(dict(zip(labels.tolist(), numbers.tolist(), strict=True)))
             for index in np.unique(shard[of_split]).tolist():
                 if (split, index) not in self._open:
                     path = f"{self._name}-{split}-{index:03d}.gz"

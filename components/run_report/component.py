@@ -19,18 +19,19 @@ from tfx.types import standard_artifacts
 from tfx.utils import io_utils
 
 from components.artifacts import Classification, KeyFigures, RejectedLines, Report
-from components.evaluator.metrics import KEY_FIGURES, Counts
+from components.evaluator.files import Results
+from components.evaluator.metrics import key_figures
 from components.properties import (
     BASELINE_PROPERTY,
     PUSHED,
     PUSHED_DESTINATION,
     RUN_PARAMETERS,
 )
+from components.run_report.classes import matrix_classes
 from components.run_report.history import DESCRIBED, Run, installed_versions, read_run_by_output
 from components.run_report.page import collect, render
 from components.run_report.tracking import from_environment, run_id_from_output, track
 from core.metadata import open_store
-from preprocessing.features import CLASSES
 
 REPORT_FILE = "report.html"
 _NOT_GIVEN: Any = None
@@ -123,24 +124,31 @@ def RunReport(
     file = report.uri if on_cluster else os.path.join(report.uri, REPORT_FILE)
     io_utils.write_string_file(file, render(content))
     if content.evaluation and on_cluster:
-        _write_figures(content.evaluation.candidate, metrics, classification)
+        _write_figures(content.evaluation, metrics, classification)
     if tracking := from_environment():
         track(tracking, content)
 
 
-def _write_figures(counts: Counts, metrics: types.Artifact, classification: types.Artifact) -> None:
-    """Write the properties that the UI of clusters displays, in the form of the classes of kfp."""
+def _write_figures(
+    results: Results, metrics: types.Artifact, classification: types.Artifact
+) -> None:
+    """Write what the pages of clusters show, in the form of the classes of kfp."""
     from kfp.dsl import ClassificationMetrics
 
-    for metric in KEY_FIGURES:
+    counts, labels = results.candidate, results.labels
+    for metric in key_figures(labels):
         value = metric.value(counts)
         # ML Metadata cannot store NaN, such as the precision without a positive answer.
         if math.isfinite(value):
             metrics.set_float_custom_property(metric.title, value)
     found = ClassificationMetrics()
-    thresholds, rates, recalls, _ = map(list, zip(*counts.curve(), strict=True))
-    found.log_roc_curve(fpr=rates, tpr=recalls, threshold=thresholds)
-    found.log_confusion_matrix(list(CLASSES), counts.confusion.tolist())
+    if labels.is_binary:
+        thresholds, rates, recalls, _ = map(list, zip(*counts.curve(), strict=True))
+        found.log_roc_curve(fpr=rates, tpr=recalls, threshold=thresholds)
+    # A platform does not store, let alone show, the million cells of a thousand classes.
+    if shown := matrix_classes(counts, labels):
+        names = [labels.names[label] for label in shown]
+        found.log_confusion_matrix(names, counts.confusion_of(shown).tolist())
     for name, content in found.metadata.items():
         classification.set_json_value_custom_property(name, content)
 

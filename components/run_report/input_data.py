@@ -11,6 +11,7 @@ from components.data_gate import class_counts, read_anomalies
 from components.line_counts import DUPLICATE, SPLITS, LineCounts
 from components.rejected_lines import read_counts, read_lines
 from core.errors import InputError
+from preprocessing.labels import Labels
 
 _FILES_SHOWN = 50
 _SAMPLES = 3
@@ -76,24 +77,27 @@ def columns(counts: LineCounts, total: LineCounts) -> dict[str, int]:
     for split in SPLITS:
         row[split] = counts.examples[split]
     row["duplicates"] = counts.rejected[DUPLICATE]
-    row["neutral"] = counts.neutral
+    row["left out by label"] = counts.neutral
     if total.over_max_examples:
         row["over data.max_examples"] = counts.over_max_examples
     row["rejected"] = counts.rejected.total() - counts.rejected[DUPLICATE]
     return row
 
 
-def read_balance(statistics: str) -> dict[str, dict[str, float]]:
+def read_balance(statistics: str, labels: Labels) -> dict[str, dict[str, float]]:
     """Return split -> class -> its fraction, in the sample that StatisticsGen read.
 
     Args:
       statistics: URI of the output of StatisticsGen.
+      labels: the classes.
 
     Raises:
       InputError: the statistics were deleted.
       google.protobuf.message.DecodeError: the statistics are damaged.
     """
-    found = {split: class_counts(statistics, split) for split in _existing_splits(statistics)}
+    found = {
+        split: class_counts(statistics, split, labels) for split in _existing_splits(statistics)
+    }
     return {
         split: {label: count / whole for label, count in counts.items()}
         for split, counts in found.items()

@@ -18,9 +18,10 @@ from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
 from components.evaluator.files import read_json
-from components.evaluator.metrics import KEY_FIGURES
 from components.run_report import mlflow_format
+from components.run_report.classes import classes_csv
 from components.run_report.history import Run
+from components.run_report.mlflow_names import CLASSES_FILE, final_values
 from components.run_report.page import Content, render
 from components.saved_models import check_loads, copy_folder
 from core.errors import InputError
@@ -39,6 +40,8 @@ RUN_TAG, MODEL_TAG = "pipeline_run_id", "content"
 """The tag of a run with the id of the pipeline's run, and the tag of a version of the registered
 model with the `identity` of the model. With them nothing is sent or registered twice."""
 _NOTE = "mlflow.note.content"
+_OF_CLASSES = (("data", "labels"), ("evaluation", "min_class_recall"))
+"""Section and key of the settings that may be mappings of any texts."""
 _COLLISION_SECONDS = 2.0
 """Maximum delay before a process that has created a run a second time searches for it again."""
 
@@ -86,10 +89,13 @@ def send(client: MlflowClient, record: Record) -> str:
     note = _note(record.tags.get(_NOTE, ""), [*lost.values(), *content.problems])
     tags = {**record.tags, _NOTE: note}
     info = _main_run(client, record)
-    _log(client, info, tags, flat_settings(run.settings), _metrics(content))
+    _log(client, info, tags, _params(run.settings), _metrics(content))
     client.log_inputs(info.run_id, _datasets(run))
     with tempfile.TemporaryDirectory() as folder:
         io_utils.write_string_file(os.path.join(folder, "report.html"), render(content))
+        if content.evaluation and not content.evaluation.labels.is_binary:
+            table = classes_csv(content.evaluation.candidate, content.evaluation.labels)
+            io_utils.write_string_file(os.path.join(folder, CLASSES_FILE), table)
         for name in ("evaluation", "model_run"):
             if name in run.uris and name not in lost:
                 copy_folder(run.uris[name], os.path.join(folder, name))
@@ -263,6 +269,21 @@ def _log(
     )
 
 
+def _params(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings as parameters of MLflow.
+
+    A mapping of labels or classes is one parameter, because MLflow does not allow every text in the
+    name of a parameter.
+    """
+    sections = dict(settings)
+    for section, key in _OF_CLASSES:
+        value = sections.get(section, {}).get(key)
+        if isinstance(value, Mapping) and value:
+            text = json.dumps(value, ensure_ascii=False)
+            sections[section] = {**sections[section], key: text}
+    return flat_settings(sections)
+
+
 def _metrics(content: Content) -> Iterator[tuple[str, float, int]]:
     """Yield (name, value, step) of the metrics of the steps, of the epochs, and of the end."""
     training = content.training
@@ -277,8 +298,8 @@ def _metrics(content: Content) -> Iterator[tuple[str, float, int]]:
         if name in training:
             yield name, training[name], last
     if content.evaluation:
-        for metric in KEY_FIGURES:
-            yield metric.title, metric.value(content.evaluation.candidate), last
+        for name, value in final_values(content.evaluation.candidate, content.evaluation.labels):
+            yield name, value, last
 
 
 def _datasets(run: Run) -> list[Any]:

@@ -26,13 +26,18 @@ class Outcome:
       not_checked: the checks that the serving check skipped, and the reason; empty if none was.
       pushed_to: the folder or the endpoint of the pushed model; empty if no model was pushed.
       report: the file of the report.
+      class_lines: lines about the classes and the labels that are left out; none for sentiment.
       unused: a line for each of the first files without a usable line.
       strategy: the class of the strategy of the training; empty if it is unknown.
-      metrics: title -> value of each of KEY_FIGURES of the candidate.
+      metrics: title -> value of each of the `key_figures` of the candidate.
       accuracy_interval: the ends of the 95 % confidence interval of the accuracy; None if they are
         unknown.
+      not_compared: a clause with the classes of the served model and of the candidate, if they are
+        not compared because these differ; else empty.
+      class_count: the number of classes.
+      not_tested: a sentence about the classes that the test split lacks; empty if it has all.
 
-    Early records lack `unused`, `strategy`, `metrics` and `accuracy_interval`.
+    Early records lack the attributes with a default.
     """
 
     lines: LineCounts
@@ -48,10 +53,14 @@ class Outcome:
     not_checked: str
     pushed_to: str
     report: str
+    class_lines: Sequence[str] = ()
     unused: Sequence[str] = ()
     strategy: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
     accuracy_interval: tuple[float, float] | None = None
+    not_compared: str = ""
+    not_tested: str = ""
+    class_count: int = 2
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Outcome:

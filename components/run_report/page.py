@@ -13,15 +13,22 @@ from absl import logging
 from tfx.utils import path_utils
 
 from components.evaluator import files
-from components.evaluator.metrics import ACCURACY, KEY_FIGURES, Counts, constant_answer
+from components.evaluator.counts import Counts
+from components.evaluator.metrics import (
+    ACCURACY,
+    constant_answer,
+    key_figures,
+    reviews_of_class,
+)
 from components.properties import CHECK_FILE
 from components.run_report import input_data
 from components.run_report.charts import draw
+from components.run_report.classes import class_rows, matrix_classes, shown_confusions
 from components.run_report.history import UNFINISHED, Run, describe_result
 from core.errors import cause
 from core.settings import flat_settings
 from core.training_summary import read_summary
-from preprocessing.features import CLASSES, THRESHOLD
+from preprocessing.labels import Labels, model_labels, read_labels
 from serving.explain import Part, parts, variants
 from serving.predict_text import load_predict_text
 
@@ -42,7 +49,8 @@ class Content(NamedTuple):
 
     Attributes:
       run: the run.
-      input: the counts of the lines of its files.
+      input: the lines of its files.
+      labels: the classes, which an evaluation has.
       balance: split -> class -> its fraction.
       anomalies: a line for each anomaly; None if the data was not validated.
       training: the content of training.json.
@@ -50,10 +58,12 @@ class Content(NamedTuple):
       mistakes: the content of mistakes.json, and the `parts` of each text with their effects.
       check: the content of check.json.
       problems: a line for each part that cannot be read.
+      confusion_texts: the result of `files.read_confusions`.
     """
 
     run: Run
     input: input_data.InputData | None
+    labels: Labels | None
     balance: Mapping[str, Mapping[str, float]]
     anomalies: list[str] | None
     training: Mapping[str, Any]
@@ -61,6 +71,7 @@ class Content(NamedTuple):
     mistakes: list[dict[str, Any]]
     check: Mapping[str, Any] | None
     problems: list[str]
+    confusion_texts: Mapping[tuple[int, int], Sequence[Mapping[str, Any]]] = {}
 
 
 def collect(run: Run, model: str | None = None) -> Content:
@@ -89,16 +100,25 @@ def collect(run: Run, model: str | None = None) -> Content:
     uri = run.uris.get
     if model is None and "model" in run.uris:
         model = path_utils.serving_model_path(run.uris["model"])
+    evaluation = read("evaluation", files.read, uri("evaluation"))
+    mistakes = None
+    if evaluation:
+        labels: Labels | None = evaluation.labels
+        mistakes = read("mistakes", explain, uri("evaluation"), model)
+    else:
+        labels = read("classes", read_labels, uri("examples"))
     return Content(
         run=run,
         input=read("input", input_data.read_input, uri("rejected")),
-        balance=read("class balance", input_data.read_balance, uri("statistics")) or {},
+        labels=labels,
+        balance=read("class balance", input_data.read_balance, uri("statistics"), labels) or {},
         anomalies=read("anomalies", input_data.read_all_anomalies, uri("anomalies")),
         training=read("training figures", read_summary, uri("model_run")) or {},
-        evaluation=read("evaluation", files.read, uri("evaluation")),
-        mistakes=read("mistakes", explain, uri("evaluation"), model) or [],
+        evaluation=evaluation,
+        mistakes=mistakes or [],
         check=read("serving check", files.read_json, uri("check"), CHECK_FILE),
         problems=problems,
+        confusion_texts=read("confusions", files.read_confusions, uri("evaluation")) or {},
     )
 
 
@@ -116,8 +136,9 @@ def render(content: Content) -> str:
     )
     environment.globals |= {
         **{"highlighted": highlighted, "number": _number, "figure": figure, "answer": answer},
-        **{"CLASSES": CLASSES, "ACCURACY": ACCURACY},
+        "ACCURACY": ACCURACY,
         **{"constant_answer": constant_answer, "line_columns": input_data.columns},
+        "check_name": check_name,
     }
     return environment.get_template("report.html.j2").render(
         **content._asdict(),
@@ -126,9 +147,15 @@ def render(content: Content) -> str:
         seconds=sum(step.seconds for step in run.steps),
         settings=flat_settings(run.settings),
         own=results.candidate if results else None,
-        metrics=KEY_FIGURES,
+        metrics=key_figures(results.labels) if results else [],
         slices=slices(results) if results else [],
-        charts=draw(content.training, results.candidate if results else None),
+        charts=draw(content.training, results),
+        words=f"{content.labels.noun}s" if content.labels else "texts",
+        of_second_class=reviews_of_class(results.labels, 1) if results else "",
+        has_golden=has_golden(content.check),
+        class_rows=class_rows(results.candidate, results.labels) if results else [],
+        confusions=shown_confusions(results, content.confusion_texts) if results else [],
+        matrix_classes=matrix_classes(results.candidate, results.labels) if results else [],
     )
 
 
@@ -151,10 +178,11 @@ def explain(evaluation: str, model: str) -> list[dict[str, Any]]:
       tfx.dsl.io.fileio.NotFoundError: the file of the mistakes was deleted.
       OSError, ValueError, tensorflow.errors.OpError: the model or the file is damaged.
     """
-    predict_text = load_predict_text(model)
+    predict_text, labels = load_predict_text(model), model_labels(model)
     mistakes = files.read_mistakes(evaluation)
     for mistake in mistakes:
-        probabilities = predict_text(variants(mistake["text"]))["probability"]
+        scores = predict_text(variants(mistake["text"]))[labels.scores_name]
+        probabilities = labels.shown(scores, mistake["predicted"])
         mistake["parts"] = parts(mistake["text"], probabilities.tolist())
     return mistakes
 
@@ -179,14 +207,33 @@ def figure(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def answer(probability: float) -> str:
-    """Return a clause with the predicted label and its probability.
+def answer(mistake: Mapping[str, Any], labels: Labels) -> str:
+    """Return the answer of the model to a review.
 
     Args:
-      probability: the probability of the class positive.
+      mistake: an element of mistakes.json, or of `golden_mistakes` in check.json.
+      labels: the classes.
     """
-    label = int(probability > THRESHOLD)
-    return f"answered {CLASSES[label]} with probability {max(probability, 1 - probability):.3f}"
+    probability, predicted = mistake["probability"], mistake.get("predicted")
+    if predicted is None:  # Early checks lack it. They are all for two classes.
+        [predicted] = labels.decide([probability]).tolist()
+    if labels.is_binary:
+        probability = max(probability, 1 - probability)
+    name = labels.names[predicted] if isinstance(predicted, int) else predicted
+    return f"answered {name} with probability {probability:.3f}"
+
+
+def has_golden(check: Mapping[str, Any] | None) -> bool:
+    """Return whether the serving check has sent golden sentences."""
+    return any(each["name"].startswith("golden_") for each in (check or {}).get("results", []))
+
+
+def check_name(name: str) -> str:
+    """Return the name of a result of the serving check in words; classes keep their names."""
+    golden = "golden_"
+    if name.startswith(golden):
+        return f"golden {name.removeprefix(golden)}"
+    return name.replace("_", " ")
 
 
 def _number(value: float, pattern: str = "{:.4f}") -> str:

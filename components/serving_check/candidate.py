@@ -57,7 +57,8 @@ _MAX_CHARACTERS = 300
 class Answers:
     """The answers of a candidate. After a failure the missing answers are empty.
 
-    A probability is that of the class positive, from 0 to 1, or NaN.
+    A probability is a number from 0 to 1, or NaN. It is that of the second of two classes. Of more
+    classes it is a list with the probability of each class.
 
     Attributes:
       failure: the reason why some answers are missing; empty if all are there.
@@ -73,10 +74,10 @@ class Answers:
 
     failure: str = ""
     measured: dict[str, float] = dataclasses.field(default_factory=dict)
-    by_example: list[float] = dataclasses.field(default_factory=list)
-    by_text: list[float] = dataclasses.field(default_factory=list)
-    by_single: list[float] = dataclasses.field(default_factory=list)
-    golden: list[float] = dataclasses.field(default_factory=list)
+    by_example: list[Any] = dataclasses.field(default_factory=list)
+    by_text: list[Any] = dataclasses.field(default_factory=list)
+    by_single: list[Any] = dataclasses.field(default_factory=list)
+    golden: list[Any] = dataclasses.field(default_factory=list)
 
 
 def try_candidate(
@@ -149,8 +150,8 @@ class _Client:
             raise ServerError(f"{signature}HTTP {response.status}, {reason}")
         return answer
 
-    def probabilities(self, signature: str, inputs: Sequence[bytes]) -> list[float]:
-        """Return the probability of each input; NaN if the server returned null.
+    def scores(self, signature: str, inputs: Sequence[bytes]) -> list[Any]:
+        """Return the scores of each input, see `Labels.decide`; NaN if the server returned null.
 
         Args:
           signature: the signature that is called, in batches.
@@ -162,16 +163,22 @@ class _Client:
           http.client.HTTPException: the server has closed the connection.
           ValueError, KeyError, TypeError: a response has an unexpected form.
         """
-        found: list[float] = []
+        found: list[Any] = []
         for batch in _batches(inputs):
             instances = [{"b64": base64.b64encode(value).decode()} for value in batch]
             body = {"signature_name": signature, "instances": instances}
             rows = self.request("POST", ":predict", body)["predictions"]
             if len(rows) != len(batch):
                 raise ServerError(f"{signature}: {len(rows)} outputs for {len(batch)} inputs")
-            values = (row["probability"] for row in rows)
-            found += [math.nan if value is None else float(value) for value in values]
+            if rows and "probabilities" in rows[0]:
+                found += [list(map(_number, row["probabilities"])) for row in rows]
+            else:
+                found += [_number(row["probability"]) for row in rows]
         return found
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
 
 
 def _send_requests(
@@ -194,15 +201,15 @@ def _send_requests(
         if sum(seconds) > _SINGLE_SECONDS:
             break
         start = time.perf_counter()
-        answers.by_single += client.probabilities(TEXT, [text])
+        answers.by_single += client.scores(TEXT, [text])
         seconds.append(time.perf_counter() - start)
     # The method of the nearest rank.
     measured["p99_ms"] = 1000 * float(np.percentile(seconds, 99, method="inverted_cdf"))
-    answers.golden = client.probabilities(TEXT, [text.encode() for text in golden])
+    answers.golden = client.scores(TEXT, [text.encode() for text in golden])
     start = time.perf_counter()
-    answers.by_text = client.probabilities(TEXT, texts)
+    answers.by_text = client.scores(TEXT, texts)
     measured["reviews_per_second"] = len(texts) / (time.perf_counter() - start)
-    answers.by_example = client.probabilities(EXAMPLE, examples)
+    answers.by_example = client.scores(EXAMPLE, examples)
     measured["memory_mb"] = peak_rss(process.pid) / 2**20
 
 

@@ -20,6 +20,7 @@ from tfx.types.standard_artifacts import Examples, InfraBlessing, Model, ModelEv
 from tfx.utils import path_utils
 
 from components.evaluator.files import stored_predictions
+from components.evaluator.thresholds import check_names
 from components.examples import SAMPLE_SIZE
 from components.properties import (
     BLESSED_PROPERTY,
@@ -31,7 +32,8 @@ from components.serving_check.candidate import EXAMPLE, TEXT, Answers, example_t
 from components.serving_check.known_words import why_not_applied
 from components.serving_check.thresholds import Thresholds
 from examples.tfrecords import read_sample
-from preprocessing.features import CLASSES, THRESHOLD
+from preprocessing.labels import SENTIMENT, Labels, read_labels
+from preprocessing.reading.listing import listed
 
 _TOLERANCE = 1e-3
 """Maximum difference of two probabilities that is due to rounding to half precision."""
@@ -73,22 +75,39 @@ def ServingCheck(
       golden: the golden sentences, from `Thresholds.parameters`.
 
     Raises:
-      InputError: the Examples of a split were deleted or are damaged, or the model is missing.
+      InputError: the Examples of a split were deleted or are damaged, the model is missing, or a
+        golden sentence has a class that does not exist.
       OSError, tensorflow.errors.OpError: a file cannot be read, or the model cannot be copied.
     """
     chosen = json.loads(golden)
     sentences, not_checked = chosen["sentences"], ""
-    if chosen["packaged"]:
+    labels = read_labels(examples.uri)
+    if chosen["packaged"] and labels.names != SENTIMENT.names:
+        not_checked = (
+            "no golden sentences were checked, because those of the package are for negative and "
+            "positive reviews; set serving_check.golden to sentences of your data"
+        )
+    elif chosen["packaged"]:
         reviews = read_sample(artifact_utils.get_split_uri([examples], "train"), SAMPLE_SIZE)
         not_checked = why_not_applied([text for _, text in sentences], map(example_text, reviews))
+    else:
+        named = {label for label, _ in sentences}
+        check_names("serving_check.golden", sorted(named), labels.names)
+        if missing := [name for name in labels.names if name not in named]:
+            not_checked = (
+                f"serving_check.golden has no sentence of {len(missing):,} of {labels.number:,} "
+                f"classes, which were not checked: {listed(missing)}"
+            )
     if not_checked:
         logging.warning("Serving check: %s", not_checked)
+    if chosen["packaged"] and not_checked:
         sentences = []
     sample = read_sample(artifact_utils.get_split_uri([examples], "test"), SAMPLE_SIZE)
     candidate = path_utils.serving_model_path(model.uri)
     answers = try_candidate(candidate, sample, [text for _, text in sentences])
     predictions = stored_predictions(evaluation.uri, sample)
-    found = check_answers(answers, Thresholds.model_validate_json(settings), predictions, sentences)
+    thresholds = Thresholds.model_validate_json(settings)
+    found = check_answers(answers, thresholds, predictions, sentences, labels)
     found["not_checked"] = not_checked
     for result in found["results"]:
         logging.info("Serving check: %s", result)
@@ -105,32 +124,36 @@ def ServingCheck(
 def check_answers(
     answers: Answers,
     thresholds: Thresholds,
-    predictions: Mapping[int, float],
+    predictions: Mapping[int, Any],
     golden: Sequence[Sequence[str]],
+    labels: Labels,
 ) -> dict[str, Any]:
     """Compare the answers of a candidate with the thresholds and the evaluation.
 
     Args:
       answers: the answers of the candidate.
       thresholds: the thresholds.
-      predictions: index of an Example in `Answers.by_example` -> its probability in the evaluation.
-      golden: (label, text) of each golden sentence that applies.
+      predictions: the result of `stored_predictions`.
+      golden: the label and the text of each golden sentence that applies.
+      labels: the classes.
 
     Returns:
       The content of `check.json` without `not_checked`: `passed`, `cause` with the message of the
-      first failed check, `results` of all checks, and `golden_mistakes`.
+      first failed check, `results` of all checks, and `golden_mistakes`. The probability of such a
+      mistake is that of the answer; of two classes, that of the second one.
     """
     mistakes = [
-        {"text": text, "label": label, "probability": round(probability, 4)}
-        for (label, text), probability in zip(golden, answers.golden, strict=False)
-        if CLASSES[probability > THRESHOLD] != label
+        {"text": text, "label": label, "predicted": predicted, "probability": probability}
+        for (label, text), predicted, probability in _answers(golden, answers.golden, labels)
+        if predicted != label
     ]
     results = [_result("process", answers.failure or "finished", cause=answers.failure)]
-    results += _measurements(answers, thresholds)
+    results += _measurements(answers, thresholds, f"{labels.noun}s")
     if answers.by_example:
-        results += _agreement(answers, predictions)
+        results += _agreement(answers, predictions, labels.noun)
     if answers.golden:
-        results += _golden([label for label, _ in golden], mistakes, thresholds.min_golden)
+        golden_labels = [label for label, _ in golden]
+        results += _golden(golden_labels, mistakes, thresholds.min_golden, labels)
     causes = [result["cause"] for result in results if not result["passed"]]
     more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
     return {
@@ -141,6 +164,16 @@ def check_answers(
     }
 
 
+def _answers(
+    golden: Sequence[Sequence[str]], scores: Sequence[Any], labels: Labels
+) -> Iterator[tuple[Sequence[str], str, float]]:
+    """Yield each golden sentence with the predicted class and a rounded probability."""
+    for sentence, score in zip(golden, scores, strict=False):
+        [predicted] = labels.decide([score]).tolist()
+        [probability] = labels.shown([score], predicted).tolist()
+        yield sentence, labels.names[predicted], round(probability, 4)
+
+
 def _result(
     name: str, value: float | str, threshold: float | None = None, unit: str = "", cause: str = ""
 ) -> dict[str, Any]:
@@ -148,7 +181,8 @@ def _result(
     return {**values, "passed": not cause, "cause": " ".join(cause.split())}
 
 
-def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[dict[str, Any]]:
+def _measurements(answers: Answers, thresholds: Thresholds, words: str) -> Iterator[dict[str, Any]]:
+    """Yield a result for each measurement; `words` is the word for texts."""
     for name, (unit, key, subject) in _MEASUREMENTS.items():
         if name not in answers.measured:
             continue
@@ -158,57 +192,81 @@ def _measurements(answers: Answers, thresholds: Thresholds) -> Iterator[dict[str
         if limit is not None and value > limit:
             shown = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
             cause = f"{subject} {shown} {unit}, serving_check.{key} allows {limit:g}"
-        yield _result(name, value, limit, unit, cause)
+        shown_name, shown_unit = (each.replace("reviews", words) for each in (name, unit))
+        yield _result(shown_name, value, limit, shown_unit, cause)
 
 
-def _agreement(answers: Answers, predictions: Mapping[int, float]) -> Iterator[dict[str, Any]]:
+def _agreement(
+    answers: Answers, predictions: Mapping[int, Any], noun: str
+) -> Iterator[dict[str, Any]]:
     """Yield a result for each two ways of scoring that must return equal probabilities."""
     by_text = answers.by_text
-    yield _compared("largest_difference", _TOLERANCE, {TEXT: by_text, EXAMPLE: answers.by_example})
+    ways = {TEXT: by_text, EXAMPLE: answers.by_example}
+    yield _compared("largest_difference", _TOLERANCE, ways, noun)
     single = answers.by_single
     ways = {TEXT: by_text[: len(single)], f"{TEXT} for a single text": single}
-    yield _compared("single_difference", _TOLERANCE, ways)
-    evaluated = [answers.by_example[number] for number in predictions]
-    ways = {EXAMPLE: evaluated, "the evaluation": list(predictions.values())}
-    yield _compared("evaluation_difference", _EVALUATION_TOLERANCE, ways)
+    yield _compared("single_difference", _TOLERANCE, ways, noun)
+    served, evaluated = [], []
+    for number, prediction in predictions.items():
+        probabilities = answers.by_example[number]
+        if isinstance(prediction, Mapping):
+            # The evaluation stores the most probable classes only.
+            served.append([probabilities[label] for label in prediction])
+            evaluated.append(list(prediction.values()))
+        else:
+            served.append(probabilities)
+            evaluated.append(prediction)
+    ways = {EXAMPLE: served, "the evaluation": evaluated}
+    yield _compared("evaluation_difference", _EVALUATION_TOLERANCE, ways, noun)
 
 
-def _compared(name: str, tolerance: float, ways: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Return the result of a comparison: the maximum difference of two probabilities of a review.
+def _compared(
+    name: str, tolerance: float, ways: Mapping[str, Sequence[Any]], noun: str
+) -> dict[str, Any]:
+    """Return the result of a comparison: the maximum difference of two probabilities of a text.
 
     Args:
       name: the name of the result.
       tolerance: the maximum difference that passes.
-      ways: two ways of scoring -> the probabilities of the same reviews.
+      ways: two ways of scoring -> the probabilities of the same texts.
+      noun: the word for a text, see `Labels.noun`.
     """
     (way, one), (other_way, other) = ways.items()
-    differences = np.abs(np.subtract(one, other))
+    # A row for each text, with the probability of each class.
+    rows = [np.reshape(scores, (len(one), -1)) for scores in (one, other)]
+    differences = np.abs(rows[0] - rows[1])
     # The index of a NaN, if there is one.
-    worst = int(differences.argmax())
+    worst = np.unravel_index(int(differences.argmax()), differences.shape)
     largest = float(differences[worst])
     cause = (
-        f"{way} returned the probability {one[worst]:.4f} for a test review, and {other_way} "
-        f"{other[worst]:.4f} for the same review"
+        f"{way} returned the probability {rows[0][worst]:.4f} for a test {noun}, and {other_way} "
+        f"{rows[1][worst]:.4f} for the same {noun}"
     )
     # A comparison with NaN is false, so NaN does not pass.
     return _result(name, largest, tolerance, cause="" if largest <= tolerance else cause)
 
 
 def _golden(
-    labels: Sequence[str], mistakes: Sequence[Mapping[str, Any]], minimum: float
+    golden: Sequence[str],
+    mistakes: Sequence[Mapping[str, Any]],
+    minimum: float,
+    labels: Labels,
 ) -> Iterator[dict[str, Any]]:
     """Yield a result for each class: whether enough of its golden sentences are right.
 
     Args:
-      labels: the label of each golden sentence.
+      golden: the label of each golden sentence.
       mistakes: the golden sentences whose predicted label is wrong.
       minimum: the minimum fraction that passes.
+      labels: the classes.
     """
-    for label in sorted(set(labels)):
-        count = labels.count(label)
+    for label in filter(set(golden).__contains__, labels.names):
+        count = golden.count(label)
         right = count - sum(mistake["label"] == label for mistake in mistakes)
+        is_sentiment = labels.names == SENTIMENT.names
+        name = f"{label} golden sentences" if is_sentiment else f"golden sentences of class {label}"
         cause = (
-            f"{right} of {count} {label} golden sentences are right, serving_check.min_golden "
+            f"{right} of {count} {name} are right, serving_check.min_golden "
             f"requires {minimum:g}; check the model, or set serving_check.golden to sentences of "
             "its data"
         )

@@ -5,25 +5,28 @@ This module imports no TFX.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from core.errors import ConfigError, not_utf8
-from preprocessing.features import CLASSES
+from preprocessing.labels import SENTIMENT
 
 PACKAGED = Path(__file__).with_name("golden.txt")
 """The file with the golden sentences of the package, which are English."""
 MAX_BYTES = 65_536
 """Maximum size of a file of golden sentences. A compiled pipeline passes them in a command-line
 argument, which Linux limits to 131,072 bytes."""
-_FORM = f"{' or '.join(CLASSES)}, a tab and a text"
 
 
-def read_golden(path: str | None) -> list[tuple[str, str]]:
+def read_golden(
+    path: str | None, classes: Sequence[str] = SENTIMENT.names
+) -> list[tuple[str, str]]:
     """Return the golden sentences of a file as pairs (label, text).
 
     Args:
       path: a file in UTF-8 with lines of the form `LABEL<tab>TEXT`. Blank lines and lines that
-        begin with # are skipped. None: the file of the package.
+        begin with # are skipped. None: the file of the package, which is for sentiment.
+      classes: the labels that are allowed; empty: any, because the classes are not known yet.
 
     Raises:
       ConfigError: the file cannot be read, is too large or has no sentence, or a line has another
@@ -42,15 +45,17 @@ def read_golden(path: str | None) -> list[tuple[str, str]]:
         raise ConfigError(
             f"{where} has {len(content):,} bytes; at most {MAX_BYTES:,} are allowed, shorten it"
         )
+    form = f"{' or '.join(classes) or 'a class'}, a tab and a text"
     sentences = []
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue
         label, _, sentence = text.partition("\t")
-        if label not in CLASSES or not sentence.strip():
-            raise ConfigError(f"{where}, line {number}: {text[:60]!r} is not {_FORM}")
+        is_known = label in classes if classes and path else bool(label)
+        if not is_known or not sentence.strip():
+            raise ConfigError(f"{where}, line {number}: {text[:60]!r} is not {form}")
         sentences.append((label, sentence.strip()))
     if not sentences:
-        raise ConfigError(f"{where} has no sentence; write lines of {_FORM}")
+        raise ConfigError(f"{where} has no sentence; write lines of {form}")
     return sentences

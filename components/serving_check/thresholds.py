@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field, field_validator
 
 from components.serving_check.golden import read_golden
 from core.settings import Fraction, Section
+from preprocessing.labels import SENTIMENT
 
 _Positive = Annotated[float, Field(gt=0)]
 
@@ -22,8 +24,9 @@ class Thresholds(Section):
     max_p99_ms: _Positive = 1000.0
     """Maximum p99 latency in milliseconds of requests with a single review."""
     golden: Annotated[str, Field(min_length=1)] | None = None
-    """File of golden sentences, each line with `positive` or `negative`, a tab and a text; None:
-    the English sentences in the package, if enough of their words occur in the train reviews."""
+    """File of golden sentences, each line with the name of a class, a tab and a text; None: for
+    negative and positive reviews the English sentences in the package, if enough of their words
+    occur in the train reviews, and for other classes none."""
     min_golden: Fraction = 0.5
     """Minimum fraction of the golden sentences of each class that the model answers correctly; 0:
     none."""
@@ -35,17 +38,34 @@ class Thresholds(Section):
             raise ValueError("must be a file of this machine; the pipeline contains its text")
         return os.path.abspath(os.path.expanduser(value)) if value else value
 
-    def parameters(self) -> dict[str, str]:
+    def parameters(self, classes: Sequence[str] = SENTIMENT.names) -> dict[str, str]:
         """Return the parameters `settings` and `golden` of the component, each as JSON.
 
         `golden` contains the sentences themselves, so they are a part of the cache key and of a
         compiled pipeline.
 
+        Args:
+          classes: the classes of the settings; empty if they are found in the files.
+
         Raises:
           ConfigError: see `read_golden`.
         """
-        golden = {"packaged": not self.golden, "sentences": read_golden(self.golden)}
+        sentences = read_golden(self.golden, classes)
+        golden = {"packaged": not self.golden, "sentences": sentences}
         return {
             "settings": self.model_dump_json(exclude={"golden"}),
             "golden": json.dumps(golden, ensure_ascii=False),
         }
+
+    def named_classes(self, classes: Sequence[str] = SENTIMENT.names) -> list[str]:
+        """Return the classes of the sentences in the file `golden`; empty without a file.
+
+        Args:
+          classes: see `parameters`.
+
+        Raises:
+          ConfigError: see `read_golden`.
+        """
+        if not self.golden:
+            return []
+        return sorted({label for label, _ in read_golden(self.golden, classes)})

@@ -42,7 +42,7 @@ def check_run(config: PipelineConfig) -> None:
 
             find_credentials(key, path)
     _check_same_pipeline(config)
-    read_golden(config.serving_check.golden)
+    read_golden(config.serving_check.golden, read_options(config).classes)
     try:
         resources.check_devices(config.training, os.environ)
     except ValueError as error:

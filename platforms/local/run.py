@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -17,10 +18,11 @@ from tfx.proto.orchestration import pipeline_pb2
 
 from components.destination import Destination, make_destination
 from components.evaluator.files import read
-from components.evaluator.metrics import ACCURACY, AUC, KEY_FIGURES, constant_answer
+from components.evaluator.metrics import ACCURACY, AUC, constant_answer, key_figures
 from components.line_counts import LineCounts
 from components.properties import (
     CAUSE_PROPERTY,
+    CLASSES_PROPERTY,
     NOT_CHECKED_PROPERTY,
     READING_PROPERTY,
     TRACKING,
@@ -163,17 +165,19 @@ def collect_outcome(run: history.Run) -> Outcome:
     results = read(run.outputs["Evaluator"]["evaluation"].uri)
     own, base = results.candidate, results.baseline or results.candidate
     missed = [each.sentence for each in results.checks() if not each.passed]
+    metrics = {metric.title: metric.value(own) for metric in key_figures(results.labels)}
     counts = {
         name: value.int_value for name, value in read_lines.items() if value.HasField("int_value")
     }
     return Outcome(
         lines=LineCounts.from_properties(counts),
         reading=read_lines[READING_PROPERTY].string_value.splitlines(),
+        class_lines=read_lines[CLASSES_PROPERTY].string_value.splitlines(),
         unused=read_lines[UNUSED_PROPERTY].string_value.splitlines(),
         accuracy=ACCURACY.value(own),
         accuracy_interval=ACCURACY.interval(own),
-        auc=AUC.value(own),
-        constant_answer=constant_answer(own),
+        auc=metrics.get(AUC.title, math.nan),
+        constant_answer=constant_answer(own, results.labels),
         baseline=run.baseline,
         accuracy_change=ACCURACY.value(own) - ACCURACY.value(base),
         blessed=bool(run.blessed),
@@ -183,7 +187,10 @@ def collect_outcome(run: history.Run) -> Outcome:
         pushed_to=run.pushed_to,
         report=os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
         strategy=_strategy(run.uris),
-        metrics={metric.title: metric.value(own) for metric in KEY_FIGURES},
+        metrics=metrics,
+        not_compared=results.not_compared,
+        not_tested=results.missing,
+        class_count=results.labels.number,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from core.errors import InputError
 from preprocessing import features
@@ -63,6 +63,12 @@ class Layout:
       other_scale: the scale of the labels in other columns than `columns.label`. It has no effect
         on columns with the name of a rating, which contain stars.
       chosen: `ReadOptions.columns`, which no other column replaces.
+      collected: the `labels.CollectedLabels` that gets the labels while the classes are not known;
+        None: labels have the meanings above.
+      keeps_case: whether labels that differ in case are different; `label_map` then has them as
+        `labels.label_name` returns them.
+      class_names: the name of each of the numbers 0, 1, ... in `columns.label`; empty if numbers
+        have no names.
       alternatives: the columns of other records in the head of the file.
       beside: the names of the columns that are filled in records with a text in the head of the
         file.
@@ -78,6 +84,9 @@ class Layout:
     labels: str = "required"
     other_scale: str = "words"
     chosen: Mapping[str, str | None] = field(default_factory=dict)
+    collected: Any = field(default=None, compare=False)
+    keeps_case: bool = False
+    class_names: tuple[str, ...] = ()
     alternatives: tuple[Columns, ...] = ()
     beside: tuple[str, ...] = ()
 

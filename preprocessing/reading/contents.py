@@ -13,19 +13,19 @@ import tarfile
 from core.errors import InputError
 
 _UNPACK = "unpack it into another folder, and read that folder"
-_EXPORT = "export its reviews as CSV (UTF-8), and read only that file"
+_EXPORT = "export its records as CSV (UTF-8), and read only that file"
 _ENCODING = (
     "convert it with `iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE`, or from UTF-16LE, UTF-16BE or "
     "UTF-32, and read only the new file"
 )
 _LINES = (
-    "write one JSON object for each review on a line, as pandas' "
+    "write one JSON object for each record on a line, as pandas' "
     "`to_json(NEW_FILE, orient='records', lines=True)` does, and read only the new file"
 )
 _AGAIN = "download the file again, with the credentials that its server requires"
 _FINISH = "finish the download, and read only the finished file"
 ENCRYPTED = (
-    "an encrypted Parquet file: write its reviews without encryption with a program that has the "
+    "an encrypted Parquet file: write its records without encryption with a program that has the "
     "key, and read only the new file"
 )
 _PICKLE = "read_pickle('FILE')"
@@ -131,7 +131,7 @@ _KINDS = [
             "the new file",
         ),
         (rb"ORC[^ -~]", "an ORC file", _pandas("read_orc('FILE')")),
-        (rb"Obj\x01", "an Avro file", "export its reviews as Parquet, and read only that file"),
+        (rb"Obj\x01", "an Avro file", "export its records as Parquet, and read only that file"),
         (
             rb"\x80[\x02-\x05][\x95(\]}cX]",
             "a pickle of Python",

@@ -10,7 +10,7 @@ import codecs
 import contextlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain, islice
@@ -39,7 +39,7 @@ from preprocessing.reading.formats import csv, fasttext, parquet
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.labels import STARS, has_stars, is_headerless, labels_among
 from preprocessing.reading.pieces import TOO_LONG, Lines, Piece, decompress, split_lines
-from preprocessing.reading.records import ReadOptions, printable
+from preprocessing.reading.records import EACH_TASK, SENTIMENT_TASK, ReadOptions, printable
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
 _HEAD = 1 << 20
@@ -67,7 +67,8 @@ class Inspection(NamedTuple):
       path: the path of the file.
       layout: the layout of the file, without the final scale of its labels.
       labels: the labels in columns without the name of a rating, in the spelling of
-        `labels.canonical`. None if no inspected record has such a column, or labels are not read.
+        `labels.canonical`. None if no inspected record has such a column, labels are not read, or
+        the task is not sentiment, so that they have no scale.
       stars: the labels in each column with the name of a rating.
     """
 
@@ -91,7 +92,7 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
     layout = _detect(path, head, options)
     layout = replace(layout, labels=options.labels, chosen=dict(options.columns))
     layout = survey(_records(head, layout, is_head=True), layout)
-    if options.labels == "optional":
+    if options.labels == "optional" or options.task != SENTIMENT_TASK:
         return Inspection(path, replace(layout, label_scale=STARS), None)
     if layout.columns is None:
         parts = chain([head], () if is_all else _sampled_lines(path))
@@ -208,7 +209,9 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
             file = parquet.open_parquet(path, stream)
             columns = find_columns(path, file.schema_arrow.names, options)
             parquet.refuse_encrypted(path, file, [name for name in columns[:3] if name])
-        return Layout("parquet", columns)
+            is_each = options.task == EACH_TASK and columns.label
+            names = parquet.class_names(file, columns.label or "") if is_each else ()
+        return Layout("parquet", columns, class_names=names)
     return Layout("fasttext")
 
 
@@ -231,7 +234,7 @@ def _read_head(path: str) -> tuple[bytes, bool]:
             if not is_line and not _skip_line(head, stream):
                 raise InputError(
                     f"{path} begins with a line of {TOO_LONG}, and no other lines follow within "
-                    f"{_MAX_FIRST_LINE:,} bytes: write each review on a line of its own, such as a "
+                    f"{_MAX_FIRST_LINE:,} bytes: write each record on a line of its own, such as a "
                     "JSON object or a record of CSV, and read only the new file"
                 )
         except CorruptArchive:
@@ -331,7 +334,11 @@ def _csv_columns(
         with contextlib.suppress(InputError):
             names = [name.strip() for name in first]
             return find_columns(path, names, options), tuple(first), dialect
-        if not options.columns and dialect.separator in ",\t" and is_headerless(first, options):
+        if (
+            not options.columns
+            and dialect.separator in ",\t"
+            and (is_headerless(first, options) or _repeats_a_label(first, head, dialect, options))
+        ):
             title = HEADERLESS.title if len(first) == 3 else None
             return HEADERLESS._replace(title=title), None, dialect
     dialect, first = _widest(head)
@@ -341,6 +348,19 @@ def _csv_columns(
         raise InputError(f"{path} {problem}")
     names = [name.strip() for name in first]
     return find_columns(path, names, options), tuple(first), dialect
+
+
+def _repeats_a_label(
+    first: Sequence[str], head: bytes, dialect: Dialect, options: ReadOptions
+) -> bool:
+    """Return whether the first record begins with a label, which may be any text.
+
+    Other records begin with the same one then, and none with the name of a column.
+    """
+    if options.task == SENTIMENT_TASK or len(first) not in (2, 3) or not first[0].strip():
+        return False
+    records = islice(csv.head_records(head, dialect), 1, None)
+    return any(len(record) == len(first) and record[0] == first[0] for record in records)
 
 
 def _dialects(head: bytes) -> Iterator[Dialect]:

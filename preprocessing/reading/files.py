@@ -130,13 +130,13 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
     if not is_remote(base) and not os.path.isdir(base):
         what = "is a file" if os.path.exists(base) else "does not exist"
         raise InputError(
-            f"{base} {what}: data.input_base must be a folder or a gs:// prefix with review files, "
-            "and data.splits can name the files in it"
+            f"{base} {what}: data.input_base must be a folder or a gs:// prefix with files of "
+            "texts, and data.splits can name the files in it"
         )
     found = match_files(base, pattern)
     if not found:
         raise InputError(
-            f"{base} and its subfolders contain no file of reviews that matches '{pattern}': set "
+            f"{base} and its subfolders contain no file of texts that matches '{pattern}': set "
             "data.input_base to another folder, or data.splits to folders or globs relative to it "
             "(* and ** match no hidden files, READMEs, licences and checksums, and a name that "
             "begins with . or _ only matches a glob that begins so)"

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
+import struct
+import unicodedata
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import cast
 
 from preprocessing.reading.columns import STAR_COLUMNS, Layout
-from preprocessing.reading.records import BAD_LABEL, OTHER_SCALE, ReadOptions
+from preprocessing.reading.records import (
+    BAD_LABEL,
+    INVALID_UTF8,
+    OTHER_SCALE,
+    ReadOptions,
+    is_missing,
+    text_problem,
+)
 
 NEUTRAL = -1
 SCALES: dict[str, dict[str, int]] = {
@@ -25,14 +34,41 @@ NUMBERS = [str(number) for number in range(-1, 6)]
 """The numbers on any of the scales."""
 KNOWN_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUTRAL}
 """The words with a meaning on every scale."""
+YAML_WORDS = {True: ("true", "yes", "on"), False: ("false", "no", "off")}
+"""Boolean -> the labels in settings that YAML reads as it."""
 
-_SPELLINGS = 1_000
-"""The maximum number of spellings of labels whose meaning is cached."""
+_SPELLINGS = 20_000
+"""The maximum number of spellings of known labels whose meaning is cached."""
+_LONGEST = 10_000
+"""The maximum number of characters of a label. A longer one is a text."""
 _PREFIX = "__label__"
 _LIMIT = 10**18
 """Numbers of this size or larger are not labels. Python cannot convert all of them to a float or to
 text."""
-_NUMBER = re.compile(r"(-?[0-9]+)(?:[.,]0*)?(?: out of 5 stars)?", re.ASCII)
+_NUMBER = re.compile(r"(-?[0-9]+)(?:[.,]0*)?(?: out of 5 stars)?", re.ASCII | re.IGNORECASE)
+
+
+class CollectedLabels:
+    """The labels of files whose classes are not known yet.
+
+    Attributes:
+      names: label as `label_name` returns it -> its number, in the order of the first lines.
+    """
+
+    MAX = 10_000
+    """The largest number of classes. More labels are ids or texts."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {}
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether there are more labels than classes are possible."""
+        return len(self.names) > self.MAX
+
+    def number(self, label: str) -> int:
+        """Return the number of a label. A new label gets the next number."""
+        return self.names.setdefault(label, len(self.names))
 
 
 class LabelReader:
@@ -46,15 +82,25 @@ class LabelReader:
     def __init__(self, layout: Layout, column: str | None = None) -> None:
         scale, guessed = label_scale(layout, column)
         meanings = layout.label_map or {**SCALES[scale], **KNOWN_WORDS}
+        self._collected = layout.collected
+        self._label_map = layout.label_map
         self._meanings: dict[str, int] = {
-            label: NEUTRAL if meaning is None else meaning for label, meaning in meanings.items()
+            label: NEUTRAL if meaning is None else meaning
+            for label, meaning in meanings.items()
+            if self._collected is None
         }
+        is_own_column = column is None or layout.columns is None or column == layout.columns.label
+        self._class_names = layout.class_names if is_own_column else ()
         # Equal numbers have equal hashes, so 4.0 is found as 4.
         self._numbers = {
-            int(label): meaning for label, meaning in self._meanings.items() if _is_integer(label)
+            int(label): meaning
+            for label, meaning in self._meanings.items()
+            if _is_integer(label) and not self._class_names
         }
+        self._most = len(self._meanings) + _SPELLINGS
         self._guessed = guessed and not layout.label_map
         self._optional = layout.labels == "optional"
+        self._keeps_case = layout.keeps_case
 
     def read(self, value: object) -> int | None:
         """Return the meaning of a label.
@@ -63,7 +109,8 @@ class LabelReader:
           value: the value of the field, of any type.
 
         Returns:
-          0 negative, 1 positive, `NEUTRAL`; None if the value is not a label.
+          The index of the class, or `NEUTRAL`; None if the value is not a label. While labels are
+          collected, it is the number of the label in `CollectedLabels`.
         """
         if self._optional:
             return 0
@@ -73,16 +120,38 @@ class LabelReader:
             found = self._numbers.get(cast(int, value))
         else:
             found = None
-        if found is not None:
+        return self._find(value) if found is None else found
+
+    def _find(self, value: object) -> int | None:
+        """Return the result of `read` for a value that is not cached, and cache it."""
+        named = value
+        if self._class_names and type(value) is int:
+            is_class = 0 <= value < len(self._class_names)
+            named = self._class_names[value] if is_class else None
+        if self._collected is not None:
+            found = self._collect(named)
+        else:
+            label = label_name(named) if self._keeps_case else canonical(named)
+            found = self._meanings.get(label or "")
+        # A file has few spellings of its labels, and `label_name` takes a microsecond.
+        if found is None or len(self._meanings) + len(self._numbers) >= self._most:
             return found
-        found = self._meanings.get(canonical(value) or "")
-        # A file has few spellings of its labels, and `canonical` takes a microsecond.
-        if found is not None and isinstance(value, str) and len(self._meanings) < _SPELLINGS:
+        if isinstance(value, str):
             self._meanings[value] = found
+        elif type(value) is int:
+            self._numbers[value] = found
         return found
+
+    def _collect(self, value: object) -> int | None:
+        label = label_name(value)
+        if not label or is_missing(label, self._label_map) or text_problem(label):
+            return None
+        return cast(int, self._collected.number(label))
 
     def reason(self, value: object) -> str:
         """Return the reason to reject a value that is not a label, a constant of `records`."""
+        if self._keeps_case and isinstance(value, str) and text_problem(value):
+            return INVALID_UTF8
         return OTHER_SCALE if self._guessed and canonical(value) in NUMBERS else BAD_LABEL
 
 
@@ -104,29 +173,74 @@ def label_scale(layout: Layout, column: str | None) -> tuple[str, bool]:
 
 
 def _is_integer(label: str) -> bool:
-    return label.isascii() and label.removeprefix("-").isdecimal()
+    """Return whether a label is how `label_name` writes an integer, unlike `04`."""
+    digits = label.removeprefix("-")
+    is_number = label.isascii() and digits.isdecimal() and len(digits) <= len(str(_LIMIT))
+    return is_number and str(int(label)) == label
 
 
 def canonical(value: object) -> str | None:
     """Return a label in the spelling of `SCALES`; None for a value that is not a label.
 
-    `4`, `" 4.0"`, `"4,0"`, `"4.0 out of 5 stars"` and `"__label__4"` become `4`, True becomes
-    `true`, and a word is in lower case.
+    It is `label_name` in lower case.
+    """
+    label = label_name(value)
+    return label and label.lower()
+
+
+def label_name(value: object) -> str | None:
+    """Return a label as the name of a class; None for a value that is not a label.
+
+    Letters keep their case. `4`, `" 4.0"`, `"4,0"`, `"4.0 out of 5 stars"` and `"__label__4"`
+    become `4`, and True, `"True"` and `"TRUE"` become `true`. A text is in the normal form NFC of
+    Unicode, without the white space around it.
     """
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, str):
-        word = value.strip().lower().removeprefix(_PREFIX)
-        number = _NUMBER.fullmatch(word)
-        return number[1] if number else word
+        return _text_name(value)
     if isinstance(value, bool):
         return str(value).lower()
     # NaN, infinity and numbers that are too large for a label are not less than the limit.
     if isinstance(value, (int, float)) and abs(value) < _LIMIT:
-        return f"{int(value):d}" if value == int(value) else f"{value:g}"
+        return f"{int(value):d}" if value == int(value) else _shortest(value)
     if isinstance(value, Decimal) and value.is_finite() and abs(value) < _LIMIT:
-        return f"{int(value):d}" if value == int(value) else f"{value:g}"
+        return f"{int(value):d}" if value == int(value) else f"{value.normalize():f}"
     return None
+
+
+def _text_name(text: str) -> str | None:
+    if len(text) > _LONGEST:
+        return None
+    name = text.strip()
+    if name[: len(_PREFIX)].lower() == _PREFIX:
+        name = name[len(_PREFIX) :]
+    number = _NUMBER.fullmatch(name)
+    if number:
+        return number[1]
+    lower = name.lower()
+    if lower in ("true", "false"):
+        return lower
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
+def _shortest(value: float) -> str:
+    """Return the digits of a number; those of a float32, which Parquet files contain, if it is one.
+
+    So 0.1 has the same name in 32 and in 64 bits.
+    """
+    short = f"{value:g}"
+    single = struct.pack("f", value) if abs(value) < 1e38 else b""
+    return short if single and struct.pack("f", float(short)) == single else repr(value)
+
+
+def as_number(label: str) -> Decimal | None:
+    """Return a label in the spelling of `canonical` as a number; None if it is none."""
+    try:
+        number = Decimal(label)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
 
 
 def labels_among(values: Iterable[object]) -> Iterator[str]:

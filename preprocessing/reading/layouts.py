@@ -22,7 +22,7 @@ from preprocessing.reading.files import SourceFile
 from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, SCALES, STARS, WORDS, label_scale
 from preprocessing.reading.pieces import Piece
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import ReadOptions, printable
+from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions, printable
 
 _FILES_AT_ONCE = 16
 """Number of files that are inspected at the same time. Opening a remote file takes tens of
@@ -86,10 +86,14 @@ def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
         return ""
     is_run = options.labels == "required"
     remedy = "move it out of data.input_base" if is_run else "give the other files as --input"
-    return f"; if it contains no reviews, {remedy}"
+    return f"; if it contains no texts, {remedy}"
 
 
 def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layout]:
+    if options.task == EACH_TASK:
+        return [replace(item.layout, label_scale=WORDS, keeps_case=True) for item in found]
+    if options.task == STARS_TASK:
+        return [replace(item.layout, label_scale=WORDS) for item in found]
     if options.label_map:
         return [replace(item.layout, label_map=options.label_map) for item in found]
     for item in found:
@@ -183,7 +187,8 @@ def _unknown_labels(found: Sequence[Inspection], stars: str | None = None) -> st
     return (
         f"{' and '.join(dict.fromkeys(paths))}: the meaning of the labels {', '.join(shown)}{more} "
         f"is not certain{f' beside the stars of {stars}' if stars else ''}: set data.labels="
-        f"{{{': ?, '.join(shown)}: ?}}, where 0 is negative, 1 is positive and null is left out"
+        f"{{{': ?, '.join(shown)}: ?}}, where 0 is negative, 1 is positive and null is left out, "
+        "or data.labels=each, with which every label is a class"
         + (", or data.columns.label to the column of the labels" if columns else "")
     )
 
@@ -212,7 +217,7 @@ def _refuse_copies(
             common, most = len(start & starts[other]), max(len(start), len(starts[other]))
             if other != number and common >= max(_MIN_SAME, _SAME * most):
                 raise InputError(
-                    f"{files[other].path} and {file.path} contain the same reviews ({common} "
+                    f"{files[other].path} and {file.path} contain the same texts ({common} "
                     f"of the first {most} are equal): remove one of them, or write a glob in "
                     "data.splits that matches only one"
                 )

@@ -10,7 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from preprocessing import features
+from preprocessing.labels import SENTIMENT
 
+SENTIMENT_TASK, STARS_TASK, EACH_TASK, MAP_TASK = "sentiment", "stars", "each", "map"
+"""The values of `ReadOptions.task`. The classes of all but the first follow from a first pass over
+the files."""
 BAD_LABEL = "bad_label"
 OTHER_SCALE = "label_of_another_scale"
 NO_TEXT = "no_text"
@@ -56,12 +60,12 @@ class Batch:
     Attributes:
       positions: the line number of each review in the piece, from 1. For CSV it is the first line
         of the record, for Parquet the number of the row.
-      labels: the label of each review: 0 negative, 1 positive; always 0 if labels are not read.
+      labels: the index of the class of each review; always 0 if labels are not read.
       texts: the text of each review, which includes the title, in UTF-8.
       further: for each review, the values of `features.further_columns`, followed by that of
         `ReadOptions.id` if it is set; empty if the file has no columns.
       rejected: the lines that cannot be used.
-      neutrals: the line numbers of neutral reviews, which are left out.
+      neutrals: the line numbers of reviews whose label is left out.
       lost: number of bytes of the (compressed) file that cannot be read, because they are damaged,
         or belong to lines that are too long or to long runs of NUL or 0xFF.
     """
@@ -106,7 +110,7 @@ class Batch:
 
         Args:
           position: its position in the piece, from 1.
-          label: 0 negative, 1 positive, or `labels.NEUTRAL`.
+          label: the index of its class, or `labels.NEUTRAL`.
           title: the title; empty if there is none.
           body: the text below the title.
           further: the values in the columns of `Batch.further`; None for a missing value.
@@ -152,7 +156,9 @@ class ReadOptions:
       columns: `label`, `title`, `text` or the name of one of `features.further_columns` -> name of
         the column in the files. Columns without an entry are detected. If the value of `title` is
         None, no title is read.
-      label_map: label in the spelling of `labels.canonical` -> 0 negative, 1 positive, or None: the
+      task: SENTIMENT_TASK or one of `stars`, `each` and `map`, see `data.labels`.
+      classes: the names of the classes; empty if they are found in the files.
+      label_map: label in the spelling of `labels.canonical` -> index of its class, or None: the
         review is left out. If the map is empty, the meaning of labels is detected.
       labels: `required`: a line without a label is rejected. `optional`: labels are not read, and
         every line with a text is a review.
@@ -161,6 +167,8 @@ class ReadOptions:
 
     format: str = "auto"
     columns: Mapping[str, str | None] = field(default_factory=dict)
+    task: str = SENTIMENT_TASK
+    classes: tuple[str, ...] = SENTIMENT.names
     label_map: Mapping[str, int | None] = field(default_factory=dict)
     labels: str = "required"
     id: str | None = None
@@ -270,7 +278,7 @@ def is_missing(value: Any, label_map: Mapping[str, int | None]) -> bool:
     return word in _MISSING and word not in label_map
 
 
-def _text_problem(text: str) -> str | None:
+def text_problem(text: str) -> str | None:
     """Return a text from its first NUL or lone surrogate on; None if it has neither."""
     if "\0" in text:
         return text[text.index("\0") :]
@@ -285,7 +293,7 @@ def _converted(value: Any, missing: bytes | int) -> bytes | int:
     if isinstance(value, bytes):
         value = bytes_as_text(value)
     text = as_text(value)
-    if not text or _text_problem(text):
+    if not text or text_problem(text):
         return missing
     if isinstance(missing, bytes):
         return text.encode()

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 
-from preprocessing.features import CLASSES
+from preprocessing.labels import Labels
 from preprocessing.reading.files import delete_file, open_raw
 from preprocessing.reading.records import HARMLESS
 from serving.batch import work
@@ -30,6 +30,8 @@ _SCHEMA = pa.schema(
         ("id", pa.string()),
     ]
 )
+PREFIX = "probability:"
+"""The beginning of the name of a column with the probabilities of one class, before its name."""
 _REJECTED = ("file", "position", "reason", "detail")
 _ROWS_AT_ONCE = 1 << 15
 """Smallest number of rows in a row group of a Parquet file, except for the last row group."""
@@ -62,15 +64,23 @@ class FileCounts:
 
 
 def publish(
-    files: Mapping[str, ScoringUnit], folder: str, output: str, has_id: bool
+    files: Mapping[str, ScoringUnit],
+    folder: str,
+    output: str,
+    labels: Labels,
+    *,
+    has_id: bool,
+    all_probabilities: bool,
 ) -> dict[str, FileCounts]:
-    """Write the output and the rejected file. Each file appears only when it is complete.
+    """Write the output and the rejected file; each file appears only when it is complete.
 
     Args:
       files: path of a file in the work folder -> its unit, in the order of the units.
       folder: the work folder.
       output: path or URL of the output, which ends in .csv, .jsonl or .parquet.
+      labels: the classes of the model.
       has_id: whether the output has a column of ids.
+      all_probabilities: whether the output has a column for each class, with its probability.
 
     Returns:
       Path of each input file that has a line -> its counts.
@@ -80,20 +90,23 @@ def publish(
     """
     format = output.rpartition(".")[2].lower()
     schema = _SCHEMA if has_id else _SCHEMA.remove(len(_SCHEMA) - 1)
+    if all_probabilities:
+        for name in labels.names:
+            schema = schema.append(pa.field(PREFIX + name, pa.float32()))
     # Another process may write the same output at the same time.
     scores, rejected = (f"{folder}/{uuid.uuid4().hex}" for _ in range(2))
     counts: defaultdict[str, FileCounts] = defaultdict(FileCounts)
 
     def tables(lines: Any) -> Iterator[pa.Table]:
         waiting: list[pa.RecordBatch] = []
-        last = pa.RecordBatch.from_pylist([], _SCHEMA)
-        for batch in itertools.chain(_batches(files, lines, counts), [last]):
+        last = pa.RecordBatch.from_pylist([], schema)
+        for batch in itertools.chain(_batches(files, lines, labels, schema, counts), [last]):
             waiting.append(batch)
             if sum(map(len, waiting)) < _ROWS_AT_ONCE and batch is not last:
                 continue
             table = pa.Table.from_batches(waiting)
             waiting = []
-            yield table.select(schema.names)
+            yield table
 
     with work.create(scores) as target, work.create(rejected) as lines:
         _write(format, schema, tables(lines), target)
@@ -107,20 +120,26 @@ def publish(
 
 
 def _batches(
-    files: Mapping[str, ScoringUnit], rejected: Any, counts: defaultdict[str, FileCounts]
+    files: Mapping[str, ScoringUnit],
+    rejected: Any,
+    labels: Labels,
+    schema: pa.Schema,
+    counts: defaultdict[str, FileCounts],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the reviews of finished units in record batches of `_SCHEMA`.
+    """Yield the reviews of finished units in record batches.
 
     Args:
       files: see `publish`.
       rejected: the file to which the rejected lines are written.
-      counts: path of an input file -> its counts, which are updated.
+      labels: the classes of the model.
+      schema: the columns of the record batches.
+      counts: path of a file of the input -> its counts, which are updated.
     """
     for stored, unit in files.items():
         first: dict[int, int] = {}  # piece -> number of lines in the earlier pieces of its file
         with open_raw(stored) as file:
             for batch in pa.ipc.open_stream(file):
-                piece, position, probability, label, reason, detail, id = batch.columns
+                piece, position, probability, label, reason, detail, id, scores = batch.columns
                 number = piece[0].as_py()
                 path = unit[number].path
                 file_counts = counts[path]
@@ -137,14 +156,18 @@ def _batches(
                             file_counts.first = record["detail"]
                     continue
                 file_counts.reviews += len(batch)
-                columns = [
-                    pa.repeat(path, len(batch)),
-                    position,
-                    probability,
-                    pa.array(CLASSES).take(label),
-                    id.fill_null(""),  # Files without columns have no ids.
-                ]
-                yield pa.record_batch(columns, schema=_SCHEMA)
+                columns = {
+                    "file": pa.repeat(path, len(batch)),
+                    "position": position,
+                    "probability": probability,
+                    "label": pa.array(labels.names).take(label),
+                    "id": id.fill_null(""),  # Files without columns have no ids.
+                }
+                if not scores.null_count:
+                    of_class = scores.flatten().to_numpy().reshape(-1, labels.number).T
+                    names = [PREFIX + name for name in labels.names]
+                    columns |= dict(zip(names, map(pa.array, of_class), strict=True))
+                yield pa.record_batch([columns[name] for name in schema.names], schema=schema)
 
 
 def _write(format: str, schema: pa.Schema, tables: Iterable[pa.Table], file: Any) -> None:
@@ -153,26 +176,35 @@ def _write(format: str, schema: pa.Schema, tables: Iterable[pa.Table], file: Any
             for table in tables:
                 target.write_table(table)
     elif format == "jsonl":
-        line = "{" + ", ".join(f'"{name}": %s' for name in schema.names) + "}\n"
-        for table in tables:
+        names = [json.dumps(name, ensure_ascii=False).replace("%", "%%") for name in schema.names]
+        line = "{" + ", ".join(f"{name}: %s" for name in names) + "}\n"
+        for table in _parts(tables):
             rows = _rows(table, json.encoder.encode_basestring)
             file.write("".join([line % row for row in rows]).encode())
     else:
         text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
         writer = csv.writer(text)
         writer.writerow(schema.names)
-        for table in tables:
+        for table in _parts(tables):
             writer.writerows(_rows(table, str))
         text.detach()  # The file belongs to the caller.
 
 
+def _parts(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows in parts with at most SCORES_AT_ONCE values, which become Python's objects."""
+    for table in tables:
+        size = max(1, work.SCORES_AT_ONCE // table.num_columns)
+        for start in range(0, len(table), size):
+            yield table.slice(start, size)
+
+
 def _rows(table: pa.Table, quote: Callable[[str], str]) -> Iterator[tuple[Any, ...]]:
     """Return the rows of a table, with `quote` applied to their texts."""
-    columns = []
-    for name in table.column_names:
+    columns: list[Any] = []
+    for name, kind in zip(table.column_names, table.schema.types, strict=True):
         # pyarrow formats a float32 as the shortest decimal number with the same float32.
         column = table[name] if name == "position" else table[name].cast(pa.string())
         # NumPy makes Python's objects several times as fast as `to_pylist`.
         values = column.to_numpy().tolist()
-        columns.append(values if name in ("position", "probability") else map(quote, values))
+        columns.append(map(quote, values) if kind == pa.string() else values)
     return zip(*columns, strict=True)

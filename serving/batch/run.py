@@ -25,6 +25,7 @@ from apache_beam.io.filesystems import FileSystems
 from core import progress
 from core.errors import InputError, UserError, cause
 from core.local_beam import make_pipeline
+from preprocessing.labels import model_labels
 from preprocessing.reading import globs
 from preprocessing.reading.files import (
     SourceFile,
@@ -71,6 +72,7 @@ def score_files(
     model: str,
     options: ReadOptions,
     beam_args: Sequence[str] = (),
+    all_probabilities: bool = False,
 ) -> Summary:
     """Score every review of the input, and publish the output when it is complete.
 
@@ -82,6 +84,7 @@ def score_files(
       model: the folder of a pushed model, or its URL.
       options: the options of the readers; labels are always optional.
       beam_args: the arguments of the Beam pipeline.
+      all_probabilities: whether the output contains the probabilities of all classes.
 
     Returns:
       The counts and the formats of what was read and scored.
@@ -111,15 +114,24 @@ def score_files(
         except OSError as error:
             raise InputError(f"--output: {folder} cannot be created: {error.strerror}") from None
     key = fingerprint("", files)
-    digest = _digest(key, units, options, model)
+    labels = model_labels(model)
+    digest = _digest(key, units, options, model, all_probabilities)
     stored = {f"{folder}/{digest}-{number:06d}.arrow": unit for number, unit in enumerate(units)}
     finished = set(filter(FileSystems.exists, stored))
     try:
-        _score(stored, finished, model, beam_args)
+        stage = work.ScoreUnit(model, labels, all_probabilities)
+        _score(stored, finished, stage, beam_args)
         if fingerprint("", select_same_paths(files, find_inputs(inputs))) != key:
             work.remove(folder)
             raise InputError("--input: a file changed while it was scored; repeat the command")
-        counts = output.publish(stored, folder, target, options.id is not None)
+        counts = output.publish(
+            stored,
+            folder,
+            target,
+            labels,
+            has_id=options.id is not None,
+            all_probabilities=all_probabilities,
+        )
     except KeyboardInterrupt:
         raise Interrupted(_kept(stored)) from None
     work.remove(folder)
@@ -139,10 +151,16 @@ def _kept(stored: Mapping[str, ScoringUnit]) -> str:
     return f"{finished} of {len(stored)} units are kept"
 
 
-def _digest(files: str, units: Sequence[ScoringUnit], options: ReadOptions, model: str) -> str:
+def _digest(
+    files: str,
+    units: Sequence[ScoringUnit],
+    options: ReadOptions,
+    model: str,
+    all_probabilities: bool,
+) -> str:
     """Return a digest of everything that determines the lines of the units."""
     version = metadata.version("amazon-reviews")
-    depends_on = (files, units, options, model, identity(model), version)
+    depends_on = (files, units, options, model, identity(model), version, all_probabilities)
     return hashlib.sha256(repr(depends_on).encode()).hexdigest()[:16]
 
 
@@ -194,7 +212,10 @@ def _refuse_to_replace(files: Sequence[SourceFile], target: str) -> None:
 
 
 def _score(
-    stored: Mapping[str, ScoringUnit], finished: set[str], model: str, beam_args: Sequence[str]
+    stored: Mapping[str, ScoringUnit],
+    finished: set[str],
+    stage: work.ScoreUnit,
+    beam_args: Sequence[str],
 ) -> None:
     """Score the units that are not finished.
 
@@ -212,7 +233,7 @@ def _score(
                 pipeline
                 | "Units" >> beam.Create(waiting)
                 | "Spread" >> beam.Reshuffle()
-                | "ScoreUnit" >> beam.ParDo(work.ScoreUnit(model))
+                | "ScoreUnit" >> beam.ParDo(stage)
             )
     except UserError:
         raise

@@ -11,8 +11,9 @@ import glob
 import shutil
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import apache_beam as beam
@@ -25,14 +26,18 @@ from apache_beam.utils.shared import Shared
 from core import progress
 from core.machine import cores
 from core.progress import Progress
+from preprocessing.labels import Labels
 from preprocessing.reading.files import delete_file
 from preprocessing.reading.pieces import Piece
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import Batch
-from serving.predict_text import Outputs, load_predict_text
+from serving.predict_text import PredictText, load_predict_text
 
 _BYTES_PER_UNIT = 64 << 20
 """Size of a unit, in estimated bytes of text. After a kill only unfinished units are repeated."""
+SCORES_AT_ONCE = 1 << 20
+"""Maximum number of probabilities of one call of the model, and of the values that become text at
+once. It limits the memory that many classes require."""
 SCHEMA = pa.schema(
     [
         ("piece", pa.int32()),
@@ -42,15 +47,19 @@ SCHEMA = pa.schema(
         ("reason", pa.string()),
         ("detail", pa.string()),
         ("id", pa.string()),
+        ("probabilities", pa.list_(pa.float32())),
     ]
 )
 """Columns of the lines of a unit: the index of the piece in the unit, and the position in the
 piece. A review also has its prediction and id, and a rejected line the reason and the detail. The
-lines of a record batch belong to one piece, and are either all reviews or all rejected."""
+lines of a record batch belong to one piece, and are either all reviews or all rejected. The
+probabilities of all classes are null unless they are required."""
 REVIEWS, BYTES = "reviews", "bytes"
 """The units of measurement in events of the progress: lines, of reviews or rejected, and estimated
 bytes of text."""
 
+_Columns = dict[str, Any]
+"""Name of a column of `SCHEMA` -> its values, an array of NumPy or pyarrow."""
 ScoringUnit = tuple[Piece, ...]
 """Consecutive pieces of the input that are scored and kept together."""
 
@@ -120,13 +129,17 @@ def remove(folder: str) -> None:
 class ScoreUnit(beam.DoFn):
     """A stage that writes the lines of each unit to a file, and has no output elements."""
 
-    def __init__(self, model: str):
+    def __init__(self, model: str, labels: Labels, all_probabilities: bool):
         """Construct the stage.
 
         Args:
           model: folder or URL of a pushed model.
+          labels: the classes of the model.
+          all_probabilities: whether the lines contain the probabilities of all classes.
         """
         self._model = model
+        self._labels = labels
+        self._all_probabilities = all_probabilities
         self._shared = Shared()
 
     def process(self, element: tuple[str, ScoringUnit]) -> Iterator[Any]:
@@ -157,10 +170,12 @@ class ScoreUnit(beam.DoFn):
             Progress(REVIEWS, target) as reviews,
             Progress(BYTES, target) as size,
         ):
-            waiting: deque[tuple[int, Batch, Future[Outputs] | None]] = deque()
+            waiting: deque[tuple[int, Batch, Future[_Columns] | None]] = deque()
             for index, piece in enumerate(unit):
-                for batch in read_batches(piece, readers):
-                    scores = scorers.submit(predict, batch.texts) if batch.texts else None
+                for batch in self._batches(piece, readers):
+                    scores = None
+                    if batch.texts:
+                        scores = scorers.submit(self._score, predict, batch.texts)
                     waiting.append((index, batch, scores))
                     if len(waiting) > threads:
                         _write(stream, *waiting.popleft())
@@ -173,8 +188,40 @@ class ScoreUnit(beam.DoFn):
         FileSystems.rename([path], [target])
         yield from ()
 
+    def _batches(self, piece: Piece, readers: ThreadPoolExecutor) -> Iterator[Batch]:
+        """Yield the lines of a piece in batches with at most SCORES_AT_ONCE probabilities."""
+        size = max(1, SCORES_AT_ONCE // self._labels.logits)
+        for batch in read_batches(piece, readers):
+            yield replace(
+                batch,
+                positions=batch.positions[:size],
+                labels=batch.labels[:size],
+                texts=batch.texts[:size],
+                further=batch.further[:size],
+            )
+            for start in range(size, len(batch.texts), size):
+                here = slice(start, start + size)
+                yield Batch(
+                    batch.positions[here],
+                    batch.labels[here],
+                    batch.texts[here],
+                    batch.further[here],
+                )
 
-def _write(stream: Any, index: int, batch: Batch, scores: Future[Outputs] | None) -> None:
+    def _score(self, predict: PredictText, texts: Sequence[bytes]) -> _Columns:
+        """Return the columns of `SCHEMA` with the predictions for texts."""
+        outputs = predict(texts)
+        labels, predicted = self._labels, outputs["label"]
+        scores = outputs[labels.scores_name]
+        columns: _Columns = {"probability": labels.shown(scores, predicted), "label": predicted}
+        if self._all_probabilities:
+            of_classes = pa.array(labels.by_class(scores).ravel())
+            ends = pa.array(np.arange(len(texts) + 1) * labels.number, pa.int32())
+            columns["probabilities"] = pa.ListArray.from_arrays(ends, of_classes)
+        return columns
+
+
+def _write(stream: Any, index: int, batch: Batch, scores: Future[_Columns] | None) -> None:
     """Write the lines of a batch to a file of a unit.
 
     Args:
@@ -194,10 +241,11 @@ def _write(stream: Any, index: int, batch: Batch, scores: Future[Outputs] | None
 def _write_lines(stream: Any, index: int, **columns: Any) -> None:
     count = len(columns["position"])
     columns["piece"] = np.full(count, index)
-    arrays = [
-        pa.array(columns[field.name], field.type)
-        if field.name in columns
-        else pa.nulls(count, field.type)
-        for field in SCHEMA
-    ]
+    arrays = [_array(columns.get(field.name), field.type, count) for field in SCHEMA]
     stream.write_batch(pa.record_batch(arrays, schema=SCHEMA))
+
+
+def _array(values: Any, kind: pa.DataType, count: int) -> pa.Array:
+    if values is None:
+        return pa.nulls(count, kind)
+    return values if isinstance(values, pa.Array) else pa.array(values, kind)

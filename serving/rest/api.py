@@ -48,7 +48,18 @@ def _unnamed(value: Any, request: ValidationInfo) -> Any:
 
 
 def _text(value: Any, request: ValidationInfo) -> bytes:
-    value = _unnamed(value, request)
+    return decode_bytes(_unnamed(value, request))
+
+
+def decode_bytes(value: Any) -> bytes:
+    """Return the bytes of a string, or of {"b64": STRING}.
+
+    Args:
+      value: a JSON value.
+
+    Raises:
+      ValueError: the value has another form, or is not Base64.
+    """
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, dict) and set(value) == {"b64"} and isinstance(value["b64"], str):

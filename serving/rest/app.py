@@ -8,7 +8,8 @@ import logging
 import mimetypes
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
@@ -21,8 +22,9 @@ from starlette.routing import Route, Router
 from starlette.types import Message, Receive, Scope, Send
 
 from preprocessing.features import UNDECIDED
+from preprocessing.labels import Labels
 from serving.explain import MAX_WORDS, parts, variants
-from serving.predict_text import PREDICT_TEXT
+from serving.predict_text import PREDICT_TEXT, Outputs
 from serving.rest import metrics as prometheus
 from serving.rest.announced import folder_id
 from serving.rest.api import (
@@ -33,14 +35,13 @@ from serving.rest.api import (
     parse,
 )
 from serving.rest.batching import Batcher
+from serving.rest.classify import ClassifyRequest, format_classes
 from serving.rest.limits import Bodies, Limits
 from serving.rest.metrics import Metrics
 from serving.rest.model import LoadedModel
-from serving.rest.settings import MODEL_NAME
+from serving.rest.settings import MODEL_NAME, VERSION_HEADER
 from serving.rest.versions import ServedVersions
 
-VERSION_HEADER = "x-model-version"
-"""The header of an answer with the version of its model; TensorFlow Serving has no such header."""
 _PREDICT = f"/v1/models/{MODEL_NAME}:predict"
 _MODEL = "/v1/models/{name:name}"
 _QUOTED = 100
@@ -82,6 +83,7 @@ def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Ro
     handlers = _Handlers(versions, metrics, limits)
     model_routes = [
         (":predict", "POST", handlers.predict),
+        (":classify", "POST", handlers.classify),
         ("/metadata", "GET", handlers.metadata),
         ("", "GET", handlers.status),
     ]
@@ -98,7 +100,10 @@ def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Ro
             Route("/metrics", handlers.metrics),
             # The path of TensorFlow Serving.
             Route("/monitoring/prometheus/metrics", handlers.metrics),
-            *(Route(f"/{name}".removesuffix("index.html"), _file(name)) for name in _PAGE),
+            *(
+                Route(f"/{name}".removesuffix("index.html"), _file(name, versions))
+                for name in _PAGE
+            ),
         ],
         redirect_slashes=False,
         default=_no_such_address,
@@ -188,14 +193,45 @@ class _Handlers:
             if signature not in model.inputs:
                 found = f"the model has {', '.join(model.inputs)}, not {signature[:_QUOTED]}"
                 raise HTTPException(400, f"signature_name: {found}")
-            count, limit = len(parsed.texts), self._limits.reviews
-            if count > limit:
-                raise HTTPException(413, f"The request has {count:,} reviews, limit {limit:,}")
-            outputs = await self._batcher.call(model, signature, parsed.texts)
+            outputs = await self._call(model, signature, parsed.texts)
             return _json(format_answer(outputs, parsed.by_row), model)
 
+    async def classify(self, request: Request) -> Response:
+        """Return the classes with their scores for the Examples of a request.
+
+        Raises:
+          HTTPException: see `predict`.
+        """
+        async with self._bodies.read(request) as body:
+            self._batcher.check_room()
+            model = self._model(request)
+            parsed = parse(ClassifyRequest, body)
+            if DEFAULT_SIGNATURE not in model.inputs:
+                raise HTTPException(400, f"the model has no signature {DEFAULT_SIGNATURE}")
+            outputs = await self._call(model, DEFAULT_SIGNATURE, parsed.serialized)
+            return _json(format_classes(outputs, model.labels), model)
+
+    async def _call(self, model: LoadedModel, signature: str, texts: Sequence[bytes]) -> Outputs:
+        """Return the outputs for the texts of a request, and count the predicted classes.
+
+        Raises:
+          HTTPException: there are too many texts (413), or see `Batcher.call`.
+        """
+        count, limit = len(texts), self._limits.reviews
+        if count > limit:
+            raise HTTPException(413, f"The request has {count:,} texts, limit {limit:,}")
+        outputs = await self._batcher.call(model, signature, texts)
+        scores = outputs.get(model.labels.scores_name)
+        # Not the labels of the answer, which may be any values in a model of another program.
+        if scores is not None:
+            self._metrics.predicted(model.labels, model.labels.decide(scores).ravel())
+        return outputs
+
     async def explain(self, request: Request) -> Response:
-        """Return the prediction for a review, and the effects of its words.
+        """Return the prediction for a text, and the effects of its words.
+
+        The effects are those on the log-odds of the second of two classes, or of the predicted one
+        of more.
 
         Raises:
           HTTPException: the request is not valid (400), or exceeds a limit, see `Bodies.read` and
@@ -206,21 +242,28 @@ class _Handlers:
             model = self._versions.current
             texts = variants(text, min(MAX_WORDS, self._limits.reviews - 1))
             outputs = await self._batcher.call(model, PREDICT_TEXT, texts)
-        found = parts(text, outputs["probability"].tolist())
+        labels, label = model.labels, outputs["label"][0]
+        probabilities = labels.shown(outputs[labels.scores_name], label)
+        answer = {"probability": probabilities[0], "label": label}
+        if "class" in outputs:
+            answer["class"] = outputs["class"][0].decode()
+        found = parts(text, probabilities.tolist())
         shown = [{key: v for key, v in part._asdict().items() if v is not None} for part in found]
-        answer = {name: outputs[name][0] for name in ("probability", "label")}
         return _json({**answer, "parts": shown}, model)
 
     async def metadata(self, request: Request) -> Response:
-        """Return the signatures of the model.
+        """Return the signatures of the model and its classes.
 
         Raises:
           HTTPException: the URL names another model or version (404).
         """
         model = self._model(request)
         spec = {"name": MODEL_NAME, "signature_name": "", "version": str(model.version)}
-        definitions = {"signature_def": {"signature_def": model.signature_defs}}
-        return _json({"model_spec": spec, "metadata": definitions})
+        metadata = {
+            "signature_def": {"signature_def": model.signature_defs},
+            "labels": _shown(model.labels),
+        }
+        return _json({"model_spec": spec, "metadata": metadata})
 
     async def status(self, request: Request) -> Response:
         """Return the states of all versions, or of the one that the URL names.
@@ -277,24 +320,33 @@ def _check_name(request: Request) -> None:
 async def _no_such_address(scope: Scope, receive: Receive, send: Send) -> None:
     path = scope["path"]
     verb = path.rpartition(":")[2]
-    if verb in ("classify", "regress"):
-        raise HTTPException(404, f"{verb} is not supported; use POST {_PREDICT}")
+    if verb == "regress":
+        raise HTTPException(404, f"regress is not supported; use POST {_PREDICT}")
     if "/labels/" in path:
         message = "version labels are not supported; use /versions/N, or neither"
         raise HTTPException(404, message)
     raise HTTPException(404, f"No such address: {path[:_QUOTED]}; predictions: POST {_PREDICT}")
 
 
-def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
+def _file(name: str, versions: ServedVersions) -> Callable[[Request], Awaitable[Response]]:
     text = (files("serving.rest") / "page" / name).read_text()
     content = text.replace("{{ UNDECIDED }}", str(UNDECIDED))
     kind, _ = mimetypes.guess_type(name)
 
     async def page(request: Request) -> Response:
         found = content.replace("{{ PREFIX }}", _prefix(request))
+        if "{{ LABELS }}" in found:
+            model = versions.current
+            found = found.replace("{{ VERSION }}", str(model.version))
+            found = found.replace("{{ LABELS }}", orjson.dumps(_shown(model.labels)).decode())
         return Response(found, media_type=kind, headers=_PAGE_HEADERS)
 
     return page
+
+
+def _shown(labels: Labels) -> dict[str, Any]:
+    """Return the classes for the page and for `metadata`."""
+    return {**asdict(labels), "noun": labels.noun}
 
 
 def _prefix(request: Request) -> str:

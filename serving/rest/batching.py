@@ -78,7 +78,7 @@ class Batcher:
           HTTPException: the queue would be longer than its limit (429).
         """
         if self._queued and self._queued + reviews > self._limits.queue:
-            waiting = f"{self._queued} reviews are waiting, limit {self._limits.queue}"
+            waiting = f"{self._queued} texts are waiting, limit {self._limits.queue}"
             message = f"The queue is full: {waiting}; retry later"
             raise HTTPException(429, message, {"retry-after": "1"})
 

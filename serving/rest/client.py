@@ -8,12 +8,12 @@ from __future__ import annotations
 import http.client
 import json
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from serving.answers import Prediction
 from serving.rest.announced import addresses, folder_id
-from serving.rest.settings import MODEL_NAME, Server, url
+from serving.rest.settings import MODEL_NAME, VERSION_HEADER, Server, url
 
 _CONNECT_SECONDS = 1.0
 _ANSWER_SECONDS = 30.0
@@ -50,18 +50,27 @@ def _ask(
     wanted = {"status": "ok", "model": MODEL_NAME, "version": version, "folder": folder_id(folder)}
     request = {"signature_name": "predict_text", "instances": [text.decode() for text in texts]}
     try:
-        if _open(f"{address}/healthz", _CONNECT_SECONDS) != wanted:
+        if _open(f"{address}/healthz", _CONNECT_SECONDS)[0] != wanted:
             return None
         predict = f"{address}/v1/models/{MODEL_NAME}:predict"
-        rows = _open(predict, _ANSWER_SECONDS, json.dumps(request).encode())["predictions"]
-        return [Prediction(float(row["probability"]), int(row["label"])) for row in rows]
+        answer, answered = _open(predict, _ANSWER_SECONDS, json.dumps(request).encode())
+        # The server may have switched to another version, whose classes may differ.
+        if answered != version:
+            return None
+        return [_prediction(row) for row in answer["predictions"]]
     # There is no server, the server does not use HTTP, or its answer is an error or another JSON.
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return None
 
 
-def _open(address: str, seconds: float, body: bytes | None = None) -> Any:
-    """Return the JSON of a server's answer.
+def _prediction(row: Mapping[str, Any]) -> Prediction:
+    label = int(row["label"])
+    of_label = row["probability"] if "probability" in row else row["probabilities"][label]
+    return Prediction(float(of_label), label)
+
+
+def _open(address: str, seconds: float, body: bytes | None = None) -> tuple[Any, str | None]:
+    """Return the JSON of a server's answer, and the version that computed it, if it names one.
 
     Args:
       address: the URL, including its path.
@@ -77,4 +86,4 @@ def _open(address: str, seconds: float, body: bytes | None = None) -> Any:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     request = urllib.request.Request(address, body, {"content-type": "application/json"})
     with opener.open(request, timeout=seconds) as response:
-        return json.load(response)
+        return json.load(response), response.headers[VERSION_HEADER]

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from preprocessing.labels import Labels
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+MAX_CLASSES = 100
+"""Greatest number of classes with a time series of their own. A client of Prometheus must not have
+a series for each of thousands of values."""
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -19,7 +25,6 @@ class Metrics:
       queue: the reviews that are accepted and not answered.
       batch: the reviews in a call of the model.
       call: the seconds of a call of the model.
-      version: the version that answers.
       loads: the attempts to load a version, with the label `result`: `loaded` or `rejected`.
     """
 
@@ -34,12 +39,48 @@ class Metrics:
             buckets=_SECONDS,
             **own,
         )
-        self.reviews = Counter("reviews", "Classified reviews, those of /explain included.", **own)
-        self.queue = Gauge("queue", "Reviews accepted and not answered.", **own)
-        self.batch = Histogram("batch_size", "Reviews in one call.", buckets=_SIZES, **own)
+        self.reviews = Counter("reviews", "Classified texts, those of /explain included.", **own)
+        self.queue = Gauge("queue", "Texts accepted and not answered.", **own)
+        self.batch = Histogram("batch_size", "Texts in one call.", buckets=_SIZES, **own)
         self.call = Histogram("call_seconds", "Seconds of one call.", buckets=_SECONDS, **own)
-        self.version = Gauge("model_version", "The version that answers.", **own)
+        self._version = Gauge("model_version", "The version that answers.", **own)
+        self._predicted = Counter(
+            "predicted",
+            "Answers with this class, for the classes of the version that answers. The classes "
+            f"after the first {MAX_CLASSES} are counted together, as the class ''.",
+            ["class"],
+            **own,
+        )
+        self._classes: tuple[Labels | None, list[Counter]] = (None, [])
         self.loads = Counter("model_loads", "Attempts to load a version.", ["result"], **own)
+
+    def switch(self, version: int, labels: Labels) -> None:
+        """Record that another version answers; with other classes their counts begin at 0.
+
+        Args:
+          version: the number of the version.
+          labels: its classes.
+        """
+        self._version.set(version)
+        if labels != self._classes[0]:
+            self._predicted.clear()
+            names = labels.names[:MAX_CLASSES] + ("",) * (labels.number > MAX_CLASSES)
+            self._classes = labels, [self._predicted.labels(name) for name in names]
+
+    def predicted(self, labels: Labels, found: np.ndarray) -> None:
+        """Count answers by class, unless the version that computed them has been replaced by one of
+        other classes.
+
+        Args:
+          labels: the classes of the version.
+          found: the predicted labels, int64 [reviews].
+        """
+        current, counters = self._classes
+        if labels != current:
+            return
+        for index, number in enumerate(np.bincount(np.minimum(found, MAX_CLASSES)).tolist()):
+            if number:
+                counters[index].inc(number)
 
     def answered(self, kind: str, code: int, seconds: float) -> None:
         """Count an answered request.

@@ -11,6 +11,7 @@ import tensorflow as tf
 from google.protobuf.json_format import MessageToDict
 
 from preprocessing import features
+from preprocessing.labels import LABELS_FILE, model_labels
 from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, Outputs, PredictText
 
 _SAMPLE = b"A good phone: it works."
@@ -35,11 +36,12 @@ class LoadedModel:
 
     Attributes:
       version: the number that is the name of the version's folder.
+      labels: the classes of this version.
       inputs: signature -> the name of its input. It has only the signatures that the server can
         call: those with one input, a list of strings.
       per_review: the signatures in which the outputs of a review are independent of the other
         reviews of a call, so that requests can share the call. In the other signatures an output
-        may be padded to the longest review.
+        may be padded to the longest review, so a dimension has no fixed size.
       signature_defs: signature -> its definition, in the JSON form of protocol buffers.
     """
 
@@ -50,10 +52,13 @@ class LoadedModel:
           folder: the folder of the version or its URL, whose name is a number.
 
         Raises:
-          ValueError: the model has no signature `predict_text`, or returns no probability.
+          ValueError: the model has no signature `predict_text`, or returns no probability of each
+            of its classes.
+          InputError: the file of the classes is damaged.
           Exception: the model is damaged, or cannot answer requests for another reason.
         """
         self.version = int(os.path.basename(folder.rstrip("/")))
+        self.labels = model_labels(folder)
         self._session, definitions = _load(folder)
         self._definitions = dict(sorted(definitions.items()))
         self.signature_defs = {
@@ -68,7 +73,7 @@ class LoadedModel:
         self.per_review = {
             name
             for name in self.inputs
-            if all(_shape(info)[1] == 1 for info in self._definitions[name].outputs.values())
+            if all(_is_per_review(info) for info in self._definitions[name].outputs.values())
         }
         if PREDICT_TEXT not in self.inputs:
             raise ValueError(f"no signature {PREDICT_TEXT} with a list of strings as its input")
@@ -126,10 +131,16 @@ class LoadedModel:
             # Not `call`, because an error here is an error of the model and not of its input.
             self._functions[name]([sample])
         outputs = self._functions[PREDICT_TEXT]([_SAMPLE])
-        [probability], [_] = outputs["probability"], outputs["label"]
+        [_] = outputs["label"]
+        scores = outputs.get(self.labels.scores_name)
+        if scores is None or scores.shape != (1, *self.labels.scores_shape):
+            raise ValueError(
+                f"{PREDICT_TEXT} does not return `{self.labels.scores_name}` of "
+                f"{self.labels.number} classes, the number of names in {LABELS_FILE}"
+            )
         # The comparison is also false for NaN.
-        if not 0 <= probability <= 1:
-            raise ValueError(f"{PREDICT_TEXT} returns the probability {probability}")
+        if wrong := [score for score in scores.ravel().tolist() if not 0 <= score <= 1]:
+            raise ValueError(f"{PREDICT_TEXT} returns the probability {wrong[0]}")
 
 
 def _reason(error: tf.errors.InvalidArgumentError) -> str:
@@ -146,6 +157,12 @@ def _load(folder: str) -> tuple[Any, dict[str, Any]]:
     with session.graph.as_default():
         graph = tf.compat.v1.saved_model.loader.load(session, ["serve"], folder)
     return session, dict(graph.signature_def)
+
+
+def _is_per_review(info: Any) -> bool:
+    """Return whether the first dimension of a tensor is the only one without a fixed size."""
+    shape = info.tensor_shape
+    return not shape.unknown_rank and all(dim.size >= 0 for dim in shape.dim[1:])
 
 
 def _shape(info: Any) -> tuple[tf.DType, int]:

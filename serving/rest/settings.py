@@ -12,6 +12,8 @@ from core.settings import Section
 
 MODEL_NAME = "amazon_reviews"
 """The name of the model in the URLs."""
+VERSION_HEADER = "x-model-version"
+"""The header of an answer with the version of its model; TensorFlow Serving has no such header."""
 
 
 class Server(Section):

@@ -99,7 +99,7 @@ class ServedVersions:
         """Answer new requests with `model`; the previous model answers those in the queue."""
         self._states |= {self.current.version: ("END", ""), model.version: ("AVAILABLE", "")}
         self.current = model
-        self._metrics.version.set(model.version)
+        self._metrics.switch(model.version, model.labels)
         _log.info("version %s of %s answers requests now", model.version, self.folder)
 
     def _load_newer(self, current: int | None = None) -> LoadedModel | None:

@@ -2,14 +2,17 @@
 
 import bz2
 import dataclasses
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from sklearn import metrics
 
 import sample_data
 from benchmarks import usage
+from benchmarks.peer_files import read_reviews, scores
 from benchmarks.peer_results import Result, by_peer, table
 from benchmarks.strategies import Row, scaling_efficiency, setups
 
@@ -60,6 +63,34 @@ def test_the_benchmark_runs(folder, tmp_path, script):
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
+def test_peers_train_on_files_of_any_format_and_classes(tmp_path):
+    words = ["late", "broken", "refund", "invoice"]
+    rows = [f"my {word} order {number},{word}\n" for number in range(60) for word in words]
+    for name, part in (("train", rows[:200]), ("test", rows[200:])):
+        (tmp_path / f"{name}.csv").write_text("text,category\n" + "".join(part))
+    options = ["--seeds=1", "--set=data.labels=each", "--set=data.columns={label: category}"]
+    options += ["--preset=topics", "--set=training.epochs=1"]
+    options += [
+        "--only",
+        "fasttext",
+        "scikit-learn",
+        "deep_averaging",
+        "--fasttext",
+        '{"epoch": 50}',
+    ]
+    files = tmp_path / "train.csv", tmp_path / "test.csv"
+    figures = tmp_path / "figures.json"
+    done = run("peers", *files, *options, "--scratch", tmp_path, "--json", figures)
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = {each["peer"]: each for each in json.loads(figures.read_text())["results"]}
+    assert results["scikit-learn"]["examples"] == 200
+    assert results["scikit-learn"]["macro_f1"] == 1.0
+    assert results["fasttext"]["epochs"] == 50
+    assert all(each["mean_absolute_error"] is None for each in results.values())
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.xdist_group("flink")
 def test_the_benchmark_of_the_beam_runners_runs(flink_jars, tmp_path):
     words = ["--reviews=3000", "--files=3", "--only", "direct", "one", "--scratch", tmp_path]
@@ -73,6 +104,38 @@ def cells(drawn):
     titles = [str(column.header) for column in drawn.columns]
     rows = zip(*[list(column.cells) for column in drawn.columns], strict=True)
     return [dict(zip(titles, row, strict=True)) for row in rows]
+
+
+def test_the_scores_are_those_of_scikit_learn():
+    labels, predicted = [0, 0, 1, 2, 2, 2, 4], [0, 3, 1, 2, 1, 2, 4]
+    found = scores(labels, predicted)
+    assert found["accuracy"] == pytest.approx(metrics.accuracy_score(labels, predicted))
+    # scikit-learn includes a class that is only predicted, unless the classes are given.
+    assert found["macro_f1"] == pytest.approx(
+        metrics.f1_score(labels, predicted, labels=[0, 1, 2, 4], average="macro")
+    )
+    assert found["mean_absolute_error"] == pytest.approx(
+        metrics.mean_absolute_error(labels, predicted)
+    )
+
+
+def test_the_label_of_a_line_is_its_number(tmp_path):
+    file = tmp_path / "reviews.txt"
+    file.write_text("__label__1 bad\n__label__77 where is my card\n__label__2\n")
+    assert list(read_reviews(str(file))) == [(0, "bad"), (76, "where is my card"), (1, "")]
+    file.write_text("__label__1 bad\n__label__0 bad\n")
+    with pytest.raises(ValueError, match=r"reviews\.txt:2: no label"):
+        list(read_reviews(str(file)))
+
+
+def test_the_scores_of_many_classes_have_columns():
+    stars = [
+        dataclasses.replace(FASTTEXT, seed=seed, macro_f1=f1, mean_absolute_error=error)
+        for seed, f1, error in ((1, 0.5, 0.25), (2, 0.6, 0.35))
+    ]
+    fasttext, ours = cells(table(by_peer([*stars, NGRAM_LINEAR], test_reviews=10_000)))
+    assert (fasttext["macro-F1"], fasttext["MAE"]) == ("0.5500", "0.3000")
+    assert (ours["macro-F1"], ours["MAE"]) == ("", "")
 
 
 FASTTEXT = Result("fasttext", 1, 20.0, 200_000, 0.951, 300 * 2**20, 400_000_000, 5)

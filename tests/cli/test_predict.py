@@ -12,7 +12,7 @@ def shown(is_terminal):
     """Return what the bar prints while two units of work are half done."""
     printed, handlers = io.StringIO(), len(progress.LOGGER.handlers)
     console = Console(file=printed, force_terminal=is_terminal, width=100)
-    with predict.ShownProgress(console.status("inspecting the input")):
+    with predict.ShownProgress(console.status("inspecting the input"), "review"):
         progress.report("bytes", 0, 1000)
         for source, reviews, size in (("0", 1200, 300), ("1", 34, 100), ("1", 45, 200)):
             progress.report("reviews", reviews, source=source)

@@ -1,5 +1,6 @@
 """The lines at the end of a run, and the exit code."""
 
+import math
 import shlex
 from dataclasses import replace
 from io import StringIO
@@ -16,7 +17,7 @@ from pipeline.config import PipelineConfig
 
 OUTCOME = replace(tests.outcomes.OUTCOME, reasons=("too bad",))
 SHOWN = [
-    "reviews   0 read: 0 train, 0 eval, 0 test, 0 rejected",
+    "lines     0 read: 0 train, 0 eval, 0 test, 0 rejected",
     "read as   CSV: label `stars`",
     "unused    no line of b.csv can be used: bad_label 3; the first: label: x",
     "accuracy  0.9123   AUC 0.9500 (test split; always answering positive would give 0.5000)",
@@ -72,6 +73,11 @@ def test_the_last_line_and_the_exit_code(outcome, destination, code, last):
     assert ("pushed to /serving/7" in lines) == last.startswith("next")
 
 
+def test_the_recommended_text_is_not_a_review_if_the_labels_are_other_ones():
+    _, lines = end(Watched(outcome=OUTCOME), options=" --config desk.yaml", data={"labels": "each"})
+    assert lines[-1] == "next: amazon-reviews predict --config desk.yaml TEXT"
+
+
 @pytest.mark.parametrize(
     ("watched", "code"),
     [
@@ -110,3 +116,28 @@ def test_the_result_names_the_baseline_and_what_was_not_checked():
     assert f"serving check: {note}" in end(Watched(outcome=replace(OUTCOME, not_checked=note)))[1]
     line = "blessed (not compared: no other model is served from /s)"
     assert line in end(Watched(outcome=OUTCOME), paths={"serving": "/s"})[1]
+
+
+def test_the_result_of_more_than_two_classes():
+    clause = "version 7 has other classes: it has negative, positive, and this model 1, 2, 3"
+    missing = "The test split has no reviews of the class 3, so it was not tested."
+    outcome = replace(
+        OUTCOME,
+        auc=math.nan,
+        metrics={"accuracy": 0.6, "macro F1": 0.51239, "mean absolute error": 0.43219},
+        not_compared=clause,
+        not_tested=missing,
+        class_count=3,
+    )
+    _, lines = end(Watched(outcome=outcome))
+    assert (
+        "accuracy  0.9123   macro F1 0.5124   mean absolute error 0.4322 (test split; always "
+        "answering positive would give 0.5000)"
+    ) in lines
+    assert f"not tested: {missing}" in lines
+    assert f"blessed (not compared: {clause})" in lines
+    _, lines = end(Watched(outcome=replace(outcome, blessed=False)))
+    assert f"not blessed: too bad (not compared: {clause})" in lines
+    # The test split of two classes may have one of them only.
+    _, lines = end(Watched(outcome=replace(OUTCOME, auc=math.nan)))
+    assert any(line.startswith("accuracy  0.9123   AUC nan (") for line in lines)

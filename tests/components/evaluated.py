@@ -6,6 +6,7 @@ from tfx.proto import example_gen_pb2
 from tfx.types import standard_artifacts
 
 from preprocessing import normalise
+from preprocessing.labels import LABELS_FILE, SENTIMENT, write_labels
 from tests.examples import example, write
 from tests.serving.models import Ngrams
 
@@ -21,15 +22,17 @@ def texts(count):
     ]
 
 
-def write_examples(folder, count):
-    """Write Examples in three files."""
+def write_examples(folder, count, labels=SENTIMENT):
+    """Write Examples in three files. The last class of more than two has no Example."""
     examples = standard_artifacts.Examples()
     examples.uri, examples.split_names = str(folder), '["test"]'
     examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
     examples_utils.set_file_format(examples, "tfrecords_gzip")
     split = folder / "Split-test"
     split.mkdir(parents=True)
-    written = [example(text=text, label=n % 3 % 2) for n, text in enumerate(texts(count))]
+    write_labels(str(folder), labels)
+    used = 2 if labels.is_binary else labels.number - 1
+    written = [example(text=text, label=n % 3 % used) for n, text in enumerate(texts(count))]
     for number in range(3):
         write(split / f"data_tfrecord-{number:05d}-of-00003.gz", written[number::3])
     return examples
@@ -67,8 +70,28 @@ class OtherModel(tf.Module):
         return normalise.words(texts_of(examples)).row_lengths()
 
 
-def write_model(model, folder):
-    """Export a model; return the artifact."""
+class ClassModel(tf.Module):
+    """A model of several classes, whose answer is the number of words modulo `answers`."""
+
+    NAMES = ("serving_default",)
+
+    def __init__(self, classes, answers):
+        super().__init__()
+        self.classes, self.answers = classes, answers
+
+    @tf.function(input_signature=EXAMPLES)
+    def serving_default(self, examples):
+        lengths = normalise.words(texts_of(examples)).row_lengths()
+        wanted = tf.one_hot(lengths % self.answers, self.classes)
+        return {"probabilities": tf.nn.softmax(wanted * tf.cast(lengths[:, None], tf.float32))}
+
+
+def write_model(model, folder, labels=None):
+    """Export a model, with its classes if there are any; return the artifact."""
+    if labels is not None:
+        folder.mkdir(parents=True)
+        write_labels(str(folder), labels)
+        model.labels = tf.saved_model.Asset(str(folder / LABELS_FILE))
     signatures = {name: getattr(model, name) for name in model.NAMES}
     tf.saved_model.save(model, str(folder / "Format-Serving"), signatures=signatures)
     artifact = standard_artifacts.Model()

@@ -61,6 +61,7 @@ class Read:
         outputs = {"examples": [self.examples], "rejected": [rejected]}
         ReviewExampleGenExecutor(context).Do({}, outputs, properties)
         self.reading = rejected.get_string_custom_property("reading")
+        self.classes = rejected.get_string_custom_property("classes").splitlines()
         self.unused = rejected.get_string_custom_property("unused")
         self.counts = json.loads(Path(rejected.uri, "summary.json").read_text())
         files = Path(rejected.uri, "files.jsonl").read_text().splitlines()

@@ -36,7 +36,8 @@ def expected(numbers):
 
 
 def test_every_setting_of_the_data_reaches_its_reader(tmp_path):
-    assert {"input_base", *SETTINGS} == set(Data.model_fields)
+    # `sample` names the input that is read without `input_base`.
+    assert {"input_base", "sample", *SETTINGS} == set(Data.model_fields)
     inputs = tmp_path / "input"
     inputs.mkdir()
     files = {"train": range(100), "test": range(100, 120), "other": range(120, 140)}

@@ -8,17 +8,25 @@ import tensorflow as tf
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
-from components.evaluator import files, scoring
+from components.evaluator import files, scores, scoring
 from components.evaluator.component import EvaluatorExecutor
+from components.evaluator.counts import Counts
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE
-from components.evaluator.metrics import ACCURACY, METRICS, Counts
+from components.evaluator.metrics import ACCURACY, metrics
 from components.evaluator.scoring import ScoreFiles
 from components.evaluator.thresholds import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
 from examples.tfrecords import read_sample
 from preprocessing import normalise
-from tests.components.evaluated import NgramModel, OtherModel, write_examples, write_model
+from preprocessing.labels import SENTIMENT, Labels
+from tests.components.evaluated import (
+    ClassModel,
+    NgramModel,
+    OtherModel,
+    write_examples,
+    write_model,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
 
@@ -46,7 +54,9 @@ def other_model(folder):
     return write_model(OtherModel(), folder / "other")
 
 
-def evaluate(folder, examples, models, *, min_accuracy=0.1, beam_args=(), **settings):
+def evaluate(
+    folder, examples, models, *, min_accuracy=0.1, min_class_recall=0.0, beam_args=(), **settings
+):
     """Run the component's executor; return its outputs, evaluation and blessing."""
     evaluation, blessing = standard_artifacts.ModelEvaluation(), standard_artifacts.ModelBlessing()
     evaluation.uri, blessing.uri = str(folder / "evaluation"), str(folder / "blessing")
@@ -55,7 +65,7 @@ def evaluate(folder, examples, models, *, min_accuracy=0.1, beam_args=(), **sett
         {name: artifacts for name, artifacts in inputs.items() if artifacts},
         {"evaluation": [evaluation], "blessing": [blessing]},
         {
-            "settings": Evaluation(min_class_recall=0.0, **settings).model_dump_json(),
+            "settings": Evaluation(min_class_recall=min_class_recall, **settings).model_dump_json(),
             "min_accuracy": min_accuracy,
         },
     )
@@ -78,7 +88,7 @@ def reviews_of(examples, model):
 def assert_equal(found, wanted):
     """Check that two counts give the same metrics."""
     assert found.confusion.tolist() == wanted.confusion.tolist()
-    for metric in METRICS:
+    for metric in metrics(SENTIMENT):
         value = metric.value(wanted)
         assert metric.value(found) == pytest.approx(value, rel=1e-6, nan_ok=True)
 
@@ -110,7 +120,9 @@ def test_metrics_of_each_slice_are_those_of_its_reviews(
         texts, labels, predictions = reviews_of(examples, model)
         for (feature, value), of_models in results.slices.items():
             here = np.array([not feature or bucket(text) == value for text in texts])
-            assert_equal(of_models[name], Counts.from_predictions(labels[here], predictions[here]))
+            assert_equal(
+                of_models[name], Counts.from_predictions(labels[here], predictions[here], SENTIMENT)
+            )
     assert blessing.get_string_custom_property("current_model") == models[0].uri
     assert blessing.get_string_custom_property(BASELINE_PROPERTY) == models[1].uri
 
@@ -146,7 +158,8 @@ def test_the_minimum_is_that_of_the_run_and_the_baseline_is_optional(
 def test_the_check_and_the_report_get_predictions_and_mistakes(
     tmp_path, examples, ngram_models, monkeypatch
 ):
-    monkeypatch.setattr(scoring, "SAMPLE_SIZE", 100)
+    for module in (scores, scoring):
+        monkeypatch.setattr(module, "SAMPLE_SIZE", 100)
     evaluation, _ = evaluate(tmp_path, examples, ngram_models)
     texts, labels, predictions = reviews_of(examples, ngram_models[0])
     kept = read_sample(f"{examples.uri}/Split-test", 150)
@@ -164,11 +177,151 @@ def test_the_check_and_the_report_get_predictions_and_mistakes(
 
 
 def test_a_feature_of_the_candidate_is_a_slice(examples, other_model):
-    stage = ScoreFiles({CANDIDATE: f"{other_model.uri}/Format-Serving"}, ["is_long"])
+    stage = ScoreFiles({CANDIDATE: f"{other_model.uri}/Format-Serving"}, SENTIMENT, ["is_long"])
     stage.setup()
     [scores] = stage.process(split_files([examples], ["test"]))
     texts, labels, predictions = reviews_of(examples, other_model)
     for value in ("yes", "no"):
         here = np.array([(len(words(text)) >= 100) == (value == "yes") for text in texts])
         found = scores.slices["is_long", value][CANDIDATE]
-        assert_equal(found, Counts.from_predictions(labels[here], predictions[here]))
+        assert_equal(found, Counts.from_predictions(labels[here], predictions[here], SENTIMENT))
+
+
+TOPICS = Labels(("refund", "lost card", "Ärger", "never asked"))
+
+
+@pytest.fixture(scope="module")
+def topics(folder):
+    """Examples of four classes, of which the last one has none."""
+    return write_examples(folder / "topics", 120, TOPICS)
+
+
+@pytest.fixture(scope="module")
+def topic_model(folder):
+    return write_model(ClassModel(4, 3), folder / "topic-model", TOPICS)
+
+
+def scores_of(examples, model):
+    """Return texts, labels, and the probabilities of the signature for single Examples."""
+    found = read_sample(f"{examples.uri}/Split-test", 1000)
+    parsed = [tf.train.Example.FromString(one).features.feature for one in found]
+    texts = [features["text"].bytes_list.value[0].decode() for features in parsed]
+    labels = np.array([features["label"].int64_list.value[0] for features in parsed])
+    loaded = tf.saved_model.load(f"{model.uri}/Format-Serving")
+    outputs = loaded.signatures["serving_default"](tf.constant(found))["probabilities"]
+    return found, texts, labels, outputs.numpy().astype(np.float64)
+
+
+def test_four_classes_are_evaluated_in_parts_and_slices(tmp_path, topics, topic_model, monkeypatch):
+    baseline = write_model(ClassModel(4, 2), tmp_path / "baseline", TOPICS)
+    # Several batches, because the limit allows few Examples of four classes.
+    monkeypatch.setattr(scoring, "_SCORES_AT_ONCE", 64)
+    evaluation, blessing = evaluate(tmp_path, topics, [topic_model, baseline])
+    results = files.read(evaluation.uri)
+    assert results.labels == TOPICS
+    for name, model in ((CANDIDATE, topic_model), (BASELINE, baseline)):
+        _, texts, labels, scores = scores_of(topics, model)
+        for (feature, value), of_models in results.slices.items():
+            here = np.array([not feature or bucket(text) == value for text in texts])
+            wanted = Counts.from_predictions(labels[here], scores[here], TOPICS)
+            found = of_models[name]
+            assert found.confusion.tolist() == wanted.confusion.tolist()
+            for metric in metrics(TOPICS):
+                value = metric.value(wanted)
+                assert metric.value(found) == pytest.approx(value, rel=1e-5, nan_ok=True)
+    assert results.missing.startswith("The test split has no texts of the class never asked")
+    assert blessing.get_string_custom_property(BASELINE_PROPERTY) == baseline.uri
+    # No minimum recall is set, so the missing class blocks nothing.
+    assert not [check for check in results.checks() if "recall" in check.sentence]
+
+
+def test_mistakes_confusions_and_sampled_predictions_of_four_classes(
+    tmp_path, topics, topic_model, monkeypatch
+):
+    monkeypatch.setattr(scoring, "_STORED_CLASSES", 2)
+    evaluation, _ = evaluate(tmp_path, topics, [topic_model])
+    examples, texts, labels, scores = scores_of(topics, topic_model)
+    predicted = scores.argmax(axis=1)
+    stored = files.stored_predictions(evaluation.uri, examples)
+    assert sorted(stored) == list(range(len(examples)))
+    for number, found in stored.items():
+        best = np.argsort(-scores[number], kind="stable")[:2].tolist()
+        assert found == pytest.approx({n: scores[number, n] for n in best}, abs=1e-6)
+    known = {(text[:2000], int(label), int(answer)) for text, label, answer in zip(
+        texts, labels, predicted, strict=True
+    )}  # fmt: skip
+    mistakes = files.read_mistakes(evaluation.uri)
+    assert len(mistakes) == 20
+    assert {(each["text"], each["label"], each["predicted"]) for each in mistakes} <= known
+    confusions = files.read_confusions(evaluation.uri)
+    wanted = {(a, b) for a, b in zip(labels.tolist(), predicted.tolist(), strict=True) if a != b}
+    assert confusions.keys() == wanted
+    for (label, answer), shown in confusions.items():
+        here = np.flatnonzero((labels == label) & (predicted == answer))
+        best = {}
+        for n in here.tolist():
+            start = texts[n][:300]
+            best[start] = max(best.get(start, 0.0), float(scores[n, answer]))
+        wanted = sorted(best.values(), reverse=True)[:3]
+        assert [each["probability"] for each in shown] == pytest.approx(wanted, abs=1e-6)
+        assert len({each["text"] for each in shown}) == len(shown)
+        assert {each["text"] for each in shown} <= best.keys()
+
+
+@pytest.mark.parametrize(
+    ("served", "clause"),
+    [
+        ("sentiment", " has other classes: it has negative, positive, and this model refund, "),
+        ("order", " has the same classes in another order: it has never asked, Ärger, lost card, "),
+        pytest.param(
+            "fewer",
+            " has other classes: it has refund, lost card, Ärger, and this model refund, ",
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param(
+            "name",
+            " has other classes: it has refund, lost card, ärger, never asked, and this ",
+            marks=pytest.mark.exhaustive,
+        ),
+    ],
+)
+def test_a_served_model_of_other_classes_is_no_baseline(
+    tmp_path, topics, topic_model, ngram_models, served, clause
+):
+    """The gate of the drop has no result, and the model is blessed."""
+    names = {
+        "order": TOPICS.names[::-1],
+        "fewer": TOPICS.names[:3],
+        "name": ("refund", "lost card", "ärger", "never asked"),
+    }
+    if served == "sentiment":
+        baseline = ngram_models[0]
+    else:
+        classes = Labels(names[served])
+        model = ClassModel(classes.number, 3)
+        baseline = write_model(model, tmp_path / "baseline", classes)
+    baseline.set_string_custom_property(BASELINE_PROPERTY, "version 7")
+    models = [topic_model, baseline]
+    evaluation, blessing = evaluate(tmp_path, topics, models, max_accuracy_drop=0.0)
+    found = files.read(evaluation.uri)
+    assert found.not_compared.startswith(f"version 7{clause}")
+    assert found.baseline is None
+    assert [check.sentence.split(",")[1] for check in found.checks()] == [
+        " evaluation.min_accuracy requires 0.1"
+    ]
+    assert [path.name for path in Path(blessing.uri).iterdir()] == ["BLESSED"]
+    assert blessing.get_string_custom_property(BASELINE_PROPERTY) == ""
+
+
+def test_the_files_of_two_classes_have_the_keys_of_earlier_versions(folder, examples, ngram_models):
+    evaluation, _ = evaluate(folder / "keys", examples, ngram_models)
+    counts = files.read_json(evaluation.uri, files.COUNTS_FILE)
+    assert counts.keys() == {"settings", "slices"}
+    _, _, models = counts["slices"][0]
+    assert list(models[CANDIDATE]) == ["histogram", "confusion", "total"]
+    [mistake, *_] = files.read_json(evaluation.uri, files.MISTAKES_FILE)
+    assert list(mistake) == ["text", "label", "probability"]
+    assert not Path(evaluation.uri, files.CONFUSIONS_FILE).exists()
+    # A version that knew two classes only wrote no file of the classes.
+    Path(evaluation.uri, "labels.json").unlink()
+    assert files.read(evaluation.uri).labels == SENTIMENT

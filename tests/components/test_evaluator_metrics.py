@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from components.evaluator import files, metrics, tfma_files
+from components.evaluator.counts import Counts
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
-from components.evaluator.metrics import ACCURACY, AUC, METRICS, Counts
+from components.evaluator.metrics import ACCURACY, AUC
 from components.evaluator.thresholds import Evaluation
+from preprocessing.labels import SENTIMENT
 
 pytestmark = pytest.mark.both_stacks
 
@@ -30,14 +32,16 @@ PAIRS = st.lists(
 
 def counts(pairs):
     labels, predictions = zip(*pairs, strict=True) if pairs else ((), ())
-    return Counts.from_predictions(np.array(labels, np.int64), np.array(predictions, np.float64))
+    return Counts.from_predictions(
+        np.array(labels, np.int64), np.array(predictions, np.float64), SENTIMENT
+    )
 
 
 def results(own, base=None, slices=None, **thresholds):
     """Return results on all reviews, and on slices of the candidate."""
     models = {CANDIDATE: own} | ({BASELINE: base} if base else {})
     of_slices = {of_slice: {CANDIDATE: each} for of_slice, each in (slices or {}).items()}
-    return Results(Evaluation(**thresholds), {WHOLE: models, **of_slices})
+    return Results(SENTIMENT, Evaluation(**thresholds), {WHOLE: models, **of_slices})
 
 
 def written(folder, found):
@@ -77,7 +81,7 @@ def oracle(tmp_path_factory):
     # The minimum is reached exactly, up to the last bit of a float.
     accuracy = ((reviews["probability"] > 0.5) == reviews["label"]).mean()
     settings = Evaluation(min_accuracy=accuracy, min_class_recall=0.3)
-    config = tfma_files.eval_config(settings.slices, has_baseline=False)
+    config = tfma_files.eval_config(SENTIMENT, settings.slices, has_baseline=False)
     # TFMA calls no model here.
     config.model_specs[0].ClearField("preprocessing_function_names")
     config.model_specs[0].ClearField("signature_name")
@@ -89,12 +93,12 @@ def oracle(tmp_path_factory):
     found = {
         ("length_bucket", name) if name else WHOLE: {
             CANDIDATE: Counts.from_predictions(
-                part["label"].to_numpy(), part["probability"].to_numpy()
+                part["label"].to_numpy(), part["probability"].to_numpy(), SENTIMENT
             )
         }
         for name, part in [("", reviews), *reviews.groupby("length_bucket")]
     }
-    written(ours, Results(settings, found))
+    written(ours, Results(SENTIMENT, settings, found))
     return theirs, ours
 
 
@@ -112,7 +116,7 @@ def double_values(folder):
 def test_all_metrics_of_all_slices_are_those_of_tfma(oracle):
     theirs, ours = oracle
     wanted, found = double_values(theirs), double_values(ours)
-    assert len(found) > 50 * len(METRICS)
+    assert len(found) > 50 * len(metrics.metrics(SENTIMENT))
     assert wanted.keys() == found.keys()
     for key, value in wanted.items():
         if key[2] == "auc" and math.isnan(found[key]):
@@ -144,7 +148,7 @@ def test_counts_of_parts_add_up_and_are_stored_exactly(pairs, parts):
         for part in (0, 1, 2)
     ]
     added = divided[0] + divided[1] + divided[2]
-    stored = Counts.from_json(json.loads(json.dumps(whole.to_json())))
+    stored = Counts.from_json(json.loads(json.dumps(whole.to_json())), SENTIMENT)
     for found in (added, stored):
         assert (found.histogram != whole.histogram).nnz == 0
         assert found.confusion.tolist() == whole.confusion.tolist()
@@ -182,7 +186,7 @@ def test_counts_do_not_grow_with_the_reviews():
     """Flink ends a job with a record that is larger than its sort buffer, 89 MB by default."""
     chance = np.random.default_rng(0)
     one, *others = (
-        Counts.from_predictions(chance.integers(0, 2, 1 << 16), chance.random(1 << 16))
+        Counts.from_predictions(chance.integers(0, 2, 1 << 16), chance.random(1 << 16), SENTIMENT)
         for _ in range(20)
     )
     total = sum(others, one)
@@ -230,21 +234,29 @@ def test_a_model_that_knows_one_class_is_not_blessed():
         "recall of negative reviews is 0.2283 (21 of 92), evaluation.min_class_recall requires "
         "0.4; set training.class_weights: balanced, "
     )
-    assert metrics.constant_answer(model) == "always answering positive would give 0.9725"
+    assert (
+        metrics.constant_answer(model, SENTIMENT) == "always answering positive would give 0.9725"
+    )
     none = {"min_accuracy": 0.0, "min_class_recall": 0.0, "max_accuracy_drop": 1.0}
     assert results(model, model, **none).checks() == []
 
 
 def test_intervals_and_metrics_that_are_not_defined():
     found = counts([(0, 0.1)])
-    undefined = {metric.name for metric in METRICS if math.isnan(metric.value(found))}
+    undefined = {
+        metric.name for metric in metrics.metrics(SENTIMENT) if math.isnan(metric.value(found))
+    }
     assert undefined == {"auc", "precision", "recall", "calibration"}
-    assert [metric.interval(found) for metric in METRICS if metric.name in undefined] == [None] * 4
+    assert [
+        metric.interval(found) for metric in metrics.metrics(SENTIMENT) if metric.name in undefined
+    ] == [None] * 4
     assert ACCURACY.value(found) == 1.0
     # A value that is not defined reaches no threshold.
     checks = results(found, min_class_recall=0.5).checks()
     assert [check.passed for check in checks] == [True, True, False]
-    assert checks[-1].sentence.startswith("recall of positive reviews is nan (0 of 0), eval")
+    assert checks[-1].sentence.startswith(
+        "recall was not checked for class positive: the test split has no such reviews, eval"
+    )
     # Newcombe, "Two-sided confidence intervals for the single proportion" (1998): 81 of 263.
     low, high = metrics.wilson(81, 263)
     assert (low, high) == (pytest.approx(0.2553, abs=1e-4), pytest.approx(0.3662, abs=1e-4))
@@ -262,4 +274,4 @@ def test_intervals_and_metrics_that_are_not_defined():
 def test_the_constant_answer_is_that_of_the_majority(negatives, positives, clause):
     # The model answers the opposite of the labels, which makes no difference.
     own = counts([(0, 0.9)] * negatives + [(1, 0.1)] * positives)
-    assert metrics.constant_answer(own) == clause
+    assert metrics.constant_answer(own, SENTIMENT) == clause

@@ -61,7 +61,7 @@ def test_a_property_of_tfx_is_not_taken_for_lines():
                 **{"examples_train": 5, "neutral": 1, "over_max_examples": 3},
                 **{"rejected_bad_label": 2, "rejected_no_text": 4, "rejected_broken_csv": 1},
             },
-            "16 read: 5 train, 0 eval, 0 test, 1 neutral left out, 3 over data.max_examples, "
+            "16 read: 5 train, 0 eval, 0 test, 1 left out by label, 3 over data.max_examples, "
             "4 without text left out, 3 rejected (bad_label 2, broken_csv 1)",
         ),
         (

@@ -42,7 +42,7 @@ def test_an_example_has_the_features_of_the_contract_and_equal_texts_are_in_one_
     assert all(len(of_text) == 1 for of_text in seen.values())
     # Nothing unpublished is left behind.
     left = sorted(path.name for path in (tmp_path / "examples").iterdir())
-    assert left == ["Split-eval", "Split-test", "Split-train", "example_counts.json"]
+    assert left == ["Split-eval", "Split-test", "Split-train", "example_counts.json", "labels.json"]
 
 
 LIMITS = {"train": 300, "test": 50}
@@ -145,7 +145,7 @@ def test_each_record_is_read_by_its_own_columns_and_one_without_known_columns_co
         error.value
     )
     assert str(error.value).endswith(
-        "rename columns that contain reviews to those of the other records"
+        "rename columns that contain texts to those of the other records"
     )
 
 
@@ -178,8 +178,8 @@ def test_nothing_to_train_on_is_an_input_error(tmp_path, inputs):
     with pytest.raises(InputError) as error:
         read_files(tmp_path, inputs, {"train": "*"}, max_examples=limits)
     assert str(error.value) == (
-        "no review is left for training: of 51 lines with text 0 were rejected, 1 neutral, "
-        "0 duplicates of held-out reviews, 50 over data.max_examples"
+        "no line is left for training: of 51 lines with text 0 were rejected, 1 left out by label, "
+        "0 duplicates of held-out texts, 50 over data.max_examples"
     )
 
 

@@ -18,6 +18,7 @@ from components.serving_check.golden import read_golden
 from components.serving_check.thresholds import Thresholds
 from core.errors import InputError
 from examples.tfrecords import read_sample
+from preprocessing.labels import SENTIMENT, Labels, write_labels
 from sample_data.generate import OUTPUT as SAMPLE
 from serving.rest.limits import Limits
 from tests.examples import example, write
@@ -80,6 +81,7 @@ class Workspace:
         self.folder = folder
         split = folder / "examples" / "Split-test"
         split.mkdir(parents=True)
+        write_labels(str(folder / "examples"), SENTIMENT)
         examples = [example(text=text, label=label) for text, label in REVIEWS]
         for part in (0, 1):
             write(split / f"part-{part}.gz", examples[part::2])
@@ -236,7 +238,7 @@ GOLDEN_PAIRS = [("positive", "good")] * 8 + [("negative", "bad")] * 2
 def test_each_cause_is_one_line_with_value_and_setting(changes, name, cause):
     thresholds = Thresholds(min_golden=changes.pop("min_golden", 0.5))
     answers = Answers(**{**vars(RIGHT), **changes})
-    found = check_answers(answers, thresholds, {0: 0.9, 2: 0.7005}, GOLDEN_PAIRS)
+    found = check_answers(answers, thresholds, {0: 0.9, 2: 0.7005}, GOLDEN_PAIRS, SENTIMENT)
     assert (found["passed"], found["cause"]) == (name is None, cause)
     assert failed(found) == ([name] if name else [])
 
@@ -332,3 +334,85 @@ def test_a_sample_is_the_same_every_time_and_not_the_beginning(tmp_path):
     # In the files the positive reviews come first.
     features = [tf.train.Example.FromString(one).features.feature for one in sample]
     assert 0 < sum(feature["label"].int64_list.value[0] for feature in features) < 40
+
+
+STARS = Labels(("1", "2", "3"), is_ordered=True)
+
+
+def test_answers_of_three_classes_are_compared_with_the_stored_classes():
+    rows = [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]]
+    answers = Answers(by_example=rows, by_text=rows, by_single=rows[:1], golden=rows)
+    golden = [("1", "bad"), ("2", "so so")]
+    stored = {0: {0: 0.7, 1: 0.2}, 1: {2: 0.8, 0: 0.1}}
+    found = check_answers(answers, Thresholds(), stored, golden, STARS)
+    assert failed(found) == ["golden_2"]
+    assert found["cause"].startswith(
+        "0 of 1 golden sentences of class 2 are right, serving_check.min_golden requires 0.5; "
+    )
+    assert found["golden_mistakes"] == [
+        {"text": "so so", "label": "2", "predicted": "3", "probability": 0.8}
+    ]
+    stored[1] = {2: 0.7, 0: 0.1}
+    found = check_answers(answers, Thresholds(), stored, golden[:1], STARS)
+    assert failed(found) == ["evaluation_difference"]
+    assert found["cause"] == (
+        "serving_default returned the probability 0.8000 for a test review, and the evaluation "
+        "0.7000 for the same review"
+    )
+
+
+def test_messages_about_classes_that_rate_nothing_are_about_texts():
+    labels = Labels(("refund", "positive", "delivery"))
+    rows = [[0.7, 0.2, 0.1]] * 3
+    answers = Answers(by_example=rows, by_text=rows, by_single=rows, golden=rows)
+    answers.measured["reviews_per_second"] = 100.0
+    golden = [("refund", "a"), ("positive", "b"), ("delivery", "c")]
+    found = check_answers(answers, Thresholds(), {0: {0: 0.2}}, golden, labels)
+    # In the order of the classes.
+    assert failed(found) == ["evaluation_difference", "golden_positive", "golden_delivery"]
+    difference, first, _ = [each["cause"] for each in found["results"] if not each["passed"]]
+    assert difference.endswith(" for a test text, and the evaluation 0.2000 for the same text")
+    assert first.startswith("0 of 1 golden sentences of class positive are right")
+    measured = [(each["name"], each["unit"]) for each in found["results"]]
+    assert ("texts_per_second", "texts/s") in measured
+
+
+def check_classes(workspace, monkeypatch, labels, golden):
+    """Run the component on a stub of the candidate; return its check.json."""
+    answered = Answers(measured={}, golden=[[0.9, 0.05, 0.05]] * 9)
+    monkeypatch.setattr(component, "try_candidate", lambda *given: answered)
+    monkeypatch.setattr(component, "read_sample", lambda *given: [])
+    monkeypatch.setattr(component, "stored_predictions", lambda *given: {})
+    write_labels(str(workspace.folder / "examples"), labels)
+    file = workspace.folder / "mine.txt"
+    file.write_text("\n".join(golden))
+    artifacts = {name: getattr(standard_artifacts, kind)() for name, kind in KINDS.items()}
+    for name, artifact in artifacts.items():
+        artifact.uri = str(workspace.folder / name)
+    artifacts["examples"].split_names = '["train", "test"]'
+    thresholds = Thresholds(golden=str(file) if golden else None)
+    ServingCheck.test_call(**artifacts, **thresholds.parameters(()))
+    return json.loads((workspace.folder / "blessing" / "check.json").read_text())
+
+
+KINDS = {
+    "model": "Model",
+    "examples": "Examples",
+    "evaluation": "ModelEvaluation",
+    "blessing": "InfraBlessing",
+}
+
+
+def test_golden_sentences_of_other_classes_are_those_of_the_user(workspace, monkeypatch):
+    found = check_classes(workspace, monkeypatch, STARS, [])
+    assert found["passed"]
+    assert found["not_checked"].startswith("no golden sentences were checked, because those of ")
+    assert not [each for each in found["results"] if each["name"].startswith("golden")]
+    found = check_classes(workspace, monkeypatch, STARS, ["1\tbad", "2\tso so"])
+    assert failed(found) == ["golden_2"]
+    assert found["not_checked"] == (
+        "serving_check.golden has no sentence of 1 of 3 classes, which were not checked: 3"
+    )
+    problem = "^serving_check.golden: no class is called '4', known here: 1, 2, 3$"
+    with pytest.raises(InputError, match=problem):
+        check_classes(workspace, monkeypatch, STARS, ["4\tgood"])

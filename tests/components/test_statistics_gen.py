@@ -1,5 +1,6 @@
 """StatisticsGen's sample of each split, and DataGate, which must not pass data without a check."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,23 @@ from tfx.types import artifact_utils, standard_artifacts
 from components import statistics_gen
 from components.artifacts import CheckedData
 from components.data_gate import DataGate, class_counts
+from components.schema_gen import with_classes
 from core.errors import InputError
+from preprocessing.labels import SENTIMENT, Labels, write_labels
 from tests.components.test_transform import schema
 from tests.examples import example, write
 
 pytestmark = pytest.mark.slow
 
 SIZES = (2000, 1200, 800)
+
+
+def labelled(folder, labels=SENTIMENT):
+    """Return Examples that consist of the names of the classes."""
+    examples = standard_artifacts.Examples()
+    examples.uri = str(folder)
+    write_labels(str(folder), labels)
+    return examples
 
 
 def write_shards(folder, *contents):
@@ -33,13 +44,17 @@ def write_shards(folder, *contents):
     return examples
 
 
-def make_statistics(examples, folder, max_examples):
+def make_statistics(examples, folder, max_examples, classes=2):
     """Run the component; return its output, and the statistics of the train split."""
+    written = schema(folder)
+    if classes > 2:
+        path = folder / "schema" / "schema.pbtxt"
+        path.write_text(with_classes(path.read_text(), classes))
     statistics = standard_artifacts.ExampleStatistics()
     statistics.uri = str(folder / "statistics")
     statistics_gen.StatisticsGen.test_call(
         examples=examples,
-        schema=schema(folder),
+        schema=written,
         statistics=statistics,
         max_examples=max_examples,
     )
@@ -87,9 +102,17 @@ def test_the_sample_has_examples_from_every_part_of_every_file(tmp_path, monkeyp
 def test_all_examples_are_read_if_they_are_few_or_the_sample_lacks_a_class(tmp_path, max_examples):
     examples = write_shards(tmp_path, [0] * 3000 + [1], [0] * 3000)
     statistics, dataset = make_statistics(examples, tmp_path, max_examples)
-    assert class_counts(statistics.uri, "train") == {"negative": 6000, "positive": 1}
+    assert class_counts(statistics.uri, "train", SENTIMENT) == {"negative": 6000, "positive": 1}
     assert dataset.num_examples == 6001
     assert {feature.path.step[0] for feature in dataset.features} == {"text", "label"}
+
+
+def test_each_of_many_classes_is_counted(tmp_path):
+    labels = Labels(tuple(f"class {number}" for number in range(1_500)))
+    examples = write_shards(tmp_path, range(1_500), [7] * 20)
+    statistics, _ = make_statistics(examples, tmp_path, 0, classes=1_500)
+    expected = {name: 21 if name == "class 7" else 1 for name in labels.names}
+    assert class_counts(statistics.uri, "train", labels) == expected
 
 
 @pytest.mark.parametrize("lost", ["statistics", "anomalies"])
@@ -104,7 +127,9 @@ def test_data_whose_check_was_deleted_does_not_pass(tmp_path, lost):
         (tmp_path / "anomalies" / "Split-train" / "SchemaDiff.pb").touch()
     checked.uri = str(tmp_path / "checked")
     with pytest.raises(InputError, match=f"{tmp_path}/{lost}/Split-train/.* was deleted"):
-        DataGate.test_call(anomalies=anomalies, statistics=statistics, checked=checked)
+        DataGate.test_call(
+            anomalies=anomalies, statistics=statistics, examples=labelled(tmp_path), checked=checked
+        )
     assert not (tmp_path / "checked").exists()
 
 
@@ -113,12 +138,15 @@ def test_anomalies_of_no_split_are_an_error(tmp_path):
     anomalies.uri, checked.uri = str(tmp_path / "anomalies"), str(tmp_path / "checked")
     with pytest.raises(InputError, match=f"{anomalies.uri} names no split"):
         DataGate.test_call(
-            anomalies=anomalies, statistics=standard_artifacts.ExampleStatistics(), checked=checked
+            anomalies=anomalies,
+            statistics=standard_artifacts.ExampleStatistics(),
+            examples=labelled(tmp_path),
+            checked=checked,
         )
     assert not (tmp_path / "checked").exists()
 
 
-def gate(folder, counts):
+def gate(folder, counts, named="{}", labels=SENTIMENT):
     """Run DataGate on splits without anomalies; `counts` is split -> its numbers of each class."""
     anomalies, statistics = (
         standard_artifacts.ExampleAnomalies(),
@@ -142,7 +170,24 @@ def gate(folder, counts):
             (folder / place / f"Split-{split}").mkdir(parents=True)
             path = folder / place / f"Split-{split}" / file
             path.write_bytes(content.SerializeToString())
-    DataGate.test_call(anomalies=anomalies, statistics=statistics, checked=checked)
+    DataGate.test_call(
+        anomalies=anomalies,
+        statistics=statistics,
+        examples=labelled(folder, labels),
+        checked=checked,
+        named_classes=named,
+    )
+
+
+def test_a_class_of_the_settings_that_does_not_exist_is_an_error(tmp_path):
+    """Before the training: the classes may be known only since the files were read."""
+    counts = {"train": (90, 10), "eval": (9, 1), "test": (1, 9)}
+    named = {"evaluation.min_class_recall": ["postive"]}
+    problem = r"evaluation.min_class_recall: no class is called 'postive', did you mean positive\?"
+    with pytest.raises(InputError, match=f"^{problem}$"):
+        gate(tmp_path / "wrong", counts, json.dumps(named))
+    named["evaluation.min_class_recall"] = ["positive"]
+    gate(tmp_path / "right", counts, json.dumps(named))
 
 
 @pytest.mark.parametrize("split", ["train", "eval", "test"])
@@ -152,3 +197,8 @@ def test_a_single_class_in_one_split_only_is_an_error(tmp_path, split, numbers, 
     with pytest.raises(InputError, match=f"schema: {split}: every review is {only}$"):
         gate(tmp_path / "one", counts)
     gate(tmp_path / "both", {**counts, split: (1, 70_000)})
+
+
+def test_a_single_class_of_tickets_is_named_without_the_word_review(tmp_path):
+    with pytest.raises(InputError, match=r"schema: eval: every text is refund$"):
+        gate(tmp_path, {"train": (3, 4, 5), "eval": (0, 9, 0)}, labels=Labels(("a", "refund", "z")))

@@ -24,6 +24,8 @@ from pipeline.config import PipelineConfig
 from platforms.beam import beam_args
 from preprocessing.fast.ngrams import ngram_ids
 from tests.components.example_gen import label_of, read_files, records, text_of, write
+from tests.examples import example as make_example
+from tests.examples import write as write_records
 
 pytestmark = pytest.mark.slow
 
@@ -142,10 +144,10 @@ def test_ngrams_words_and_counts_are_those_of_the_examples(read, tmp_path, monke
         np.add.at(counts[label_of(example)], ids, 1)
     pattern = f"{transformed.uri}/Split-{{}}/*"
     np.testing.assert_array_equal(
-        read_class_counts([pattern.format("train")], NGRAMS, SETTINGS["ngram_buckets"]), counts
+        read_class_counts([pattern.format("train")], NGRAMS, 2, SETTINGS["ngram_buckets"]), counts
     )
-    assert read_class_counts([pattern.format("train")], LABELS).sum() == len(train)
-    assert read_class_counts([pattern.format("eval")], LABELS) is None
+    assert read_class_counts([pattern.format("train")], LABELS, 2).sum() == len(train)
+    assert read_class_counts([pattern.format("eval")], LABELS, 2) is None
     # Serving calls this layer.
     layer = output.transform_features_layer()
     tokens = layer({"text": tf.constant([["Good phone zzz"]])})["tokens"]
@@ -176,3 +178,15 @@ def test_the_vocabulary_and_the_words_on_flink(read, tmp_path, flink_jars):
 def tokens_of(record):
     feature = tf.train.Example.FromString(record).features.feature
     return list(feature["tokens"].int64_list.value)
+
+
+def test_an_example_whose_label_is_of_no_class_is_an_error(read, tmp_path):
+    """Also in a split that is not counted by class; `test_counts.py` has this test for train."""
+    examples = standard_artifacts.Examples()
+    examples.uri, examples.split_names = str(tmp_path / "examples"), read.examples.split_names
+    shutil.copytree(read.examples.uri, examples.uri)
+    file = min(Path(examples.uri, "Split-eval").iterdir())
+    write_records(file, [make_example(text="Good", label=[label]) for label in (1, 2)])
+    line = "an Example has the label 2, but the labels of the 2 classes are 0 to 1; write the"
+    with pytest.raises(Exception, match=line):
+        transform(examples, tmp_path, ["ngrams"])

@@ -49,7 +49,7 @@ def test_an_unchanged_second_run_shows_the_result_of_the_first_one(finished):
     done = workspace.run()
     assert done.returncode == 0, done.stdout
     assert "unchanged since the run" in done.stdout
-    result = output[output.index("reviews   ") :]
+    result = output[output.index("lines     ") :]
     assert done.stdout.endswith(result)
     assert workspace.executions() == executions
 

@@ -35,9 +35,7 @@ LOCAL, VERTEX = "local_runner.py", "kubeflow_v2_runner.py"
 CREATE = ("pipeline", "create", "--pipeline_path", LOCAL)
 RUN = ("run", "create", "--pipeline_name", "amazon_reviews")
 SHAPES = {
-    "one_device": {},
     "mirrored": {"devices": 2},
-    "central_storage": {"devices": 2},
     "multi_worker_mirrored": {"workers": 2},
     "parameter_server": {"workers": 1, "parameter_servers": 2},
 }
@@ -70,7 +68,7 @@ def test_the_runner_of_another_engine_is_one_line_and_runs_nothing(
     "strategies",
     [
         ["mirrored"],
-        exhaustive(["parameter_server", "one_device", "central_storage", "multi_worker_mirrored"]),
+        exhaustive(["parameter_server", "multi_worker_mirrored"]),
     ],
     ids="-".join,
 )

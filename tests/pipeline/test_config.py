@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from core.errors import ConfigError
 from core.overrides import parse_overrides
 from pipeline.config import PRESETS, load_config, load_recorded_settings, recorded_settings
+from pipeline.inputs import input_files, read_options
+from preprocessing.reading.layouts import decide_layouts
 from trainer_module.models import hyperparameters
 
 
@@ -41,7 +43,6 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
 @pytest.mark.parametrize(
     ("text", "overrides", "message"),
     [
-        ("data: {labels: {Good: 0, good: 1}}", "", "data.labels: the label good has two meanings"),
         ("trainig: {}", "", "trainig: unknown key, did you mean training?"),
         ("", "training.epochs=three", "training.epochs: Input should be a valid integer, not 't"),
         ("", "training.strategy=mirorred", "unknown value 'mirorred', did you mean mirrored?"),
@@ -271,3 +272,11 @@ def test_any_override_text_is_parsed_or_refused(text):
         parse_overrides(text)
     except ConfigError as error:
         assert len(str(error).splitlines()) <= 1
+
+
+@pytest.mark.parametrize(("preset", "file"), [("sample", "reviews.ft.txt"), ("stars", "stars.csv")])
+def test_a_preset_without_an_input_reads_its_sample(preset, file):
+    config = load_config(preset, environ={})
+    [source] = input_files(config)
+    assert os.path.basename(source.path) == file
+    assert decide_layouts(input_files(config), read_options(config))

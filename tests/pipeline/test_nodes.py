@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from core.errors import InputError
 from pipeline import selected_nodes
-from pipeline.config import PipelineConfig
+from pipeline.config import PipelineConfig, load_config
 from pipeline.pipeline import create_pipeline
 from pipeline.selected_nodes import node_ids
 from platforms.local.platform import Local
@@ -69,3 +70,26 @@ def test_the_input_is_a_part_of_the_cache_key(tmp_path):
     assert key() == before
     reviews.write_text("1,bad\n2,good\n")
     assert key() != before
+
+
+@pytest.mark.parametrize(
+    ("labels", "named", "problem"),
+    [
+        ("{}", "postive", "no class is called 'postive', did you mean positive\\?"),
+        ("{a: Refund, b: Card}", "refund", "no class is called 'refund', did you mean Refund\\?"),
+        ("{a: Refund, b: Card}", "x", "no class is called 'x', known here: Refund, Card"),
+        # Only the files have the classes.
+        ("each", "x", None),
+    ],
+)
+def test_a_setting_that_names_an_unknown_class_is_an_error_before_the_run(
+    tmp_path, labels, named, problem
+):
+    words = [f"paths.root={tmp_path}", f"data.labels={labels}"]
+    words.append(f"evaluation.min_class_recall={{{named}: 0.5}}")
+    settings = load_config(overrides=words)
+    if problem is None:
+        create_pipeline(settings, Local(settings))
+        return
+    with pytest.raises(InputError, match=f"^evaluation.min_class_recall: {problem}$"):
+        create_pipeline(settings, Local(settings))

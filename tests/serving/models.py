@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from preprocessing import normalise
+from preprocessing.labels import Labels, write_labels
 
 BUCKETS = 1000
 
@@ -27,6 +28,39 @@ def push(folder, probability=0.9):
     """Write the model to a local folder or a URL that TensorFlow supports."""
     model = Good(probability)
     tf.saved_model.save(model, str(folder), signatures={"predict_text": model.predict_text})
+
+
+class Classes(tf.Module):
+    """A model of several classes, which predicts class N for texts that contain the word cN."""
+
+    def __init__(self, names):
+        super().__init__()
+        self.names = list(names)
+        self.weight = tf.Variable(9.0)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def predict_text(self, texts):
+        words = [rf"(?s).*\bc{n}\b.*" for n in range(len(self.names))]
+        hits = [tf.strings.regex_full_match(texts, word) for word in words]
+        points = 1 + self.weight * tf.stack([tf.cast(hit, tf.float32) for hit in hits], axis=1)
+        label = tf.argmax(points, axis=1)
+        return {
+            "probabilities": points / tf.reduce_sum(points, axis=1, keepdims=True),
+            "label": label,
+            "class": tf.gather(tf.constant(self.names), label),
+        }
+
+
+TOPICS = Labels(("billing, refunds", '50% "off"\n\tnow', "<b>Größe</b>", "مرحبا", "true"))
+"""Classes with difficult names."""
+
+
+def push_classes(folder, labels=TOPICS):
+    """Write the model `Classes` with its file of classes; return the folder."""
+    model = Classes(labels.names)
+    tf.saved_model.save(model, str(folder), signatures={"predict_text": model.predict_text})
+    write_labels(f"{folder}/assets", labels)
+    return folder
 
 
 class Ngrams(tf.Module):

@@ -111,6 +111,54 @@ def test_texts_without_a_frame_are_answered(saved, data, expected):
         assert answers.index.tolist() == data.index.tolist()
 
 
+@pytest.fixture(scope="module")
+def topics(tmp_path_factory):
+    """A registered model of five classes, as MLflow loads it."""
+    import mlflow
+
+    from components.run_report.mlflow_format import save
+    from tests.serving.models import push_classes
+
+    folder = tmp_path_factory.mktemp("topics")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        save(str(push_classes(folder / "saved_model")), str(folder / "mlflow"))
+        return mlflow.pyfunc.load_model(str(folder / "mlflow"))
+
+
+def test_a_model_of_several_classes_names_them(topics):
+    from tests.serving.models import TOPICS
+
+    answers = topics.predict(pd.DataFrame({"text": ["c3", "a c1"]}, index=["x", "y"]))
+    assert answers.index.tolist() == ["x", "y"]
+    assert answers["class"].tolist() == [TOPICS.names[3], TOPICS.names[1]]
+    assert answers["label"].tolist() == [3, 1]
+    assert answers["probability"].dtype == np.float32
+    np.testing.assert_allclose(answers["probability"], 10 / 14, rtol=1e-6)
+    [first, _] = answers["probabilities"]
+    np.testing.assert_allclose(first, [1 / 14, 1 / 14, 1 / 14, 10 / 14, 1 / 14], rtol=1e-6)
+
+
+def test_the_signature_and_the_example_fit_several_classes(topics):
+    outputs = topics.metadata.signature.outputs
+    assert outputs.input_names() == ["probability", "label", "class", "probabilities"]
+    example = topics.input_example
+    assert "phone" not in " ".join(example["text"])  # the texts are not reviews
+    answers = topics.predict(example)
+    assert list(answers.columns) == outputs.input_names()
+    assert topics.predict(example.iloc[:0]).empty
+
+
+def test_the_answers_of_several_classes_fit_the_inferred_signature(topics):
+    """MLflow checks the columns of a request for a deployed model with the same types."""
+    from mlflow.models import infer_signature
+
+    answers = topics.predict(topics.input_example)
+    inferred = infer_signature(topics.input_example, answers).outputs.to_dict()
+    declared = topics.metadata.signature.outputs.to_dict()
+    assert [{**each, "required": True} for each in inferred] == declared
+
+
 @pytest.mark.parametrize(
     ("value", "problem"),
     [

@@ -15,12 +15,13 @@ import tensorflow as tf
 from cli.models import last_pushed_model
 from core.errors import UserError
 from pipeline.config import PipelineConfig
+from preprocessing.labels import SENTIMENT
 from serving import answers
 from serving.answers import Prediction, answer, read_arguments, read_lines
 from serving.predict_text import load_predict_text
 from serving.versions import NoModelError, is_complete, missing_part
 from tests.loaded import run_command
-from tests.serving.models import push
+from tests.serving.models import TOPICS, push, push_classes
 
 COMMAND = [str(Path(sys.executable).with_name("amazon-reviews")), "predict"]
 
@@ -32,7 +33,7 @@ def predict(texts):
 def answered(batches, as_json=False):
     """Return the output and the reports for batches of texts."""
     out, reports = io.BytesIO(), []
-    unusable = answer(batches, predict, out, reports.append, as_json)
+    unusable = answer(batches, predict, out, reports.append, SENTIMENT, as_json)
     assert unusable == len(reports)
     return out.getvalue().decode(), reports
 
@@ -88,6 +89,25 @@ def test_each_argument_is_one_line():
     assert [line["label"] for line in lines] == ["positive", None, None, "negative"]
     assert [line["probability"] for line in lines] == [0.9, None, None, 0.1]
     assert [line.get("problem") for line in lines] == [None, *problems, None]
+
+
+@pytest.fixture(scope="module")
+def topics(tmp_path_factory):
+    """A folder of runs with a pushed model of five classes."""
+    root = tmp_path_factory.mktemp("topics")
+    push_classes(root / "serving" / "1")
+    return root
+
+
+def test_the_name_of_a_class_and_its_probability_are_printed(topics, call, capfdbinary):
+    assert call("predict", "c3", "c1 and\tc2", root=topics) == 0
+    first, second = capfdbinary.readouterr().out.decode().splitlines()
+    assert first == f"{TOPICS.names[3]}\t0.714\tc3"
+    # Line breaks and tabs in a name would be columns and lines of their own.
+    assert second == '50% "off"  now\t0.435\tc1 and c2'
+    assert call("predict", "--json", "c1", root=topics) == 0
+    answer = json.loads(capfdbinary.readouterr().out)
+    assert answer == {"label": TOPICS.names[1], "probability": 0.714286, "text": "c1"}
 
 
 def last_model(serving):

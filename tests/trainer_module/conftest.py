@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import functools
 import json
 import math
 import subprocess
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from preprocessing.labels import Labels
 from tests.trainer_module.scripted_cluster import ScriptedCluster
 from trainer_module.cluster import resources
 from trainer_module.cluster.tf_config import Cluster
@@ -88,6 +90,7 @@ def _prepare(folder):
     from tensorflow_transform.tf_metadata import dataset_metadata, schema_utils
 
     from preprocessing import features
+    from preprocessing.labels import SENTIMENT, write_labels
     from preprocessing.transform import preprocessing_fn
     from tests import examples
 
@@ -103,6 +106,7 @@ def _prepare(folder):
             lambda inputs: preprocessing_fn(inputs, config)
         )
         transform_fn | tft_beam.WriteTransformFn(str(folder / "graph"))
+    write_labels(str(folder / "graph"), SENTIMENT)
     rest = ({name: row[name] for name in ("ngrams", "tokens", "label")} for row in data)
     for split, counts in FILES.items():
         for number, count in enumerate(counts):
@@ -116,9 +120,12 @@ def records(tmp_path_factory):
 
     The first n-gram of an Example and its only word are its number; the second n-gram is its label.
     """
+    from preprocessing.labels import SENTIMENT, write_labels
     from tests import examples
 
     folder = tmp_path_factory.mktemp("records")
+    (folder / "graph").mkdir()
+    write_labels(str(folder / "graph"), SENTIMENT)
     for split, numbers in (("train", range(64)), ("eval", range(64, 84))):
         rows = (
             examples.example(ngrams=[n, 100 + n % 2], tokens=[2 + n], label=[n % 2])
@@ -126,6 +133,40 @@ def records(tmp_path_factory):
         )
         examples.write(folder / f"{split}-0.gz", rows)
     return folder
+
+
+@pytest.fixture(scope="session")
+def records_of(tmp_path_factory):
+    """Return a function: number of classes -> a folder like `records` with Examples of them.
+
+    The words and the n-grams of an Example determine its class. There is one Example of each class,
+    and at least 64. The train split has as many Examples in each of its two files, and each eighth
+    has no words; of the eval split the last batch is short. It has no empty texts: their classes
+    have almost equal probabilities, and rounding would decide the accuracy.
+    """
+    from preprocessing.labels import Labels, write_labels
+    from tests import examples
+
+    def row(number, classes, *, is_empty=False):
+        label = number % classes
+        words = [] if is_empty else [label % 32, 32 + label // 32]
+        ngrams = [1000 + number, *(2000 + word for word in words)] * bool(words)
+        return examples.example(ngrams=ngrams, tokens=[2 + word for word in words], label=[label])
+
+    @functools.cache
+    def records_of(classes):
+        folder = tmp_path_factory.mktemp(f"records-{classes}")
+        (folder / "graph").mkdir()
+        labels = Labels(tuple(f"class {number}" for number in range(classes)))
+        write_labels(str(folder / "graph"), labels)
+        half = max(32, -(-classes // 2))
+        for name, numbers in (("train-0", range(half)), ("train-1", range(half, 2 * half))):
+            rows = [row(number, classes, is_empty=number % 8 == 7) for number in numbers]
+            examples.write(folder / f"{name}.gz", rows)
+        examples.write(folder / "eval-0.gz", [row(number, classes) for number in range(21)])
+        return folder
+
+    return records_of
 
 
 @pytest.fixture
@@ -157,6 +198,42 @@ def trained(prepared, once):
         train(make_job(prepared, folder), None)
 
     return once("trained", write)
+
+
+TOPICS = Labels(("Größe", '50% "off"', "<b>", "3", "true"))
+"""Classes with difficult names."""
+TOPIC_TEXTS = [f"topic{number} is the topic" for number in range(TOPICS.number)]
+"""A text of each class."""
+
+
+@pytest.fixture(scope="session")
+def topics(prepared, once):
+    """Return the folder of a training on five classes, with its data and outputs.
+
+    The word `topicN` decides the class. The features are those of `prepared`.
+    """
+
+    def write(folder):
+        import shutil
+
+        from preprocessing.fast.ngrams import ngram_ids
+        from preprocessing.labels import write_labels
+        from tests import examples
+        from trainer_module.training import train
+
+        shutil.copytree(prepared / "graph", folder / "graph")
+        write_labels(str(folder / "graph"), TOPICS)
+        settings = (TRANSFORM["ngrams"], TRANSFORM["ngram_buckets"], tuple(TRANSFORM["openings"]))
+        for split, count in (("train", 100), ("eval", 20)):
+            rows = []
+            for n in range(count):
+                text = f"topic{n % TOPICS.number} is number{n}"
+                ids, _ = ngram_ids([text.encode()], *settings)
+                rows.append(examples.example(ngrams=ids.tolist(), label=[n % TOPICS.number]))
+            examples.write(folder / f"{split}-0.gz", rows)
+        train(make_job(folder, folder), None)
+
+    return once("topics", write)
 
 
 def make_job(prepared, folder, *, train="train-*.gz", base_model=None, **training):

@@ -1,36 +1,39 @@
-"""`training.class_weights`: the weights of a majority of either class, and of a single class."""
+"""`training.class_weights`: the weights of a majority of any class, and of a missing class."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from preprocessing.labels import Labels
 from trainer_module import models
+from trainer_module.models import loss, softmax_loss
 
-LABELS = tf.constant([[0.0], [1.0]])
-LOGITS = tf.constant([[0.3], [-0.2]])
-
-
-def weights(negatives, positives):
-    """Return the weight of a negative and of a positive Example."""
-    counts = np.array([negatives, positives], np.float64)
-    loss = models.weighted_by_class(models.loss, counts)
-    plain = models.loss(LABELS, LOGITS).numpy()
-    return (loss(LABELS, LOGITS).numpy() / plain).tolist()
+LOGITS = [0.3, -0.2, 0.1, 0.5, -0.4]
 
 
-@pytest.mark.parametrize(
-    ("negatives", "positives"), [(300, 100), (100, 300), (50, 50), (3_000_000_000, 1)]
-)
-def test_each_class_has_the_same_total_weight_and_the_mean_is_one(negatives, positives):
-    negative, positive = weights(negatives, positives)
-    total = negatives + positives
-    assert negative * negatives == pytest.approx(total / 2)
-    assert positive * positives == pytest.approx(total / 2)
+def weights(*counts):
+    """Return the weight of an Example of each class, of which the train split has `counts`."""
+    classes = len(counts)
+    labels = Labels(tuple(f"class {number}" for number in range(classes)))
+    plain = loss if labels.is_binary else softmax_loss
+    label = tf.reshape(tf.range(classes, dtype=tf.float32), [-1, 1])
+    logits = tf.tile([LOGITS[: labels.logits]], [classes, 1])
+    weighted = models.weighted_by_class(plain, np.array(counts, np.float64), labels)
+    return weighted(label, logits).numpy() / plain(label, logits).numpy()
 
 
 @pytest.mark.parametrize(
-    ("negatives", "positives", "missing"), [(7, 0, "positive"), (0, 7, "negative")]
+    "counts",
+    [(300, 100), (100, 300), (50, 50), (3_000_000_000, 1), (1, 2, 4, 8, 1000), (7, 7, 7)],
 )
-def test_a_class_without_reviews_is_named(negatives, positives, missing):
-    with pytest.raises(ValueError, match=f"the train split has no {missing} reviews"):
-        weights(negatives, positives)
+def test_each_class_has_the_same_total_weight_and_the_mean_is_one(counts):
+    totals = weights(*counts) * counts
+    np.testing.assert_allclose(totals, sum(counts) / len(counts), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("counts", "missing"), [((7, 0), 1), ((0, 7), 0), ((3, 4, 0, 5), 2), ((0, 4, 0), 0)]
+)
+def test_a_class_without_examples_is_named(counts, missing):
+    with pytest.raises(ValueError, match=rf"has no Example of the class class {missing}; add"):
+        weights(*counts)

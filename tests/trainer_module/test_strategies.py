@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import (
     check_evaluation,
     learned_negation,
@@ -75,32 +74,25 @@ def test_auto_takes_the_strategy_of_the_cluster(monkeypatch, log, cluster, expec
 
 
 @pytest.mark.both_stacks
-@pytest.mark.parametrize(
-    "training",
-    [
-        {"strategy": "mirrored", "devices": 2, "batch_size_per_replica": 5, "loop": "custom"},
-        exhaustive({"strategy": "central_storage", "devices": 2, "batch_size_per_replica": 7}),
-    ],
-    ids=lambda training: "-".join(str(value) for value in training.values()),
-)
-def test_each_strategy_trains_a_model_that_learned_and_evaluates_every_example(
-    prepared, tmp_path, training
-):
-    """For clusters, `test_faults.py` has this test, with the loss of a worker."""
-    done = run_task(make_job(prepared, tmp_path, **training), tmp_path)
+def test_several_devices_train_a_model_that_learned_and_evaluate_every_example(prepared, tmp_path):
+    """For clusters, `test_faults.py` has this test, with the loss of a worker.
+
+    `test_classes.py` compares all strategies with one device.
+    """
+    training = {"strategy": "mirrored", "batch_size_per_replica": 5, "loop": "custom"}
+    done = run_task(make_job(prepared, tmp_path, devices=2, **training), tmp_path)
     assert done.code == 0, done.log
     assert learned_negation(tmp_path)
     check_evaluation(tmp_path)
     figures = summary(tmp_path)
     assert figures["devices"] == [f"CPU:{number}" for number in range(2)]
     assert figures["replicas"] == 2
-    assert figures["steps_per_epoch"] == -(-250 // (2 * training["batch_size_per_replica"]))
+    assert figures["steps_per_epoch"] == 25
     assert not (tmp_path / "checkpoints").exists()
-    if training["strategy"] == "mirrored":
-        # One device sees the same global batches, of which none is short.
-        one = tmp_path / "one"
-        train(make_job(prepared, one, batch_size_per_replica=10), None)
-        assert probabilities(tmp_path) == pytest.approx(probabilities(one), abs=1e-5)
+    # One device sees the same global batches, of which none is short.
+    one = tmp_path / "one"
+    train(make_job(prepared, one, batch_size_per_replica=10), None)
+    assert probabilities(tmp_path) == pytest.approx(probabilities(one), abs=1e-5)
 
 
 def test_tables_over_256_kib_are_cut_into_at_most_one_shard_for_each_server(monkeypatch):

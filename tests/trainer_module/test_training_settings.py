@@ -100,7 +100,8 @@ def test_the_module_of_a_model_may_have_a_loss_of_its_own(given, monkeypatch):
 
 def test_class_weights_of_a_class_without_reviews_are_refused(given, skewed):
     (skewed / "train-0.gz").unlink()
-    with pytest.raises(ValueError, match="balanced, but the train split has no negative reviews"):
+    line = "balanced, but the train split has no Example of the class negative"
+    with pytest.raises(ValueError, match=line):
         given(skewed, class_weights="balanced")
 
 

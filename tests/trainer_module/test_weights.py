@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from core.errors import InputError
 from preprocessing import features
+from preprocessing.labels import SENTIMENT, Labels, write_labels
 from preprocessing.settings import Transform
-from tests.trainer_module.conftest import TRANSFORM, make_job
-from trainer_module import training, weights
+from tests.trainer_module.conftest import TOPIC_TEXTS, TRANSFORM, make_job, predict
+from trainer_module import task, training, weights
 from trainer_module.loop.callbacks import SaveRegularly
 
 NGRAMS, TOKENS = (features.NGRAMS,), (features.TOKENS,)
@@ -97,6 +99,56 @@ def test_weights_depend_on_the_settings_of_the_features_and_on_the_vocabulary(pr
     other = job.model_copy(update={"transform_graph": str(graph)})
     assert weights.origin(job, TOKENS) != weights.origin(other, TOKENS)
     assert weights.origin(job, NGRAMS) == weights.origin(other, NGRAMS)
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        (
+            ("a", "b", "c"),
+            "only the model has negative, positive; only the train split has a, b, c",
+        ),
+        (("negative", "neutral", "positive"), "only the train split has neutral"),
+        (("positive", "negative"), "the order of the model is negative, positive"),
+        (
+            tuple(f"class\n{n}" for n in range(1_000)),
+            "only the model has negative, positive; only the train split has class\\n0, class\\n1, "
+            "class\\n2, class\\n3, class\\n4 and 995 more",
+        ),
+    ],
+)
+def test_a_base_model_of_other_classes_is_refused(records, tmp_path, names, problem):
+    job = make_job(records, tmp_path, base_model=str(tmp_path / "model"))
+    (tmp_path / "model" / "assets").mkdir(parents=True)
+    write_labels(f"{job.base_model}/assets", SENTIMENT)
+    weights.check_classes(job, Labels(SENTIMENT.names, is_ordered=True))  # an order changes nothing
+    with pytest.raises(InputError) as raised:
+        weights.check_classes(job, Labels(names))
+    assert str(raised.value) == (
+        f"training.warm_start: the classes of {job.base_model} differ from those of the train "
+        f"split ({problem}). Set training.warm_start=false, or data.labels to the classes of the "
+        "model"
+    )
+
+
+def test_a_warm_start_from_other_classes_ends_before_the_training_with_exit_code_2(
+    records, topics, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    job = make_job(records, tmp_path, base_model=str(topics / "model"))
+    file = tmp_path / "job.json"
+    file.write_text(job.model_dump_json())
+    monkeypatch.setattr(training, "build_model", None)  # it must not be called
+    assert task.main([str(file)]) == 2
+    assert "training.warm_start: the classes of " in capfd.readouterr().err
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_warm_start_from_the_same_classes_continues(topics, tmp_path):
+    job = make_job(topics, tmp_path, base_model=str(topics / "model"), epochs=1, learning_rate=1e-9)
+    training.train(job, None)
+    one, two = (predict(folder, TOPIC_TEXTS)["probabilities"] for folder in (topics, tmp_path))
+    np.testing.assert_allclose(one, two, atol=1e-4)
 
 
 def test_a_resumed_training_keeps_its_own_weights(records, tmp_path, monkeypatch):

@@ -20,6 +20,8 @@ from core.files import list_files
 from examples.counts import NGRAMS, ClassCounter, count_examples, read_class_counts
 from examples.tfrecords import without_autotune
 from preprocessing import features
+from preprocessing.labels import Labels
+from preprocessing.settings import ngram_rows
 from trainer_module.cluster.collective import Collective
 from trainer_module.inputs.batches import BatchSpec, length_batches
 from trainer_module.settings import TrainingJob
@@ -292,31 +294,32 @@ class Inputs:
         # Batches of similar lengths were parsed before they were sorted.
         return batch if self._batching.by_length else self._batching.parse(batch)
 
-    def class_counts(self, kind: str) -> np.ndarray:
+    def class_counts(self, kind: str, labels: Labels) -> np.ndarray:
         """Return counts of the train split by class.
 
         If Transform has not stored the counts, each synchronous process counts a shard.
 
         Args:
           kind: LABELS or NGRAMS of `examples.counts`.
+          labels: the classes.
 
         Returns:
-          float64, [2] for LABELS, [2, buckets] for NGRAMS.
+          float64, [classes] for LABELS, [classes, rows] for NGRAMS, see `ngram_rows`.
 
         Raises:
-          InputError: a file is damaged.
+          InputError: a file is damaged, or a label is the index of no class.
           tensorflow.errors.OpError: a file cannot be read, or another process is gone.
         """
         transform, names = self._batching.transform, [features.NGRAMS] if kind == NGRAMS else []
-        buckets = transform.ngram_buckets if names else 0
-        stored = read_class_counts(self._job.train_files, kind, buckets)
+        rows = ngram_rows(transform.ngram_buckets, labels) if names else 0
+        stored = read_class_counts(self._job.train_files, kind, labels.number, rows)
         # All processes count if one of them finds no counts.
         if not self._collective.any(stored is None) and stored is not None:
             return stored.astype(np.float64)
         logging.info("Reading the train split once before the first step")
         shards = self.train.shards(self._collective.processes)
         batching = BatchSpec(tuple(names), transform, _COUNTED_BATCH)
-        counter = ClassCounter(buckets)
+        counter = ClassCounter(labels.number, rows)
         for inputs, label in make_dataset(shards[self._collective.process], batching):
             ngrams = {name: values.to_sparse() for name, values in inputs.items()}
             counter.add({**ngrams, features.LABEL: tf.cast(label, tf.int64)})

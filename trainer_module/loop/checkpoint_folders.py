@@ -20,6 +20,7 @@ from absl import logging
 
 from core.files import list_files
 from examples.digest import content_digest
+from preprocessing.labels import LABELS_FILE
 from trainer_module.loop.checkpoints import (
     BEST,
     LIST_FILE,
@@ -52,8 +53,10 @@ def folder_name(job: TrainingJob, code: str) -> str:
     """
     settings = job.model_dump(mode="json", exclude=_INPUTS | _OUTPUTS)
     examples = [content_digest(patterns) for patterns in (job.train_files, job.eval_files)]
-    # The vocabulary defines the meaning of the ids in the Examples.
+    # The vocabulary defines the meaning of the ids in the Examples, and the classes that of their
+    # labels.
     files = list_files(os.path.join(job.transform_graph, "transform_fn", "assets"))
+    files += list_files(job.transform_graph, LABELS_FILE)
     if job.base_model:
         # The index contains the checksums of all weights.
         files += list_files(os.path.join(job.base_model, "variables"), "variables.index")

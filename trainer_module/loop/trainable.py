@@ -19,14 +19,16 @@ class Trainable(tf_keras.Model):
     of its strategy.
 
     Args:
-      net: inputs -> logits, float32 [batch, logits].
+      net: inputs -> logits, float32 [batch, logits] or [batch, parts, logits].
       loss: the loss of each Example.
-      seed: determines dropout, together with the number of the step.
+      hits: whether the predicted label of each Example is right, see `models.Architecture`.
+      seed: with the number of the step, determines dropout.
     """
 
-    def __init__(self, net: tf_keras.Model, loss: Loss, seed: int = 0):
+    def __init__(self, net: tf_keras.Model, loss: Loss, hits: Loss, seed: int = 0):
         super().__init__(net.input, net.output, name=net.name)
         self.loss_of_examples = loss
+        self.hits_of_examples = hits
         self.random = StepRandom(seed)
         self.random.use_in(self)
         strategy = tf.distribute.get_strategy()
@@ -86,16 +88,16 @@ class Trainable(tf_keras.Model):
         return step_means(self.test_sums(data))
 
     def _sums(
-        self, label: tf.Tensor, logit: tf.Tensor, weight: tf.Tensor | None
+        self, label: tf.Tensor, logits: tf.Tensor, weight: tf.Tensor | None
     ) -> dict[str, tf.Tensor]:
         """Return the result of a step, and update the metrics.
 
-        The value of an Example is the mean over its logits, [batch, logits]. The weight, [batch],
-        is 0 for padding; it is None if no Example is padding.
+        The value of an Example is the mean over the parts of the model. The weight, [batch], is 0
+        for padding; None: no Example is padding.
         """
         values = {
-            "loss": self.loss_of_examples(label, logit),
-            "accuracy": tf_keras.metrics.binary_accuracy(label, logit, threshold=0.0),
+            "loss": self.loss_of_examples(label, logits),
+            "accuracy": self.hits_of_examples(label, logits),
         }
         if weight is None:
             weight = tf.ones_like(label[:, 0])

@@ -5,16 +5,16 @@ A module contains
   FEATURES: the transformed features that the model reads.
   LEARNING_RATE: the default learning rate, at a global batch of 1024.
   SEARCH_SPACE: the values that the Tuner tries.
-  build(hyperparameters, transform, static_shapes): returns the tf_keras.Model, whose output is the
-    logit of positive, float32 [batch, 1]. In a training, a model with several parts returns a logit
-    for each part, and each part is trained on its own loss. The logit of a review must not depend
-    on the width of its batch. With `static_shapes` the width is the maximum, and XLA can compile
-    the model.
-  optimizer(learning_rate): returns the optimizer. It must update a variable by one operation that
-    locks the variable, because under parameter servers several workers update it at the same time.
-  loss(label, logit): optional; replaces `loss` of this module.
-  adapt(model, counts): optional; computes weights that gradients do not train, from the occurrences
-    of each n-gram in the negative and the positive reviews of the train split, [2, buckets].
+  build(hyperparameters, transform, labels, static_shapes): returns the tf_keras.Model, whose output
+    has `labels.logits` logits, float32 [batch, logits]. In a training it may be [batch, parts,
+    logits], of parts that are trained each for itself. A review's logits do not depend on the width
+    of its batch. With `static_shapes` that width is the maximum, and XLA can compile the model.
+  optimizer(learning_rate): returns the optimizer, whose update of a variable is one operation that
+    locks it: under parameter servers several workers update a variable at the same time.
+  loss(label, logits): optional; replaces `loss` or `softmax_loss` of this module.
+  adapt(model, counts): optional; fits weights that are not trained by gradients, to the occurrences
+    of each n-gram in the reviews of each class of the train split, [classes, rows]; see
+    `preprocessing.settings.ngram_rows`.
   exported(model, hyperparameters): optional; returns the model that is exported instead.
 """
 
@@ -34,13 +34,14 @@ import tf_keras
 from pydantic import ValidationError
 
 from core.settings import first_problem
-from preprocessing.features import CLASSES
+from preprocessing.labels import Labels
 from preprocessing.settings import Transform
 from trainer_module.settings import Training
 
 Loss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-"""A function of label, float32 [batch, 1], and logits, float32 [batch, logits], that returns the
-loss of each Example, float32 [batch]."""
+"""A function of label, float32 [batch, 1], and logits, float32 [batch, logits] or [batch, parts,
+logits], that returns the loss of each Example, float32 [batch]. `Architecture.hits` has this form
+too."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +51,22 @@ class Architecture:
     Attributes:
       features: the names of the transformed features that the model reads.
       learning_rate: the default learning rate, at a global batch of 1024.
-      search_space: name of a hyperparameter -> the values that the Tuner tries.
+      labels: the classes.
       loss: the loss of each Example.
+      hits: whether the predicted label is right, as 0 or 1; the mean over parts.
       build: (settings of Transform, `static_shapes=False`) -> the model, created in the current
         strategy and precision.
       optimizer: (learning rate or schedule) -> the optimizer.
-      adapt: (model, counts of n-grams by class, [2, buckets]) -> None, sets the weights that
-        gradients do not train; None: the model has no such weights.
+      adapt: (model, counts of n-grams by class, [classes, rows]) fits the weights of the model
+        that are not trained; None: it has none.
       exported: (trained model of `plain_model`) -> the model that is exported.
     """
 
     features: tuple[str, ...]
     learning_rate: float
-    search_space: dict[str, Any]
+    labels: Labels
     loss: Loss
+    hits: Loss
     build: Callable[..., tf_keras.Model]
     optimizer: Callable[[Any], tf_keras.optimizers.Optimizer]
     adapt: Callable[[tf_keras.Model, np.ndarray], None] | None
@@ -78,14 +81,15 @@ class Architecture:
           transform: the settings of the features.
         """
         with precision("float32"), tf.device("/CPU:0"):
-            return self.build(transform)
+            return self.build(transform, self.labels)
 
 
-def resolve(training: Training) -> Architecture:
+def resolve(training: Training, labels: Labels) -> Architecture:
     """Return the architecture of `training.model` with `training.hyperparameters`.
 
     Args:
       training: the settings.
+      labels: the classes.
 
     Raises:
       ValueError: the model has no such hyperparameter, or does not allow its value.
@@ -98,8 +102,9 @@ def resolve(training: Training) -> Architecture:
     return Architecture(
         features=module.FEATURES,
         learning_rate=module.LEARNING_RATE,
-        search_space=module.SEARCH_SPACE,
-        loss=getattr(module, "loss", loss),
+        labels=labels,
+        loss=getattr(module, "loss", loss if labels.is_binary else softmax_loss),
+        hits=hits if labels.is_binary else softmax_hits,
         build=partial(module.build, chosen),
         optimizer=module.optimizer,
         adapt=getattr(module, "adapt", None),
@@ -130,18 +135,48 @@ def load(name: str) -> ModuleType:
     return importlib.import_module(f"{__name__}.{name}")
 
 
-def loss(label: tf.Tensor, logit: tf.Tensor) -> tf.Tensor:
+def loss(label: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
     """Return the loss of each Example, [batch]: the mean binary cross-entropy over its logits.
 
     Args:
       label: float32 [batch, 1].
-      logit: float32 [batch, logits].
+      logits: float32 [batch, 1] or [batch, parts, 1].
     """
-    each = tf.broadcast_to(label, tf.shape(logit))
-    return tf_keras.losses.binary_crossentropy(each, logit, from_logits=True)
+    flat = _parts(logits, 1)[:, :, 0]
+    each = tf.broadcast_to(label, tf.shape(flat))
+    return tf_keras.losses.binary_crossentropy(each, flat, from_logits=True)
 
 
-def weighted_by_class(loss: Loss, counts: np.ndarray) -> Loss:
+def softmax_loss(label: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+    """Return the loss of each Example, [batch]: the mean cross-entropy of the softmax over parts.
+
+    Args:
+      label: float32 [batch, 1].
+      logits: float32 [batch, classes] or [batch, parts, classes].
+    """
+    parts = _parts(logits, logits.shape[-1])
+    each = tf.broadcast_to(tf.cast(label, tf.int32), tf.shape(parts)[:2])
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(each, parts)
+    return tf.reduce_mean(losses, axis=1)
+
+
+def hits(label: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+    """Return the fraction of an Example's parts that predict its label; see `loss`."""
+    return tf_keras.metrics.binary_accuracy(label, _parts(logits, 1)[:, :, 0], threshold=0.0)
+
+
+def softmax_hits(label: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+    """Return the fraction of an Example's parts that predict its label; see `softmax_loss`."""
+    predicted = tf.argmax(_parts(logits, logits.shape[-1]), axis=2)
+    return tf.reduce_mean(tf.cast(predicted == tf.cast(label, tf.int64), tf.float32), axis=1)
+
+
+def _parts(logits: tf.Tensor, number: int) -> tf.Tensor:
+    """Return logits as [batch, parts, logits]; a model without parts is one part."""
+    return tf.reshape(logits, [tf.shape(logits)[0], -1, number])
+
+
+def weighted_by_class(loss: Loss, counts: np.ndarray, labels: Labels) -> Loss:
     """Return `loss` multiplied by the weight of the class of each Example.
 
     The weights are computed from the whole train split, over which their mean is 1. So the loss is
@@ -149,19 +184,24 @@ def weighted_by_class(loss: Loss, counts: np.ndarray) -> Loss:
 
     Args:
       loss: the loss of each Example.
-      counts: the numbers of negative and positive reviews in the train split, float64 [2].
+      counts: the Examples of each class in the train split, float64 [classes].
+      labels: the classes.
 
     Raises:
-      ValueError: a class has no reviews.
+      ValueError: a class has no Examples.
     """
     if not counts.all():
-        missing = CLASSES[int(counts[0] > 0)]
+        missing = labels.names[int(counts.argmin())]
         raise ValueError(
-            f"training.class_weights: balanced, but the train split has no {missing} reviews; add "
-            "some, or set none"
+            "training.class_weights: balanced, but the train split has no Example of the class "
+            f"{missing}; add some, or set none"
         )
-    negative, positive = (counts.sum() / (2 * counts)).tolist()
-    return lambda label, logit: loss(label, logit) * tf.where(label[:, 0] > 0, positive, negative)
+    weights = tf.constant(counts.sum() / (labels.number * counts), tf.float32)
+
+    def weighted(label: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+        return loss(label, logits) * tf.gather(weights, tf.cast(label[:, 0], tf.int32))
+
+    return weighted
 
 
 @contextlib.contextmanager

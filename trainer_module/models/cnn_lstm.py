@@ -14,8 +14,9 @@ import tf_keras
 
 from core.settings import PositiveInt, Section
 from preprocessing import features
+from preprocessing.labels import Labels
 from preprocessing.settings import Transform
-from trainer_module.models.layers import DropoutRate, Padding, adam, embedding, logit, word_ids
+from trainer_module.models.layers import DropoutRate, Padding, adam, embedding, logits, word_ids
 
 _POOL = 2
 
@@ -61,9 +62,13 @@ class LastState(tf_keras.layers.Layer):
 
 
 def build(
-    hyperparameters: Hyperparameters, transform: Transform, *, static_shapes: bool = False
+    hyperparameters: Hyperparameters,
+    transform: Transform,
+    labels: Labels,
+    *,
+    static_shapes: bool = False,
 ) -> tf_keras.Model:
-    """Build a model {tokens: int64 [batch, width], padding 0} -> logit; see `models`."""
+    """Build a model {tokens: int64 [batch, width], padding 0} -> logits; see `models`."""
     layers = tf_keras.layers
     tokens = word_ids(transform, static_shapes=static_shapes)
     # A convolution over this padding, without padding of its own, has one step more than the input
@@ -91,7 +96,7 @@ def build(
         )
     x = LastState(name="last_state")((lstm(x), tokens))
     x = layers.Dropout(hyperparameters.dropout, name="dropout")(x)
-    return tf_keras.Model({features.TOKENS: tokens}, logit(x, tokens), name="cnn_lstm")
+    return tf_keras.Model({features.TOKENS: tokens}, logits(x, tokens, labels), name="cnn_lstm")
 
 
 optimizer = adam

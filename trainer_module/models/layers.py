@@ -9,6 +9,7 @@ import tf_keras
 from pydantic import Field
 
 from preprocessing import features
+from preprocessing.labels import Labels
 from preprocessing.settings import Transform
 
 DropoutRate = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -37,15 +38,17 @@ def embedding(transform: Transform, width: int) -> DenseGradientEmbedding:
     return DenseGradientEmbedding(rows, width, name="embedding")
 
 
-def logit(x: Any, tokens: Any, *, name: str = "logit") -> Any:
-    """Apply a dense layer with one output; return float32 [batch, 1] under any policy.
+def logits(x: Any, tokens: Any, labels: Labels, *, name: str = "logit") -> Any:
+    """Apply a dense layer, [max(batch, 1), width] -> [batch, logits], float32 under any policy.
 
     Args:
       x: [max(batch, 1), width]; `Padding` adds a review to an empty batch.
       tokens: the input TOKENS, whose batch the result has.
+      labels: the classes.
       name: the name of the layer.
     """
-    return tf_keras.layers.Dense(1, dtype=tf.float32, name=name)(x)[: tf.shape(tokens)[0]]
+    dense = tf_keras.layers.Dense(labels.logits, dtype=tf.float32, name=name)
+    return dense(x)[: tf.shape(tokens)[0]]
 
 
 class Padding(tf_keras.layers.Layer):
@@ -140,7 +143,29 @@ class FusedAdam(tf_keras.optimizers.legacy.Adam):
         return self._resource_apply_dense(dense, handle, **options)
 
 
+def dense_gradients(gradients: list[tuple[Any, tf.Variable]]) -> list[tuple[Any, tf.Variable]]:
+    """Return gradients without slices, because XLA cannot compile the update of single rows.
+
+    Args:
+      gradients: (gradient, variable) of each variable.
+    """
+    return [(tf.convert_to_tensor(gradient), variable) for gradient, variable in gradients]
+
+
 def _clip(gradients: list[tuple[Any, tf.Variable]]) -> list[tuple[Any, tf.Variable]]:
     values, variables = zip(*gradients, strict=True)
-    clipped, _ = tf.clip_by_global_norm(values, _MAX_NORM)
+    clipped, _ = tf.clip_by_global_norm(list(map(_merged, values)), _MAX_NORM)
     return list(zip(clipped, variables, strict=True))
+
+
+def _merged(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor | tf.IndexedSlices:
+    """Return a gradient with one slice for each row.
+
+    The replicas have a slice each for a row, and TensorFlow computes the norm of all slices instead
+    of that of their sum.
+    """
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    rows, places = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(gradient.values, places, tf.size(rows))
+    return tf.IndexedSlices(values, rows, gradient.dense_shape)

@@ -1,17 +1,17 @@
-"""ngram_linear: logistic regression with one weight for each hashed n-gram of a review."""
+"""ngram_linear: logistic regression on the hashed n-grams of a review."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tf_keras
-from pydantic import Field
 
-from core.settings import Section
 from preprocessing import features
+from preprocessing.labels import Labels
 from preprocessing.settings import Transform
+from trainer_module.models import bags
 
 FEATURES = (features.NGRAMS,)
 LEARNING_RATE = 0.03
@@ -22,30 +22,11 @@ SEARCH_SPACE: dict[str, Any] = {
     "scale_smoothing": (0.1, 10.0, "log"),
 }
 
-BAG = "bag"
-"""The name of the layer in a model."""
-_TYPICAL_LENGTH = 256
-"""Number of n-grams of a review of about 120 words, for which the factor of the sum is 1."""
 _FIRST_ACCUMULATOR = 1e-6
-_LEVELS = 256
-"""The number of levels of compressed weights, which is the number of values of a byte."""
 _ROUNDS = 20
 
 
-class BagHyperparameters(Section):
-    """The sum of weights and their scale, see `NgramBag`."""
-
-    length_power: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """0: the logit is the sum of the weights, and long reviews have extreme logits. 1: it is their
-    mean, and a single word of a short review counts much. 0.5 is between both."""
-
-    scale_floor: Annotated[float, Field(gt=0)] = 0.3
-    """Constant that is added to all log-count ratios, so that n-grams of both classes learn too."""
-    scale_smoothing: Annotated[float, Field(gt=0)] = 1.0
-    """Occurrences that are added to each bucket in each class."""
-
-
-class Hyperparameters(BagHyperparameters):
+class Hyperparameters(bags.BagHyperparameters):
     """The sum of weights and their scale, and the size of the exported model."""
 
     compressed: bool = False
@@ -63,97 +44,17 @@ def ngram_ids(*, static_shapes: bool) -> Any:
     return tf_keras.Input([None], dtype=tf.int64, ragged=not static_shapes, name=features.NGRAMS)
 
 
-class NgramBag(tf_keras.layers.Layer):
-    """An embedding bag of width 1: the sum of the weights of a review's n-grams, and a bias.
-
-    The sum is divided by (n / 256) ** `length_power`, where n is the number of n-grams, because a
-    review of twice the length has less than twice the evidence for a class.
-
-    Each weight is the product of a learned number and a fixed scale that `adapt` computes: the
-    log-count ratio of Wang and Manning, "Baselines and Bigrams" (2012). Under Adagrad and Adam it
-    acts as a learning rate for each bucket: n-grams that distinguish the classes learn first.
-
-    The layer is float32 under any policy. In half precision the sum of hundreds of weights would be
-    less exact, and the layer has no matrix product that would be faster.
-
-    Input: int64 ids in [0, buckets), a RaggedTensor [batch, (n-grams)] or a Tensor [batch, width]
-    in which -1 is padding. Output: float32 [batch, 1].
-    """
-
-    def __init__(self, buckets: int, hyperparameters: BagHyperparameters):
-        super().__init__(name=BAG, dtype="float32")
-        self._buckets, self.hyperparameters = buckets, hyperparameters
-
-    def build(self, input_shape: Any) -> None:
-        self.table = self.add_weight(name="table", shape=(self._buckets,), initializer="zeros")
-        self.bias = self.add_weight(name="bias", shape=(1,), initializer="zeros")
-        self.scale = self.add_weight(
-            name="scale", shape=(self._buckets,), initializer="ones", trainable=False
-        )
-        self._is_remote = isinstance(
-            tf.distribute.get_strategy(), tf.distribute.ParameterServerStrategy
-        )
-
-    def call(self, inputs: tf.RaggedTensor | tf.Tensor, training: bool = False) -> tf.Tensor:
-        if isinstance(inputs, tf.RaggedTensor):
-            # Equal to value_rowids(), in a tenth of the time.
-            rows = inputs.to_sparse().indices[:, 0]
-            totals = tf.math.segment_sum(self._weights(inputs.flat_values, training), rows)
-            # Empty reviews at the end of the batch have no row id.
-            totals = tf.pad(totals, [[0, inputs.nrows() - tf.size(totals, tf.int64)]])
-            lengths = inputs.row_lengths()
-        else:
-            weights = self._weights(tf.maximum(inputs, 0), training)
-            totals = tf.reduce_sum(tf.where(inputs < 0, 0.0, weights), axis=1)
-            lengths = tf.math.count_nonzero(inputs >= 0, axis=1)
-        relative = tf.maximum(tf.cast(lengths, tf.float32), 1) / _TYPICAL_LENGTH
-        totals *= tf.pow(relative, -self.hyperparameters.length_power)
-        return totals[:, tf.newaxis] + self.bias
-
-    def _weights(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
-        # With ids of 32 bits a step takes a fifth less time: TensorFlow adds up the gradient of
-        # each row twice as fast. Parameter servers get half of the bytes.
-        ids = tf.cast(ids, tf.int32)
-        if not self._is_remote and training:
-            # The product is gathered, not the table. So the gradient is one dense tensor, which is
-            # faster than merging hundreds of thousands of slices.
-            return tf.gather(self.table * self.scale, ids)
-        if not self._is_remote:
-            # The product of whole tables would take most of the time of a short prediction.
-            return tf.gather(self.table, ids) * tf.gather(self.scale, ids)
-        # The parameter servers send only the rows of the batch, and each row only once. The
-        # gradient has the same rows.
-        unique, indices = tf.unique(tf.reshape(ids, [-1]))
-        table = tf.nn.embedding_lookup(self.table, unique)
-        scale = tf.nn.embedding_lookup(self.scale, unique)
-        return tf.reshape(tf.gather(table * scale, indices), tf.shape(ids))
-
-
-class CompressedBag(NgramBag):
-    """An `NgramBag` for predictions only; the weights are indices into a table of levels.
-
-    Its variable `places` has these indices, uint8 [buckets].
-    """
-
-    def build(self, input_shape: Any) -> None:
-        self.places = self.add_weight(
-            name="places", shape=(self._buckets,), dtype="uint8", trainable=False
-        )
-        self.levels = self.add_weight(name="levels", shape=(_LEVELS,), trainable=False)
-        self.bias = self.add_weight(name="bias", shape=(1,), trainable=False)
-
-    def _weights(self, ids: tf.Tensor, training: bool) -> tf.Tensor:
-        del training
-        return tf.gather(self.levels, tf.cast(tf.gather(self.places, ids), tf.int32))
-
-
 def build(
-    hyperparameters: Hyperparameters, transform: Transform, *, static_shapes: bool = False
+    hyperparameters: Hyperparameters,
+    transform: Transform,
+    labels: Labels,
+    *,
+    static_shapes: bool = False,
 ) -> tf_keras.Model:
-    """Build a model {ngrams: see `ngram_ids`} -> logit of positive, float32 [batch, 1]."""
+    """Build a model {ngrams: see `ngram_ids`} -> logits, float32 [batch, logits]."""
     ngrams = ngram_ids(static_shapes=static_shapes)
-    logit = NgramBag(transform.ngram_buckets, hyperparameters)(ngrams)
-    return tf_keras.Model({features.NGRAMS: ngrams}, logit, name="ngram_linear")
+    logits = bags.make_bag(transform, labels, hyperparameters)(ngrams)
+    return tf_keras.Model({features.NGRAMS: ngrams}, logits, name="ngram_linear")
 
 
 def optimizer(learning_rate: Any) -> tf_keras.optimizers.Optimizer:
@@ -172,24 +73,7 @@ def optimizer(learning_rate: Any) -> tf_keras.optimizers.Optimizer:
     )
 
 
-def adapt(model: tf_keras.Model, counts: tf.Tensor | np.ndarray) -> None:
-    """Compute the scale of the bag.
-
-    Args:
-      model: the model, which has a layer BAG.
-      counts: the occurrences of each bucket in the negative and the positive reviews, [2, buckets].
-    """
-    bag = model.get_layer(BAG)
-    counts = tf.cast(counts, tf.float32)
-    occurrences = tf.reduce_sum(counts, axis=0)
-    if not tf.reduce_any(occurrences > 0):
-        return
-    smoothed = counts + bag.hyperparameters.scale_smoothing
-    logs = tf.math.log(smoothed / tf.reduce_sum(smoothed, axis=1, keepdims=True))
-    scale = bag.hyperparameters.scale_floor + tf.abs(logs[1] - logs[0])
-    # The mean scale over all occurrences of n-grams becomes 1.
-    mean = tf.reduce_sum(scale * occurrences) / tf.reduce_sum(occurrences)
-    bag.scale.assign(scale / mean)
+adapt = bags.adapt
 
 
 def exported(model: tf_keras.Model, hyperparameters: Hyperparameters) -> tf_keras.Model:
@@ -202,11 +86,11 @@ def exported(model: tf_keras.Model, hyperparameters: Hyperparameters) -> tf_kera
     """
     if not hyperparameters.compressed:
         return model
-    trained = model.get_layer(BAG)
-    indices, levels = quantize((trained.table * trained.scale).numpy())
-    small = CompressedBag(len(indices), hyperparameters)
+    trained = model.get_layer(bags.BAG)
+    places, levels = quantize(trained.scaled_table())
+    small = bags.compressed_bag(trained)
     output = small(model.input[features.NGRAMS])
-    small.places.assign(indices)
+    small.places.assign(places)
     small.levels.assign(levels)
     small.bias.assign(trained.bias)
     return tf_keras.Model(model.input, output, name=model.name)
@@ -220,18 +104,18 @@ def quantize(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     around 0, because most weights are near 0.
 
     Args:
-      values: the weights, of a floating-point dtype, [number].
+      values: the weights, of a floating-point dtype and any shape.
 
     Returns:
-      The indices, uint8 [number], and the levels, float32 [256], ascending.
+      The indices, uint8 in the shape of `values`, and the levels, float32 [256], ascending.
     """
 
     def middles(levels: np.ndarray) -> np.ndarray:
         return (levels[1:] + levels[:-1]) / 2
 
-    ordered = np.sort(values.astype(np.float64))
+    ordered = np.sort(values.astype(np.float64), axis=None)
     sums = np.concatenate([[0.0], np.cumsum(ordered)])
-    steps = np.linspace(-1, 1, _LEVELS)
+    steps = np.linspace(-1, 1, bags.LEVELS)
     levels = np.sign(steps) * steps**2 * np.abs(ordered).max()
     for _ in range(_ROUNDS):
         ends = np.concatenate([[0], np.searchsorted(ordered, middles(levels)), [len(ordered)]])

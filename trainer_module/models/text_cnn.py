@@ -12,8 +12,9 @@ from pydantic import Field
 
 from core.settings import PositiveInt, Section
 from preprocessing import features
+from preprocessing.labels import Labels
 from preprocessing.settings import Transform
-from trainer_module.models.layers import DropoutRate, Padding, adam, embedding, logit, word_ids
+from trainer_module.models.layers import DropoutRate, Padding, adam, embedding, logits, word_ids
 
 
 class Hyperparameters(Section):
@@ -44,9 +45,13 @@ SEARCH_SPACE: dict[str, Any] = {
 
 
 def build(
-    hyperparameters: Hyperparameters, transform: Transform, *, static_shapes: bool = False
+    hyperparameters: Hyperparameters,
+    transform: Transform,
+    labels: Labels,
+    *,
+    static_shapes: bool = False,
 ) -> tf_keras.Model:
-    """Build a model {tokens: int64 [batch, width], padding 0} -> logit; see `models`."""
+    """Build a model {tokens: int64 [batch, width], padding 0} -> logits; see `models`."""
     layers = tf_keras.layers
     tokens = word_ids(transform, static_shapes=static_shapes)
     # With this padding, each word occurs at each position of a window of every convolution, and at
@@ -63,7 +68,7 @@ def build(
     # ReLU and maximum commute, and there are far fewer values after the maximum.
     x = layers.ReLU(name="relu")(layers.Concatenate(name="maxima")(maxima))
     x = layers.Dropout(hyperparameters.dropout, name="dropout")(x)
-    return tf_keras.Model({features.TOKENS: tokens}, logit(x, tokens), name="text_cnn")
+    return tf_keras.Model({features.TOKENS: tokens}, logits(x, tokens, labels), name="text_cnn")
 
 
 optimizer = adam

@@ -16,6 +16,7 @@ from pydantic import model_validator
 
 from core.settings import PositiveInt, Section
 from preprocessing import features
+from preprocessing.labels import Labels
 from preprocessing.settings import Transform
 from trainer_module.models.layers import (
     DenseGradientEmbedding,
@@ -23,7 +24,7 @@ from trainer_module.models.layers import (
     Padding,
     adam,
     embedding,
-    logit,
+    logits,
     word_ids,
 )
 
@@ -148,9 +149,13 @@ class MeanOfSteps(tf_keras.layers.Layer):
 
 
 def build(
-    hyperparameters: Hyperparameters, transform: Transform, *, static_shapes: bool = False
+    hyperparameters: Hyperparameters,
+    transform: Transform,
+    labels: Labels,
+    *,
+    static_shapes: bool = False,
 ) -> tf_keras.Model:
-    """Build a model {tokens: int64 [batch, width], padding 0} -> logit; see `models`."""
+    """Build a model {tokens: int64 [batch, width], padding 0} -> logits; see `models`."""
     layers = tf_keras.layers
     tokens = word_ids(transform, static_shapes=static_shapes)
     stride = hyperparameters.words_per_step
@@ -166,7 +171,7 @@ def build(
         x += layers.Dropout(hyperparameters.dropout)(change)
     x = layers.LayerNormalization(name="norm")(x)
     x = layers.Dropout(hyperparameters.dropout)(MeanOfSteps(name="mean")((x, real)))
-    return tf_keras.Model({features.TOKENS: tokens}, logit(x, tokens), name="transformer")
+    return tf_keras.Model({features.TOKENS: tokens}, logits(x, tokens, labels), name="transformer")
 
 
 optimizer = adam

@@ -20,9 +20,10 @@ from pydantic import Field
 
 from core.settings import PositiveInt
 from preprocessing import features
+from preprocessing.labels import Labels
 from preprocessing.settings import Transform
-from trainer_module.models import ngram_linear
-from trainer_module.models.layers import DropoutRate, Padding, adam, embedding, logit, word_ids
+from trainer_module.models import bags, ngram_linear
+from trainer_module.models.layers import DropoutRate, Padding, adam, embedding, logits, word_ids
 
 _KERNEL = 3
 _POOL = 2
@@ -32,7 +33,7 @@ _SHARE_OF_CHANGE = 0.5
 """Factor of the change that a block adds. It limits the growth of the values over the blocks."""
 
 
-class Hyperparameters(ngram_linear.BagHyperparameters):
+class Hyperparameters(bags.BagHyperparameters):
     """The hyperparameters of the bag and of the pyramids, with defaults for a CPU."""
 
     pyramids: PositiveInt = 1
@@ -104,28 +105,34 @@ class Pyramid(tf_keras.layers.Layer):
 class MeanOfParts(tf_keras.layers.Layer):
     """A layer that returns the mean of the logits of all parts; in a training, each logit.
 
-    Inputs: a list of float32 [batch, 1]. Output: float32 [batch, 1]; in a training [batch, parts].
+    Inputs: a list of float32 [batch, logits]. Output: float32 [batch, logits]; in a training
+    [batch, parts, logits].
     """
 
     def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
-        logits = tf.concat(inputs, axis=1)
-        return logits if training else tf.reduce_mean(logits, axis=1, keepdims=True)
+        logits = tf.stack(inputs, axis=1)
+        return logits if training else tf.reduce_mean(logits, axis=1)
 
 
 def build(
-    hyperparameters: Hyperparameters, transform: Transform, *, static_shapes: bool = False
+    hyperparameters: Hyperparameters,
+    transform: Transform,
+    labels: Labels,
+    *,
+    static_shapes: bool = False,
 ) -> tf_keras.Model:
-    """Build a model {ngrams: see `ngram_ids`, tokens: int64 [batch, width], padding 0} -> logit.
+    """Build a model {ngrams: see `ngram_ids`, tokens: int64 [batch, width], padding 0} -> logits.
 
-    In a training the output has a logit for each part, [batch, 1 + pyramids]; see `models`.
+    In a training each part has logits of its own, [batch, 1 + pyramids, logits]; see `models`.
     """
     ngrams = ngram_linear.ngram_ids(static_shapes=static_shapes)
     tokens = word_ids(transform, static_shapes=static_shapes)
-    parts = [ngram_linear.NgramBag(transform.ngram_buckets, hyperparameters)(ngrams)]
+    bag = bags.make_bag(transform, labels, hyperparameters)
+    parts = [bag(ngrams)]
     for number in range(1, hyperparameters.pyramids + 1):
         pyramid = Pyramid(transform, hyperparameters, name=f"pyramid_{number}")
         x = tf_keras.layers.Dropout(hyperparameters.dropout)(pyramid(tokens))
-        parts.append(logit(x, tokens, name=f"logit_{number}"))
+        parts.append(logits(x, tokens, labels, name=f"logit_{number}"))
     output = MeanOfParts(name="mean", dtype="float32")(parts)
     return tf_keras.Model(
         {features.NGRAMS: ngrams, features.TOKENS: tokens}, output, name="wide_and_deep"
@@ -137,4 +144,4 @@ def _convolution(filters: int, name: str) -> tf_keras.layers.Layer:
 
 
 optimizer = adam
-adapt = ngram_linear.adapt
+adapt = bags.adapt

@@ -53,7 +53,7 @@ from preprocessing.reading.records import (
 )
 
 # The replacement of NUL, which the csv module of Python 3.10 refuses. A text with it is rejected,
-# see `records._text_problem`, like one with bytes that are not UTF-8, which become U+DC80 and up.
+# see `records.text_problem`, like one with bytes that are not UTF-8, which become U+DC80 and up.
 _NUL = "\udc00"
 # The replacement of a carriage return within a line, which the csv module refuses without quotes.
 _CR = "\udc01"

@@ -10,12 +10,15 @@ import re
 from collections.abc import Callable
 
 from preprocessing.reading.columns import Layout
-from preprocessing.reading.labels import LabelReader
+from preprocessing.reading.labels import CollectedLabels, LabelReader
 from preprocessing.reading.pieces import Lines
 from preprocessing.reading.records import BAD_LABEL, INVALID_UTF8, NO_TEXT, Batch
 
 LINE = re.compile(rb"(__label__[^\s,]+)(?:[ \t](.*))?", re.DOTALL)
-_LABELS = re.compile(rb"(?:__label__[^\s,]+(?:[ \t]|$))*")
+_LABELLED = re.compile(rb"(__label__\S+)(?:[ \t](.*))?", re.DOTALL)
+"""A line whose label may contain a comma, unlike `LINE`, by which a file is recognised: a CSV file
+may begin with `__label__1,text`."""
+_LABELS = re.compile(rb"(?:__label__\S+(?:[ \t]|$))*")
 _FIRST_LABELS = re.compile(rb"^__label__[^\s,]+(?=\s|$)", re.MULTILINE)
 _PREFIX = b"__label__"
 _USUAL_LENGTH = len(b"__label__2 ")
@@ -37,8 +40,12 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     """
     reader = LabelReader(layout)
     optional = layout.labels == "optional"
-    read = {b"__label__%d " % number: reader.read(str(number)) for number in range(10)}
-    usual = {start: label for start, label in read.items() if label in (0, 1)}
+    is_named = bool(layout.label_map) or layout.collected is not None
+    usual: dict[bytes, int] = {}
+    if not is_named:
+        read = {b"__label__%d " % number: reader.read(str(number)) for number in range(10)}
+        usual = {start: label for start, label in read.items() if label is not None and label >= 0}
+    named = _NamedLabels(reader)
 
     def parse(lines: Lines) -> Batch:
         batch = Batch()
@@ -50,10 +57,14 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
         except UnicodeDecodeError:
             clean = False
         usual_labels = usual if clean else {}
+        is_named_and_clean = is_named and clean and not optional
         for position, line in enumerate(lines.data.split(b"\n"), lines.first):
             label, start = usual_labels.get(line[:_USUAL_LENGTH]), _USUAL_LENGTH
             if optional and label is None and clean and not line.startswith(_PREFIX):
                 label, start = 0, 0
+            elif is_named_and_clean:
+                start = line.find(b" ") + 1
+                label = named[line[:start]]
             # If a text starts with a letter or digit, the text and its title are not blank.
             if label is None or not line[start : start + 1].isalnum() or line.endswith(b"\r"):
                 _parse(batch, position, line.removesuffix(b"\r"), None if optional else reader)
@@ -66,6 +77,28 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     return parse
 
 
+class _NamedLabels(dict[bytes, "int | None"]):
+    """The start of a line, such as `__label__refund `, -> the label; None if `_parse` decides.
+
+    Args:
+      reader: the reader of the labels. Only labels that it knows are stored, at most
+        `CollectedLabels.MAX`.
+    """
+
+    def __init__(self, reader: LabelReader) -> None:
+        super().__init__()
+        self._reader = reader
+
+    def __missing__(self, start: bytes) -> int | None:
+        match = _LABELLED.fullmatch(start)
+        # With a tab after the label, `start` ends within the text.
+        label = self._reader.read(_decoded(match[1])) if match and not match[2] else None
+        if label is None or label < 0 or len(self) >= CollectedLabels.MAX:
+            return None
+        self[start] = label
+        return label
+
+
 def _parse(batch: Batch, position: int, line: bytes, labels: LabelReader | None) -> None:
     """Add a line to a batch; `labels` is None if labels are optional."""
     if not line.strip():
@@ -73,10 +106,10 @@ def _parse(batch: Batch, position: int, line: bytes, labels: LabelReader | None)
     if labels is None:
         label, data = 0, _LABELS.sub(b"", line, count=1)
     else:
-        match = LINE.fullmatch(line)
+        match = _LABELLED.fullmatch(line)
         if match is None:
             return batch.reject(position, BAD_LABEL, line)
-        given = match[1].decode("utf-8", "replace")
+        given = _decoded(match[1])
         found = labels.read(given)
         if found is None:
             return batch.reject(position, labels.reason(given), line)
@@ -88,3 +121,8 @@ def _parse(batch: Batch, position: int, line: bytes, labels: LabelReader | None)
     if labels is not None and text.startswith("__label__"):
         return batch.reject(position, BAD_LABEL, "more than one label: " + text)
     return batch.add(position, label, "", text)
+
+
+def _decoded(label: bytes) -> str:
+    """Return a label as text. Bytes that are not UTF-8 become characters that no text has."""
+    return label.decode("utf-8", "surrogateescape")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,7 @@ from preprocessing.reading.records import CORRUPT_ARCHIVE, INVALID_UTF8, Batch, 
 _ROWS = 4096
 """Number of rows in a batch."""
 _READ = 1 << 20
+_HUGGING_FACE = b"huggingface"
 _NOT_UTF8 = b"\xff"  # replaces a value whose bytes cannot be read
 _DAMAGED = (OSError, ValueError, pa.ArrowException)
 
@@ -66,6 +68,25 @@ def refuse_encrypted(path: str, file: pq.ParquetFile, names: list[str]) -> None:
     """
     if _is_encrypted(file, names):
         raise InputError(f"{path} is {ENCRYPTED}")
+
+
+def class_names(file: pq.ParquetFile, column: str) -> tuple[str, ...]:
+    """Return the names of the numbers in a column of classes, which Hugging Face's datasets write.
+
+    The metadata of the file contains them. They are empty for any other column, and for names
+    that are missing or not different.
+
+    Args:
+      file: the file.
+      column: the name of the column.
+    """
+    try:
+        stored = json.loads((file.schema_arrow.metadata or {})[_HUGGING_FACE])
+        names = stored["info"]["features"][column]["names"]
+        found = tuple(name for name in names if isinstance(name, str) and name.strip())
+    except (KeyError, TypeError, ValueError):
+        return ()
+    return found if len(set(found)) == len(names) else ()
 
 
 def _encrypted_columns(file: pq.ParquetFile) -> frozenset[str]:

@@ -5,10 +5,11 @@ import json
 import numpy as np
 
 from components.evaluator import files
-from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results
-from components.evaluator.metrics import Counts
+from components.evaluator.counts import Counts
+from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, OtherModel, Results
 from components.evaluator.thresholds import Evaluation as EvaluationSettings
 from components.run_report.history import Run, Step
+from preprocessing.labels import SENTIMENT, Labels, write_labels
 from serving.explain import Part
 from tests.serving.models import push
 
@@ -63,12 +64,13 @@ LINES = [
 
 def write_run(folder, reviews=REVIEWS):
     """Write the artifacts below `folder`; return the Run."""
-    for name in ("rejected", "model_run"):
+    for name in ("rejected", "model_run", "examples"):
         (folder / name).mkdir(parents=True)
     _write_lines(folder / "rejected" / "files.jsonl", COUNTS)
     _write_lines(folder / "rejected" / "lines-00000-of-00001.jsonl", LINES)
     (folder / "model_run" / "training.json").write_text(json.dumps(TRAINING))
     push(folder / "model" / "Format-Serving")
+    write_labels(str(folder / "examples"), SENTIMENT)
     _write_evaluation(folder / "evaluation", reviews)
     return Run(
         name="amazon_reviews",
@@ -79,7 +81,8 @@ def write_run(folder, reviews=REVIEWS):
         versions={"python": "3.10.13", "tfx": "1.16.0"},
         steps=[Step("ReviewExampleGen", "cached", 0.0, 0.1), Step("Trainer", "done", 0.2, 3.5)],
         uris={
-            name: str(folder / name) for name in ("rejected", "model", "model_run", "evaluation")
+            name: str(folder / name)
+            for name in ("rejected", "examples", "model", "model_run", "evaluation")
         },
         blessed=True,
         pushed_to="/models/1",
@@ -89,10 +92,13 @@ def write_run(folder, reviews=REVIEWS):
 def counted(*groups):
     """Return Counts of groups of (label, prediction, number of reviews)."""
     labels, predictions, numbers = zip(*groups, strict=True)
-    return Counts.from_predictions(np.repeat(labels, numbers), np.repeat(predictions, numbers))
+    return Counts.from_predictions(
+        np.repeat(labels, numbers), np.repeat(predictions, numbers), SENTIMENT
+    )
 
 
 EVALUATION = Results(
+    SENTIMENT,
     EvaluationSettings(min_accuracy=0.95, max_accuracy_drop=0.1),
     {
         ("length_bucket", "120-"): {CANDIDATE: counted((1, 0.9, 950))},
@@ -114,9 +120,41 @@ CHECK = {
         {"name": "p99_ms", "value": 310.4, "threshold": 250, "unit": "ms", "passed": False},
         {"name": "golden_positive", "value": 0.975, "threshold": 0.6, "unit": "", "passed": True},
     ],
-    "golden_mistakes": [{"text": "It <b>lasts</b>", "label": "positive", "probability": 0.3127}],
+    "golden_mistakes": [
+        {
+            "text": "It <b>lasts</b>",
+            "label": "positive",
+            "predicted": "negative",
+            "probability": 0.3127,
+        }
+    ],
     "not_checked": "swapped <b>labels</b> were not checked",
 }
+
+
+def of_topics(content, names):
+    """Return the content of a report on classes with these names, the last of which has no text.
+
+    Half of the texts of each class are answered with the next one.
+    """
+    labels = Labels(tuple(names))
+    label = np.repeat(np.arange(labels.number - 1), 4)
+    answers = np.where(np.arange(len(label)) % 4 < 2, label, (label + 1) % (labels.number - 1))
+    scores = np.full((len(label), labels.number), 0.1 / (labels.number - 1))
+    scores[np.arange(len(label)), answers] = 0.9
+    counts = Counts.from_predictions(label, scores, labels)
+    other = OtherModel("version 7", ("negative", "positive"))
+    settings = EvaluationSettings(min_accuracy=0.3)
+    evaluation = Results(labels, settings, {WHOLE: {CANDIDATE: counts}}, other)
+    mistake = {"label": 0, "predicted": 1, "probability": 0.9, "parts": [Part("lost", 2.0)]}
+    return content._replace(
+        labels=labels,
+        balance={"train": dict.fromkeys(names, 1 / labels.number)},
+        evaluation=evaluation,
+        mistakes=[mistake],
+        check={**CHECK, "results": [], "golden_mistakes": [], "not_checked": "none were checked"},
+        confusion_texts={(0, 1): [{"text": f"where is {HOSTILE}", "probability": 0.9}]},
+    )
 
 
 def with_every_part(content, size=1):
@@ -126,10 +164,12 @@ def with_every_part(content, size=1):
     more = [Part(" "), Part("more", 1.0)] * (98 if size > 1 else 0)
     mistake = {
         "label": 0,
+        "predicted": 1,
         "probability": 0.987,
         "parts": [Part("fine", 2.0), Part(f" {word} "), Part("dull", -1.0), *more],
     }
     return content._replace(
+        labels=SENTIMENT,
         balance={"train": {"negative": 0.4, "positive": 0.6}},
         anomalies=["train: label: Unexpected values"],
         evaluation=EVALUATION,
@@ -142,9 +182,9 @@ def _write_evaluation(folder, reviews):
     """Write the evaluation of the model of `write_run`, as the Evaluator does."""
     labels = np.array([label for _, label in reviews], np.int64)
     predictions = np.array([0.9 if "good" in text else 0.1 for text, _ in reviews])
-    counts = {CANDIDATE: Counts.from_predictions(labels, predictions)}
+    counts = {CANDIDATE: Counts.from_predictions(labels, predictions, SENTIMENT)}
     slices = {WHOLE: counts, ("length_bucket", "1-19"): counts}
-    files.write(str(folder), Results(EvaluationSettings(), slices))
+    files.write(str(folder), Results(SENTIMENT, EvaluationSettings(), slices))
     mistakes = [
         {"text": text, "label": label, "probability": probability}
         for (text, label), probability in zip(reviews, predictions.tolist(), strict=True)

@@ -4,11 +4,16 @@ import matplotlib.colors
 import numpy as np
 import pytest
 
-from components.evaluator.metrics import Counts
+from components.evaluator.counts import Counts
+from components.evaluator.files import CANDIDATE, WHOLE, Results
+from components.evaluator.thresholds import Evaluation
 from components.run_report import charts
+from preprocessing.labels import SENTIMENT, Labels
 
 LABELS = np.array([0, 0, 0, 1, 1, 0])
 PREDICTIONS = np.array([0.05, 0.05, 0.55, 0.55, 0.95, 0.95])
+COUNTS = Counts.from_predictions(LABELS, PREDICTIONS, SENTIMENT)
+RESULTS = Results(SENTIMENT, Evaluation(), {WHOLE: {CANDIDATE: COUNTS}})
 
 
 @pytest.fixture
@@ -41,7 +46,7 @@ def test_the_points_of_an_epoch_are_at_its_end(drawn):
 
 
 def test_the_figures_of_the_test_split(drawn):
-    charts.draw({}, Counts.from_predictions(LABELS, PREDICTIONS))
+    charts.draw({}, RESULTS)
     roc = drawn["Receiver operating characteristic"]
     # From the highest threshold to the lowest one; of four negative reviews one is at the top.
     assert points(roc, 1) == [[0, 0], [0.25, 0.5], [0.5, 1], [1, 1], [1, 1]]
@@ -52,7 +57,7 @@ def test_the_figures_of_the_test_split(drawn):
 
 
 def test_the_bars_have_the_numbers_and_the_colours_of_their_class(drawn):
-    charts.draw({}, Counts.from_predictions(LABELS, PREDICTIONS))
+    charts.draw({}, RESULTS)
     axes = drawn["Number of reviews by predicted probability"]
     names = [text.get_text() for text in axes.get_legend().texts]
     bars = {
@@ -64,3 +69,12 @@ def test_the_bars_have_the_numbers_and_the_colours_of_their_class(drawn):
         "negative": ([2, 1, 1], colour(charts._SECOND)),
         "positive": ([0, 1, 1], colour(charts._FIRST)),
     }
+
+
+def test_names_of_two_classes_are_shown_as_they_are(drawn):
+    labels = Labels(("_no\n$x$", "a long name " * 20))
+    charts.draw({}, RESULTS._replace(labels=labels))
+    axes = drawn["Number of texts by predicted probability"]
+    shown = [text.get_text().strip() for text in axes.get_legend().texts]
+    assert shown == [r"_no \$x\$", "a long name a long name a lon…"]
+    assert len(axes.get_xlabel()) < 70

@@ -2,9 +2,15 @@
 
 import re
 
+import numpy as np
 import pytest
 
-from components.run_report.component import RunReport
+from components.artifacts import Classification, KeyFigures
+from components.evaluator.counts import Counts
+from components.evaluator.files import CANDIDATE, WHOLE, Results
+from components.evaluator.thresholds import Evaluation
+from components.run_report.component import RunReport, _write_figures
+from preprocessing.labels import Labels
 from tests.components.run_report.artifacts import REVIEWS, write_run
 
 pytestmark = pytest.mark.slow
@@ -48,3 +54,19 @@ def test_undefined_metrics_are_left_out(tmp_path):
     assert metrics.mlmd_artifact.custom_properties.keys() == {
         *("accuracy", "recall of negative reviews", "precision of negative reviews"),
     }
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_a_cluster_gets_the_confusions_of_some_of_many_classes(shift):
+    labels = Labels(tuple(f"topic {number}" for number in range(1000)))
+    answers = np.arange(1000)
+    counts = Counts.from_predictions((answers + shift) % 1000, np.eye(1000), labels)
+    metrics, classification = KeyFigures(), Classification()
+    results = Results(labels, Evaluation(), {WHOLE: {CANDIDATE: counts}})
+    _write_figures(results, metrics, classification)
+    assert metrics.get_float_custom_property("accuracy") == 1 - shift
+    # A perfect model has no confusions.
+    assert classification.has_custom_property("confusionMatrix") == bool(shift)
+    if shift:
+        matrix = classification.get_json_value_custom_property("confusionMatrix")
+        assert len(matrix["rows"]) == len(matrix["annotationSpecs"]) == 25

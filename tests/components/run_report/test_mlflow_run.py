@@ -5,13 +5,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
 
+from components.evaluator.counts import Counts
 from components.evaluator.files import CANDIDATE, WHOLE, Results
-from components.evaluator.metrics import Counts
 from components.evaluator.thresholds import Evaluation
 from components.run_report import mlflow_run, tracking
+from components.run_report.classes import classes_csv
+from components.run_report.mlflow_names import MOST_CLASSES, final_values, metric_name
 from components.run_report.mlflow_run import MODEL_TAG, registered
 from core.errors import InputError
+from preprocessing.labels import SENTIMENT, Labels
 
 
 def test_metrics_of_steps_of_epochs_and_of_the_end():
@@ -24,8 +29,10 @@ def test_metrics_of_steps_of_epochs_and_of_the_end():
         "steps": 8,
         "seconds": 12.5,
     }
-    counts = Counts.from_predictions(np.array([0, 1, 1, 1]), np.array([0.1, 0.9, 0.9, 0.2]))
-    results = Results(Evaluation(), {WHOLE: {CANDIDATE: counts}})
+    counts = Counts.from_predictions(
+        np.array([0, 1, 1, 1]), np.array([0.1, 0.9, 0.9, 0.2]), SENTIMENT
+    )
+    results = Results(SENTIMENT, Evaluation(), {WHOLE: {CANDIDATE: counts}})
     found = list(mlflow_run._metrics(SimpleNamespace(training=training, evaluation=results)))
     assert [each for each in found if each[0] == "train_loss"] == [
         *(("train_loss", 0.5, 3), ("train_loss", 0.5, 8))
@@ -65,3 +72,91 @@ def test_a_model_that_cannot_be_read_is_unknown_and_fails_no_run(monkeypatch, er
     monkeypatch.setattr(tracking, "identity", refuse)
     run = SimpleNamespace(pushed_to="/serving/1", uris={"model": "/model"})
     assert tracking._pushed_content(run) == ""
+
+
+NAMES = (
+    "lost card",
+    "lost?card",
+    "lost!card",
+    "lost_card..2",
+    "Ärger: 5 €",
+    "../x/",
+    "a" * 300,
+    "",
+)
+
+
+def test_names_of_metrics_are_valid_and_different():
+    from mlflow.utils.validation import _validate_metric_name
+
+    labels = Labels(NAMES)
+    names = [metric_name(labels, label) for label in range(labels.number)]
+    assert names[:4] == ["lost card", "lost_card..1", "lost_card..2", "lost_card..2..3"]
+    assert len(set(names)) == len(names)
+    for name in names:
+        _validate_metric_name(f"recall of class {name}")
+        assert len(f"precision of class {name}".encode()) <= 250
+
+
+@given(st.lists(st.text(max_size=6) | st.sampled_from(["a?", "a!", "a_..1"]), unique=True))
+def test_any_names_of_classes_are_names_of_metrics(texts):
+    from mlflow.utils.validation import _validate_metric_name
+
+    labels = Labels((*texts, "one of two\n", "two of two\n"))
+    names = [f"F1 of {metric_name(labels, label)}" for label in range(labels.number)]
+    assert len(set(names)) == len(names)
+    for name in names:
+        _validate_metric_name(name)
+
+
+def test_metrics_of_some_classes_are_logged_and_those_of_many_are_a_table():
+    def counted(number):
+        labels = Labels(tuple(f"topic, {n}" for n in range(number)))
+        answers = np.array([0, 1, 2, 2])
+        scores = np.eye(number)[answers]
+        return Counts.from_predictions(np.array([0, 1, 1, 2]), scores, labels), labels
+
+    counts, labels = counted(4)
+    found = dict(final_values(counts, labels))
+    assert sum("of class" in name for name in found) == 12
+    assert found["recall of class topic_ 1..1"] == 0.5
+    assert classes_csv(counts, labels).splitlines() == [
+        "class,texts,recall,precision,f1",
+        '"topic, 3",0,,,',
+        '"topic, 1",2,0.500000,1.000000,0.666667',
+        '"topic, 2",1,1.000000,0.500000,0.666667',
+        '"topic, 0",1,1.000000,1.000000,1.000000',
+    ]
+    many = dict(final_values(*counted(MOST_CLASSES + 1)))
+    assert "macro F1" in many and not any("of class" in name for name in many)
+    assert len(classes_csv(*counted(1000)).splitlines()) == 1001
+
+
+def test_two_classes_with_any_names_have_valid_names_of_metrics():
+    from mlflow.utils.validation import _validate_metric_name
+
+    labels = Labels(("why?\n", "a&b" * 200))
+    counts = Counts.from_predictions(np.array([0, 1]), np.array([0.1, 0.9]), labels)
+    found = dict(final_values(counts, labels))
+    for name in found:
+        _validate_metric_name(name)
+        assert len(name.encode()) <= 250
+    assert found["recall of class why__..0"] == 1.0
+    titles = [name for name, _ in final_values(counts, SENTIMENT)]
+    assert titles[2:4] == ["recall of negative reviews", "precision of negative reviews"]
+
+
+def test_mappings_of_any_texts_are_one_parameter():
+    settings = {
+        "data": {"labels": {"What?": "a/b", "b": None}, "format": "csv"},
+        "evaluation": {"min_class_recall": {"a/b": 0.5}},
+        "name": "x",
+    }
+    assert mlflow_run._params(settings) == {
+        "data.labels": '{"What?": "a/b", "b": null}',
+        "data.format": "csv",
+        "evaluation.min_class_recall": '{"a/b": 0.5}',
+        "name": "x",
+    }
+    usual = {"data": {"labels": {}}, "evaluation": {"min_class_recall": 0.4}}
+    assert mlflow_run._params(usual) == {"data.labels": {}, "evaluation.min_class_recall": 0.4}

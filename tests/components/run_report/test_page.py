@@ -4,12 +4,23 @@ import dataclasses
 import html
 import re
 
+import numpy as np
 import pytest
 
+from components.evaluator.counts import Counts
+from components.evaluator.files import CANDIDATE, WHOLE
 from components.run_report.history import Run
 from components.run_report.input_data import read_input
 from components.run_report.page import collect, render
-from tests.components.run_report.artifacts import HOSTILE, REVIEWS, with_every_part, write_run
+from preprocessing.labels import LABELS_FILE
+from tests.components.run_report.artifacts import (
+    CHECK,
+    HOSTILE,
+    REVIEWS,
+    of_topics,
+    with_every_part,
+    write_run,
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +69,7 @@ def test_an_artifact_that_was_deleted_is_named_and_is_not_empty(run, tmp_path, n
     if folder == "empty":
         (tmp_path / folder).mkdir()
     titles = {"rejected": "input", "statistics": "class balance", "anomalies": "anomalies"}
-    uris = {name: str(tmp_path / folder)}
+    uris = {"examples": run.uris["examples"], name: str(tmp_path / folder)}
     content = collect(dataclasses.replace(run, uris=uris))
     [problem] = content.problems
     assert problem.startswith(f"{titles[name]}: {tmp_path / folder}")
@@ -87,7 +98,7 @@ SECTIONS = {
         "It <b>lasts</b> (labelled positive, answered negative with probability 0.687)",
     ],
     "input": [
-        "duplicates neutral over data.max_examples rejected",
+        "duplicates left out by label over data.max_examples rejected",
         "a.csv 18 10 0 6 0 0 0 2",
         "b.csv 14 6 0 0 1 3 4 0",
         "all files 32 16 0 6 1 3 4 2",
@@ -177,3 +188,100 @@ def test_an_artifact_that_cannot_be_read_is_named_and_the_rest_is_shown(run, tmp
     assert "Not available: training figures: JSONDecodeError" in page
     assert "Not available: evaluation: FileNotFoundError" in page
     assert "a.csv" in page
+
+
+TOPICS = ("refund", "lost_card", "price in $ & €", HOSTILE, "$5 off $9", "never asked")
+
+
+@pytest.fixture(scope="module")
+def topics_page(small):
+    return render(of_topics(small, TOPICS))
+
+
+def test_the_first_lines_name_other_classes_and_classes_that_were_not_tested(topics_page):
+    head = text_of(topics_page[topics_page.index("<header>") : topics_page.index("<nav")])
+    assert (
+        "The model was not compared with the served one: version 7 has other classes: it has "
+        "negative, positive, and this model refund, lost_card, price in $ & €, "
+    ) in head
+    assert "recall was not checked for class never asked: the test split has no such texts" in head
+    assert "The test split has no texts of the class never asked, so it was not tested." in head
+    assert "Serving check: none were checked." in head
+    assert "There was no baseline" not in head
+
+
+def section(page, name):
+    [found] = re.findall(rf'<section aria-labelledby="{name}">(.*?)</section>', page, re.DOTALL)
+    return found
+
+
+def test_classes_that_need_attention_are_first(topics_page):
+    rows = re.findall(r"<tr>(.*?)</tr>", section(topics_page, "classes"), re.DOTALL)[1:]
+    assert text_of(rows[0]) == "never asked not tested – – –"
+    assert text_of(rows[1]) == (
+        "refund 4 0.50 0.15 – 0.85 0.50 0.15 – 0.85 0.50 0.18 – 0.82 lost_card (2)"
+    )
+    assert len(rows) == len(TOPICS)
+
+
+def test_confusions_have_numbers_and_texts(topics_page):
+    found = section(topics_page, "confusions")
+    assert "refund answered as lost_card : 2 texts, 50.0 % of the class" in text_of(found)
+    assert f"where is {html.unescape(HOSTILE)} (0.90)" in html.unescape(text_of(found))
+    assert found.count("<blockquote>") == 1
+    names = re.findall(r"<text[^>]*>(.*?)</text>", found)
+    assert "$5 off $9" in names
+    assert "price in $ &amp; €" in names
+
+
+def test_no_word_of_sentiment_is_on_a_page_of_topics(topics_page):
+    body = topics_page[topics_page.index("<main>") :]
+    shown = [name for name in ("key", "classes", "confusions", "mistakes", "evaluation")]
+    text = " ".join(text_of(section(body, name)) for name in shown)
+    assert not re.findall("negative|positive|review|sentiment", text)
+    assert "labelled refund, answered lost_card with probability 0.900" in text
+
+
+def test_a_check_without_golden_sentences_has_not_passed(topics_page):
+    assert "golden sentences none not checked" in text_of(section(topics_page, "check"))
+
+
+def test_of_many_classes_the_page_shows_those_that_are_confused_most(small):
+    names = [f"topic {number}" for number in range(1000)]
+    page = render(of_topics(small, names)._replace(mistakes=[]))
+    assert len(page) < 1 << 20
+    head = text_of(page[page.index("<header>") : page.index("<nav")])
+    assert len(head) < 1500
+    assert section(page, "classes").count("<tr>") == 100 + 2
+    found = section(page, "confusions")
+    assert "The 25 of 1,000 classes that are confused most." in text_of(found)
+    assert len(re.findall(r"<text[^>]*>topic \d+</text>", found)) == 2 * 25
+    assert "predicted topic" not in page
+
+
+def test_a_perfect_model_of_many_classes_has_no_picture_of_confusions(small):
+    content = of_topics(small, [f"topic {number}" for number in range(30)])
+    results = content.evaluation
+    answers = np.arange(30)
+    perfect = Counts.from_predictions(answers, np.eye(30), results.labels)
+    results = results._replace(slices={WHOLE: {CANDIDATE: perfect}})
+    page = render(content._replace(evaluation=results, mistakes=[]))
+    assert "confusions" not in page[page.index("<main>") :]
+    assert "accuracy 1.0000" in text_of(section(page, "key"))
+
+
+def test_an_early_run_has_a_report(tmp_path):
+    # It has no files of the classes, and no predicted classes of golden sentences.
+    run = write_run(tmp_path)
+    for name in ("examples", "evaluation"):
+        (tmp_path / name / LABELS_FILE).unlink()
+    content = collect(run)
+    assert (content.problems, len(content.mistakes)) == ([], 2)
+    mistake = {"text": "It lasts", "label": "positive", "probability": 0.3}
+    page = render(content._replace(check={**CHECK, "golden_mistakes": [mistake]}))
+    assert "answered negative with probability 0.700" in section(page, "check")
+
+
+def test_a_check_without_the_classes_has_a_report(content):
+    page = render(content._replace(evaluation=None, labels=None, mistakes=[]))
+    assert "p99 ms" in text_of(section(page, "check"))

@@ -52,7 +52,7 @@ def test_a_folder_without_reviews_is_named(tmp_path):
     folder = tmp_path / "input"
     folder.mkdir()
     (folder / "README.md").write_text("")
-    with pytest.raises(InputError, match=r"input and its subfolders contain no file of reviews"):
+    with pytest.raises(InputError, match=r"input and its subfolders contain no file of texts"):
         check_run(config(tmp_path, data={"input_base": str(folder)}))
 
 

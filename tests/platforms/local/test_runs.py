@@ -1,5 +1,6 @@
 """The commands `runs` and `report` on a real ML Metadata store."""
 
+import dataclasses
 import json
 import os
 import re
@@ -53,6 +54,19 @@ def test_the_runs_are_listed_newest_first(metadata, call):
     assert (first.split()[0], second.split()[0]) == RUNS
     assert second.rstrip().endswith("failed")
     assert {"cnn_lstm", "OneDeviceStrategy", "0.9123", "pushed"} <= set(first.split())
+
+
+def test_runs_of_more_than_two_classes_have_columns_of_their_own(metadata, call):
+    metrics = {"accuracy": 0.91234, "macro F1": 0.45678}
+    stars = dataclasses.replace(OUTCOME, class_count=5, metrics=metrics, auc=float("nan"))
+    record_outcome(metadata.store, RUNS[0], stars)
+    heading, second, first = call("runs")[1].splitlines()
+    assert " ".join(heading.split()).endswith("seconds classes accuracy macro F1 result")
+    assert first.split()[-4:] == ["5", "0.9123", "0.4568", "pushed"]
+    assert second.split()[-4:] == ["–", "–", "–", "failed"]
+    compared = call("runs", "compare", *RUNS)[1]
+    rows = {line[:9].strip(): line.split()[-2:] for line in compared.splitlines()[1:]}
+    assert (rows["classes"], rows["macro F1"]) == (["5", "–"], ["0.4568", "–"])
 
 
 def test_the_start_of_a_run_is_the_time_at_which_its_record_began(tmp_path):

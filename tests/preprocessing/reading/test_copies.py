@@ -41,7 +41,7 @@ def test_the_same_reviews_in_two_formats_are_refused(tmp_path, kind, suffix, cou
     other = write(tmp_path, "the same" + suffix, COMPRESS[suffix](content(kind, copies)))
     with pytest.raises(InputError) as error:
         decide(tmp_path)
-    one_line(error, f"{one} and {other} contain the same reviews", "data.splits")
+    one_line(error, f"{one} and {other} contain the same texts", "data.splits")
     # The remedies of the message.
     assert decide(tmp_path, train="re*") == 1
     Path(other).unlink()

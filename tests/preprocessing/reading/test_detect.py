@@ -8,6 +8,7 @@ import pytest
 
 from core.errors import InputError
 from pipeline.config import load_config
+from pipeline.inputs import read_options
 from preprocessing.reading.columns import Columns, Layout
 from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.labels import NEUTRAL, SCALES, LabelReader
@@ -305,8 +306,8 @@ def test_the_meaning_of_labels():
         assert [reader.read(value) for value in wrong] == [None] * len(wrong)
     assert LabelReader(Layout("csv", label_scale="0 and 1")).read(True) == 1
     # Half stars, which only a setting gives a meaning.
-    halves = load_config(overrides=["data.labels={1.5: 0, 4.5: 1, off: 0, yes: 1}"]).data.labels
-    reader = LabelReader(Layout("csv", label_map=halves))
+    halves = load_config(overrides=["data.labels={1.5: 0, 4.5: 1, off: 0, yes: 1}"])
+    reader = LabelReader(Layout("csv", label_map=read_options(halves).label_map))
     assert [reader.read(label) for label in (1.5, "4.5", "No", "Off", "yes")] == [0, 1, 0, 0, 1]
 
 

@@ -218,7 +218,7 @@ def test_a_file_without_reviews_is_named_with_the_remedy(tmp_path):
     path = write(tmp_path, "meta_a.jsonl", '{"title": "A lamp", "asin": "B01"}\n')
     with pytest.raises(InputError) as error:
         scales(tmp_path)
-    one_line(error, path, "if it contains no reviews, move it out of data.input_base")
+    one_line(error, path, "if it contains no texts, move it out of data.input_base")
 
 
 @pytest.mark.parametrize(

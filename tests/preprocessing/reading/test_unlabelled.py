@@ -18,6 +18,7 @@ FASTTEXT = [
     (b"__label__2 Good: it is", "Good: it is"),
     (b"No label: but a text", "No label: but a text"),
     (b"__label__neutral word", "word"),
+    (b"__label__refund,late word", "word"),
     (b"__label__1 __label__2 both", "both"),
     (b"__label__2\ttab\r", "tab"),
     (b"  indented", "  indented"),

@@ -10,12 +10,13 @@ def model(root):
 
 @pytest.fixture
 def small_units(monkeypatch):
-    """Pieces and units of a few hundred lines."""
+    """Pieces and units of a few hundred lines, and batches of 300 probabilities."""
     from preprocessing.reading import pieces
     from serving.batch import work
 
     monkeypatch.setattr(pieces, "_PLAIN_BYTES", 4_000)
     monkeypatch.setattr(work, "_BYTES_PER_UNIT", 9_000)
+    monkeypatch.setattr(work, "SCORES_AT_ONCE", 300)
 
 
 @pytest.fixture
@@ -24,8 +25,16 @@ def score(model, tmp_path):
     from preprocessing.reading.records import ReadOptions
     from serving.batch.run import score_files
 
-    def do(*inputs, output="scores.csv", model=model, options=None, beam_args=()):
+    def do(
+        *inputs,
+        output="scores.csv",
+        model=model,
+        options=None,
+        beam_args=(),
+        all_probabilities=False,
+    ):
         words, target = list(map(str, inputs)), str(tmp_path / output)
-        return score_files(words, target, str(model), options or ReadOptions(), beam_args)
+        chosen = options or ReadOptions()
+        return score_files(words, target, str(model), chosen, beam_args, all_probabilities)
 
     return do

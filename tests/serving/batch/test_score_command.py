@@ -104,7 +104,7 @@ def test_memory_does_not_grow_with_the_input(root, tmp_path):
     ("words", "problem"),
     [
         (["--input", "x.csv"], "--input requires --output"),
-        (["--output", "x.csv"], "--output and --id require --input"),
+        (["--output", "x.csv"], "--output, --id and --probabilities require --input"),
         (["-i", "x.csv", "-o", "x.xlsx"], "must be a .csv, .jsonl or .parquet file"),
         (["-i", "", "-o", "x.csv"], "--input: the value is empty"),
         (["text", "-o", ""], "--output: the value is empty"),

@@ -15,6 +15,7 @@ from serving.batch.run import Interrupted, find_inputs
 from serving.predict_text import PredictText
 from tests.preprocessing.reading.review_files import COMPRESS, csv_text, parquet_bytes, write
 from tests.serving.batch.outputs import FILES, SUFFIXES, TEXTS, rows, wanted
+from tests.serving.models import TOPICS, push_classes
 
 pytestmark = pytest.mark.slow
 
@@ -52,6 +53,69 @@ def test_a_column_of_ids_goes_through(score, tmp_path, small_units):
         assert found == ["a,\u00e9", ""] * 3 + [""], suffix
     with pytest.raises(InputError, match=r"1\.csv has no column 'sku' \(--id\): its columns"):
         score(files[0], options=ReadOptions(id="sku"))
+
+
+@pytest.fixture(scope="module")
+def topics(tmp_path_factory):
+    """A pushed model of five classes with difficult names."""
+    return push_classes(tmp_path_factory.mktemp("topics") / "1")
+
+
+TOPIC_TEXTS = [f"a c{n % 5} text {n}" for n in range(700)]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_the_name_and_the_probability_of_the_predicted_class(score, tmp_path, topics, suffix):
+    path = write(tmp_path, "in.txt", "\n".join(TOPIC_TEXTS))
+    score(path, output=f"scores.{suffix}", model=topics)
+    assert rows(tmp_path / f"scores.{suffix}") == [
+        (path, n, pytest.approx(10 / 14), TOPICS.names[(n - 1) % 5]) for n in range(1, 701)
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_the_probabilities_of_all_classes_have_a_column_each(
+    score, small_units, tmp_path, topics, suffix
+):
+    path = write(tmp_path, "in.txt", "\n".join(TOPIC_TEXTS) + "\n\n")
+    file = tmp_path / f"scores.{suffix}"
+    summary = score(path, output=file.name, model=topics, all_probabilities=True)
+    assert summary.rejected == {"no_text": 1}
+    assert rows(file, "label") == [TOPICS.names[n % 5] for n in range(700)]
+    for index, name in enumerate(TOPICS.names):
+        found = list(map(float, rows(file, f"probability:{name}")))
+        wanted = [(10 if n % 5 == index else 1) / 14 for n in range(700)]
+        assert found == pytest.approx(wanted), name
+
+
+def test_batches_of_many_classes_are_small(score, small_units, tmp_path, topics, monkeypatch):
+    sizes, call = [], PredictText.__call__
+    monkeypatch.setattr(
+        PredictText,
+        "__call__",
+        lambda self, texts: sizes.append(len(texts)) or call(self, texts),
+    )
+    path = write(tmp_path, "in.txt", "\n".join(TOPIC_TEXTS))
+    assert score(path, model=topics).reviews == sum(sizes) == 700
+    assert max(sizes) == 300 // 5
+
+
+def test_the_probabilities_of_two_classes_follow_the_columns_of_before(score, tmp_path):
+    path = write(tmp_path, "in.txt", "good\nbad\n")
+    score(path, output="plain.csv")
+    score(path, output="all.csv", all_probabilities=True)
+    plain, all_ = ((tmp_path / f"{name}.csv").read_text().splitlines() for name in ("plain", "all"))
+    assert plain[0] == "file,position,probability,label"
+    assert all_[0] == f"{plain[0]},probability:negative,probability:positive"
+    assert all_[1:] == [f"{plain[1]},0.100000024,0.9", f"{plain[2]},0.9,0.100000024"]
+
+
+def test_labels_of_the_input_are_ignored_whatever_the_task_of_the_settings(score, tmp_path, topics):
+    path = write(tmp_path, "in.csv", "label,text\nunknown,c1 and more\n7,c3 and more\n,c2\n")
+    for task in ("sentiment", "each", "stars"):
+        options = ReadOptions(task=task, columns={"label": "label"})
+        assert score(path, model=topics, options=options).rejected == {}
+        assert rows(tmp_path / "scores.csv", "label") == [TOPICS.names[n] for n in (1, 3, 2)]
 
 
 def test_existing_files_and_folders_are_no_patterns(tmp_path, monkeypatch):
@@ -136,11 +200,12 @@ def test_another_input_model_option_or_version_is_other_work(score, tmp_path, mo
     # Another model under the same version, with the same time of modification.
     write(tmp_path, "2/assets/vocabulary.txt", "one more")
     score(path, model=other)
+    score(path, model=other, all_probabilities=True)
     monkeypatch.setattr(run.metadata, "version", lambda _: "99.0")
     score(path)
     score(write(tmp_path, "in.txt", "nice"))
     assert digests[0] == digests[1]
-    assert len(set(digests)) == 6
+    assert len(set(digests)) == 7
 
 
 def test_a_file_that_changes_while_it_is_scored_is_an_error(score, tmp_path, monkeypatch):

@@ -149,7 +149,6 @@ def test_another_version_is_404(server, version, path):
 @pytest.mark.parametrize(
     "method, path, message",
     [
-        ("POST", f"{MODEL}:classify", "classify is not supported; use POST " + PREDICT),
         ("GET", f"{MODEL}/versions/3:regress", "regress is not supported; use POST " + PREDICT),
         ("POST", f"{MODEL}/labels/stable:predict", "version labels are not supported; use "),
         ("GET", f"{MODEL}/labels/stable/metadata", "version labels are not supported; use "),
@@ -169,6 +168,7 @@ def test_other_addresses_are_404_with_the_remedy(server, method, path, message):
 @pytest.mark.parametrize(
     "method, path, allowed",
     [
+        ("GET", f"{MODEL}:classify", "POST"),
         *((method, PREDICT, "POST") for method in ("GET", "PUT", "DELETE", "OPTIONS", "PATCH")),
         ("GET", f"{MODEL}/versions/3:predict", "POST"),
         ("GET", "/explain", "POST"),
@@ -284,7 +284,7 @@ def test_wrong_explain_requests(server, document):
 
 def test_the_requests_of_the_guide_are_answered(server):
     requests = _REQUEST.findall(GUIDE.read_text(encoding="utf-8"))
-    assert len(requests) == 6
+    assert len(requests) == 7
     for command, shown in requests:
         words = shlex.split(command.replace("\\\n", " "))
         address = urlsplit(words[-1])

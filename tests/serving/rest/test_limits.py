@@ -47,7 +47,7 @@ def test_the_greatest_body_is_answered(server):
 def test_the_greatest_number_of_reviews_is_answered(server):
     assert len(server.predict(*["good"] * 50).json["predictions"]) == 50
     refused = server.predict(*["good"] * 51)
-    assert (refused.status, refused.json["error"]) == (413, "The request has 51 reviews, limit 50")
+    assert (refused.status, refused.json["error"]) == (413, "The request has 51 texts, limit 50")
 
 
 def test_a_slow_body_gets_408(server):
@@ -157,7 +157,7 @@ def test_a_full_queue_gets_429_with_retry_after_and_accepted_requests_are_answer
             assert refused.status == 429
             assert refused.headers["retry-after"] == "1"
             assert refused.json == {
-                "error": "The queue is full: 2 reviews are waiting, limit 2; retry later"
+                "error": "The queue is full: 2 texts are waiting, limit 2; retry later"
             }
         blocked.set()
         answer = accepted.result()

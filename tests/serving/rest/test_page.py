@@ -4,11 +4,13 @@ import contextlib
 import json
 
 import pytest
+import tensorflow as tf
 
+from preprocessing.labels import Labels, write_labels
 from serving.rest import server as rest_server
 from serving.rest.app import create_app
-from tests.browser import open_browser
-from tests.serving.rest.models import push
+from tests.browser import open_browser, resize
+from tests.serving.rest.models import SIGNATURES, Small, push, push_classes
 from tests.serving.rest.running import running
 from tests.waiting import wait
 
@@ -173,7 +175,7 @@ def test_an_error_replaces_the_answers_of_an_earlier_text(page):
     fill(page, "good\n" * 60)
     wait(lambda: page.text("problem"))
     assert (page.text("summary"), page.all("#answers > li")) == ("", [])
-    assert page.text("problem") == "No answer: The request has 60 reviews, limit 50"
+    assert page.text("problem") == "No answer: The request has 60 texts, limit 50"
     # Chromium itself logs every answer that is not 2xx.
     assert [one["source"] for one in page.browser.get_log("browser")] == ["network"]
 
@@ -188,6 +190,122 @@ def test_what_the_model_cannot_judge_and_a_server_that_has_ended(browser, tmp_pa
     page.press(" again")
     wait(lambda: page.text("problem") == "No answer: the server does not respond")
     assert (page.text("summary"), page.all("#answers > li")) == ("", [])
+
+
+@contextlib.contextmanager
+def page_of_classes(browser, folder, labels):
+    """The page of a server of the model `Classes`."""
+    push_classes(folder, 1, labels)
+    with running(folder, poll_seconds=0.05) as server:
+        page = Page(browser, server)
+        yield page
+        page.close()
+
+
+def shown_classes(page):
+    """Return the names and the numbers of the bars, in their order."""
+    rows = page.all(".bars tbody tr")
+    names = [row.find_element("css selector", "bdi").get_property("textContent") for row in rows]
+    numbers = [row.find_element("css selector", ".number").text for row in rows]
+    return list(zip(names, numbers, strict=True))
+
+
+def test_the_best_classes_are_bars_and_the_words_are_those_of_the_best(browser, tmp_path):
+    names = ("card lost", "rate", "top-up", "pin", "refund", "fee", "limit")
+    with page_of_classes(browser, tmp_path / "serving", Labels(names)) as page:
+        assert page.text("title") == "Which class is this text in?"
+        assert page.all("textarea")[0].accessible_name == "Texts, one on each line"
+        assert not page.browser.find_element("id", "example").is_displayed()
+        page.press("my c3 and c5")
+        wait(lambda: page.text("summary") == "pin: probability 40.0 %, undecided")
+        assert shown_classes(page) == [
+            ("pin", "40.0 %"),
+            ("fee", "40.0 %"),
+            ("card lost", "4.0 %"),
+            ("rate", "4.0 %"),
+            ("top-up", "4.0 %"),
+        ]
+        wait(lambda: len(page.all("#answers table")) == 2)
+        assert page.all(".bars caption")[0].text == "undecided; 2 other classes: 8.0 %"
+        widths = [bar.size["width"] for bar in page.all(".bar")]
+        assert widths[0] == widths[1] > 5 * widths[2] > 0
+        rows = [row.text for row in page.all("#answers table:not(.bars) tbody tr")]
+        assert rows == ["c3 for this class (+2.30)", "c5 against this class (-0.92)"]
+        assert "review" not in page.all("main")[0].text
+        fill(page, "c3\nc3 too\nnothing")
+        summary = "3 texts: 2 in class pin, 1 in class card lost"
+        wait(lambda: page.text("summary") == summary)
+        captions = [caption.text.partition(";")[0] for caption in page.all(".bars caption")]
+        assert captions == ["2 other classes: 12.5 %"] * 2 + ["undecided"]
+
+
+def test_stars_are_the_rating_of_a_review(browser, tmp_path):
+    stars = Labels(("1", "2", "3", "4", "5"), is_ordered=True)
+    with page_of_classes(browser, tmp_path / "serving", stars) as page:
+        assert page.text("title") == "How is this review rated?"
+        assert page.all("textarea")[0].accessible_name == "Reviews, one on each line"
+        page.press("a c4 phone")
+        wait(lambda: page.text("summary") == "5: probability 71.4 %")
+        assert len(shown_classes(page)) == 5
+        assert not page.all(".bars caption")
+
+
+def test_two_classes_that_are_no_sentiment_have_their_names(browser, tmp_path):
+    model = Small()
+    folder = tmp_path / "serving" / "1"
+    tf.saved_model.save(model, str(folder), {name: getattr(model, name) for name in SIGNATURES})
+    write_labels(str(folder / "assets"), Labels(("ham", "spam")))
+    with running(tmp_path / "serving") as server:
+        page = Page(browser, server)
+        page.press("a good text")
+        wait(lambda: page.text("summary") == "spam: probability 90.0 %")
+        assert len(page.all("meter")) == 1 and not page.all(".bars")
+        wait(lambda: page.all("#answers table"))
+        assert page.all("#answers tbody tr")[0].text == "good for this class (+4.39)"
+        fill(page, "not it")
+        wait(lambda: page.text("summary") == "ham: probability 90.0 %")
+        page.close()
+
+
+def test_hostile_names_of_classes_are_only_text(browser, tmp_path):
+    labels = Labels((*HOSTILE, "שלום (a)", "{{ PREFIX }}", "</script>"))
+    with page_of_classes(browser, tmp_path / "serving", labels) as page:
+        fill(page, "\n".join(f"c{n}" for n in range(labels.number)))
+        wait(lambda: len(page.all("#answers table:not(.bars)")) == labels.number)
+        best = [found.get_property("textContent") for found in page.all(".bars tr:first-child bdi")]
+        assert best == list(labels.names)
+        summary = page.browser.find_element("id", "summary").get_property("textContent")
+        assert all(name in summary for name in HOSTILE)
+        assert page.all("#answers img, #answers script, #answers h1, #answers a, #summary h1") == []
+        assert page.browser.title.startswith("Try the model")
+
+
+def test_the_page_follows_a_version_of_other_classes(browser, tmp_path):
+    folder = tmp_path / "serving"
+    with page_of_classes(browser, folder, Labels(("a", "b", "c"))) as page:
+        page.press("c1 good")
+        wait(lambda: page.text("summary") == "b: probability 83.3 %")
+        push(folder, 2)
+        page.press(".")
+        # The page sees the new version with its next request.
+        wait(lambda: page.press(" ") or page.text("version") == "Model version 2")
+        wait(lambda: page.text("summary") == "Positive: probability 90.0 %")
+        assert page.text("title") == "Is this review positive?"
+        assert not page.all(".bars") and len(page.all("meter")) == 1
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_long_names_fit_into_the_page(browser, tmp_path, width):
+    labels = Labels(("a" * 300, "a long name of a class with blanks " * 6, "日本語" * 40))
+    try:
+        with page_of_classes(browser, tmp_path / "serving", labels) as page:
+            resize(browser, width)
+            fill(page, "c0\nc1\nc2")
+            wait(lambda: len(page.all("#answers table:not(.bars)")) == 3)
+            script = "return document.documentElement.scrollWidth"
+            assert browser.execute_script(script) <= width
+    finally:
+        resize(browser)
 
 
 @pytest.mark.parametrize(

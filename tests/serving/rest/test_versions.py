@@ -9,13 +9,14 @@ import pytest
 import tensorflow as tf
 
 from core.errors import ServerError
+from preprocessing.labels import Labels, write_labels
 from serving.rest import versions as served
 from serving.rest.batching import Batcher
 from serving.rest.metrics import Metrics
 from serving.rest.model import LoadedModel
 from serving.rest.versions import ServedVersions
 from serving.versions import NoModelError, versions
-from tests.serving.rest.models import push, push_broken
+from tests.serving.rest.models import TOPICS, push, push_broken, push_classes
 from tests.serving.rest.running import MODEL, running
 from tests.waiting import wait
 
@@ -164,7 +165,7 @@ def test_a_bucket_that_cannot_be_listed_is_not_empty(monkeypatch):
     monkeypatch.setattr(tf.io.gfile, "stat", not_found)
     assert list(versions("gs://bucket/serving")) == []
     monkeypatch.setattr(tf.io.gfile, "stat", fail)
-    with pytest.raises(OSError, match="gs://bucket/serving cannot be read: no access"):
+    with pytest.raises(OSError, match="gs://bucket/serving cannot be read or written: no access"):
         list(versions("gs://bucket/serving"))
 
 
@@ -181,6 +182,42 @@ def test_a_server_starts_with_the_newest_version_that_works(folder):
     shutil.rmtree(folder / "2")
     with pytest.raises(NoModelError, match="no model has been pushed"):
         ServedVersions(str(folder), Metrics())
+
+
+def test_the_names_belong_to_the_version_that_answered(folder):
+    """The classes change while the server runs: to five topics, to others, and back."""
+    with running(folder, poll_seconds=0.05) as server:
+
+        def best(version):
+            wait(lambda: server.versions.current.version == version)
+            answer = server.post(f"{MODEL}:classify", {"examples": [{"text": "good c2"}]})
+            assert answer.headers["x-model-version"] == str(version)
+            [pairs] = answer.json["results"]
+            return max(pairs, key=lambda pair: pair[1])[0]
+
+        assert best(1) == "positive"
+        push_classes(folder, 2, TOPICS)
+        assert best(2) == TOPICS.names[2]
+        others = Labels(("1", "2", "3"), is_ordered=True)
+        push_classes(folder, 3, others)
+        assert best(3) == "3"
+        metrics = server.get("/metrics").content.decode()
+        assert 'predicted_total{class="3"} 1.0' in metrics
+        assert "positive" not in metrics and "billing" not in metrics
+        shutil.rmtree(folder / "3")
+        assert best(2) == TOPICS.names[2]
+        metadata = server.get(f"{MODEL}/metadata").json
+        assert metadata["metadata"]["labels"]["names"] == list(TOPICS.names)
+
+
+def test_a_model_with_another_number_of_classes_than_names_is_broken(tmp_path):
+    push_classes(tmp_path, 1, TOPICS)
+    write_labels(str(tmp_path / "1" / "assets"), Labels(("a", "b", "c")))
+    with pytest.raises(ValueError, match="not return `probabilities` of 3 classes, the number of"):
+        LoadedModel(str(tmp_path / "1"))
+    (tmp_path / "1" / "assets" / "labels.json").unlink()  # the classes are then negative, positive
+    with pytest.raises(ValueError, match="does not return `probability` of 2 classes"):
+        LoadedModel(str(tmp_path / "1"))
 
 
 def test_a_model_with_an_impossible_probability_is_broken(tmp_path):

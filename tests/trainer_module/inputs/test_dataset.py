@@ -182,6 +182,7 @@ def test_the_examples_of_the_first_replica_are_those_of_its_batches(write):
 
 COUNT = """
 import json, os, sys
+from preprocessing.labels import SENTIMENT
 from trainer_module.cluster.collective import Collective
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.inputs.dataset import Inputs
@@ -203,7 +204,7 @@ for job in jobs:
             seen += [sorted(row) for row in local.to_list()]
     expected = [inputs.examples_of_step(step) for step in range(inputs.steps)]
     assert of_first_replica == expected, of_first_replica
-    counts = [inputs.class_counts(kind).tolist() for kind in ('labels', 'ngrams')]
+    counts = [inputs.class_counts(kind, SENTIMENT).tolist() for kind in ('labels', 'ngrams')]
     results.append([seen, *counts])
 print('RESULT', json.dumps(results), flush=True)
 os._exit(0)

@@ -52,7 +52,14 @@ def test_the_identity_depends_on_the_input_and_the_settings(execution):
 
 
 @pytest.mark.parametrize(
-    "place", ["train-*.gz", "eval-*.gz", "graph/transform_fn/assets/*", "base/variables/*.index"]
+    "place",
+    [
+        "train-*.gz",
+        "eval-*.gz",
+        "graph/transform_fn/assets/*",
+        "graph/labels.json",
+        "base/variables/*.index",
+    ],
 )
 def test_each_input_alone_changes_the_identity_and_its_path_does_not(execution, tmp_path, place):
     def job(arguments):

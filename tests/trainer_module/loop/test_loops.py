@@ -36,7 +36,7 @@ def traced_model(steps_per_execution):
     """Return a model that all tests share and none changes, because tracing it takes a while."""
     inputs = tf_keras.Input([1])
     logit = tf_keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")(inputs)
-    model = Trainable(tf_keras.Model(inputs, logit), models.loss)
+    model = Trainable(tf_keras.Model(inputs, logit), models.loss, models.hits)
     optimizer = tf_keras.optimizers.legacy.SGD(0.0)
     model.compile(optimizer, steps_per_execution=steps_per_execution)
     return model

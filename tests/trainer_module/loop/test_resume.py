@@ -120,10 +120,11 @@ def test_sigterm_in_an_evaluation_ends_the_training_after_it(records, tmp_path, 
     assert (script.tests, len(script.steps)) == (5, STEPS * 5), "it was not repeated"
 
 
-def test_a_resumed_training_drops_the_same_units(records, tmp_path, script):
+@pytest.mark.parametrize("classes", [5, exhaustive(2), exhaustive(77)])
+def test_a_resumed_training_drops_the_same_units(records_of, tmp_path, script, classes):
     def trained(place):
         training = {"model": "text_cnn", "hyperparameters": {"dropout": 0.5}}
-        return train_model(make_job(records, tmp_path / place, **training), None)
+        return train_model(make_job(records_of(classes), tmp_path / place, **training), None)
 
     script.term_at_step = STEPS + 2
     with pytest.raises(SystemExit):

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from trainer_module import models
+from trainer_module.models.layers import adam
 from trainer_module.settings import Training
 
 MODELS = get_args(Training.model_fields["model"].annotation)
@@ -40,6 +41,29 @@ class Updates:
 def take(updates, count):
     for _ in range(count):
         updates.step()
+
+
+def test_slices_of_several_replicas_are_clipped_by_the_norm_of_their_sum():
+    """TensorFlow concatenates the slices of the replicas; 2 x 0.3 is not 2 slices of 0.3."""
+    table, bias = tf.Variable(tf.zeros([4, 2])), tf.Variable(0.0)
+    slices = tf.IndexedSlices(
+        tf.constant([[0.3, 0.4], [3.0, 4.0], [0.3, 0.4], [-1.0, 0.0]]),
+        tf.constant([3, 1, 3, 0]),
+        tf.constant([4, 2]),
+    )
+    dense = tf.convert_to_tensor(slices)
+    optimizer = adam(RATE)
+
+    def transformed(gradient):
+        pairs = [(gradient, table), (tf.constant(2.0), bias)]
+        for transform in optimizer.gradient_transformers:
+            pairs = transform(pairs)
+        return [tf.convert_to_tensor(value) for value, _ in pairs]
+
+    norm = np.sqrt(1 + 1 + 25 + 4)
+    for found, expected in zip(transformed(slices), (dense, 2.0), strict=True):
+        np.testing.assert_allclose(found, expected / norm, rtol=1e-6)
+    assert isinstance(optimizer.gradient_transformers[0]([(slices, table)])[0][0], tf.IndexedSlices)
 
 
 @each_model

@@ -6,6 +6,7 @@ import tensorflow as tf
 import tf_keras
 
 from preprocessing import features
+from preprocessing.labels import SENTIMENT, Labels
 from preprocessing.settings import Transform
 from tests.exhaustive import exhaustive
 from trainer_module import models
@@ -14,6 +15,7 @@ from trainer_module.models import cnn_lstm, text_cnn, transformer, wide_and_deep
 
 pytestmark = pytest.mark.slow
 
+FIVE = Labels(tuple("12345"), is_ordered=True)
 TRANSFORM = Transform(vocabulary_size=30, max_tokens=12, ngram_buckets=64)
 SMALL = {
     # Different widths, because a layer may return those of its input.
@@ -33,15 +35,16 @@ each_model = pytest.mark.parametrize(
 )
 
 
-def build(module, *, static_shapes=False, **hyperparameters):
+def build(module, *, labels=SENTIMENT, static_shapes=False, **hyperparameters):
     tf_keras.utils.set_random_seed(1)
     chosen = module.Hyperparameters(**{**SMALL[module], **hyperparameters})
-    return module.build(chosen, TRANSFORM, static_shapes=static_shapes)
+    return module.build(chosen, TRANSFORM, labels, static_shapes=static_shapes)
 
 
-def compiled(module, *, static_shapes=False, **options):
-    net = build(module, static_shapes=static_shapes)
-    model = Trainable(net, models.loss)
+def compiled(module, *, labels=SENTIMENT, static_shapes=False, **options):
+    net = build(module, labels=labels, static_shapes=static_shapes)
+    losses = models.loss if labels.is_binary else models.softmax_loss
+    model = Trainable(net, losses, models.hits if labels.is_binary else models.softmax_hits)
     model.compile(module.optimizer(0.01), **options)
     return model
 
@@ -111,13 +114,13 @@ def test_a_logit_does_not_depend_on_the_width_of_the_batch(module):
 
 @each_model
 def test_batches_without_examples_or_words_change_nothing(module):
-    model = compiled(module)
+    model = compiled(module, labels=FIVE)
     before = [weight.numpy() for weight in model.weights]
     nothing = np.zeros((0, 1), np.int64)
     assert np.isfinite(train(model, nothing, np.zeros((0, 1), np.float32)))
     for weight, value in zip(model.weights, before, strict=True):
         np.testing.assert_array_equal(weight.numpy(), value)
-    assert logits(model, nothing).shape == (0, 1)
+    assert logits(model, nothing).shape == (0, 5)
     assert np.isfinite(logits(model, np.zeros((3, 4)))).all()
     assert np.isfinite(logits(model, np.zeros((3, 0)))).all()
 
@@ -126,11 +129,12 @@ def test_batches_without_examples_or_words_change_nothing(module):
 def test_logits_are_float32_under_mixed_precision(module):
     tf_keras.mixed_precision.set_global_policy("mixed_float16")
     try:
-        model = build(module)
+        model = build(module, labels=FIVE)
         found = logits(model, reviews(8)[0])
     finally:
         tf_keras.mixed_precision.set_global_policy("float32")
     assert model.output.dtype == tf.float32
+    assert found.shape == (8, 5)
     assert found.dtype == np.float32 and np.isfinite(found).all()
 
 
@@ -179,16 +183,23 @@ def test_wide_and_deep_is_the_mean_of_parts_that_each_learn_by_their_own_loss():
                 layer.bias.assign([others])
         with tf.GradientTape() as tape:
             answer = model(inputs_of(model, tokens), training=True)
-            assert answer.shape == (16, 3)
+            assert answer.shape == (16, 3, 1)
             loss = tf.reduce_mean(models.loss(labels, answer))
         return tape.gradient(loss, model.get_layer("bag").table).numpy()
 
     parts = model(inputs_of(model, tokens), training=True).numpy()
-    mean = parts.mean(axis=1, keepdims=True)
+    mean = parts.mean(axis=1)
     np.testing.assert_allclose(logits(model, tokens), mean, rtol=1e-5, atol=1e-6)
     uncertain = gradient_of_the_bag(0.0)
     assert np.abs(uncertain).max() > 0.001
     np.testing.assert_array_equal(gradient_of_the_bag(50.0), uncertain)
+
+
+def test_the_mean_over_parts_is_that_of_each_class():
+    parts = [tf.constant([[1.0, 2.0, 3.0]]), tf.constant([[5.0, 0.0, -3.0]])]
+    layer = wide_and_deep.MeanOfParts()
+    assert layer(parts).numpy().tolist() == [[3.0, 1.0, 0.0]]
+    assert layer(parts, training=True).numpy().tolist() == [[[1.0, 2.0, 3.0], [5.0, 0.0, -3.0]]]
 
 
 def test_wrong_hyperparameters_are_refused():

@@ -1,4 +1,4 @@
-"""The files of a serving folder, which is local or at a URL that TensorFlow reads, such as gs://.
+"""Files of a folder, which is local or at a URL that TensorFlow reads, such as gs://.
 
 Local files are read without TensorFlow, whose import takes seconds.
 """
@@ -94,6 +94,22 @@ def opened(file: str) -> Iterator[Any]:
         yield remote
 
 
+def write(file: str, content: bytes) -> None:
+    """Write a file into an existing folder, in place of an earlier one.
+
+    Raises:
+      OSError: the file cannot be written.
+    """
+    if "://" not in file:
+        with open(file, "wb") as local:
+            local.write(content)
+        return
+    import tensorflow as tf
+
+    with _errors_as_oserror(file), tf.io.gfile.GFile(file, "wb") as remote:
+        remote.write(content)
+
+
 @contextlib.contextmanager
 def _errors_as_oserror(path: str) -> Iterator[None]:
     import tensorflow as tf
@@ -101,4 +117,4 @@ def _errors_as_oserror(path: str) -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        raise OSError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
+        raise OSError(f"{path} cannot be read or written: {str(error).splitlines()[0]}") from error

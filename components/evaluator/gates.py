@@ -1,0 +1,137 @@
+"""The thresholds of an evaluation: what blocks a model, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from components.evaluator.counts import Counts
+from components.evaluator.metrics import ACCURACY, class_name, reviews_of_class
+from components.evaluator.thresholds import Evaluation, check_names
+from preprocessing.labels import Labels
+from preprocessing.reading.listing import joined, listed, short
+
+
+class Check(NamedTuple):
+    """The result of a comparison with a threshold.
+
+    Attributes:
+      sentence: the metric, its value for the candidate on the test split, and the threshold.
+      passed: whether the value reaches the threshold. A value that cannot be computed does not.
+    """
+
+    sentence: str
+    passed: bool
+
+
+def check_thresholds(
+    own: Counts, base: Counts | None, labels: Labels, settings: Evaluation
+) -> list[Check]:
+    """Compare the metrics of a candidate with the thresholds; return the result of each threshold.
+
+    A value that is not defined does not reach a threshold. A minimum of 0 and a maximum drop of 1
+    have no result, because every model reaches them.
+
+    Args:
+      own: the counts of the candidate on the test split.
+      base: those of the baseline; None without one.
+      labels: the classes of both.
+      settings: the thresholds.
+
+    Raises:
+      InputError: the minimum of a class is set that does not exist.
+    """
+    return [*_check_accuracy(own, base, settings), *_check_recalls(own, labels, settings)]
+
+
+def missing_classes(own: Counts, labels: Labels) -> list[str]:
+    """Return the names of the classes without a review in the test split."""
+    return [labels.names[label] for label in np.flatnonzero(own.labelled == 0).tolist()]
+
+
+def _check_accuracy(own: Counts, base: Counts | None, settings: Evaluation) -> Iterator[Check]:
+    value = ACCURACY.value(own)
+    minimum = settings.min_accuracy
+    if minimum > 0:
+        sentence = f"accuracy is {value:.4f}, evaluation.min_accuracy requires {minimum:g}"
+        yield Check(sentence, value >= minimum)
+    drop = settings.max_accuracy_drop
+    if drop < 1 and base is not None:
+        change = value - ACCURACY.value(base)
+        sentence = (
+            f"accuracy is {abs(change):.4f} {'below' if change < 0 else 'above'} that of "
+            f"the baseline, evaluation.max_accuracy_drop allows {drop:g}"
+        )
+        yield Check(sentence, change >= -drop)
+
+
+def _check_recalls(own: Counts, labels: Labels, settings: Evaluation) -> Iterator[Check]:
+    """Yield the results of the minimum recalls: of each class, or of many classes together."""
+    minimum = settings.min_class_recall
+    if isinstance(minimum, Mapping):
+        check_names("evaluation.min_class_recall", minimum, labels.names)
+        minimums = {labels.names.index(name): value for name, value in minimum.items()}
+    elif labels.is_binary:
+        minimums = dict.fromkeys(range(labels.number), minimum)
+    else:
+        yield from _check_all_recalls(own, labels, minimum)
+        return
+    for label, required in minimums.items():
+        if required > 0:
+            yield _check_recall(own, labels, label, required)
+
+
+def _check_recall(own: Counts, labels: Labels, label: int, minimum: float) -> Check:
+    right, reviews = int(own.right[label]), int(own.labelled[label])
+    name = class_name(labels, label)
+    requires = f"evaluation.min_class_recall requires {minimum:g}"
+    if not reviews:
+        return Check(_not_checked([labels.names[label]], labels, requires), False)
+    sentence = f"recall of {name} is {right / reviews:.4f} ({right:,} of {reviews:,}), {requires}"
+    if right / reviews >= minimum:
+        return Check(sentence, True)
+    return Check(f"{sentence}; {_remedy(reviews_of_class(labels, label))}", False)
+
+
+def _check_all_recalls(own: Counts, labels: Labels, minimum: float) -> Iterator[Check]:
+    """Yield a result for the classes in the test split, and one for the classes without reviews."""
+    if minimum <= 0:
+        return
+    requires = f"evaluation.min_class_recall requires {minimum:g}"
+    found = np.flatnonzero(own.labelled)
+    recalls = own.right[found] / own.labelled[found]
+    order = np.argsort(recalls, kind="stable")
+    low = int(np.count_nonzero(recalls < minimum))
+    described = [
+        f"{short(labels.names[found[n]])} {recalls[n]:.4f} "
+        f"({own.right[found[n]]:,} of {own.labelled[found[n]]:,})"
+        for n in order[: max(low, 1)].tolist()
+    ]
+    if low:
+        yield Check(
+            f"recall of {low:,} of {labels.number:,} classes is too low: "
+            f"{joined(described)}, {requires}; "
+            f"{_remedy(f'{labels.noun}s of these classes')}",
+            False,
+        )
+    elif len(found):
+        yield Check(f"lowest recall of a class is that of {described[0]}, {requires}", True)
+    if missing := missing_classes(own, labels):
+        yield Check(_not_checked(missing, labels, requires), False)
+
+
+def _not_checked(missing: Sequence[str], labels: Labels, requires: str) -> str:
+    classes = "class" if len(missing) == 1 else f"{len(missing):,} classes"
+    return (
+        f"recall was not checked for {classes} {listed(missing)}: the test split has no such "
+        f"{labels.noun}s, {requires}; add {labels.noun}s to the test split, or change data.splits"
+    )
+
+
+def _remedy(reviews: str) -> str:
+    return (
+        f"set training.class_weights: balanced, add {reviews}, or set a lower "
+        "evaluation.min_class_recall"
+    )

@@ -1,0 +1,144 @@
+"""The scores of a part of the test split, which are merged: counts, a sample, and mistakes."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any, NamedTuple
+
+from components.evaluator.counts import Counts
+from components.evaluator.files import CANDIDATE, WHOLE, Slice
+from components.examples import SAMPLE_SIZE
+from preprocessing.labels import Labels
+
+MISTAKES = 20
+"""Number of mistakes of the candidate that are stored."""
+CONFUSIONS, CONFUSION_TEXTS = 30, 3
+"""Number of pairs of a label and another answer that are stored with texts, and their texts."""
+_KEPT_CONFUSIONS = 2000
+"""Number of pairs whose texts are kept while parts are merged, which limits the size of a part."""
+_CONFUSION_CHARACTERS = 300
+"""Maximum number of characters of such a text."""
+
+
+class Mistake(NamedTuple):
+    """A wrong answer of the candidate. Mistakes are sorted by confidence, and then by hash.
+
+    Attributes:
+      doubt: minus the confidence: the probability of the answer; of two classes, the distance of
+        the probability from THRESHOLD.
+      hash: the hash of the Example.
+      text: the beginning of the text.
+      label: the label.
+      predicted: the answer.
+      probability: the probability of the answer; of two classes, that of the second one.
+    """
+
+    doubt: float
+    hash: int
+    text: str
+    label: int
+    predicted: int
+    probability: float
+
+    def to_json(self, labels: Labels) -> dict[str, Any]:
+        """Return the mistake as it is in `files.MISTAKES_FILE`."""
+        names = ["text", "label", *([] if labels.is_binary else ["predicted"]), "probability"]
+        return {name: getattr(self, name) for name in names}
+
+
+class Scores(NamedTuple):
+    """The scores of some reviews. Their size does not grow with the number of reviews.
+
+    Attributes:
+      slices: slice -> CANDIDATE and, if there is one, BASELINE -> counts.
+      sampled: (hash, digest, prediction) of the SAMPLE_SIZE Examples with the smallest hashes.
+      mistakes: the MISTAKES most confident mistakes of the candidate.
+      confusions: label and predicted label -> the CONFUSION_TEXTS most confident mistakes with
+        different texts, of the most frequent confusions; empty for two classes.
+    """
+
+    slices: dict[Slice, dict[str, Counts]]
+    sampled: list[tuple[int, str, Any]]
+    mistakes: list[Mistake]
+    confusions: dict[tuple[int, int], list[Mistake]]
+
+
+def merge(parts: Iterable[Scores]) -> Scores:
+    """Return the scores of all reviews together.
+
+    Args:
+      parts: the scores of disjoint sets of reviews.
+    """
+    slices: dict[Slice, dict[str, Counts]] = {}
+    parts = list(parts)
+    for part in parts:
+        for slice_key, models in part.slices.items():
+            known = slices.setdefault(slice_key, {})
+            for name, counts in models.items():
+                known[name] = known[name] + counts if name in known else counts
+    return Scores(
+        slices,
+        # Equal Examples have equal predictions, which may be objects without an order.
+        heapq.nsmallest(
+            SAMPLE_SIZE,
+            chain.from_iterable(part.sampled for part in parts),
+            key=lambda sampled: sampled[:2],
+        ),
+        heapq.nsmallest(MISTAKES, chain.from_iterable(part.mistakes for part in parts)),
+        _merge_confusions(parts, slices),
+    )
+
+
+def confusion_texts(mistakes: Iterable[Mistake]) -> dict[tuple[int, int], list[Mistake]]:
+    """Return label and predicted label -> the most confident mistakes, with the start of the text.
+
+    Args:
+      mistakes: all mistakes of some reviews.
+    """
+    found: dict[tuple[int, int], list[Mistake]] = {}
+    for mistake in mistakes:
+        pair = mistake.label, mistake.predicted
+        start = mistake.text[:_CONFUSION_CHARACTERS]
+        found.setdefault(pair, []).append(mistake._replace(text=start))
+    return {pair: _most_confident(texts) for pair, texts in found.items()}
+
+
+def _most_confident(mistakes: Iterable[Mistake]) -> list[Mistake]:
+    """Return CONFUSION_TEXTS mistakes with different texts."""
+    different: dict[str, Mistake] = {}
+    for mistake in sorted(mistakes):
+        different.setdefault(mistake.text, mistake)
+    return list(different.values())[:CONFUSION_TEXTS]
+
+
+def shown_confusions(scores: Scores) -> list[dict[str, Any]]:
+    """Return the content of `files.CONFUSIONS_FILE`: the most frequent confusions, with texts."""
+    if not scores.confusions:
+        return []
+    return [
+        {
+            "label": each.label,
+            "predicted": each.predicted,
+            "texts": [
+                {"text": mistake.text, "probability": mistake.probability}
+                for mistake in scores.confusions.get((each.label, each.predicted), [])
+            ],
+        }
+        for each in scores.slices[WHOLE][CANDIDATE].confusions(CONFUSIONS)
+    ]
+
+
+def _merge_confusions(
+    parts: list[Scores], slices: dict[Slice, dict[str, Counts]]
+) -> dict[tuple[int, int], list[Mistake]]:
+    pairs = {pair for part in parts for pair in part.confusions}
+    if len(pairs) > _KEPT_CONFUSIONS:
+        # A confusion that is frequent in the end is frequent in most parts.
+        found = slices[WHOLE][CANDIDATE].confusions(_KEPT_CONFUSIONS)
+        pairs &= {(each.label, each.predicted) for each in found}
+    return {
+        pair: _most_confident(chain.from_iterable(part.confusions.get(pair, []) for part in parts))
+        for pair in pairs
+    }

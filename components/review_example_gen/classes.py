@@ -1,0 +1,307 @@
+"""The classes of a task other than sentiment: a first pass over the files finds all labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from components.review_example_gen.stars import choose_stars
+from components.review_example_gen.units import Source, Unit, read_in_turns
+from core.errors import InputError
+from core.machine import cores
+from core.progress import Progress
+from preprocessing.labels import Labels
+from preprocessing.reading.columns import Columns
+from preprocessing.reading.files import HELD_OUT
+from preprocessing.reading.labels import YAML_WORDS, CollectedLabels, as_number, has_stars
+from preprocessing.reading.listing import counted, joined, listed, short
+from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions
+
+_FEW = 20
+"""Number of labels that are classes even if most of them have one line."""
+_REMEDY = "add lines, or map the labels in data.labels to another class or to null"
+
+
+class FoundLabels(NamedTuple):
+    """The labels of an input: label -> group of files -> number of its lines with a text."""
+
+    lines: Mapping[str, Counter[str]]
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Label -> number of its lines in all files."""
+        return {label: groups.total() for label, groups in self.lines.items()}
+
+
+class Classes(NamedTuple):
+    """The classes of a task, and how they follow from the labels of the files."""
+
+    labels: Labels
+    label_map: Mapping[str, int | None]
+    """Label -> index of its class, or None: left out; see `columns.Layout`."""
+    notes: tuple[str, ...]
+    """Lines for the user: the classes, the labels that are left out, and what may be a mistake."""
+
+
+def collect_labels(unit: Unit) -> Iterator[list[Any]]:
+    """Read every line of a unit; yield its labels, for Beam.
+
+    Texts are neither hashed nor encoded nor written. The reading ends if there are too many labels.
+
+    Yields:
+      One element: (label, group of files, number of its lines with a text) of all labels.
+
+    Raises:
+      InputError: a file cannot be read.
+    """
+    collected = CollectedLabels()
+    sources = tuple(
+        Source(group, piece._replace(layout=replace(piece.layout, collected=collected)))
+        for group, piece in unit.sources
+    )
+    lines: dict[str, Counter[int]] = {}
+    with (
+        ThreadPoolExecutor(cores()) as pool,
+        Progress("labels", str(unit.number)) as progress,
+    ):
+        for group, _, batch in read_in_turns(unit._replace(sources=sources), pool):
+            lines.setdefault(group, Counter()).update(batch.labels)
+            progress.advance(batch.lines)
+            if collected.are_too_many:
+                break
+    names = list(collected.names)
+    yield sorted(
+        (names[number], group, count)
+        for group, numbers in lines.items()
+        for number, count in numbers.items()
+    )
+
+
+def join_labels(units: Iterable[Iterable[tuple[str, str, int]]]) -> FoundLabels:
+    """Return the labels of all units, sorted by text.
+
+    Args:
+      units: the results of `collect_labels`.
+    """
+    found: dict[str, Counter[str]] = {}
+    for unit in units:
+        for label, group, count in unit:
+            found.setdefault(label, Counter())[group] += count
+    return FoundLabels(dict(sorted(found.items())))
+
+
+def choose_classes(
+    found: FoundLabels, options: ReadOptions, columns: Collection[Columns | None]
+) -> Classes:
+    """Return the classes of the labels of an input.
+
+    Args:
+      found: the labels.
+      options: the options for reading the files. Its task is not sentiment.
+      columns: the columns of the files; None for a file without columns.
+
+    Raises:
+      InputError: the labels are no classes of this task, or only eval or test files have one.
+    """
+    names = sorted({column.label for column in columns if column and column.label})
+    column = f"the column {', '.join(map(repr, names))}" if names else "the files"
+    if not found.lines:
+        raise InputError(
+            f"data.labels: no line has a text and a label in {column}; set data.columns.label and "
+            "data.columns.text to the columns of the labels and the texts, and see data.format"
+        )
+    if options.task == STARS_TASK:
+        labels, label_map = choose_stars(
+            found.totals, column, is_rating=all(has_stars(name) for name in names) and bool(names)
+        )
+        classes = Classes(labels, label_map, _notes_of_stars(labels, label_map, found))
+    elif options.task == EACH_TASK:
+        classes = _each(found, column)
+    else:
+        classes = _mapped(found, options, column)
+    _refuse_held_out_labels(classes, found)
+    return classes
+
+
+def _each(found: FoundLabels, column: str) -> Classes:
+    """Return a class for each label, sorted by number if all are numbers, and by text otherwise.
+
+    Raises:
+      InputError: there is only one label, or the labels are ids or texts.
+    """
+    labels = list(found.lines)
+    lines = sum(found.totals.values())
+    if len(labels) < 2:
+        raise InputError(
+            f"data.labels: each requires two or more labels, and all {lines:,} lines have "
+            f"{listed(labels)} in {column}; set data.columns.label to another column"
+        )
+    is_full = len(labels) > CollectedLabels.MAX
+    if is_full or (len(labels) > _FEW and 2 * len(labels) > lines):
+        number = f"more than {CollectedLabels.MAX:,}" if is_full else f"{len(labels):,}"
+        raise InputError(
+            f"data.labels: each found {number} labels in {lines:,} lines in {column}, such as "
+            f"{listed(labels, 3)}; these are ids or texts, set data.columns.label to another column"
+        )
+    numbers = {label: as_number(label) for label in labels}
+    if all(number is not None for number in numbers.values()):
+        labels.sort(key=lambda label: (numbers[label] or 0, label))
+    by_lower_case: dict[str, list[str]] = {}
+    for label in labels:
+        by_lower_case.setdefault(label.lower(), []).append(label)
+    notes = [_class_line(labels)]
+    notes += [
+        f"{counted(alike, found.totals)} differ only in case, and are different classes; to join "
+        "them, map them to one class in data.labels"
+        for alike in by_lower_case.values()
+        if len(alike) > 1
+    ]
+    label_map = {label: index for index, label in enumerate(labels)}
+    return Classes(Labels(tuple(labels)), label_map, tuple(notes))
+
+
+def _mapped(found: FoundLabels, options: ReadOptions, column: str) -> Classes:
+    """Return the classes of a mapping, whose labels are in lower case.
+
+    Raises:
+      InputError: no line has one of the labels of the mapping.
+    """
+    present = {label.lower() for label in found.lines}
+    absent = _absent(options.label_map, present)
+    if absent:
+        others = [label for label in found.lines if label.lower() not in options.label_map]
+        hint = f"; without a class: {listed(others)}" if others else ""
+        raise InputError(
+            f"data.labels names {listed(absent)}, which no line has in {column}{hint}; correct or "
+            "remove it in data.labels"
+        )
+    notes = [_class_line(options.classes)]
+    known = [label for label in found.lines if label.lower() in options.label_map]
+    left_out = [label for label in known if options.label_map[label.lower()] is None]
+    if left_out:
+        notes.append(f"left out: {counted(left_out, found.totals)}")
+    others = [label for label in found.lines if label.lower() not in options.label_map]
+    if others:
+        notes.append(
+            f"rejected, because data.labels does not name them: {counted(others, found.totals)}"
+        )
+    return Classes(Labels(options.classes), options.label_map, tuple(notes))
+
+
+def _absent(label_map: Collection[str], present: Set[str]) -> list[str]:
+    """Return the labels of a mapping that no line has.
+
+    YAML reads `yes` and `on` as `true`, so a mapping of one of them contains all three, and files
+    have one.
+    """
+    words = {word for same in YAML_WORDS.values() if present & set(same) for word in same}
+    return [label for label in label_map if label not in present | words]
+
+
+def _notes_of_stars(
+    labels: Labels, label_map: Mapping[str, int | None], found: FoundLabels
+) -> tuple[str, ...]:
+    others = [label for label in found.lines if label.lower() not in label_map]
+    if not others:
+        return (_class_line(labels.names),)
+    no_stars = f"rejected, because they are not on the scale: {counted(others, found.totals)}"
+    return _class_line(labels.names), no_stars
+
+
+def _refuse_held_out_labels(classes: Classes, found: FoundLabels) -> None:
+    """Check that the train files have every class that the eval and test files have.
+
+    Raises:
+      InputError: a class has lines only in eval and test files.
+    """
+    in_train: Counter[int] = Counter()
+    held_out: dict[str, Counter[int]] = {group: Counter() for group in HELD_OUT}
+    for label, groups in found.lines.items():
+        name = label if label in classes.label_map else label.lower()
+        index = classes.label_map.get(name)
+        if index is not None:
+            for group, lines in groups.items():
+                held_out.get(group, in_train)[index] += lines
+    _refuse_missing(
+        classes.labels, in_train, [(f"the {group} files", n) for group, n in held_out.items()]
+    )
+
+
+def check_classes(
+    labels: Labels,
+    examples: Mapping[str, Mapping[int, int]],
+    named: Collection[str],
+    over_max_examples: int,
+) -> tuple[str, ...]:
+    """Check that each class is in the train split, and has an Example for each split.
+
+    Args:
+      labels: the classes.
+      examples: split -> label -> number of its Examples.
+      named: the splits with files of their own. The others are made of the files of train.
+      over_max_examples: number of lines that are left out because of data.max_examples.
+
+    Returns:
+      A line for each split of eval and test without some of the classes.
+
+    Raises:
+      InputError: a class has no Example in the train split, or too few to be in every split.
+    """
+    remedy = f"increase data.max_examples, {_REMEDY}" if over_max_examples else _REMEDY
+    held_out = [(f"the {split} split", examples.get(split, {})) for split in ("eval", "test")]
+    hashed = ["train", *(split for split in ("eval", "test") if split not in named)]
+    totals = {
+        name: sum(examples.get(split, {}).get(label, 0) for split in hashed)
+        for label, name in enumerate(labels.names)
+    }
+    few = [name for name, total in totals.items() if total < len(hashed)]
+    if few and len(hashed) > 1:
+        raise InputError(
+            f"data.labels: too few lines of {counted(few, totals)} to be in each of the splits "
+            f"{', '.join(hashed)}, for which a class requires {len(hashed)} or more; {remedy}"
+        )
+    _refuse_missing(labels, examples.get("train", {}), held_out, remedy)
+    notes = []
+    for split, numbers in held_out:
+        names = [name for label, name in enumerate(labels.names) if not numbers.get(label)]
+        if names and any(numbers.values()):
+            notes.append(
+                f"{split} has no Example of {listed(names)}; its metrics say nothing about "
+                f"{'this class' if len(names) == 1 else 'these classes'}"
+            )
+    return tuple(notes)
+
+
+def _refuse_missing(
+    labels: Labels,
+    in_train: Mapping[int, int],
+    held_out: Collection[tuple[str, Mapping[int, int]]],
+    remedy: str = _REMEDY,
+) -> None:
+    """Check that the train split has every class.
+
+    Args:
+      labels: the classes.
+      in_train: label -> number of its lines for training.
+      held_out: (name, label -> number of its lines) of the other splits.
+      remedy: the end of the message.
+
+    Raises:
+      InputError: it lacks a class.
+    """
+    missing = [label for label in range(labels.number) if not in_train.get(label)]
+    if not missing:
+        return
+    parts = []
+    for label in missing:
+        where = [f"{n[label]:,} in {name}" for name, n in held_out if n.get(label)]
+        in_brackets = f" ({', '.join(where)})" if where else ""
+        parts.append(f"{short(labels.names[label])}{in_brackets}")
+    raise InputError(f"data.labels: no line for training has the class {joined(parts)}; {remedy}")
+
+
+def _class_line(names: Collection[str]) -> str:
+    return f"{len(names):,}: {listed(names)}"

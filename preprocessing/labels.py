@@ -1,0 +1,190 @@
+"""The classes that a model predicts: one value, which travels with the Examples and the model."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from core import storage
+from core.errors import InputError
+
+LABELS_FILE = "labels.json"
+"""The file of the classes in Examples, in a transform graph and in the assets of a SavedModel."""
+THRESHOLD = 0.5
+"""The probability of the second of two classes above which it is the predicted one."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The classes of a task, and the decision between them.
+
+    Attributes:
+      names: the name of each class. The index of a class is its label in Examples and in answers.
+      is_ordered: whether the classes are the ascending values of a scale, such as stars.
+
+    Raises:
+      ValueError: there are fewer than two names, or two equal ones.
+    """
+
+    names: tuple[str, ...]
+    is_ordered: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.names) < 2 or len(set(self.names)) < len(self.names):
+            raise ValueError(f"two or more classes with different names are required: {self.names}")
+
+    @property
+    def number(self) -> int:
+        """The number of classes."""
+        return len(self.names)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether there are two classes, so that a score is one number."""
+        return self.number == 2
+
+    @property
+    def logits(self) -> int:
+        """The number of logits of a review: that of the second class, or one for each class."""
+        return 1 if self.is_binary else self.number
+
+    @property
+    def noun(self) -> str:
+        """The word for a text in messages: `review` if the classes rate it, otherwise `text`."""
+        return "review" if self.is_ordered or self.names == SENTIMENT.names else "text"
+
+    @property
+    def scores_name(self) -> str:
+        """The output of a model with the scores, see `decide`."""
+        return "probability" if self.is_binary else "probabilities"
+
+    @property
+    def scores_shape(self) -> tuple[int, ...]:
+        """The shape of the scores of one text, see `decide`."""
+        return () if self.is_binary else (self.number,)
+
+    def decide(self, scores: Any) -> Any:
+        """Return the predicted label of each review, int64 [reviews].
+
+        Args:
+          scores: of two classes, the probability of the second one, float [reviews]; of more
+            classes, the probability of each one, float [reviews, classes].
+        """
+        # `predict` with a running server and a run without a change do not load NumPy.
+        import numpy as np
+
+        if self.is_binary:
+            return (np.asarray(scores) > THRESHOLD).astype(np.int64)
+        return np.argmax(scores, axis=-1).astype(np.int64)
+
+    def of_label(self, scores: Any, labels: Any) -> Any:
+        """Return the probability of a label of each review, float [reviews].
+
+        Args:
+          scores: see `decide`.
+          labels: the labels, int64 [reviews].
+        """
+        import numpy as np
+
+        scores, labels = np.asarray(scores), np.asarray(labels)
+        if self.is_binary:
+            return np.where(labels == 1, scores, 1 - scores)
+        return np.take_along_axis(scores, labels[:, np.newaxis], axis=1)[:, 0]
+
+    def shown(self, scores: Any, answers: Any) -> Any:
+        """Return the probability that accompanies each answer and is explained, float [reviews].
+
+        Of two classes it is that of the second one, whatever the answer is; of more, that of the
+        answer.
+
+        Args:
+          scores: see `decide`.
+          answers: the labels of the answers, int64 [reviews]; or one label for all reviews.
+        """
+        import numpy as np
+
+        scores = np.asarray(scores)
+        if self.is_binary:
+            return scores
+        return self.of_label(scores, np.broadcast_to(answers, len(scores)))
+
+    def by_class(self, scores: Any) -> Any:
+        """Return the probability of each class, float [reviews, classes].
+
+        Args:
+          scores: see `decide`.
+        """
+        import numpy as np
+
+        return np.stack([1 - scores, scores], axis=1) if self.is_binary else scores
+
+
+SENTIMENT = Labels(("negative", "positive"))
+"""The classes of reviews without `data.labels`."""
+
+
+def write_labels(folder: str, labels: Labels) -> None:
+    """Write LABELS_FILE into an existing folder.
+
+    Args:
+      folder: local, or a URL that TensorFlow writes.
+      labels: the classes.
+
+    Raises:
+      OSError: the file cannot be written.
+    """
+    content = {"names": labels.names, "is_ordered": labels.is_ordered}
+    text = json.dumps(content, ensure_ascii=False, indent=1)
+    storage.write(os.path.join(folder, LABELS_FILE), f"{text}\n".encode())
+
+
+def model_labels(model: str) -> Labels:
+    """Return the classes of a SavedModel; SENTIMENT for one without LABELS_FILE.
+
+    Earlier versions and other programs export such a model.
+
+    Args:
+      model: its folder, or a URL that TensorFlow reads.
+
+    Raises:
+      InputError: the file of the classes is damaged.
+      OSError: the file cannot be read.
+    """
+    assets = os.path.join(model, "assets")
+    if not storage.is_file(os.path.join(assets, LABELS_FILE)):
+        return SENTIMENT
+    return _read(assets, "push the model again, or remove this version")
+
+
+def read_labels(folder: str) -> Labels:
+    """Return the classes in the LABELS_FILE of a folder.
+
+    Args:
+      folder: local, or a URL that TensorFlow reads.
+
+    Raises:
+      InputError: there is no such file, or it is damaged.
+      OSError: the file cannot be read.
+    """
+    file = os.path.join(folder, LABELS_FILE)
+    remedy = "run once with --set cache=false to write it again"
+    if not storage.is_file(file):
+        raise InputError(f"{file} is missing; {remedy}")
+    return _read(folder, remedy)
+
+
+def _read(folder: str, remedy: str) -> Labels:
+    """Return the classes in an existing file; `remedy` is the end of the message if it is damaged.
+
+    Raises:
+      InputError: the file is damaged.
+      OSError: the file cannot be read.
+    """
+    file = os.path.join(folder, LABELS_FILE)
+    try:
+        stored = json.loads(storage.read(file))
+        return Labels(tuple(map(str, stored["names"])), bool(stored["is_ordered"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{file} is damaged ({error}); {remedy}") from None

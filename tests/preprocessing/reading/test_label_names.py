@@ -1,0 +1,237 @@
+"""Labels of any text: what is written in a file of any format comes back as the name of a class."""
+
+import csv
+import io
+import json
+import re
+import unicodedata
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from preprocessing.reading import records as reading_records
+from preprocessing.reading.labels import CollectedLabels
+from preprocessing.reading.layouts import describe
+from preprocessing.reading.pieces import cut_file
+from preprocessing.reading.read import read_batches
+from preprocessing.reading.records import ReadOptions
+from tests.preprocessing.reading.review_files import (
+    COMPRESS,
+    MANY,
+    POOL,
+    SUFFIXES,
+    detect_format,
+    write,
+)
+
+EACH = ReadOptions(task="each", classes=())
+CHARACTERS = st.characters(blacklist_categories=["Cs"], blacklist_characters="\0")
+NAME = st.text(CHARACTERS, min_size=1, max_size=30) | st.sampled_from(
+    [
+        *("card arrival", "a,b", 'say "hi"', "IT", "it", "Größe", "Gro\u0308ße", "日本語", "שלום"),
+        *(
+            "🙂",
+            "👩‍👩‍👧",
+            "a\tb",
+            "'",
+            "-",
+            "#1",
+            "04109",
+            "v1.10",
+            "label",
+            "x" * 3_000,
+            "a;b",
+            "null island",
+        ),
+    ]
+)
+NAMES = st.lists(NAME, min_size=1, max_size=6)
+
+
+def name_of(label):
+    """Return the name of the class of a written label; skip those that are no plain text."""
+    name = unicodedata.normalize("NFC", label.strip())
+    lower = name.lower()
+    assume(name and lower not in reading_records._MISSING | {"true", "false"})
+    assume(not lower.startswith("__label__"))
+    assume(not re.fullmatch(r"-?[0-9]+([.,]0*)?( out of 5 stars)?", lower, re.ASCII))
+    return name
+
+
+def read(path, options=EACH):
+    """Return the name of the class of each Example of a file, and the reasons of other lines."""
+    layout = detect_format(path, options)
+    collected = CollectedLabels()
+    for piece in cut_file(path, replace(layout, collected=collected)):
+        for batch in read_batches(piece, POOL):
+            assert all(label < len(collected.names) for label in batch.labels)
+    names = list(collected.names)
+    label_map = {name: index for index, name in enumerate(names)}
+    classes, reasons = [], []
+    for piece in cut_file(path, replace(layout, label_map=label_map)):
+        for batch in read_batches(piece, POOL):
+            classes += [names[label] for label in batch.labels]
+            reasons += [line.reason for line in batch.rejected]
+    assert set(classes) == set(names)
+    return classes, reasons
+
+
+def fasttext_lines(names):
+    return "".join(f"__label__{name} Text {number}\n" for number, name in enumerate(names))
+
+
+def csv_lines(names, separator=",", header=True):
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=separator, quoting=csv.QUOTE_ALL)
+    writer.writerows([["label", "text"]] * header)
+    writer.writerows([name, f"text {number}"] for number, name in enumerate(names))
+    return out.getvalue()
+
+
+def json_lines(names, ascii=True):
+    rows = [{"label": name, "text": f"text {number}"} for number, name in enumerate(names)]
+    return "".join(json.dumps(row, ensure_ascii=ascii) + "\n" for row in rows)
+
+
+def parquet_file(labels, metadata=None):
+    out = io.BytesIO()
+    texts = [f"text {number}" for number in range(len(labels))]
+    table = pa.table({"label": labels, "text": texts})
+    if metadata:
+        table = table.replace_schema_metadata({b"huggingface": json.dumps(metadata).encode()})
+    pq.write_table(table, out, row_group_size=3)
+    return out.getvalue()
+
+
+@MANY
+@given(suffix=SUFFIXES, names=NAMES)
+def test_names_in_fasttext(folder, suffix, names):
+    assume(not any(re.search(rb"\s", name.encode()) for name in names))
+    expected = list(map(name_of, names))
+    # fastText is recognised by labels without a comma.
+    path = write(folder, f"a.txt{suffix}", COMPRESS[suffix](fasttext_lines(names).encode()))
+    assert read(path, replace(EACH, format="fasttext")) == (expected, [])
+
+
+@MANY
+@given(suffix=SUFFIXES, names=NAMES, separator=st.sampled_from(",\t;|"))
+def test_names_in_csv(folder, suffix, names, separator):
+    expected = list(map(name_of, names))
+    data = COMPRESS[suffix](csv_lines(names, separator).encode())
+    assert read(write(folder, f"a.csv{suffix}", data)) == (expected, [])
+
+
+@MANY
+@given(names=NAMES, separator=st.sampled_from(",\t"))
+def test_names_in_csv_without_a_header(folder, names, separator):
+    expected = list(map(name_of, names * 2))
+    assume(names[0].strip().lower() != "label")
+    data = csv_lines(names * 2, separator, header=False)
+    assert read(write(folder, "a.csv", data)) == (expected, [])
+
+
+@MANY
+@given(suffix=SUFFIXES, names=NAMES, ascii=st.booleans())
+def test_names_in_json_lines(folder, suffix, names, ascii):
+    expected = list(map(name_of, names))
+    data = COMPRESS[suffix](json_lines(names, ascii).encode())
+    assert read(write(folder, f"a.jsonl{suffix}", data)) == (expected, [])
+
+
+@MANY
+@given(names=NAMES, kind=st.sampled_from(["string", "large_string", "dictionary", "binary"]))
+def test_names_in_parquet(folder, names, kind):
+    expected = list(map(name_of, names))
+    labels = pa.array(names)
+    if kind == "dictionary":
+        labels = labels.dictionary_encode()
+    elif kind != "string":
+        labels = labels.cast(getattr(pa, kind)())
+    assert read(write(folder, "a.parquet", parquet_file(labels))) == (expected, [])
+
+
+NUMBERS = [
+    (pa.array([4, 0, 12], pa.int8()), ["4", "0", "12"]),
+    (pa.array([4, 0, 12], pa.uint64()), ["4", "0", "12"]),
+    (pa.array([4.0, 0.5, -1.0], pa.float32()), ["4", "0.5", "-1"]),
+    (pa.array([4, 0, 4]).dictionary_encode(), ["4", "0", "4"]),
+    (pa.array([True, False, True]), ["true", "false", "true"]),
+]
+
+
+@pytest.mark.parametrize(("labels", "expected"), NUMBERS)
+def test_numbers_and_booleans_in_parquet(folder, labels, expected):
+    assert read(write(folder, "a.parquet", parquet_file(labels))) == (expected, [])
+
+
+@pytest.mark.parametrize("written", ["csv", "jsonl", "fasttext"])
+def test_numbers_and_booleans_in_text(folder, written):
+    labels = ["4", "4.0", " 4", "4,0", "TRUE", "true", "04", "4.5"]
+    expected = ["4", "4", "4", "4", "true", "true", "04", "4.5"]
+    content = {
+        "csv": csv_lines(labels),
+        "jsonl": json_lines(labels),
+        "fasttext": fasttext_lines(label.strip() for label in labels),
+    }[written]
+    path = write(folder, f"a.{written}", content)
+    assert read(path, replace(EACH, format=written)) == (expected, [])
+    if written == "jsonl":
+        values = [4, 4.0, 4e0, "4", True, "true", "04", 4.5]
+        assert read(write(folder, "b.jsonl", json_lines(values))) == (expected, [])
+
+
+CLASS_LABEL = {
+    "info": {"features": {"label": {"names": ["b", "a", "Größe"], "_type": "ClassLabel"}}}
+}
+
+
+def test_the_names_of_numbers_in_a_file_of_hugging_face(folder):
+    path = write(folder, "a.parquet", parquet_file([2, 0, 1, -1, 3, None], CLASS_LABEL))
+    assert read(path) == (["Größe", "b", "a"], ["bad_label"] * 3)
+    # A mapping names the numbers, and so does the detection of the scale of sentiment.
+    for options in (replace(EACH, task="map"), ReadOptions()):
+        assert detect_format(path, replace(options, label_map={"0": 0, "1": 1})).class_names == ()
+    for names in (["a", "a", "b"], ["a", " ", "b"], ["a", 1, "b"], "abc", None):
+        other = {"info": {"features": {"label": {"names": names}}}}
+        path = write(folder, "a.parquet", parquet_file([2, 0], other))
+        assert read(path) == (["2", "0"] if names != "abc" else ["c", "a"], [])
+
+
+def test_a_label_that_is_not_utf8_is_rejected_for_this_reason(folder):
+    good = "__label__Größe Text\n".encode()
+    path = write(folder, "a.txt", good + "__label__Größe Text\n".encode("latin-1"))
+    assert read(path) == (["Größe"], ["invalid_utf8"])
+    path = write(folder, "a.csv", b"label,text\nok,a\n" + "Größe,b\n".encode("latin-1"))
+    assert read(path) == (["ok"], ["invalid_utf8"])
+    path = write(folder, "a.jsonl", json_lines(["ok", "\ud800", "a\0b"]))
+    assert read(path) == (["ok"], ["invalid_utf8"] * 2)
+
+
+def test_a_line_of_fasttext_with_several_labels_is_rejected(folder):
+    path = write(folder, "a.txt", "__label__a x\n__label__a __label__b y\n__label__b\tz\n")
+    assert read(path) == (["a", "b"], ["bad_label"])
+
+
+@pytest.mark.parametrize("missing", ["", " ", "nan", "NaN", "None", "NULL", "N/A", r"\N"])
+def test_a_missing_label_is_rejected_and_not_a_class(folder, missing):
+    labels = ["a", missing, "b"]
+    for content in (csv_lines(labels), json_lines(labels), parquet_file(labels)):
+        assert read(write(folder, "a", content)) == (["a", "b"], ["bad_label"])
+    assert read(write(folder, "a.jsonl", json_lines(["a", None, "b"]))) == (
+        ["a", "b"],
+        ["bad_label"],
+    )
+
+
+def test_a_csv_file_without_a_header_repeats_its_first_label(folder):
+    rows = "card_arrival,Where is my card?\nrefund,Money back\ncard_arrival,Still waiting\n"
+    layout = detect_format(write(folder, "a.csv", rows), EACH)
+    assert layout.header is None
+    assert describe([replace(layout, label_map={"a": 0})]) == [
+        "CSV without a header: label (data.labels), text"
+    ]
+    assert detect_format(write(folder, "b.csv", "label,text\na,x\na,y\n"), EACH).header
