@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from benchmarks import peer_files, usage
-from pipeline.config import PRESETS
+from pipeline.config import find_settings, read_settings
 from preprocessing import features
 from preprocessing.labels import Labels, read_labels
 from trainer_module.settings import Training, TrainingJob
@@ -57,7 +57,7 @@ def prepare(
     names = {split: f"{split}-{file.name}" for split, file in files.items()}
     for split, file in files.items():
         (inputs / names[split]).symlink_to(file.resolve())
-    settings = preset_settings(preset)
+    settings = read_settings(find_settings(preset)) if preset else {}
     training = settings.get("training", {})
     settings |= {
         "paths": {"root": str(root / "runs")},
@@ -68,14 +68,6 @@ def prepare(
     config.write_text(yaml.safe_dump(settings))
     usage.run_module(__name__, "prepare", str(config), str(job), *overrides, log=root / "log")
     return TrainingJob.model_validate_json(job.read_text())
-
-
-def preset_settings(preset: str | None) -> dict[str, Any]:
-    """Return the content of a preset or of a file of settings; None: no settings."""
-    if preset is None:
-        return {}
-    named = PRESETS / f"{preset}.yaml"
-    return yaml.safe_load((named if named.exists() else Path(preset)).read_text())
 
 
 def train(job: TrainingJob, folder: Path) -> dict[str, Any]:

@@ -21,7 +21,15 @@ _runs = typer.Typer(name="runs")
 app.add_typer(_runs)
 
 _COLUMNS = (
-    *("run", "started", "data", "model", "strategy", "seconds", "classes", "accuracy", "macro F1"),
+    "run",
+    "started",
+    "data",
+    "model",
+    "strategy",
+    "seconds",
+    "classes",
+    "accuracy",
+    "macro F1",
     "result",
 )
 _OF_CLASSES = ("classes", "macro F1")
@@ -98,9 +106,10 @@ def runs(
     if as_json:
         print(json.dumps([_values(run) for run in found], indent=1))
         return
-    table = Table(*_columns(found), box=None, pad_edge=False)
+    columns = _columns(found)
+    table = Table(*columns, box=None, pad_edge=False)
     for run in found:
-        table.add_row(*_row(run, _columns(found)).values())
+        table.add_row(*_row(run, columns).values())
     out.print(table)
 
 

@@ -25,7 +25,7 @@ def names(folder: str) -> list[str]:
             return []
     import tensorflow as tf
 
-    with _errors_as_oserror(folder):
+    with _errors_as_oserror(folder, "read"):
         try:
             # `listdir` raises NotFoundError for every folder that it cannot read; `stat` raises it
             # only for a missing folder.
@@ -48,7 +48,7 @@ def size(file: str) -> int:
         return os.path.getsize(file)
     import tensorflow as tf
 
-    with _errors_as_oserror(file):
+    with _errors_as_oserror(file, "read"):
         return int(tf.io.gfile.stat(file).length)
 
 
@@ -62,7 +62,7 @@ def is_file(path: str) -> bool:
         return os.path.isfile(path)
     import tensorflow as tf
 
-    with _errors_as_oserror(path):
+    with _errors_as_oserror(path, "read"):
         return tf.io.gfile.exists(path) and not tf.io.gfile.isdir(path)
 
 
@@ -90,7 +90,7 @@ def opened(file: str) -> Iterator[Any]:
         return
     import tensorflow as tf
 
-    with _errors_as_oserror(file), tf.io.gfile.GFile(file, "rb") as remote:
+    with _errors_as_oserror(file, "read"), tf.io.gfile.GFile(file, "rb") as remote:
         yield remote
 
 
@@ -106,15 +106,15 @@ def write(file: str, content: bytes) -> None:
         return
     import tensorflow as tf
 
-    with _errors_as_oserror(file), tf.io.gfile.GFile(file, "wb") as remote:
+    with _errors_as_oserror(file, "written"), tf.io.gfile.GFile(file, "wb") as remote:
         remote.write(content)
 
 
 @contextlib.contextmanager
-def _errors_as_oserror(path: str) -> Iterator[None]:
+def _errors_as_oserror(path: str, action: str) -> Iterator[None]:
     import tensorflow as tf
 
     try:
         yield
     except tf.errors.OpError as error:
-        raise OSError(f"{path} cannot be read or written: {str(error).splitlines()[0]}") from error
+        raise OSError(f"{path} cannot be {action}: {str(error).splitlines()[0]}") from error

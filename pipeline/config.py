@@ -24,7 +24,7 @@ from core.errors import ConfigError
 from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
-from pipeline.label_setting import Task, check_labels
+from pipeline.label_setting import Task, parse_labels
 from pipeline.tracking_server import server_problem
 from preprocessing import features
 from preprocessing.settings import Transform
@@ -118,7 +118,7 @@ class Data(Section):
     @field_validator("labels", mode="before")
     @classmethod
     def _labels_are_text(cls, labels: Any) -> Any:
-        return check_labels(labels)
+        return parse_labels(labels)
 
     @field_validator("max_examples", mode="before")
     @classmethod
@@ -278,8 +278,8 @@ def load_config(
     for variable in (CONFIG_VARIABLE, OVERRIDES_VARIABLE):
         if not environ.get(variable, variable).strip():
             raise ConfigError(f"{variable}: the variable is empty; set a value, or unset it")
-    file = _locate(environ.get(CONFIG_VARIABLE, "sample") if path is None else path)
-    values = _read_yaml(file)
+    file = find_settings(environ.get(CONFIG_VARIABLE, "sample") if path is None else path)
+    values = read_settings(file)
     from_environ = [environ[OVERRIDES_VARIABLE]] if OVERRIDES_VARIABLE in environ else []
     apply_overrides(values, from_environ, OVERRIDES_VARIABLE)
     apply_overrides(values, overrides)
@@ -307,7 +307,15 @@ def check_hyperparameters(config: PipelineConfig) -> None:
         raise ConfigError(str(error)) from None
 
 
-def _locate(source: str) -> Path:
+def find_settings(source: str) -> Path:
+    """Return the path of a file of settings.
+
+    Args:
+      source: a YAML file, or the name of a preset.
+
+    Raises:
+      ConfigError: there is no such file.
+    """
     preset = PRESETS / f"{source}.yaml"
     if os.sep not in source and not source.endswith((".yaml", ".yml")) and preset.is_file():
         return preset
@@ -320,7 +328,12 @@ def _locate(source: str) -> Path:
     return file
 
 
-def _read_yaml(file: Path) -> dict[str, Any]:
+def read_settings(file: Path) -> dict[str, Any]:
+    """Return the values in a file of settings; empty for an empty file.
+
+    Raises:
+      ConfigError: the file cannot be read, or is no YAML with a mapping.
+    """
     try:
         values = load_yaml(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

@@ -19,7 +19,7 @@ _SENTIMENT = {"0": SENTIMENT.names[0], "1": SENTIMENT.names[1]} | {
 """Name of a class in a mapping -> the class of sentiment. Any other name is a class of its own."""
 
 
-def check_labels(labels: Any) -> Any:
+def parse_labels(labels: Any) -> Any:
     """Return a value of `data.labels` in its canonical form.
 
     Args:
@@ -65,7 +65,7 @@ def task_options(labels: str | Mapping[str, str | None]) -> dict[str, Any]:
     """Return the fields `task`, `classes` and `label_map` of `ReadOptions`.
 
     Args:
-      labels: a result of `check_labels`.
+      labels: a result of `parse_labels`.
     """
     if isinstance(labels, str):
         return {"task": labels, "classes": ()}

@@ -15,9 +15,8 @@ from trainer_module.cluster.tf_config import Cluster
 from trainer_module.inputs.dataset import Inputs
 from trainer_module.loop.learning_rate import WarmUp, make_schedule
 from trainer_module.loop.trainable import Trainable
-from trainer_module.models.layers import dense_gradients
 from trainer_module.settings import TrainingJob
-from trainer_module.weights import check_classes
+from trainer_module.weights import check_base_classes
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def resolve(job: TrainingJob, cluster: Cluster | None, strategy: tf.distribute.S
     """
     training = job.training
     labels = read_labels(job.transform_graph)
-    check_classes(job, labels)
+    check_base_classes(job, labels)
     architecture = models.resolve(training, labels)
     collective = Collective(strategy, cluster)
     inputs = Inputs(job, architecture.features, strategy, collective)
@@ -95,11 +94,8 @@ def build_model(setup: Setup) -> Trainable:
             setup.job.transform, setup.architecture.labels, static_shapes=inputs.static_shapes
         )
         model = Trainable(net, loss, setup.architecture.hits, training.seed)
-        optimizer = setup.architecture.optimizer(setup.learning_rate)
-        if inputs.static_shapes:
-            optimizer.gradient_transformers.insert(0, dense_gradients)
         model.compile(
-            optimizer=optimizer,
+            optimizer=setup.architecture.optimizer(setup.learning_rate),
             # A TPU compiles every step by itself.
             jit_compile=training.jit_compile
             and not isinstance(strategy, tf.distribute.TPUStrategy),

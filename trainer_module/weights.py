@@ -102,7 +102,7 @@ def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
         stream.write(json.dumps(origin(job, feature_names), indent=1))
 
 
-def check_classes(job: TrainingJob, labels: Labels) -> None:
+def check_base_classes(job: TrainingJob, labels: Labels) -> None:
     """Check that the base model of a warm start has the classes of the training.
 
     Args:

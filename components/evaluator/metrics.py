@@ -132,7 +132,7 @@ def class_metrics(labels: Labels, label: int) -> tuple[Metric, Metric, Metric]:
         Metric(
             "f1_score",
             f"F1 of {class_name(labels, label)}",
-            function=lambda counts: float(_f1(counts)[label]),
+            function=lambda counts: float(f1_scores(counts)[label]),
             interval_function=lambda counts: _f1_interval(counts, label),
             label=label,
         ),
@@ -225,7 +225,7 @@ def _precision(
     )
 
 
-def _f1(counts: Counts) -> np.ndarray:
+def f1_scores(counts: Counts) -> np.ndarray:
     """Return the F1 of each class, float64 [classes]; NaN for one without reviews and answers."""
     both = counts.answered + counts.labelled
     with np.errstate(invalid="ignore"):
@@ -251,7 +251,7 @@ def _f1_interval(counts: Counts, label: int) -> tuple[float, float] | None:
 
 def _macro_f1(counts: Counts) -> float:
     """Return the mean F1 of the classes that have reviews or answers; NaN without reviews."""
-    found = _f1(counts)
+    found = f1_scores(counts)
     return float(found[~np.isnan(found)].mean()) if counts.examples else math.nan
 
 

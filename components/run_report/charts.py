@@ -69,11 +69,13 @@ class Charts(NamedTuple):
       evaluation: caption -> SVG element of a chart of the test split; empty without an evaluation.
       confusion: SVG element of the confusion matrix of more than two classes; empty for two
         classes, and for many classes without any confusion.
+      matrix_size: the number of classes in `confusion`.
     """
 
     training: str
     evaluation: dict[str, str]
     confusion: str = ""
+    matrix_size: int = 0
 
 
 @matplotlib.rc_context(_STYLE)
@@ -93,7 +95,7 @@ def draw(training: Mapping[str, Any], results: Results | None) -> Charts:
         return Charts(curves, _of_two_classes(results))
     shown = matrix_classes(results.candidate, results.labels)
     matrix = _confusion(results.candidate, results.labels, shown) if shown else ""
-    return Charts(curves, _of_classes(results), matrix)
+    return Charts(curves, _of_classes(results), matrix, len(shown))
 
 
 def _of_two_classes(results: Results) -> dict[str, str]:
@@ -211,7 +213,7 @@ def _scores(tenths: Sequence[Tenth], probability: str, names: Sequence[str], wor
       words: the word for the reviews.
     """
     figure, axes = _axes(probability, f"test {words}")
-    # The two bars of a tenth stand side by side.
+    # The two bars of a tenth are side by side.
     columns = [each.negative for each in tenths], [each.positive for each in tenths]
     places, colours = (0.03, 0.07), (_SECOND, _FIRST)
     for name, counts, place, colour in zip(names, columns, places, colours, strict=True):

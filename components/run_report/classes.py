@@ -10,7 +10,7 @@ import numpy as np
 
 from components.evaluator.counts import Confusion, Counts
 from components.evaluator.files import Results
-from components.evaluator.metrics import class_metrics
+from components.evaluator.metrics import class_metrics, f1_scores
 from preprocessing.labels import Labels
 
 MATRIX_CLASSES = 25
@@ -74,9 +74,7 @@ def class_rows(counts: Counts, labels: Labels, limit: int | None = _ROWS) -> lis
     """
     if labels.is_binary:
         return []
-    both = counts.labelled + counts.answered
-    f1 = 2 * counts.right / np.maximum(both, 1)
-    urgency = np.where(counts.labelled > 0, f1, -1.0)
+    urgency = np.where(counts.labelled > 0, f1_scores(counts), -1.0)
     order = np.lexsort((-counts.labelled, urgency))[:limit].tolist()
     wrong = counts.pairs.tolil(copy=True)
     wrong.setdiag(0)

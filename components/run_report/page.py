@@ -23,7 +23,7 @@ from components.evaluator.metrics import (
 from components.properties import CHECK_FILE
 from components.run_report import input_data
 from components.run_report.charts import draw
-from components.run_report.classes import class_rows, matrix_classes, shown_confusions
+from components.run_report.classes import class_rows, shown_confusions
 from components.run_report.history import UNFINISHED, Run, describe_result
 from core.errors import cause
 from core.settings import flat_settings
@@ -155,7 +155,6 @@ def render(content: Content) -> str:
         has_golden=has_golden(content.check),
         class_rows=class_rows(results.candidate, results.labels) if results else [],
         confusions=shown_confusions(results, content.confusion_texts) if results else [],
-        matrix_classes=matrix_classes(results.candidate, results.labels) if results else [],
     )
 
 

@@ -192,6 +192,9 @@ class ScoreUnit(beam.DoFn):
         """Yield the lines of a piece in batches with at most SCORES_AT_ONCE probabilities."""
         size = max(1, SCORES_AT_ONCE // self._labels.logits)
         for batch in read_batches(piece, readers):
+            if len(batch.texts) <= size:
+                yield batch
+                continue
             yield replace(
                 batch,
                 positions=batch.positions[:size],

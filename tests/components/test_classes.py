@@ -16,7 +16,7 @@ from components.review_example_gen.classes import (
 from components.review_example_gen.stars import choose_stars, rating
 from components.review_example_gen.units import Source, in_units
 from core.errors import InputError
-from pipeline.label_setting import check_labels, task_options
+from pipeline.label_setting import parse_labels, task_options
 from preprocessing.labels import Labels
 from preprocessing.reading.columns import Columns
 from preprocessing.reading.files import find_sources
@@ -35,7 +35,7 @@ def found(lines, group="all"):
 
 
 def options(labels):
-    return ReadOptions(**task_options(check_labels(labels)))
+    return ReadOptions(**task_options(parse_labels(labels)))
 
 
 def choose(labels, lines, columns=TICKETS):

@@ -353,11 +353,11 @@ def test_sentences_with_any_names_are_short_lines(names, minimum):
     found = results(
         own, labels, min_class_recall=minimum, other=OtherModel("version 7", names[::-1])
     )
-    said = [sentence for sentence, _ in sentences(found)]
-    for sentence in (*said, found.missing, found.not_compared):
+    checked = [sentence for sentence, _ in sentences(found)]
+    for sentence in (*checked, found.missing, found.not_compared):
         assert "\n" not in sentence
         assert len(sentence) < 400
-    assert any(r"two\nlines" in sentence for sentence in said)
+    assert any(r"two\nlines" in sentence for sentence in checked)
     assert '"a, b"' in found.missing
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from components.review_example_gen import component, units
 from core.errors import InputError
-from pipeline.label_setting import check_labels, task_options
+from pipeline.label_setting import parse_labels, task_options
 from preprocessing.labels import Labels, read_labels
 from preprocessing.reading import pieces
 from tests.components.example_gen import SPLITS, THREADS, label_of, read_files, text_of, write
@@ -32,7 +32,7 @@ def rows(names, number=300, text="text"):
 
 
 def read_task(folder, inputs, labels, runner=(), patterns=None, **options):
-    read = task_options(check_labels(labels))
+    read = task_options(parse_labels(labels))
     return read_files(folder, inputs, patterns, runner, read=read, **options)
 
 

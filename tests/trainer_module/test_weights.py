@@ -121,9 +121,10 @@ def test_a_base_model_of_other_classes_is_refused(records, tmp_path, names, prob
     job = make_job(records, tmp_path, base_model=str(tmp_path / "model"))
     (tmp_path / "model" / "assets").mkdir(parents=True)
     write_labels(f"{job.base_model}/assets", SENTIMENT)
-    weights.check_classes(job, Labels(SENTIMENT.names, is_ordered=True))  # an order changes nothing
+    # An order changes nothing.
+    weights.check_base_classes(job, Labels(SENTIMENT.names, is_ordered=True))
     with pytest.raises(InputError) as raised:
-        weights.check_classes(job, Labels(names))
+        weights.check_base_classes(job, Labels(names))
     assert str(raised.value) == (
         f"training.warm_start: the classes of {job.base_model} differ from those of the train "
         f"split ({problem}). Set training.warm_start=false, or data.labels to the classes of the "

@@ -319,7 +319,7 @@ class Inputs:
         logging.info("Reading the train split once before the first step")
         shards = self.train.shards(self._collective.processes)
         batching = BatchSpec(tuple(names), transform, _COUNTED_BATCH)
-        counter = ClassCounter(labels.number, rows)
+        counter = ClassCounter(labels.number, rows, transform.ngram_buckets)
         for inputs, label in make_dataset(shards[self._collective.process], batching):
             ngrams = {name: values.to_sparse() for name, values in inputs.items()}
             counter.add({**ngrams, features.LABEL: tf.cast(label, tf.int64)})

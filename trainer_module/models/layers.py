@@ -143,15 +143,6 @@ class FusedAdam(tf_keras.optimizers.legacy.Adam):
         return self._resource_apply_dense(dense, handle, **options)
 
 
-def dense_gradients(gradients: list[tuple[Any, tf.Variable]]) -> list[tuple[Any, tf.Variable]]:
-    """Return gradients without slices, because XLA cannot compile the update of single rows.
-
-    Args:
-      gradients: (gradient, variable) of each variable.
-    """
-    return [(tf.convert_to_tensor(gradient), variable) for gradient, variable in gradients]
-
-
 def _clip(gradients: list[tuple[Any, tf.Variable]]) -> list[tuple[Any, tf.Variable]]:
     values, variables = zip(*gradients, strict=True)
     clipped, _ = tf.clip_by_global_norm(list(map(_merged, values)), _MAX_NORM)

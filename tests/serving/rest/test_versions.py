@@ -165,7 +165,7 @@ def test_a_bucket_that_cannot_be_listed_is_not_empty(monkeypatch):
     monkeypatch.setattr(tf.io.gfile, "stat", not_found)
     assert list(versions("gs://bucket/serving")) == []
     monkeypatch.setattr(tf.io.gfile, "stat", fail)
-    with pytest.raises(OSError, match="gs://bucket/serving cannot be read or written: no access"):
+    with pytest.raises(OSError, match="gs://bucket/serving cannot be read: no access"):
         list(versions("gs://bucket/serving"))
 
 
