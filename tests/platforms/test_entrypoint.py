@@ -17,10 +17,15 @@ from components.run_report.tracking import Tracking
 from core.errors import InputError
 from platforms import entrypoint
 from platforms.entrypoint import correct_inputs, main, write_properties
+from preprocessing.labels import SENTIMENT, write_labels
 
 TYPES = {
-    name: {"instanceSchema": f"title: tfx.Example{name.title()}\ntype: object\n"}
-    for name in ("anomalies", "statistics")
+    name: {"instanceSchema": f"title: tfx.{title}\ntype: object\n"}
+    for name, title in (
+        ("anomalies", "ExampleAnomalies"),
+        ("statistics", "ExampleStatistics"),
+        ("examples", "Examples"),
+    )
 }
 SPEC = {"artifacts": {name: {"artifactType": declared} for name, declared in TYPES.items()}}
 # The types in the input from Kubeflow Pipelines and from kfp.local.
@@ -39,9 +44,12 @@ def executor_input(folder, given):
     metadata = {"split_names": '["train"]'}
     anomalies = {"name": "a", "uri": f"{folder}/anomalies", "metadata": metadata, **given}
     statistics = {"name": "s", "uri": f"{folder}/statistics", "metadata": {}, **given}
+    examples = {"name": "e", "uri": f"{folder}/examples", "metadata": metadata, **given}
     checked = {"name": "c", "uri": f"{folder}/checked", "type": CHECKED}
     return {
-        "inputs": {"artifacts": artifacts(anomalies=anomalies, statistics=statistics)},
+        "inputs": {
+            "artifacts": artifacts(anomalies=anomalies, statistics=statistics, examples=examples)
+        },
         "outputs": {
             "artifacts": artifacts(checked=checked),
             "outputFile": f"{folder}/task/executor_output.json",
@@ -77,6 +85,8 @@ def run_gate(folder, given, anomalies):
         split = folder / name / "Split-train"
         split.mkdir(parents=True)
         (split / file).write_bytes(message.SerializeToString())
+    (folder / "examples").mkdir()
+    write_labels(str(folder / "examples"), SENTIMENT)
     return call("components.data_gate.DataGate_Executor", step_input)
 
 

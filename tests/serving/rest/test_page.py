@@ -11,7 +11,7 @@ from serving.rest import server as rest_server
 from serving.rest.app import create_app
 from tests.browser import open_browser, resize
 from tests.serving.rest.models import SIGNATURES, Small, push, push_classes
-from tests.serving.rest.running import running
+from tests.serving.rest.running import MODEL, running
 from tests.waiting import wait
 
 # The machine of the second stack always has Chromium.
@@ -68,7 +68,7 @@ class Page:
     def __init__(self, browser, server, path="/"):
         from selenium.webdriver.common.keys import Keys
 
-        self.browser, self.keys = browser, Keys
+        self.browser, self.server, self.keys = browser, server, Keys
         self.address = f"http://127.0.0.1:{server.port}"
         browser.get_log("browser")
         browser.get_log("performance")
@@ -286,9 +286,10 @@ def test_the_page_follows_a_version_of_other_classes(browser, tmp_path):
         page.press("c1 good")
         wait(lambda: page.text("summary") == "b: probability 83.3 %")
         push(folder, 2)
-        page.press(".")
+        wait(lambda: page.server.get(MODEL).json["model_version_status"][0]["version"] == "2")
         # The page sees the new version with its next request.
-        wait(lambda: page.press(" ") or page.text("version") == "Model version 2")
+        page.press(".")
+        wait(lambda: page.text("version") == "Model version 2")
         wait(lambda: page.text("summary") == "Positive: probability 90.0 %")
         assert page.text("title") == "Is this review positive?"
         assert not page.all(".bars") and len(page.all("meter")) == 1
