@@ -30,7 +30,7 @@ rules for the text and the label. Each further column is read from the column of
 `data.columns` or `known_names` names. If a file has no such column, the value is `missing`."""
 
 NGRAMS = "ngrams"
-"""Ids of hashed word n-grams, int64 in [0, buckets), ragged."""
+"""Ids of hashed n-grams of words and of characters, int64 in [0, buckets), ragged."""
 TOKENS = "tokens"
 """Ids of the first `max_tokens` words, int64 in [UNKNOWN_TOKEN, vocabulary + 2), ragged."""
 PADDING_TOKEN = 0
@@ -42,7 +42,7 @@ FIRST_TOKEN = 2
 VOCABULARY = "words"
 """Name of the file that lists the words of TOKENS, most frequent first."""
 SETTINGS = {
-    NGRAMS: ("ngrams", "ngram_buckets", "openings"),
+    NGRAMS: ("ngrams", "ngram_buckets", "openings", "character_ngrams"),
     TOKENS: ("vocabulary_size", "max_tokens"),
 }
 """Name of a feature -> the `transform` settings on which the feature depends."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
@@ -30,25 +30,34 @@ def words(texts: tf.Tensor) -> tf.RaggedTensor:
 
 
 def ngram_ids(
-    tokens: tf.RaggedTensor, longest: int, buckets: int, openings: Sequence[int] = ()
+    tokens: tf.RaggedTensor,
+    longest: int,
+    buckets: int,
+    openings: Sequence[int] = (),
+    characters: Sequence[int] = (),
 ) -> tf.RaggedTensor:
-    """Return the hashed ids of all n-grams of 1 to `longest` words.
+    """Return the hashed ids of all n-grams of 1 to `longest` words, and of n-grams of characters.
 
     The hash of an n-gram is computed from the hashes of its words (a multiplicative hash, as in
     fastText), without joining strings. An opening is the beginning of a review. The id of an n-gram
     differs between the openings and the whole text, because a title predicts the sentiment better
     than the text below it.
 
+    An n-gram of characters is a part of one word, which has a mark before its first and after its
+    last character, as in fastText. So the words of a misspelled or inflected word have most of
+    their n-grams in common.
+
     Args:
       tokens: strings, shape [batch, (words)].
       longest: length of the longest n-gram, in words.
       buckets: number of ids.
       openings: lengths of the openings, in words.
+      characters: lengths of the n-grams of characters, the two marks included.
 
     Returns:
       int64 ids in [0, buckets), shape [batch, (n-grams)]. Each row begins with the n-grams of each
-      opening, followed by the n-grams of the whole text. In each of these parts, shorter n-grams
-      precede longer ones.
+      opening, followed by the n-grams of the whole text and by those of each length of characters.
+      In each part of words, shorter n-grams precede longer ones.
     """
     hashes = tokens.with_values(tf.strings.to_hash_bucket_fast(tokens.flat_values, WORD_HASHES))
     ids = []
@@ -56,7 +65,10 @@ def ngram_ids(
         first = hashes[:, :length]
         marked = first.with_values(first.flat_values + opening_mark(number))
         ids += _by_length(marked, longest, buckets)
-    return tf.concat(ids + _by_length(hashes, longest, buckets), axis=1)
+    ids += _by_length(hashes, longest, buckets)
+    if characters:
+        ids += _of_characters(tokens, characters, buckets)
+    return tf.concat(ids, axis=1)
 
 
 def opening_mark(number: int) -> int:
@@ -70,22 +82,51 @@ def opening_mark(number: int) -> int:
 
 def _by_length(hashes: tf.RaggedTensor, longest: int, buckets: int) -> list[tf.RaggedTensor]:
     """Return the ids of the n-grams of each length, from the hashes of words."""
-    row_ids = hashes.value_rowids()
-    words = grams = hashes.flat_values
-    by_length = [hashes.with_values(tf.math.floormod(words, buckets))]
+    return [
+        tf.RaggedTensor.from_value_rowids(
+            tf.math.floormod(grams, buckets), row_ids, nrows=hashes.nrows()
+        )
+        for grams, row_ids in _combinations(hashes, longest)
+    ]
+
+
+def _of_characters(
+    tokens: tf.RaggedTensor, lengths: Sequence[int], buckets: int
+) -> list[tf.RaggedTensor]:
+    """Return the ids of the n-grams of characters of each of `lengths`, by text."""
+    decoded = tf.cast(tf.strings.unicode_decode(tokens.flat_values, "UTF-8"), tf.int64)
+    mark = tf.ones([decoded.nrows(), 1], tf.int64)
+    marked = tf.concat([mark * WORD_START, decoded, mark * WORD_END], axis=1)
+    by_length = list(_combinations(marked, max(lengths)))
+    texts = tokens.value_rowids()
+    found = []
+    for length in lengths:
+        grams, words = by_length[length - 1]
+        mixed = grams * CHARACTER_MULTIPLIER
+        mixed = tf.bitwise.bitwise_xor(mixed, tf.bitwise.right_shift(mixed, HALF))
+        ids = tf.math.floormod(mixed, buckets)
+        row_ids = tf.gather(texts, words)
+        found.append(tf.RaggedTensor.from_value_rowids(ids, row_ids, nrows=tokens.nrows()))
+    return found
+
+
+def _combinations(values: tf.RaggedTensor, longest: int) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+    """Yield the combinations of 1 to `longest` neighbours in the rows, and the row of each.
+
+    Args:
+      values: int64, shape [rows, (values)].
+      longest: the greatest number of neighbours.
+    """
+    row_ids = values.value_rowids()
+    single = grams = values.flat_values
+    yield single, row_ids
     for length in range(2, longest + 1):
         # The slices keep the positions at which an n-gram of this length can start. `inside` then
-        # keeps the n-grams that do not extend into the next review.
-        grams = grams[:-1] * MULTIPLIER + words[length - 1 :]
+        # keeps the n-grams that do not extend into the next row.
+        grams = grams[:-1] * MULTIPLIER + single[length - 1 :]
         inside = tf.equal(row_ids[: -(length - 1)], row_ids[length - 1 :])
-        by_length.append(
-            tf.RaggedTensor.from_value_rowids(
-                tf.boolean_mask(tf.math.floormod(grams, buckets), inside),
-                tf.boolean_mask(row_ids[: -(length - 1)], inside),
-                nrows=hashes.nrows(),
-            )
-        )
-    return by_length
+        rows = tf.boolean_mask(row_ids[: -(length - 1)], inside)
+        yield tf.boolean_mask(grams, inside), rows
 
 
 WORD_HASHES = 2**62
@@ -94,3 +135,10 @@ MULTIPLIER = 116049371
 """The prime by which fastText combines the hashes of words; int64 products wrap around."""
 _OPENING = 0x2545F4914F6CDD1D
 """An arbitrary odd number with many bits."""
+CHARACTER_MULTIPLIER = 0x1B03738712FAD5C9
+"""An arbitrary odd number with many bits. The combinations of characters are multiplied by it, and
+the upper HALF of the bits of the product is added to the lower one, because the code points of
+usual characters differ only in their lowest bits."""
+HALF = 32
+WORD_START, WORD_END = 0x110000, 0x110001
+"""The marks before and after a word: the first numbers that are no code points of Unicode."""

@@ -21,6 +21,9 @@ class Transform(Section):
     openings: list[PositiveInt] = [2, 4, 8]
     """Lengths of openings in words: an opening is the beginning of a text, such as its title. The
     n-grams in each opening count once more, with weights of their own."""
+    character_ngrams: list[Annotated[int, Field(ge=2, le=8)]] = []
+    """Lengths of n-grams of characters within a word; `[3, 4]` helps with short texts, and with
+    languages that have many forms of a word."""
     vocabulary_size: Annotated[int, Field(ge=10)] = 20_000
     """Words in the vocabulary of a sequence model."""
     max_tokens: PositiveInt = 500

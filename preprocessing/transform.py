@@ -34,6 +34,7 @@ def preprocessing_fn(inputs: dict[str, Any], custom_config: dict[str, Any]) -> d
             custom_config["ngrams"],
             custom_config["ngram_buckets"],
             custom_config["openings"],
+            custom_config["character_ngrams"],
         ).to_sparse()
     if features.TOKENS in custom_config["features"]:
         outputs[features.TOKENS] = _token_ids(

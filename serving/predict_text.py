@@ -24,7 +24,8 @@ _GRAPH_BATCH = 512
 """Number of reviews in one call of a signature that computes their features. A sequence model has
 400 KB of activations for each review."""
 _SETTINGS = "ngram_settings/.ATTRIBUTES/VARIABLE_VALUE"
-"""The key of the `ngram_settings` in the variables of a model, see `trainer_module.export.save`."""
+_CHARACTERS = "character_ngrams/.ATTRIBUTES/VARIABLE_VALUE"
+"""The keys of the settings in the variables of a model, see `trainer_module.export.save`."""
 _SAMPLE = (
     b"",
     b"It's GREAT!!! (well... 5/5), don't_miss it; 'quoted' & <b>bold</b>",
@@ -32,8 +33,8 @@ _SAMPLE = (
     b"tabs\tand\nlines \x0b\x0c\x1c " + b"antidisestablishmentarianism " * 3 + b"x" * 70,
 )
 
-NgramSettings = tuple[int, int, tuple[int, ...]]
-"""The arguments `longest`, `buckets` and `openings` of `ngram_ids`."""
+NgramSettings = tuple[int, int, tuple[int, ...], tuple[int, ...]]
+"""The arguments `longest`, `buckets`, `openings` and `characters` of `ngram_ids`."""
 
 
 class PredictText:
@@ -72,7 +73,10 @@ class PredictText:
             return
         variables = tf.train.load_checkpoint(f"{folder}/variables/variables")
         longest, buckets, *openings = variables.get_tensor(_SETTINGS).tolist()
-        self.ngram_settings = (longest, buckets, tuple(openings))
+        # Models of earlier versions have no n-grams of characters.
+        has_characters = variables.has_tensor(_CHARACTERS)
+        characters = variables.get_tensor(_CHARACTERS).tolist() if has_characters else []
+        self.ngram_settings = (longest, buckets, tuple(openings), tuple(characters))
         wanted, found = by_text(_SAMPLE), self(_SAMPLE)
         if not all(np.array_equal(wanted[name], found[name]) for name in wanted):
             logging.warning(

@@ -36,7 +36,8 @@ def save(
       predict_ngrams: ids of n-grams, int64 [n-grams of all reviews], and the number of n-grams of
         each review, int64 -> the same outputs as predict_text. Only a model whose only input is
         ragged n-grams has this signature. The variable `ngram_settings` of such a model contains
-        the length of the longest n-gram, the number of buckets and the lengths of the openings.
+        the length of the longest n-gram, the number of buckets and the lengths of the openings; the
+        variable `character_ngrams` contains the lengths of the n-grams of characters.
 
     Args:
       model: the model, outside any strategy: transformed features -> logits, float32
@@ -112,6 +113,9 @@ def save(
             [settings.ngrams, settings.ngram_buckets, *settings.openings],
             trainable=False,
             dtype=tf.int64,
+        )
+        served.character_ngrams = tf.Variable(
+            settings.character_ngrams, trainable=False, dtype=tf.int64
         )
         signatures["predict_ngrams"] = _signature(
             predict_ngrams, ngrams=tf.int64, row_lengths=tf.int64

@@ -14,7 +14,16 @@ import numpy as np
 import tensorflow as tf
 
 from preprocessing.features import LENGTH_BOUNDARIES
-from preprocessing.normalise import MULTIPLIER, PUNCTUATION_BYTES, WORD_HASHES, opening_mark
+from preprocessing.normalise import (
+    CHARACTER_MULTIPLIER,
+    HALF,
+    MULTIPLIER,
+    PUNCTUATION_BYTES,
+    WORD_END,
+    WORD_HASHES,
+    WORD_START,
+    opening_mark,
+)
 
 _CHUNK = 1 << 19
 """Bytes of text that are processed together. The arrays for them fit into the caches of a core."""
@@ -30,24 +39,29 @@ _LOW_32 = _U(0xFFFFFFFF)
 
 
 class NgramIds(NamedTuple):
-    """The ids of the n-grams of a batch as a ragged tensor; each row begins with the openings."""
+    """The ids of the n-grams of a batch, a ragged tensor in the order of `normalise.ngram_ids`."""
 
     ids: np.ndarray  # int64 in [0, buckets), shape [n-grams]
     row_lengths: np.ndarray  # int64, shape [batch]
 
 
 def ngram_ids(
-    texts: Sequence[bytes], longest: int, buckets: int, openings: Sequence[int] = ()
+    texts: Sequence[bytes],
+    longest: int,
+    buckets: int,
+    openings: Sequence[int] = (),
+    characters: Sequence[int] = (),
 ) -> NgramIds:
-    """Return the hashed ids of all n-grams of 1 to `longest` words.
+    """Return the hashed ids of all n-grams of 1 to `longest` words, and of n-grams of characters.
 
     Args:
       texts: texts in UTF-8.
       longest: length of the longest n-gram, in words.
       buckets: number of ids.
       openings: lengths of the openings in words, see `normalise.ngram_ids`.
+      characters: lengths of the n-grams of characters, see there.
     """
-    parts = [_chunk_ids(chunk, longest, buckets, openings) for chunk in _chunks(texts)]
+    parts = [_chunk_ids(chunk, longest, buckets, openings, characters) for chunk in _chunks(texts)]
     if not parts:
         return NgramIds(np.zeros(0, np.int64), np.zeros(0, np.int64))
     return NgramIds(*(np.concatenate(column) for column in zip(*parts, strict=True)))
@@ -85,11 +99,21 @@ def _split(texts: list[bytes]) -> tuple[bytes, np.ndarray, np.ndarray, np.ndarra
     return data, starts, ends, np.diff(np.searchsorted(starts, text_ends), prepend=0)
 
 
-def _chunk_ids(texts: list[bytes], longest: int, buckets: int, openings: Sequence[int]) -> NgramIds:
+def _chunk_ids(
+    texts: list[bytes],
+    longest: int,
+    buckets: int,
+    openings: Sequence[int],
+    characters: Sequence[int],
+) -> NgramIds:
     data, starts, ends, words = _split(_lowered(texts))
     hashes = _hashes(data, starts, ends)
     runs = [_opening(hashes, words, number, size) for number, size in enumerate(openings)]
-    return _grams([*runs, (hashes, words)], longest, buckets)
+    of_words = _grams([*runs, (hashes, words)], longest, buckets)
+    if not characters:
+        return of_words
+    marked, lengths = _marked(data, starts, ends)
+    return _side_by_side([of_words, *_of_characters(marked, lengths, words, characters, buckets)])
 
 
 def _lowered(texts: list[bytes]) -> list[bytes]:
@@ -244,10 +268,77 @@ def _grams(runs: list[tuple[np.ndarray, np.ndarray]], longest: int, buckets: int
             source = grams[number + np.repeat(first_word - before, count)] if length > 1 else grams
             ids[number + np.repeat(target - before, count)] = source
             target = target + count
+    return NgramIds(_in_buckets(ids, buckets), row_lengths)
+
+
+def _in_buckets(hashes: np.ndarray, buckets: int) -> np.ndarray:
+    """Return the remainders, which replace `hashes`."""
     if buckets & (buckets - 1):
-        np.remainder(ids, buckets, out=ids)
+        return np.remainder(hashes, buckets, out=hashes)
+    hashes &= buckets - 1
+    return hashes
+
+
+def _marked(data: bytes, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the code points of all words with their marks, int64, and the length of each word."""
+    if data.isascii():
+        characters = np.frombuffer(data, np.uint8)
     else:
-        ids &= buckets - 1
+        decoded, offsets = tf.strings.unicode_decode_with_offsets(data, "UTF-8")
+        characters = decoded.numpy()
+        starts, ends = np.searchsorted(offsets.numpy(), (starts, ends))
+    # There is a character before and after each word, in whose place its marks are put.
+    lengths = ends - starts + 2
+    first = np.cumsum(lengths) - lengths
+    marked = characters[np.arange(int(lengths.sum())) + np.repeat(starts - 1 - first, lengths)]
+    marked = marked.astype(np.int64)
+    marked[first], marked[first + lengths - 1] = WORD_START, WORD_END
+    return marked, lengths
+
+
+def _of_characters(
+    marked: np.ndarray,
+    lengths: np.ndarray,
+    words: np.ndarray,
+    wanted: Sequence[int],
+    buckets: int,
+) -> list[NgramIds]:
+    """Return the ids of the n-grams of characters for each of the `wanted` lengths.
+
+    Args:
+      marked: the code points of all words with their marks.
+      lengths: the number of them in each word.
+      words: the number of words of each text.
+      wanted: lengths of n-grams.
+      buckets: number of ids.
+    """
+    last_words = np.cumsum(words)
+    first = np.cumsum(lengths) - lengths
+    grams, found = marked, {}
+    for length in range(1, max(wanted) + 1):
+        if length > 1:
+            grams = grams[:-1] * np.int64(MULTIPLIER) + marked[length - 1 :]
+        if length not in wanted:
+            continue
+        count = np.maximum(lengths - (length - 1), 0)
+        total = np.cumsum(count)
+        ids = grams[np.arange(int(count.sum())) + np.repeat(first - (total - count), count)]
+        ids = ids * np.int64(CHARACTER_MULTIPLIER)
+        ids ^= ids >> HALF
+        by_text = np.diff(np.append(0, total)[last_words], prepend=0)
+        found[length] = NgramIds(_in_buckets(ids, buckets), by_text)
+    return [found[length] for length in wanted]
+
+
+def _side_by_side(parts: Sequence[NgramIds]) -> NgramIds:
+    """Return rows that consist of the rows of all parts."""
+    row_lengths = np.sum([lengths for _, lengths in parts], axis=0)
+    target = np.cumsum(row_lengths) - row_lengths
+    ids = np.empty(int(row_lengths.sum()), np.int64)
+    for part, lengths in parts:
+        before = np.cumsum(lengths) - lengths
+        ids[np.arange(len(part)) + np.repeat(target - before, lengths)] = part
+        target = target + lengths
     return NgramIds(ids, row_lengths)
 
 

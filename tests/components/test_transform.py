@@ -33,6 +33,7 @@ SETTINGS = {
     "ngrams": 2,
     "ngram_buckets": 1000,
     "openings": [1, 2],
+    "character_ngrams": [3],
     "vocabulary_size": 30,
     "max_tokens": 6,
 }
@@ -77,7 +78,7 @@ def words_of(text: bytes) -> list[str]:
 
 def ngram_ids_of(texts: list[bytes]) -> list[list[int]]:
     """Return the ids by NumPy, which other tests compare with those of TensorFlow."""
-    names = ("ngrams", "ngram_buckets", "openings")
+    names = ("ngrams", "ngram_buckets", "openings", "character_ngrams")
     found = ngram_ids(texts, *(SETTINGS[name] for name in names))
     ends = np.cumsum(found.row_lengths)
     return [ids.tolist() for ids in np.split(found.ids, ends[:-1])]

@@ -67,14 +67,16 @@ class Ngrams(tf.Module):
     """A model whose probability is the fraction of even n-gram ids.
 
     With another hash, `predict_text` and `predict_ngrams` contradict each other. Without openings
-    it has the two settings of earlier versions.
+    it has the two settings of earlier versions, and `characters` of None is an earlier version too.
     """
 
-    def __init__(self, other_hash=0, openings=(2, 3)):
+    def __init__(self, other_hash=0, openings=(2, 3), characters=None):
         super().__init__()
         settings = [2, BUCKETS, *openings]
         self.ngram_settings = tf.Variable(settings, dtype=tf.int64, trainable=False)
-        self.other_hash, self.openings = other_hash, openings
+        if characters is not None:
+            self.character_ngrams = tf.Variable(characters, dtype=tf.int64, trainable=False)
+        self.other_hash, self.openings, self.characters = other_hash, openings, characters or ()
 
     def _answer(self, rows):
         even = tf.reduce_mean(tf.cast(rows % 2 == 0, tf.float32), axis=1)
@@ -83,7 +85,8 @@ class Ngrams(tf.Module):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def predict_text(self, texts):
-        rows = normalise.ngram_ids(normalise.words(texts), 2, BUCKETS, self.openings)
+        words = normalise.words(texts)
+        rows = normalise.ngram_ids(words, 2, BUCKETS, self.openings, self.characters)
         return self._answer(rows.with_values(rows.flat_values + self.other_hash))
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int64)] * 2)

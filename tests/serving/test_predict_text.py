@@ -34,16 +34,18 @@ def assert_equal(found, wanted):
 
 def test_both_ways_have_the_same_answer(load, folder, monkeypatch):
     predict = load(folder)
-    assert predict.ngram_settings == (2, BUCKETS, (2, 3))
+    assert predict.ngram_settings == (2, BUCKETS, (2, 3), ())
     found = predict(TEXTS)
     assert_equal(found, predict._by_text(TEXTS))
     monkeypatch.setattr(predict, "_by_text", None)
     assert_equal(predict(TEXTS), found)
 
 
-def test_a_model_of_an_earlier_version_has_no_openings(tmp_path):
-    predict = load_predict_text(save_ngrams(Ngrams(openings=()), tmp_path / "3"))
-    assert predict.ngram_settings == (2, BUCKETS, ())
+@pytest.mark.parametrize(("openings", "characters"), [((), None), ((2,), ()), ((), (4, 3))])
+def test_a_model_has_its_own_openings_and_characters(tmp_path, openings, characters):
+    model = Ngrams(openings=openings, characters=characters)
+    predict = load_predict_text(save_ngrams(model, tmp_path / "3"))
+    assert predict.ngram_settings == (2, BUCKETS, openings, characters or ())
     assert_equal(predict(TEXTS), predict._by_text(TEXTS))
 
 

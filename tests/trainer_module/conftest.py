@@ -21,6 +21,7 @@ TRANSFORM = {
     "ngrams": 2,
     "ngram_buckets": 4096,
     "openings": [2, 3],
+    "character_ngrams": [3],
     "vocabulary_size": 100,
     "max_tokens": 12,
 }
@@ -223,7 +224,8 @@ def topics(prepared, once):
 
         shutil.copytree(prepared / "graph", folder / "graph")
         write_labels(str(folder / "graph"), TOPICS)
-        settings = (TRANSFORM["ngrams"], TRANSFORM["ngram_buckets"], tuple(TRANSFORM["openings"]))
+        names = ("ngrams", "ngram_buckets", "openings", "character_ngrams")
+        settings = [TRANSFORM[name] for name in names]
         for split, count in (("train", 100), ("eval", 20)):
             rows = []
             for n in range(count):

@@ -84,6 +84,7 @@ def test_weights_depend_on_the_settings_of_the_features_and_on_the_vocabulary(pr
         return weights.origin(job, names) == weights.origin(changed, names)
 
     assert not is_same(NGRAMS, openings=[2, 4])
+    assert not is_same(NGRAMS, character_ngrams=[3, 4])
     assert is_same(NGRAMS, max_tokens=9)
     assert is_same(TOKENS, openings=[2, 4])
     assert not is_same(TOKENS, max_tokens=9)

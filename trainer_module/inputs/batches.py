@@ -13,6 +13,8 @@ from preprocessing.settings import Transform
 
 NGRAM_PADDING = -1
 """The id that pads the rows of NGRAMS to static shapes; no n-gram has this id."""
+_CHARACTER_NGRAMS = 8
+"""N-grams of characters a word, of each length, for which static shapes have room."""
 _BUCKET_STEP = 16
 _WINDOW_EXAMPLES = 65_536
 _MIN_BATCHES = 16
@@ -91,7 +93,8 @@ class BatchSpec:
         """Pad ids to [batch_size, width]; width is the number of ids of `max_tokens` words."""
         width, padding = self.transform.max_tokens, features.PADDING_TOKEN
         if name == features.NGRAMS:
-            width = (width + sum(self.transform.openings)) * self.transform.ngrams
+            characters = width * _CHARACTER_NGRAMS * len(self.transform.character_ngrams)
+            width = (width + sum(self.transform.openings)) * self.transform.ngrams + characters
             padding = NGRAM_PADDING
         return ids.to_tensor(padding, shape=[self.batch_size, width])
 

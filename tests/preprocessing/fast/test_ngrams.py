@@ -24,9 +24,9 @@ def _encoded(text):
     return text.rstrip("\0").encode()
 
 
-def expected(texts, longest, buckets, openings):
+def expected(texts, longest, buckets, openings, characters):
     words = normalise.words(tf.constant(texts, tf.string))
-    return normalise.ngram_ids(words, longest, buckets, openings)
+    return normalise.ngram_ids(words, longest, buckets, openings, characters)
 
 
 @settings(max_examples=60)
@@ -35,18 +35,41 @@ def expected(texts, longest, buckets, openings):
     longest=st.integers(1, 3),
     buckets=st.sampled_from([2, 1000, 2**20, 2**30]),
     openings=st.lists(st.sampled_from([1, 2, 3, 8]), max_size=3),
+    characters=st.lists(st.integers(2, 8), max_size=3),
     chunk=st.sampled_from([1, 50, 1 << 19]),
 )
-@example(texts=[], longest=2, buckets=1000, openings=[], chunk=50)
-@example(texts=[b"Good\0 bad"], longest=2, buckets=1000, openings=[1], chunk=50)
-def test_ids_equal_those_of_tensorflow(texts, longest, buckets, openings, chunk):
+@example(texts=[], longest=2, buckets=1000, openings=[], characters=[3], chunk=50)
+@example(texts=[b"Good\0 bad"], longest=2, buckets=1000, openings=[1], characters=[3], chunk=50)
+@example(
+    texts=["Größe".encode(), b"", b"a"],
+    longest=1,
+    buckets=9,
+    openings=[],
+    characters=[4, 3],
+    chunk=50,
+)
+def test_ids_equal_those_of_tensorflow(texts, longest, buckets, openings, characters, chunk):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ngrams, "_CHUNK", chunk)
-        found = ngrams.ngram_ids(texts, longest, buckets, openings)
-    wanted = expected(texts, longest, buckets, openings)
+        found = ngrams.ngram_ids(texts, longest, buckets, openings, characters)
+    wanted = expected(texts, longest, buckets, openings, characters)
     np.testing.assert_array_equal(found.ids, wanted.flat_values)
     np.testing.assert_array_equal(found.row_lengths, wanted.row_lengths())
     assert found.ids.dtype == found.row_lengths.dtype == np.int64
+
+
+def test_an_ngram_of_characters_is_a_part_of_a_word():
+    """Each n-gram has an id of its own: so the ids tell which n-grams words have in common."""
+
+    def of_characters(text):
+        found = ngrams.ngram_ids([text.encode()], 1, 2**30, [], [3, 4]).ids.tolist()
+        return found[len(text.split()) :]
+
+    assert len(of_characters("card")) == 4 + 3  # <ca car ard rd>, <car card ard>
+    assert len(set(of_characters("card")) & set(of_characters("cards"))) == 3 + 2
+    assert set(of_characters("top card")) == set(of_characters("top")) | set(of_characters("card"))
+    assert len(set(of_characters("größe")) & set(of_characters("größer"))) == 4 + 3
+    assert not set(of_characters("ab")) & set(of_characters("ba"))
 
 
 def test_words_of_every_length_have_the_hash_of_tensorflow():
