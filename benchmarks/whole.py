@@ -102,7 +102,9 @@ def provide(arguments: argparse.Namespace, inputs: Path, log: Path) -> None:
         (inputs / name).symlink_to((arguments.folder / name).resolve())
 
 
-def run(inputs: Path, root: Path, overrides: Sequence[str], log: Path) -> dict[str, Any]:
+def run(
+    inputs: Path, root: Path, overrides: Sequence[str], log: Path, preset: str = _PRESET
+) -> dict[str, Any]:
     """Run the pipeline; return its seconds, its peaks and the accuracy of its model.
 
     Args:
@@ -110,6 +112,7 @@ def run(inputs: Path, root: Path, overrides: Sequence[str], log: Path) -> dict[s
       root: a new folder for all files of the run.
       overrides: settings, KEY=VALUE.
       log: the log of the run.
+      preset: the preset of the run.
 
     Raises:
       SystemExit: no model was pushed.
@@ -121,14 +124,14 @@ def run(inputs: Path, root: Path, overrides: Sequence[str], log: Path) -> dict[s
     temporary = root / "tmp"
     temporary.mkdir(parents=True)
     settings = [f"paths.root={root}", f"data.input_base={inputs}", *overrides]
-    words = ["--config", _PRESET, *(word for each in settings for word in (OPTION, each))]
+    words = ["--config", preset, *(word for each in settings for word in (OPTION, each))]
     with usage.ProcessTree(folder=root) as tree:
         start = time.time()
         usage.run_module(
             "platforms.local.main", *words, log=log, environment={"TMPDIR": str(temporary)}
         )
         end = time.time()
-    found = runs.find_run(load_config(_PRESET, settings), None)
+    found = runs.find_run(load_config(preset, settings), None)
     if found.outcome is None or not found.outcome.pushed_to:
         raise SystemExit(f"no model was pushed, the run is {runs.result(found)}: {found.outcome}")
     components = {}

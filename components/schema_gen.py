@@ -51,18 +51,16 @@ def SchemaGen(
       schema: the output.
       text: the text of the schema. As a parameter it is a part of the cache key.
     """
-    labels = read_labels(examples.uri)
-    if not labels.is_binary:
-        text = with_classes(text, labels.number)
+    text = with_classes(text, read_labels(examples.uri).number)
     io_utils.write_string_file(os.path.join(schema.uri, DEFAULT_FILE_NAME), text)
 
 
 def with_classes(text: str, classes: int) -> str:
-    """Return a schema with another number of classes, of which a split may lack some.
+    """Return a schema with a number of classes; of more than two a split may lack some.
 
     Args:
       text: the schema for two classes, in the text format of protobuf.
-      classes: the number of classes, more than two.
+      classes: the number of classes.
     """
     schema = text_format.Parse(text, schema_pb2.Schema())
     for feature in schema.feature:

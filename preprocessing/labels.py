@@ -110,6 +110,15 @@ class Labels:
             return scores
         return self.of_label(scores, np.broadcast_to(answers, len(scores)))
 
+    def confidence(self, shown: float, answer: str) -> float:
+        """Return the probability of an answer.
+
+        Args:
+          shown: the probability that accompanies it, see `shown`.
+          answer: the name of the class.
+        """
+        return 1 - shown if self.is_binary and answer == self.names[0] else shown
+
     def by_class(self, scores: Any) -> Any:
         """Return the probability of each class, float [reviews, classes].
 

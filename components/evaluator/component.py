@@ -119,7 +119,7 @@ def _write(
     files.write_predictions(
         folder,
         {key: prediction for _, key, prediction in scores.sampled},
-        [mistake.to_json(labels) for mistake in scores.mistakes],
+        [mistake.to_json() for mistake in scores.mistakes],
         shown_confusions(scores),
     )
     results = Results(labels, settings, scores.slices, other)

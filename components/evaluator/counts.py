@@ -218,10 +218,12 @@ class Counts:
         ]
 
     def curve(self) -> Iterator[Point]:
-        """Yield the rates of two classes at descending thresholds.
+        """Yield the rates of two classes at descending thresholds; nothing of more classes.
 
         The thresholds are 1, the upper ends of fewer than 400 buckets that contain reviews, and 0.
         """
+        if self.pairs.shape[0] > 2:
+            return
         histogram = self.histogram.toarray()
         above = np.cumsum(histogram[:, ::-1], axis=1)[:, ::-1]
         negative, positive = histogram.sum(axis=1).tolist()

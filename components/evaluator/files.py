@@ -29,8 +29,8 @@ SAMPLE_FILE = "sampled_predictions.json"
 prediction is the probability of the second of two classes. Of more classes it is an object with
 class -> probability, of the most probable classes."""
 MISTAKES_FILE = "mistakes.json"
-"""The file with the most confident mistakes: objects with `text`, `label` and `probability`. Of
-more than two classes they also have `predicted`, and the probability is that of the answer."""
+"""The file with the most confident mistakes: objects with `text`, `label`, `predicted` and
+`probability`, which is that of the answer; of two classes, that of the second one."""
 CONFUSIONS_FILE = "confusions.json"
 """The file with the most frequent confusions of more than two classes: objects with `label`,
 `predicted`, and `texts`, which are objects with `text` and `probability`."""
@@ -189,7 +189,7 @@ def read_mistakes(evaluation: str) -> list[dict[str, Any]]:
       tfx.dsl.io.fileio.NotFoundError: the file was deleted.
       ValueError: the file is damaged.
     """
-    # The answer of two classes follows from the label.
+    # In evaluations of earlier versions two classes lack the answer, which follows from the label.
     return [
         {"predicted": 1 - each["label"], **each} for each in read_json(evaluation, MISTAKES_FILE)
     ]

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from components.evaluator.counts import Counts
 from components.evaluator.files import CANDIDATE, WHOLE, Slice
 from components.examples import SAMPLE_SIZE
-from preprocessing.labels import Labels
 
 MISTAKES = 20
 """Number of mistakes of the candidate that are stored."""
@@ -42,9 +41,9 @@ class Mistake(NamedTuple):
     predicted: int
     probability: float
 
-    def to_json(self, labels: Labels) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the mistake as it is in `files.MISTAKES_FILE`."""
-        names = ["text", "label", *([] if labels.is_binary else ["predicted"]), "probability"]
+        names = ("text", "label", "predicted", "probability")
         return {name: getattr(self, name) for name in names}
 
 

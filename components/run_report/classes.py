@@ -132,9 +132,15 @@ def matrix_classes(counts: Counts, labels: Labels) -> list[int]:
 
 
 def classes_csv(counts: Counts, labels: Labels) -> str:
-    """Return the metrics of all classes as CSV, the class that needs most attention first."""
+    """Return the metrics of all classes as CSV, the class that needs most attention first.
+
+    For two classes it is empty, see `class_rows`.
+    """
+    rows = class_rows(counts, labels, limit=None)
+    if not rows:
+        return ""
     lines = [f"class,{labels.noun}s,recall,precision,f1"]
-    for row in class_rows(counts, labels, limit=None):
+    for row in rows:
         name = row.name.replace('"', '""')
         values = ["" if math.isnan(each.value) else f"{each.value:.6f}" for each in row.figures]
         lines.append(f'"{name}",{row.reviews},{",".join(values)}')

@@ -142,8 +142,8 @@ def _write_figures(
         if math.isfinite(value):
             metrics.set_float_custom_property(metric.title, value)
     found = ClassificationMetrics()
-    if labels.is_binary:
-        thresholds, rates, recalls, _ = map(list, zip(*counts.curve(), strict=True))
+    if curve := list(counts.curve()):
+        thresholds, rates, recalls, _ = map(list, zip(*curve, strict=True))
         found.log_roc_curve(fpr=rates, tpr=recalls, threshold=thresholds)
     # A platform does not store, let alone show, the million cells of a thousand classes.
     if shown := matrix_classes(counts, labels):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 
 from components.evaluator.counts import Counts
-from components.evaluator.metrics import class_metrics, key_figures
+from components.evaluator.metrics import key_figures, metrics_by_class
 from preprocessing.labels import Labels
 
 MOST_CLASSES = 100
@@ -24,7 +23,7 @@ _NUMBERED = re.compile(r"\.\.\d+$")
 def final_values(counts: Counts, labels: Labels) -> Iterator[tuple[str, float]]:
     """Yield the name and the value of the metrics of an evaluation.
 
-    They are the `key_figures`, and the metrics of each of three to MOST_CLASSES classes.
+    They are the `key_figures`, and of at most MOST_CLASSES classes the `metrics_by_class`.
 
     Args:
       counts: the counts of the candidate.
@@ -33,8 +32,8 @@ def final_values(counts: Counts, labels: Labels) -> Iterator[tuple[str, float]]:
     names = tuple(metric_name(labels, label) for label in range(labels.number))
     named = replace(labels, names=names)
     found = key_figures(named)
-    if not labels.is_binary and labels.number <= MOST_CLASSES:
-        found += chain.from_iterable(class_metrics(named, n) for n in range(labels.number))
+    if labels.number <= MOST_CLASSES:
+        found += metrics_by_class(named)
     for metric in found:
         yield metric.title, metric.value(counts)
 

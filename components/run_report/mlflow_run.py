@@ -93,8 +93,9 @@ def send(client: MlflowClient, record: Record) -> str:
     client.log_inputs(info.run_id, _datasets(run))
     with tempfile.TemporaryDirectory() as folder:
         io_utils.write_string_file(os.path.join(folder, "report.html"), render(content))
-        if content.evaluation and not content.evaluation.labels.is_binary:
-            table = classes_csv(content.evaluation.candidate, content.evaluation.labels)
+        evaluation = content.evaluation
+        table = classes_csv(evaluation.candidate, evaluation.labels) if evaluation else ""
+        if table:
             io_utils.write_string_file(os.path.join(folder, CLASSES_FILE), table)
         for name in ("evaluation", "model_run"):
             if name in run.uris and name not in lost:

@@ -216,10 +216,9 @@ def answer(mistake: Mapping[str, Any], labels: Labels) -> str:
     probability, predicted = mistake["probability"], mistake.get("predicted")
     if predicted is None:  # Early checks lack it. They are all for two classes.
         [predicted] = labels.decide([probability]).tolist()
-    if labels.is_binary:
-        probability = max(probability, 1 - probability)
+    # A check has names in place of labels.
     name = labels.names[predicted] if isinstance(predicted, int) else predicted
-    return f"answered {name} with probability {probability:.3f}"
+    return f"answered {name} with probability {labels.confidence(probability, name):.3f}"
 
 
 def has_golden(check: Mapping[str, Any] | None) -> bool:

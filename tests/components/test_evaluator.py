@@ -320,7 +320,7 @@ def test_the_files_of_two_classes_have_the_keys_of_earlier_versions(folder, exam
     _, _, models = counts["slices"][0]
     assert list(models[CANDIDATE]) == ["histogram", "confusion", "total"]
     [mistake, *_] = files.read_json(evaluation.uri, files.MISTAKES_FILE)
-    assert list(mistake) == ["text", "label", "probability"]
+    assert list(mistake) == ["text", "label", "predicted", "probability"]
     assert not Path(evaluation.uri, files.CONFUSIONS_FILE).exists()
     # A version that knew two classes only wrote no file of the classes.
     Path(evaluation.uri, "labels.json").unlink()
