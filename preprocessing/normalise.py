@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -64,8 +64,8 @@ def ngram_ids(
     for number, length in enumerate(openings):
         first = hashes[:, :length]
         marked = first.with_values(first.flat_values + opening_mark(number))
-        ids += _by_length(marked, longest, buckets)
-    ids += _by_length(hashes, longest, buckets)
+        ids += _of_words(marked, longest, buckets)
+    ids += _of_words(hashes, longest, buckets)
     if characters:
         ids += _of_characters(tokens, characters, buckets)
     return tf.concat(ids, axis=1)
@@ -80,13 +80,11 @@ def opening_mark(number: int) -> int:
     return (number + 1) * _OPENING % 2**63
 
 
-def _by_length(hashes: tf.RaggedTensor, longest: int, buckets: int) -> list[tf.RaggedTensor]:
+def _of_words(hashes: tf.RaggedTensor, longest: int, buckets: int) -> list[tf.RaggedTensor]:
     """Return the ids of the n-grams of each length, from the hashes of words."""
     return [
-        tf.RaggedTensor.from_value_rowids(
-            tf.math.floormod(grams, buckets), row_ids, nrows=hashes.nrows()
-        )
-        for grams, row_ids in _combinations(hashes, longest)
+        grams.with_values(tf.math.floormod(grams.flat_values, buckets))
+        for grams in _combinations(hashes, longest)
     ]
 
 
@@ -97,21 +95,21 @@ def _of_characters(
     decoded = tf.cast(tf.strings.unicode_decode(tokens.flat_values, "UTF-8"), tf.int64)
     mark = tf.ones([decoded.nrows(), 1], tf.int64)
     marked = tf.concat([mark * WORD_START, decoded, mark * WORD_END], axis=1)
-    by_length = list(_combinations(marked, max(lengths)))
+    by_length = _combinations(marked, max(lengths))
     texts = tokens.value_rowids()
     found = []
     for length in lengths:
-        grams, words = by_length[length - 1]
-        mixed = grams * CHARACTER_MULTIPLIER
+        grams = by_length[length - 1]
+        mixed = grams.flat_values * CHARACTER_MULTIPLIER
         mixed = tf.bitwise.bitwise_xor(mixed, tf.bitwise.right_shift(mixed, HALF))
         ids = tf.math.floormod(mixed, buckets)
-        row_ids = tf.gather(texts, words)
+        row_ids = tf.gather(texts, grams.value_rowids())
         found.append(tf.RaggedTensor.from_value_rowids(ids, row_ids, nrows=tokens.nrows()))
     return found
 
 
-def _combinations(values: tf.RaggedTensor, longest: int) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-    """Yield the combinations of 1 to `longest` neighbours in the rows, and the row of each.
+def _combinations(values: tf.RaggedTensor, longest: int) -> list[tf.RaggedTensor]:
+    """Return the combinations of 1 to `longest` neighbours in each row.
 
     Args:
       values: int64, shape [rows, (values)].
@@ -119,14 +117,20 @@ def _combinations(values: tf.RaggedTensor, longest: int) -> Iterator[tuple[tf.Te
     """
     row_ids = values.value_rowids()
     single = grams = values.flat_values
-    yield single, row_ids
+    found = [values]
     for length in range(2, longest + 1):
         # The slices keep the positions at which an n-gram of this length can start. `inside` then
         # keeps the n-grams that do not extend into the next row.
         grams = grams[:-1] * MULTIPLIER + single[length - 1 :]
         inside = tf.equal(row_ids[: -(length - 1)], row_ids[length - 1 :])
-        rows = tf.boolean_mask(row_ids[: -(length - 1)], inside)
-        yield tf.boolean_mask(grams, inside), rows
+        found.append(
+            tf.RaggedTensor.from_value_rowids(
+                tf.boolean_mask(grams, inside),
+                tf.boolean_mask(row_ids[: -(length - 1)], inside),
+                nrows=values.nrows(),
+            )
+        )
+    return found
 
 
 WORD_HASHES = 2**62
