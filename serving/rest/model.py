@@ -46,7 +46,9 @@ class LoadedModel:
     """
 
     def __init__(self, folder: str):
-        """Load a version, and call its signatures once, because first calls take longer.
+        """Load a version, and call its signatures for predictions once.
+
+        First calls take longer.
 
         Args:
           folder: the folder of the version or its URL, whose name is a number.
@@ -127,6 +129,9 @@ class LoadedModel:
         text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[_SAMPLE]))
         example = tf.train.Example(features=tf.train.Features(feature={features.TEXT: text}))
         for name, key in self.inputs.items():
+            if self._definitions[name].method_name == tf.saved_model.CLASSIFY_METHOD_NAME:
+                # `:classify` calls another signature, and this call would take a second.
+                continue
             sample = _SAMPLE if key == "texts" else example.SerializeToString()
             # Not `call`, because an error here is an error of the model and not of its input.
             self._functions[name]([sample])
