@@ -1,13 +1,17 @@
-"""`amazon-reviews data fetch`: Kaggle's Amazon reviews, in a folder or under a `gs://` prefix."""
+"""`amazon-reviews data`: look at data before a run, and fetch Kaggle's Amazon reviews."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from cli.options import ConfigOption, SetOption, settings_options
+from core import exit_codes
 from core.errors import ConfigError, ServerError, cause
 
 app = typer.Typer(name="data", help="Manage the input of a pipeline.", no_args_is_help=True)
@@ -15,6 +19,67 @@ app = typer.Typer(name="data", help="Manage the input of a pipeline.", no_args_i
 _KEY = "data.input_base"
 DATASET = "bittlingmayer/amazonreviews"
 FILES = ("train.ft.txt.bz2", "test.ft.txt.bz2")
+
+
+@app.command(epilog="Example: amazon-reviews data check exports/ --write mine.yaml")
+def check(
+    folder: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FOLDER",
+            help="Folder or gs:// prefix of the files \\[default: data.input_base].",
+            show_default=False,
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the settings with which a run would start to a new file, if there are any.",
+        ),
+    ] = None,
+    is_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Look at data before the first run: what a run would read, and everything that it lacks.
+
+    Large files are read in part. Each problem has the lines of YAML that settle it.
+
+    Exit code 0: a run with these settings would start. 2: it would not.
+    """  # noqa: DOC501
+    from cli.console import out, print_line
+    from cli.data_check import as_json, check_command, show_check, show_next
+    from pipeline.config import CONFIG_VARIABLE, load_config
+    from pipeline.data_check.check import check_data
+
+    if write and write.exists():
+        raise ConfigError(f"--write: {write} exists already; remove it, or write another file")
+    given = [*(overrides or ()), *([f"{_KEY}={json.dumps(folder)}"] if folder else [])]
+    settings = load_config(config, given)
+    if settings.data.input_base is None:
+        raise ConfigError(
+            f"{_KEY}: not set, so there is no folder to look at. Write "
+            "`amazon-reviews data check FOLDER`"
+        )
+    found = check_data(settings, is_own=bool(config or os.environ.get(CONFIG_VARIABLE)))
+    if is_json:
+        print(as_json(found))
+    else:
+        show_check(out, found, f"amazon-reviews run{settings_options(config, given)}")
+    if write and found.settings and found.is_settled:
+        try:
+            with write.open("x", encoding="utf-8") as file:
+                file.write(found.settings)
+        except OSError as error:
+            raise ConfigError(f"--write: {write} cannot be written: {error}") from None
+        if not is_json:
+            print_line(f"written: {write}")
+    if not is_json and (write or not found.starts):
+        command = check_command(folder, settings_options(config, overrides), "mine.yaml")
+        show_next(out, found, "" if write else command, str(write or "mine.yaml"))
+    if not found.starts:
+        raise typer.Exit(exit_codes.BAD_INPUT)
 
 
 @app.command(epilog="Example: amazon-reviews data fetch --config amazon")

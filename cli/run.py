@@ -10,6 +10,7 @@ import typer
 
 from cli.options import ConfigOption, SetOption, settings_options
 from core import exit_codes
+from pipeline.nodes import EXAMPLE_GEN
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,6 +88,9 @@ def _show_result(
     console: Console, config: PipelineConfig, watched: Watched, log: Path | None, options: str
 ) -> int:
     if watched.failure:
+        # The input is checked before a component starts, and again by ReviewExampleGen.
+        if watched.failure.input and watched.failure.component in (None, EXAMPLE_GEN):
+            _show_data_problems(config, options)
         return _show_failure(watched.failure, log)
     assert watched.outcome is not None
     outcome = watched.outcome
@@ -152,6 +156,21 @@ def _unsent(config: PipelineConfig) -> int:
     if "://" in folder:  # TensorFlow lists the folder, and its import takes seconds.
         return len(list_files(folder, "*.json"))
     return len(list(Path(folder).glob("*.json")))
+
+
+def _show_data_problems(config: PipelineConfig, options: str) -> None:
+    """Print to standard error everything that the user's data lack; nothing for the sample."""
+    from cli.console import error_console
+    from cli.data_check import show_after_failure
+    from pipeline.data_check.check import check_data
+
+    if config.data.input_base is None:
+        return
+    try:
+        check = check_data(config)
+    except (OSError, ValueError):  # the error of the run is shown in any case
+        return
+    show_after_failure(error_console(), check, options)
 
 
 def _show_failure(failure: Failure, log: Path | None) -> int:

@@ -17,6 +17,7 @@ from tfx.utils import io_utils
 
 from components.artifacts import CheckedData
 from components.evaluator.thresholds import check_names
+from components.line_counts import class_problem
 from core.errors import InputError
 from preprocessing import features
 from preprocessing.labels import Labels, read_labels
@@ -60,9 +61,7 @@ def DataGate(
     for split in splits:
         found += read_anomalies(anomalies.uri, split)
         counts = class_counts(statistics.uri, split, labels)
-        classes = [name for name, count in counts.items() if count]
-        if len(classes) == 1:
-            found.append(f"{split}: every {labels.noun} is {classes[0]}")
+        found += filter(None, [class_problem(split, counts, labels.noun)])
     if found:
         raise InputError("the data does not fit the schema: " + "; ".join(found))
     record = json.dumps({"splits": splits, "anomalies": 0})

@@ -159,6 +159,18 @@ class LineCounts:
         return f"{self.lines:,} read: {', '.join(parts)}"
 
 
+def class_problem(split: str, counts: Mapping[str, float], noun: str) -> str | None:
+    """Return the problem of a split in which all Examples have one class, or None.
+
+    Args:
+      split: the name of the split.
+      counts: name of a class -> number of its Examples.
+      noun: the word for a text, see `Labels.noun`.
+    """
+    classes = [name for name, count in counts.items() if count]
+    return f"{split}: every {noun} is {classes[0]}" if len(classes) == 1 else None
+
+
 def _is_count(name: str, separator: str) -> bool:
     """Return whether a name is the name of a count, with this separator of group and member."""
     groups = (f"{_EXAMPLES}{separator}", f"{_REJECTED}{separator}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from typing import Any
 
 # Not tfx.v1: it takes ten seconds to import Google's cloud clients, which a local run never uses.
@@ -17,7 +16,6 @@ from tfx.types import BaseChannel
 
 from components.data_gate import DataGate
 from components.evaluator.component import Evaluator
-from components.evaluator.thresholds import check_names
 from components.properties import RUN_PARAMETERS
 from components.pusher import VersionPusher
 from components.review_example_gen.component import ReviewExampleGen
@@ -37,6 +35,7 @@ from pipeline.config import (
 )
 from pipeline.destinations import destination_json
 from pipeline.inputs import example_gen_options, input_base, read_options
+from pipeline.named_classes import named_classes
 from pipeline.nodes import PUSHER, SERVED_MODEL, TUNER, WARM_START
 from pipeline.platform import Platform
 from pipeline.selected_nodes import in_order, node_ids
@@ -83,7 +82,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         anomalies=validator.outputs["anomalies"],
         statistics=statistics_gen.outputs["statistics"],
         examples=examples,
-        named_classes=_named_classes(config, classes),
+        named_classes=json.dumps(named_classes(config, classes)),
     )
     transform = _transform(config, examples, schema)
     transform.add_upstream_node(gate)
@@ -155,28 +154,6 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         enable_cache=config.cache,
         metadata_connection_config=store and connection_config(store),
     )
-
-
-def _named_classes(config: PipelineConfig, classes: Sequence[str]) -> str:
-    """Return setting -> the names of classes in it, as JSON, for the settings that name classes.
-
-    Args:
-      config: the settings.
-      classes: the classes of the settings; empty if they are found in the files. Then DataGate
-        checks the names.
-
-    Raises:
-      ConfigError: the file of `serving_check.golden` cannot be read, or has another form.
-      InputError: a setting names a class that does not exist.
-    """
-    named = {
-        "evaluation.min_class_recall": config.evaluation.named_classes,
-        "serving_check.golden": config.serving_check.named_classes(classes),
-    }
-    if classes:
-        for setting, names in named.items():
-            check_names(setting, names, classes)
-    return json.dumps({setting: names for setting, names in named.items() if names})
 
 
 def make_tracking(config: PipelineConfig, platform: str) -> Tracking | None:

@@ -18,7 +18,7 @@ from preprocessing.reading.columns import Columns
 from preprocessing.reading.files import HELD_OUT
 from preprocessing.reading.labels import YAML_WORDS, CollectedLabels, as_number, has_stars
 from preprocessing.reading.listing import counted, joined, listed, short
-from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions
+from preprocessing.reading.records import EACH_TASK, STARS_TASK, Batch, ReadOptions
 
 _FEW = 20
 """Number of labels that are classes even if most of them have one line."""
@@ -62,18 +62,37 @@ def collect_labels(unit: Unit) -> Iterator[list[Any]]:
         Source(group, piece._replace(layout=replace(piece.layout, collected=collected)))
         for group, piece in unit.sources
     )
-    lines: dict[str, Counter[int]] = {}
     with (
         ThreadPoolExecutor(cores()) as pool,
         Progress("labels", str(unit.number)) as progress,
     ):
-        for group, _, batch in read_in_turns(unit._replace(sources=sources), pool):
-            lines.setdefault(group, Counter()).update(batch.labels)
-            progress.advance(batch.lines)
-            if collected.are_too_many:
-                break
+
+        def batches() -> Iterator[tuple[str, Batch]]:
+            for group, _, batch in read_in_turns(unit._replace(sources=sources), pool):
+                progress.advance(batch.lines)
+                yield group, batch
+
+        yield count_labels(batches(), collected)
+
+
+def count_labels(
+    batches: Iterable[tuple[str, Batch]], collected: CollectedLabels
+) -> list[tuple[str, str, int]]:
+    """Return (label, group of files, number of its lines with a text) of all labels, sorted.
+
+    The reading ends if there are too many labels.
+
+    Args:
+      batches: (group of a file, batch), read by layouts with `collected`.
+      collected: the labels of the batches.
+    """
+    lines: dict[str, Counter[int]] = {}
+    for group, batch in batches:
+        lines.setdefault(group, Counter()).update(batch.labels)
+        if collected.are_too_many:
+            break
     names = list(collected.names)
-    yield sorted(
+    return sorted(
         (names[number], group, count)
         for group, numbers in lines.items()
         for number, count in numbers.items()
@@ -106,6 +125,24 @@ def choose_classes(
     Raises:
       InputError: the labels are no classes of this task, or only eval or test files have one.
     """
+    classes = find_classes(found, options, columns)
+    refuse_held_out_labels(classes, found)
+    return classes
+
+
+def find_classes(
+    found: FoundLabels, options: ReadOptions, columns: Collection[Columns | None]
+) -> Classes:
+    """Return the classes of the labels of an input, which may be missing in the train files.
+
+    Args:
+      found: the labels.
+      options: see `choose_classes`.
+      columns: see `choose_classes`.
+
+    Raises:
+      InputError: the labels are no classes of this task.
+    """
     names = sorted({column.label for column in columns if column and column.label})
     column = f"the column {', '.join(map(repr, names))}" if names else "the files"
     if not found.lines:
@@ -117,13 +154,10 @@ def choose_classes(
         labels, label_map = choose_stars(
             found.totals, column, is_rating=all(has_stars(name) for name in names) and bool(names)
         )
-        classes = Classes(labels, label_map, _notes_of_stars(labels, label_map, found))
-    elif options.task == EACH_TASK:
-        classes = _each(found, column)
-    else:
-        classes = _mapped(found, options, column)
-    _refuse_held_out_labels(classes, found)
-    return classes
+        return Classes(labels, label_map, _notes_of_stars(labels, label_map, found))
+    if options.task == EACH_TASK:
+        return _each(found, column)
+    return _mapped(found, options, column)
 
 
 def _each(found: FoundLabels, column: str) -> Classes:
@@ -211,8 +245,12 @@ def _notes_of_stars(
     return _class_line(labels.names), no_stars
 
 
-def _refuse_held_out_labels(classes: Classes, found: FoundLabels) -> None:
+def refuse_held_out_labels(classes: Classes, found: FoundLabels) -> None:
     """Check that the train files have every class that the eval and test files have.
+
+    Args:
+      classes: the classes.
+      found: the labels.
 
     Raises:
       InputError: a class has lines only in eval and test files.

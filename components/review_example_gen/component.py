@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
 import json
 import os
@@ -24,9 +25,10 @@ from tfx.types.standard_component_specs import EXAMPLES_KEY, INPUT_BASE_KEY
 from components.artifacts import RejectedLines
 from components.beam import LocalBeamExecutor, read_results, write_results
 from components.examples import publish
-from components.line_counts import DUPLICATE, SPLITS, LineCounts
+from components.line_counts import SPLITS, LineCounts
 from components.properties import CLASSES_PROPERTY, READING_PROPERTY, UNUSED_PROPERTY
 from components.rejected_lines import RejectedLine, read_lines, write_counts, write_lines
+from components.review_example_gen.acceptance import check_counts
 from components.review_example_gen.classes import (
     Classes,
     check_classes,
@@ -40,7 +42,6 @@ from components.review_example_gen.splits import find_held_out, find_limits
 from components.review_example_gen.units import Source, in_units, lines_before
 from core.errors import InputError
 from preprocessing.labels import Labels, write_labels
-from preprocessing.reading.detect import encoding_remedy
 from preprocessing.reading.files import (
     SourceFile,
     find_sources,
@@ -49,34 +50,16 @@ from preprocessing.reading.files import (
     select_same_paths,
 )
 from preprocessing.reading.layouts import decide_layouts, describe
-from preprocessing.reading.pieces import TOO_LONG, cut_file
+from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import (
-    BAD_LABEL,
-    BROKEN_CSV,
-    BROKEN_JSON,
-    CORRUPT_ARCHIVE,
     HARMLESS,
-    INVALID_UTF8,
-    LINE_TOO_LONG,
-    OTHER_SCALE,
     SENTIMENT_TASK,
-    UNKNOWN_COLUMNS,
     ReadOptions,
     unused_file,
 )
 
 REJECTED_KEY = "rejected"
 
-_REMEDIES = {
-    BAD_LABEL: "data.labels sets the meaning of labels, and data.columns.label their column",
-    BROKEN_CSV: "CSV has a field with a separator, a quotation mark or a line break in quotation "
-    "marks, and a quotation mark inside of them twice, as pandas' `to_csv` writes them",
-    BROKEN_JSON: "each line of JSON lines is one object",
-    UNKNOWN_COLUMNS: "rename columns that contain texts to those of the other records",
-    LINE_TOO_LONG: "a line has at most 1,048,576 bytes",
-    CORRUPT_ARCHIVE: "download or copy the damaged files again",
-}
-"""Reason of rejected lines -> remedy. The remedy for INVALID_UTF8 depends on the file."""
 _FILE_PREFIX = "data_tfrecord"
 _FILES_AT_ONCE = 16
 _SHOWN = 5
@@ -148,7 +131,8 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
             logging.warning(line)
         rejected.set_string_custom_property(UNUSED_PROPERTY, "\n".join(unused))
         size = sum(file.size for file in files)
-        _check(counts, by_file, size, options.max_rejected_fraction, rejected.uri)
+        first = functools.partial(_first_rejected, rejected.uri)
+        check_counts(counts, by_file, size, options.max_rejected_fraction, first)
         notes = classes.notes
         if options.read.task != SENTIMENT_TASK:
             examples_of = {
@@ -273,65 +257,6 @@ def _unused_files(by_file: Mapping[str, LineCounts], rejected_uri: str) -> list[
     found = [unused_file(path, by_file[path].rejected, first[path]) for path in shown]
     more = len(unused) - len(shown)
     return [*found, f"further files without a usable line: {more}"] if more else found
-
-
-def _check(
-    counts: LineCounts,
-    by_file: Mapping[str, LineCounts],
-    size: int,
-    max_rejected_fraction: float,
-    rejected_uri: str,
-) -> None:
-    """Check that enough of the input is usable.
-
-    Duplicates and lines without a review are not counted. A single label that contradicts the
-    detected scale fails the check, because then every other label is doubtful.
-
-    Args:
-      counts: the counts of the lines of all files.
-      by_file: path of a file -> the counts of its lines.
-      size: total size of the files in bytes.
-      max_rejected_fraction: the maximum fraction of unusable lines, and of unreadable bytes.
-      rejected_uri: URI of the artifact with the rejected lines.
-
-    Raises:
-      InputError: too much of the input is unusable, or no review is left for training.
-    """
-    if counts.rejected[OTHER_SCALE]:
-        raise InputError(
-            f"{counts.rejected[OTHER_SCALE]} of the labels contradict the scale that was detected "
-            "in samples of the files: set data.labels to the meaning of all labels, such as "
-            "{1: 0, 2: 0, 3: null, 4: 1, 5: 1}; the first: "
-            + _first_rejected(rejected_uri, {OTHER_SCALE})
-        )
-    lost = counts.lost_bytes
-    total = counts.lines_with_review
-    unusable = counts.unusable
-    rejected = unusable.total()
-    excess = f"more than data.max_rejected_fraction ({max_rejected_fraction:g}) allows; the first: "
-    if rejected > max_rejected_fraction * total:
-        remedies = [remedy for reason, remedy in _REMEDIES.items() if counts.rejected[reason]]
-        paths = [
-            path for path, of_file in sorted(by_file.items()) if of_file.rejected[INVALID_UTF8]
-        ]
-        if paths:
-            remedies.append(f"{paths[0]} {encoding_remedy(paths[0])}")
-        raise InputError(
-            f"{rejected} of {total} lines ({rejected / total:.1%}) cannot be used, {excess}"
-            + "; ".join([_first_rejected(rejected_uri, unusable), *remedies])
-        )
-    if lost > max_rejected_fraction * size:
-        raise InputError(
-            f"{lost:,} of {size:,} bytes ({lost / size:.1%}) are damaged, NUL or 0xFF, or in lines "
-            f"of {TOO_LONG}, {excess}{_first_rejected(rejected_uri, unusable)}; "
-            "download or copy the files again"
-        )
-    if not counts.examples["train"]:
-        raise InputError(
-            f"no line is left for training: of {total} lines with text {rejected} were rejected, "
-            f"{counts.neutral} left out by label, {counts.rejected[DUPLICATE]} duplicates of "
-            f"held-out texts, {counts.over_max_examples} over data.max_examples"
-        )
 
 
 def _first_rejected(rejected_uri: str, reasons: Collection[str]) -> str:

@@ -22,6 +22,7 @@ from components.review_example_gen.splits import (
     HeldOut,
     Limits,
     assign_batch,
+    count_batch,
     is_over,
 )
 from components.review_example_gen.units import Unit, read_in_turns
@@ -144,19 +145,13 @@ class UnitOutput:
         Raises:
           OSError, tensorflow.errors.OpError: a file cannot be written.
         """
-        batch = assigned.batch
-        unique = assigned.duplicate_in == ""
-        counts = LineCounts(
-            examples=self._write_examples(assigned, unique & ~over),
-            neutral=len(batch.neutrals),
-            over_max_examples=int(np.count_nonzero(unique & over)),
-            rejected=self._write_rejected(piece, assigned),
-            lost_bytes=batch.lost,
-        )
+        self._write_examples(assigned, (assigned.duplicate_in == "") & ~over)
+        self._write_rejected(piece, assigned)
+        counts = count_batch(assigned, over)
         self.counts[piece.path] = self.counts.get(piece.path, LineCounts()) + counts
 
-    def _write_rejected(self, piece: Piece, assigned: AssignedBatch) -> Counter[str]:
-        """Write the rejected lines and the duplicates of a batch; return reason -> their number."""
+    def _write_rejected(self, piece: Piece, assigned: AssignedBatch) -> None:
+        """Write the rejected lines and the duplicates of a batch."""
         batch = assigned.batch
         found = [(item.position, item.reason, item.detail) for item in batch.rejected]
         for index in np.flatnonzero(assigned.duplicate_in != "").tolist():
@@ -165,18 +160,15 @@ class UnitOutput:
         for position, reason, detail in sorted(found):
             line = json.dumps([piece.path, piece.number, position, reason, detail])
             self._rejected.write(line.encode() + b"\n")
-        return Counter(reason for _, reason, _ in found)
 
-    def _write_examples(self, assigned: AssignedBatch, chosen: np.ndarray) -> Counter[str]:
-        """Write the chosen reviews of a batch; return split -> their number."""
-        counts: Counter[str] = Counter()
+    def _write_examples(self, assigned: AssignedBatch, chosen: np.ndarray) -> None:
+        """Write the chosen reviews of a batch."""
         examples = encode_examples(assigned.batch.columns)
         # The text of a review decides its shard.
         shard = (assigned.keys >> np.uint64(8)) % np.uint64(self._shards)
         all_labels = np.asarray(assigned.batch.labels)
         for split in SPLITS:
             of_split = chosen & (assigned.split == split)
-            counts[split] = int(np.count_nonzero(of_split))
             labels, numbers = np.unique(all_labels[of_split], return_counts=True)
             self.classes[split].update(dict(zip(labels.tolist(), numbers.tolist(), strict=True)))
             for index in np.unique(shard[of_split]).tolist():
@@ -185,7 +177,6 @@ class UnitOutput:
                     self._open[split, index] = ShardWriter(path, TEXT_LEVEL, self._pool)
                 here = np.flatnonzero(of_split & (shard == index)).tolist()
                 self._open[split, index].write([examples[i] for i in here])
-        return counts
 
     def close(self) -> tuple[tuple[str, str, int], ...]:
         """Close all shards; return (split, path, number of Examples) of each.

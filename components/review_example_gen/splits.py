@@ -18,18 +18,21 @@ workers.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import apache_beam as beam
 import numpy as np
 
+from components.line_counts import DUPLICATE, LineCounts
 from components.review_example_gen.units import Source, Unit, in_units, read_in_turns
 from core.machine import cores
 from preprocessing.reading.files import HELD_OUT
 from preprocessing.reading.records import Batch
+
+if TYPE_CHECKING:
+    import apache_beam as beam
 
 HeldOut = Mapping[str, np.ndarray]
 """Held-out group with files -> the sorted, unique `text_keys` of their reviews, uint64 [keys]."""
@@ -113,6 +116,27 @@ def is_over(assigned: AssignedBatch, limits: Limits) -> np.ndarray:
     return over
 
 
+def count_batch(assigned: AssignedBatch, over: np.ndarray) -> LineCounts:
+    """Return the counts of the lines of a batch.
+
+    Args:
+      assigned: the batch.
+      over: the result of `is_over`, bool [reviews].
+    """
+    batch = assigned.batch
+    unique = assigned.duplicate_in == ""
+    splits, numbers = np.unique(assigned.split[unique & ~over], return_counts=True)
+    rejected = Counter(item.reason for item in batch.rejected)
+    rejected[DUPLICATE] = int(np.count_nonzero(~unique))
+    return LineCounts(
+        examples=Counter(dict(zip(splits.tolist(), numbers.tolist(), strict=True))),
+        neutral=len(batch.neutrals),
+        over_max_examples=int(np.count_nonzero(unique & over)),
+        rejected=+rejected,
+        lost_bytes=batch.lost,
+    )
+
+
 def find_held_out(pipeline: beam.Pipeline, sources: list[Source]) -> Any:
     """Return a `HeldOut` for `read_unit`, or a side input that contains one.
 
@@ -123,6 +147,8 @@ def find_held_out(pipeline: beam.Pipeline, sources: list[Source]) -> Any:
     Raises:
       InputError: a file cannot be read. The pipeline raises it when it runs.
     """
+    import apache_beam as beam  # `amazon-reviews data check` uses this module without Beam
+
     held_out = [source for source in sources if source.group in HELD_OUT]
     if not held_out:
         return {}
@@ -177,6 +203,8 @@ def find_limits(
     """
     if not max_examples:
         return {}
+    import apache_beam as beam
+
     return beam.pvalue.AsDict(
         units
         | "CountRanges" >> beam.FlatMap(_count_unit, held_out, named, frozenset(max_examples))

@@ -11,6 +11,7 @@ from math import gcd, lcm
 from core.errors import InputError
 from preprocessing.labels import Labels
 from preprocessing.reading.listing import listed
+from preprocessing.reading.ratings import find_rating, number_name
 
 MAX_VALUES = 25
 """The largest number of values of a scale. More of them are a measurement."""
@@ -20,11 +21,7 @@ _MOST = 0.5
 _SHOWN = 8
 """Maximum number of labels in a message, which are more than usual because they are short."""
 _STARS = range(1, 6)
-_RATING = re.compile(
-    r"(-?[0-9]{1,9}(?:[.,][0-9]{1,3})?)"
-    r"(?:\s*/\s*[0-9]{1,9}|\s+out\s+of\s+[0-9]{1,9})?(?:\s*(?:stars?|★|⭐))?",
-    re.IGNORECASE,
-)
+_NUMBER = re.compile(r"-?[0-9]{1,9}(?:[.,][0-9]{1,3})?", re.ASCII)
 
 
 def choose_stars(
@@ -85,20 +82,12 @@ def choose_stars(
 
 
 def rating(label: str) -> Decimal | None:
-    """Return the value of a label such as `4`, `4.5`, `5/5` or `4,0 out of 5 stars`, or None."""
-    stars = label.strip().rstrip("☆")
-    if stars and set(stars) <= {"★", "⭐"}:
-        return Decimal(len(stars))
-    match = _RATING.fullmatch(label.strip())
-    return Decimal(match[1].replace(",", ".")) if match else None
-
-
-def number_name(value: Decimal) -> str:
-    """Return a number as the name of a class: `4` and not `4.0`."""
-    if value == 0:
-        return "0"  # and not "-0"
-    name = f"{value:f}"
-    return name.rstrip("0").rstrip(".") if "." in name else name
+    """Return the value of a number, or of a rating such as `4,0 von 5 Sternen`, or None."""
+    text = label.strip()
+    if _NUMBER.fullmatch(text):
+        return Decimal(text.replace(",", "."))
+    found = find_rating(text)
+    return found.value if found else None
 
 
 def _scale(present: Sequence[Decimal], is_rating: bool) -> list[Decimal]:

@@ -64,7 +64,7 @@ class Chooser:
         self._optional = layout.labels == "optional"
         self._label_map = layout.label_map
         self._id: tuple[str | None, ...] = first.further[len(features.further_columns()) :]
-        known = {name for convention in CONVENTIONS for name in convention}
+        known = {name for convention in CONVENTIONS for name in convention if name}
         self._known = known.union(*(names for _, _, names in features.further_columns()))
         self._set = {name for name in self._chosen.values() if name}
         # The records of a file have few different sets of names.

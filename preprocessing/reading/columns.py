@@ -93,23 +93,41 @@ class Layout:
 
 LABEL, TITLE, TEXT = ROLES = "label", "title", "text"
 HEADERLESS = Columns(LABEL, TITLE, TEXT)  # names for the columns of a file without a header
-CONVENTIONS = (
+CONVENTIONS: tuple[tuple[str, str | None, str], ...] = (
     ("overall", "summary", "reviewtext"),  # Amazon reviews until 2018
-    ("reviews.rating", "reviews.title", "reviews.text"),  # Datafiniti
+    ("reviews.rating", "reviews.title", "reviews.text"),  # Datafiniti, "Product Reviews" as CSV
     ("star_rating", "review_headline", "review_body"),  # Amazon's own open data
+    ("star rating", "review title", "review text"),  # Google Play Console, monthly CSV of reviews
     ("stars", "review_title", "review_body"),  # the multilingual reviews corpus
     ("score", "summary", "text"),  # Amazon fine food reviews
     ("rating", "title", "text"),  # Amazon reviews 2023
     ("rating", "title", "review"),
-    ("stars", "title", "text"),  # Yelp
+    ("rating", "title", "body"),  # App Store Connect API, CustomerReview.Attributes
+    # The same, as pandas' `json_normalize` flattens the responses of the API
+    ("attributes.rating", "attributes.title", "attributes.body"),
+    ("stars", "title", "text"),  # Yelp; Trustpilot's API, "Get a business unit's reviews"
+    ("score", None, "content"),  # the package google-play-scraper, `reviews`
+    ("star", None, "review"),  # app_reviews on Hugging Face, its loading script
+    ("voted_up", None, "review"),  # Steamworks, "User Reviews - Get List"
     (LABEL, TITLE, "content"),  # amazon_polarity
     (LABEL, TITLE, TEXT),
 )
 """The names of the label, the title and the text in known datasets, in lower case. Special names
-precede general ones: if two conventions fit equally well, the first one is read."""
+precede general ones: if two conventions fit equally well, the first one is read. The title is None
+if a dataset has none. No record is read by names that mean something else beside reviews, such as
+`comment`, the answer of a shop, or `description`, that of a product: they are GENERAL."""
+GENERAL: tuple[tuple[str, str | None, str], ...] = (
+    ("satisfaction_rating.score", "subject", "description"),  # Zendesk API, "Tickets", flattened
+    ("score", None, "comment"),  # Zendesk API, "Satisfaction Ratings"
+    ("sentiment", None, "review"),  # the IMDB reviews on Kaggle
+    ("sentiment", None, TEXT),
+    (LABEL, None, "sentence"),  # sst2 and financial_phrasebank on Hugging Face
+)
+"""Further names, for files without the columns of one of CONVENTIONS. Such a file is read as if
+`data.columns` set them."""
 # A label column with one of these names contains stars. The scale of other columns is inferred from
 # their labels.
-STAR_COLUMNS = {label for label, _, _ in CONVENTIONS} - {LABEL}
+STAR_COLUMNS = {label for label, _, _ in CONVENTIONS} - {LABEL, "voted_up"}
 
 
 def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Columns:
@@ -137,13 +155,9 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
         if name not in present:
             raise InputError(f"{path} has no column '{name}' ({setting}): {columns_are}")
     by_name = names_in_lower_case(present)
-    # Several conventions share the name of the text, and differ in the other names.
-    complete = [
-        columns
-        for columns in candidates(by_name, chosen)
-        if columns.text and (columns.label or optional)
-    ]
-    found = max(complete, key=lambda one: (bool(one.label), bool(one.title)), default=None)
+    found = _best(candidates(by_name, chosen), optional)
+    if found is None:
+        found = _best(candidates(by_name, chosen, GENERAL), optional)
     if found is None:
         needed = (TEXT,) if optional else (LABEL, TEXT)
         settings = " and ".join(f"data.columns.{name}" for name in needed if name not in chosen)
@@ -152,6 +166,32 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
         found = found._replace(title=None)
     further = further_names(by_name, chosen)
     return found._replace(further=(*further, options.id) if options.id else further)
+
+
+def _best(found: Sequence[Columns], optional: bool) -> Columns | None:
+    """Return the first columns with the most parts of a review; None if all lack a required one."""
+    # Several conventions share the name of the text, and differ in the other names.
+    complete = [columns for columns in found if columns.text and (columns.label or optional)]
+    return max(complete, key=lambda one: (bool(one.label), bool(one.title)), default=None)
+
+
+def set_columns(columns: Columns | None, options: ReadOptions) -> dict[str, str | None]:
+    """Return `Layout.chosen`: `options.columns`, and the columns of a file with GENERAL names.
+
+    Args:
+      columns: the columns of the file; None for a file without columns.
+      options: the options for reading it.
+    """
+    if columns is None or _fits(columns, CONVENTIONS) or not _fits(columns, GENERAL):
+        return dict(options.columns)
+    roles = dict(zip(ROLES, columns[:3], strict=True))
+    return {role: name for role, name in roles.items() if name} | dict(options.columns)
+
+
+def _fits(columns: Columns, conventions: Sequence[tuple[str, str | None, str]]) -> bool:
+    """Return whether the label, unless it is missing, and the text are those of a convention."""
+    label, text = (columns.label or "").lower(), columns.text.lower()
+    return any(text == known and label in ("", of_label) for of_label, _, known in conventions)
 
 
 def names_in_lower_case(present: Sequence[str]) -> dict[str, str]:
@@ -163,7 +203,11 @@ def names_in_lower_case(present: Sequence[str]) -> dict[str, str]:
     return by_name | {name: name for name in present if name in by_name}
 
 
-def candidates(by_name: Mapping[str, str], chosen: Mapping[str, str | None]) -> list[Columns]:
+def candidates(
+    by_name: Mapping[str, str],
+    chosen: Mapping[str, str | None],
+    conventions: Sequence[tuple[str, str | None, str]] = CONVENTIONS,
+) -> list[Columns]:
     """Return the columns of a file for each convention, in the order of the conventions.
 
     If the file lacks the text of a convention, `Columns.text` is empty.
@@ -172,10 +216,12 @@ def candidates(by_name: Mapping[str, str], chosen: Mapping[str, str | None]) -> 
       by_name: name in lower case -> name in the file.
       chosen: `label`, `title` or `text` -> the column that replaces the one of each convention;
         None: no column is read.
+      conventions: CONVENTIONS or GENERAL.
     """
     found = []
-    for convention in CONVENTIONS:
-        known = dict(zip(ROLES, map(by_name.get, convention), strict=True))
+    for convention in conventions:
+        named = (name and by_name.get(name) for name in convention)
+        known = dict(zip(ROLES, named, strict=True))
         label, title, text = ({**known, **chosen}.get(role) for role in ROLES)
         # If the label and the text are set, the convention provides only the title. Then it must
         # have the name of at least one of the two.

@@ -32,6 +32,7 @@ from preprocessing.reading.columns import (
     Dialect,
     Layout,
     find_columns,
+    set_columns,
 )
 from preprocessing.reading.contents import refuse_other_content
 from preprocessing.reading.files import file_size, open_bytes, open_raw
@@ -67,7 +68,7 @@ class Inspection(NamedTuple):
       path: the path of the file.
       layout: the layout of the file, without the final scale of its labels.
       labels: the labels in columns without the name of a rating, in the spelling of
-        `labels.canonical`. None if no inspected record has such a column, labels are not read, or
+        `labels.scale_label`. None if no inspected record has such a column, labels are not read, or
         the task is not sentiment, so that they have no scale.
       stars: the labels in each column with the name of a rating.
     """
@@ -88,9 +89,10 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
     Raises:
       InputError: the file cannot be read, is of no known format, is not reviews, or lacks a column.
     """
-    head, is_all = _read_head(path)
+    head, is_all = read_head(path)
     layout = _detect(path, head, options)
-    layout = replace(layout, labels=options.labels, chosen=dict(options.columns))
+    chosen = set_columns(layout.columns, options)
+    layout = replace(layout, labels=options.labels, chosen=chosen)
     layout = survey(_records(head, layout, is_head=True), layout)
     if options.labels == "optional" or options.task != SENTIMENT_TASK:
         return Inspection(path, replace(layout, label_scale=STARS), None)
@@ -151,7 +153,7 @@ def encoding_remedy(path: str) -> str:
     Raises:
       InputError: the file cannot be read.
     """
-    head, _ = _read_head(path)
+    head, _ = read_head(path)
     return encoding.remedy(head)
 
 
@@ -159,7 +161,7 @@ def _records(lines: bytes, layout: Layout, is_head: bool = False) -> Iterable[Ma
     """Return the records in the beginning of a file, or in lines from its middle."""
     if layout.format == "csv":
         return csv.sample(lines, layout, is_head=is_head)
-    return _objects(lines) if layout.format == "jsonl" else []
+    return objects(lines) if layout.format == "jsonl" else []
 
 
 def _sampled_lines(path: str) -> Iterator[bytes]:
@@ -197,12 +199,12 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
             f"{path} has lines that end with CR alone: convert it with "
             r"`tr '\r' '\n' < FILE > NEW_FILE`"
         )
-    found = options.format if options.format != "auto" else _find_format(path, head, options)
+    found = options.format if options.format != "auto" else find_format(path, head, options)
     if found == "csv":
-        columns, names, dialect = _csv_columns(path, head, options)
+        columns, names, dialect = csv_columns(path, head, options)
         return Layout("csv", columns, header=names, dialect=dialect)
     if found == "jsonl":
-        present = list(dict.fromkeys(name for fields in _objects(head) for name in fields))
+        present = list(dict.fromkeys(name for fields in objects(head) for name in fields))
         return Layout("jsonl", find_columns(path, present, options))
     if found == "parquet":
         with open_bytes(path) as stream:
@@ -215,8 +217,11 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
     return Layout("fasttext")
 
 
-def _read_head(path: str) -> tuple[bytes, bool]:
+def read_head(path: str) -> tuple[bytes, bool]:
     """Return the first complete lines of a file, and whether they are the whole file.
+
+    Args:
+      path: path or URL of the file.
 
     Raises:
       InputError: the file cannot be read, is not reviews, or begins with a line that is too long.
@@ -268,7 +273,17 @@ def _skip_line(head: bytearray, stream: BinaryIO) -> bool:
     return bool(head.strip())
 
 
-def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
+def find_format(path: str, head: bytes, options: ReadOptions) -> str:
+    """Return the format of a file by its first lines.
+
+    Args:
+      path: the path of the file.
+      head: the result of `read_head`.
+      options: the options for reading it.
+
+    Raises:
+      InputError: the format is unknown.
+    """
     if head.startswith(_PARQUET):
         return "parquet"
     # A field of a CSV file may contain a line of another format.
@@ -277,7 +292,7 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
         return line_format
     is_text = options.labels == "optional" and _TEXT_NAME.fullmatch(path)
     with contextlib.suppress(InputError):
-        _, names, _ = _csv_columns(path, head, options)
+        _, names, _ = csv_columns(path, head, options)
         # `Positive, but slow` may be the first line of a text, in which it is not a record.
         if names or not is_text:
             return "csv"
@@ -285,7 +300,7 @@ def _find_format(path: str, head: bytes, options: ReadOptions) -> str:
         return "fasttext"  # plain text, a review on each line
     if fraction:
         return line_format
-    dialect, first = _widest(head)
+    dialect, first = widest(head)
     has_columns = len(first) > 1 and (options.columns or _regular(head, dialect) > 2)
     if has_columns or _CSV_NAME.fullmatch(path):
         return "csv"  # a missing column is reported later
@@ -312,19 +327,25 @@ def _first_lines(head: bytes) -> list[bytes]:
     return list(islice(lines, _LINES_INSPECTED))
 
 
-def _objects(lines: bytes) -> Iterator[dict[str, Any]]:
+def objects(lines: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the objects of JSON lines; other lines are skipped."""
     for line in lines.split(b"\n"):
         fields = parse_object(1, line)
         if isinstance(fields, dict):
             yield fields
 
 
-def _csv_columns(
+def csv_columns(
     path: str, head: bytes, options: ReadOptions
 ) -> tuple[Columns, tuple[str, ...] | None, Dialect]:
     """Return the columns, the header and the dialect of a CSV file; without a header it is None.
 
     The separator is the first one with which the columns are found.
+
+    Args:
+      path: the path of the file, for the error.
+      head: the result of `read_head`.
+      options: the options for reading it.
 
     Raises:
       InputError: the columns are not found.
@@ -341,7 +362,7 @@ def _csv_columns(
         ):
             title = HEADERLESS.title if len(first) == 3 else None
             return HEADERLESS._replace(title=title), None, dialect
-    dialect, first = _widest(head)
+    dialect, first = widest(head)
     records = list(islice(csv.head_records(head, dialect), _LINES_INSPECTED))
     problem = header.problem(records, dialect.separator, head, options) if records else None
     if problem:
@@ -394,7 +415,11 @@ def _regular(head: bytes, dialect: Dialect) -> int:
     return widths.count(widths[0]) if widths else 0
 
 
-def _widest(head: bytes) -> tuple[Dialect, list[str]]:
-    """Return the dialect whose first record has the most fields, and this record."""
+def widest(head: bytes) -> tuple[Dialect, list[str]]:
+    """Return the dialect whose first record has the most fields, and this record.
+
+    Args:
+      head: the result of `read_head`, of a CSV file.
+    """
     found = [(dialect, next(csv.head_records(head, dialect), [])) for dialect in _dialects(head)]
     return max(found, key=lambda item: len(item[1]))

@@ -12,6 +12,25 @@ _INSIDE_WORDS = re.compile(rb"[a-zA-Z][\x80-\x89\x8b-\x91\x93-\x99\x9b\x9d\x9f][
 _WESTERN_RUN, _MOST = 2, 0.6
 """The maximum mean length of runs of bytes beyond ASCII in Western text, and the fraction of these
 bytes that decides between Cyrillic encodings."""
+_TEXT = rb"[\t\n\r -~]"
+_WIDE = (
+    (rb"\xff\xfe\0\0|\0\0\xfe\xff", "UTF-32"),
+    (rb"\xff\xfe|\xfe\xff", "UTF-16"),
+    (rb"(" + _TEXT + rb"\0{3}){8}", "UTF-32LE"),
+    (rb"(\0{3}" + _TEXT + rb"){8}", "UTF-32BE"),
+    (rb"(" + _TEXT + rb"\0){8}", "UTF-16LE"),
+    (rb"(\0" + _TEXT + rb"){8}", "UTF-16BE"),
+)
+"""The beginnings of a text whose characters have two or four bytes, and its encoding."""
+
+
+def wide(data: bytes) -> str | None:
+    """Return the encoding of a text in UTF-16 or UTF-32, by its name in `iconv`; else None.
+
+    Args:
+      data: the beginning of the file.
+    """
+    return next((name for pattern, name in _WIDE if re.match(pattern, data)), None)
 
 
 def guess(data: bytes) -> str | None:
@@ -23,7 +42,7 @@ def guess(data: bytes) -> str | None:
     Args:
       data: the beginning of the file.
     """
-    text = b"\n".join(line for line in data.split(b"\n") if not _is_utf8(line))
+    text = b"\n".join(line for line in data.split(b"\n") if not is_utf8(line))
     runs = _HIGH.findall(text)
     if not runs or b"\0" in text:
         return None
@@ -62,7 +81,8 @@ def remedy(data: bytes) -> str:
     )
 
 
-def _is_utf8(line: bytes) -> bool:
+def is_utf8(line: bytes) -> bool:
+    """Return whether a line is UTF-8."""
     try:
         line.decode()
     except UnicodeDecodeError:

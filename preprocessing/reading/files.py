@@ -263,6 +263,8 @@ def file_size(path: str) -> int:
     Raises:
       OSError: the file is missing. A remote file raises the errors of its file system in Beam.
     """
+    if not is_remote(path):
+        return os.path.getsize(path)
     from apache_beam.io.filesystems import FileSystems
 
     # `FileSystems.match` would interpret a `[` in the name of a folder as a pattern.

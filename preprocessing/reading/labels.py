@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import cast
 
 from preprocessing.reading.columns import STAR_COLUMNS, Layout
+from preprocessing.reading.ratings import stars_of_five
 from preprocessing.reading.records import (
     BAD_LABEL,
     INVALID_UTF8,
@@ -91,6 +92,7 @@ class LabelReader:
         }
         is_own_column = column is None or layout.columns is None or column == layout.columns.label
         self._class_names = layout.class_names if is_own_column else ()
+        self._has_scale = self._collected is None and not layout.label_map
         # Equal numbers have equal hashes, so 4.0 is found as 4.
         self._numbers = {
             int(label): meaning
@@ -131,8 +133,7 @@ class LabelReader:
         if self._collected is not None:
             found = self._collect(named)
         else:
-            label = label_name(named) if self._keeps_case else canonical(named)
-            found = self._meanings.get(label or "")
+            found = self._meanings.get(self._label(named) or "")
         # A file has few spellings of its labels, and `label_name` takes a microsecond.
         if found is None or len(self._meanings) + len(self._numbers) >= self._most:
             return found
@@ -141,6 +142,11 @@ class LabelReader:
         elif type(value) is int:
             self._numbers[value] = found
         return found
+
+    def _label(self, value: object) -> str | None:
+        if self._has_scale:
+            return scale_label(value)
+        return label_name(value) if self._keeps_case else canonical(value)
 
     def _collect(self, value: object) -> int | None:
         label = label_name(value)
@@ -152,7 +158,7 @@ class LabelReader:
         """Return the reason to reject a value that is not a label, a constant of `records`."""
         if self._keeps_case and isinstance(value, str) and text_problem(value):
             return INVALID_UTF8
-        return OTHER_SCALE if self._guessed and canonical(value) in NUMBERS else BAD_LABEL
+        return OTHER_SCALE if self._guessed and scale_label(value) in NUMBERS else BAD_LABEL
 
 
 def has_stars(column: str | None) -> bool:
@@ -186,6 +192,17 @@ def canonical(value: object) -> str | None:
     """
     label = label_name(value)
     return label and label.lower()
+
+
+def scale_label(value: object) -> str | None:
+    """Return a label as the labels of `SCALES` are written; None for a value that is not a label.
+
+    It is the number of stars of a rating of at most five stars, such as `4 von 5 Sternen`, and
+    otherwise the label as `canonical` returns it. Names of classes remain the text in the files.
+    """
+    label = canonical(value)
+    stars = stars_of_five(label) if label else None
+    return label if stars is None else stars
 
 
 def label_name(value: object) -> str | None:
@@ -244,9 +261,9 @@ def as_number(label: str) -> Decimal | None:
 
 
 def labels_among(values: Iterable[object]) -> Iterator[str]:
-    """Yield the labels among values in the spelling of `canonical`; for a boolean both 0 and 1."""
+    """Yield the labels among values as `scale_label` returns them; for a boolean both 0 and 1."""
     for value in values:
-        label = canonical(value)
+        label = scale_label(value)
         if label in ("true", "false"):
             yield from ("0", "1")
         elif label:
@@ -263,4 +280,4 @@ def is_headerless(fields: list[str], options: ReadOptions) -> bool:
 def is_label(field: str, options: ReadOptions) -> bool:
     """Return whether a field is a label on one of the scales or in `ReadOptions.label_map`."""
     known = (*NUMBERS, "true", "false", *KNOWN_WORDS, *options.label_map)
-    return canonical(field) in known
+    return scale_label(field) in known or canonical(field) in known

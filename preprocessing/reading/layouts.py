@@ -12,16 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
-from itertools import islice
 
 from core.errors import InputError
 from preprocessing.reading.columns import SEPARATORS, Columns, Layout
+from preprocessing.reading.copies import find_copies
 from preprocessing.reading.detect import Inspection, inspect
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, SCALES, STARS, WORDS, label_scale
-from preprocessing.reading.pieces import Piece
-from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions, printable
 
 _FILES_AT_ONCE = 16
@@ -37,15 +34,6 @@ _FORMATS = {
 _MAX_LABELS = 5
 _MAX_CHARACTERS = 30
 
-_REVIEWS, _MIN_BYTES = 100, 16
-"""Number of reviews at the start of each file that are compared, and the minimum bytes of a review
-that counts."""
-_SAME, _MIN_SAME = 0.9, 2
-"""Minimum fraction and number of equal reviews in two copies. Copies may differ in a few damaged
-characters."""
-_VARIED = 0.5
-"""Minimum fraction of different reviews of a file that is compared. Other files repeat phrases."""
-
 
 def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[Layout]:
     """Return the layout of each file of an input.
@@ -59,21 +47,58 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
         no scale, or fit several scales with opposite meanings; `data.columns` has no effect; or two
         files of a group contain the same reviews.
     """
+    tried = inspect_files(files, options)
+    found = [item for item in tried if isinstance(item, Inspection)]
+    for item in tried:
+        if isinstance(item, InputError):
+            raise InputError(f"{item}{_leave_out(found, options)}") from item
+    return choose_layouts(files, found, options)
+
+
+def inspect_files(
+    files: Sequence[SourceFile], options: ReadOptions
+) -> list[Inspection | InputError]:
+    """Return the result of `detect.inspect` for each file, or the error that it raised.
+
+    Args:
+      files: the files.
+      options: the options for reading them.
+    """
+
+    def tried(file: SourceFile) -> Inspection | InputError:
+        try:
+            return inspect(file.path, options)
+        except InputError as error:
+            return error
+
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        tried = [pool.submit(inspect, file.path, options) for file in files]
-        found = [task.result() for task in tried if not isinstance(task.exception(), InputError)]
-        for task in tried:
-            if error := task.exception():
-                raise InputError(f"{error}{_leave_out(found, options)}") from error
-        layouts = _with_scale(found, options)
-        if options.labels == "required":
-            if options.columns and all(layout.columns is None for layout in layouts):
-                name, column = next(iter(options.columns.items()))
-                raise InputError(
-                    f"data.columns.{name} is '{column}', but every file is fastText, which has no "
-                    "columns: remove the setting, or set data.format"
-                )
-            _refuse_copies(files, layouts, pool)
+        return list(pool.map(tried, files))
+
+
+def choose_layouts(
+    files: Sequence[SourceFile], found: Sequence[Inspection], options: ReadOptions
+) -> list[Layout]:
+    """Return the layout of each file of an input, see `decide_layouts`.
+
+    Args:
+      files: the files.
+      found: the result of inspecting each of them.
+      options: the options for reading them.
+
+    Raises:
+      InputError: the labels fit no scale, or several; `data.columns` has no effect; or two files of
+        a group contain the same reviews.
+    """
+    layouts = _with_scale(found, options)
+    if options.labels == "required":
+        if options.columns and all(layout.columns is None for layout in layouts):
+            name, column = next(iter(options.columns.items()))
+            raise InputError(
+                f"data.columns.{name} is '{column}', but every file is fastText, which has no "
+                "columns: remove the setting, or set data.format"
+            )
+        for _, message in find_copies(files, layouts):
+            raise InputError(message)
     return layouts
 
 
@@ -195,42 +220,6 @@ def _unknown_labels(found: Sequence[Inspection], stars: str | None = None) -> st
 
 def _counts_from_one(layout: Layout) -> bool:
     return layout.format == "fasttext" or (layout.format == "csv" and layout.header is None)
-
-
-def _refuse_copies(
-    files: Sequence[SourceFile], layouts: Sequence[Layout], pool: ThreadPoolExecutor
-) -> None:
-    """Check that no two files of a group start with the same reviews, in any order.
-
-    Files of different groups are not compared: ReviewExampleGen rejects each review that is also in
-    the files of a held-out split.
-
-    Raises:
-      InputError: two files start with the same reviews.
-    """
-    # A task must not wait for another task of its pool. The reader of a whole file starts no tasks.
-    starts = list(pool.map(partial(_start, pool=pool), files, layouts))
-    seen: dict[tuple[str, int], int] = {}  # group and review -> the first file
-    for number, (file, start) in enumerate(zip(files, starts, strict=True)):
-        holders = Counter(seen.setdefault((file.group, review), number) for review in start)
-        for other, _ in holders.most_common(2):
-            common, most = len(start & starts[other]), max(len(start), len(starts[other]))
-            if other != number and common >= max(_MIN_SAME, _SAME * most):
-                raise InputError(
-                    f"{files[other].path} and {file.path} contain the same texts ({common} "
-                    f"of the first {most} are equal): remove one of them, or write a glob in "
-                    "data.splits that matches only one"
-                )
-
-
-def _start(file: SourceFile, layout: Layout, pool: ThreadPoolExecutor) -> frozenset[int]:
-    """Return the hashes of the first reviews of a file."""
-    whole = Piece(file.path, replace(layout, labels="optional"), 0, 0, None, False, file.size)
-    texts = (text for batch in read_batches(whole, pool) for text in batch.texts)
-    words = (b" ".join(text.split()) for text in islice(texts, _REVIEWS))
-    found = [hash(review) for review in words if len(review) >= _MIN_BYTES]
-    different = frozenset(found)
-    return different if len(different) >= _VARIED * len(found) else frozenset()
 
 
 def describe(layouts: Iterable[Layout]) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.inputs import read_options
-from preprocessing.reading.columns import Columns, Layout
+from preprocessing.reading.columns import Columns, Layout, find_columns
 from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.labels import NEUTRAL, SCALES, LabelReader
 from preprocessing.reading.pieces import MAX_LINE_BYTES
@@ -219,10 +219,11 @@ GOOGLE_PLAY = (
 
 
 def test_a_long_list_of_columns_has_the_likely_ones_and_the_number_of_the_others(folder):
-    path = write(folder, "play.csv", f"{GOOGLE_PLAY}\n" + ",".join("x" * 16) + "\n")
+    unknown = GOOGLE_PLAY.replace("Review Text", "Customer Text")
+    path = write(folder, "play.csv", f"{unknown}\n" + ",".join("x" * 16) + "\n")
     with pytest.raises(InputError) as error:
         read(path)
-    one_line(error, *GOOGLE_PLAY.split(","))
+    one_line(error, *unknown.split(","))
     names = [f"feature{number}" for number in range(100)]
     names[70:70] = ["Sterne", "customer_comment", "n" * 55]
     with pytest.raises(InputError) as error:
@@ -381,3 +382,69 @@ def test_another_syntax_of_a_header_is_named(folder, header, problem):
     with pytest.raises(InputError) as error:
         detect_format(path)
     one_line(error, f"{path} {problem}", "as its header ")
+
+
+# The headers of exports, as their documentation or a published file has them.
+EXPORTS = {
+    "google_play": (GOOGLE_PLAY, ("Star Rating", "Review Title", "Review Text")),
+    "app_store_connect": (
+        "rating,title,body,reviewerNickname,createdDate,territory",
+        ("rating", "title", "body"),
+    ),
+    "app_store_connect_flat": (
+        "type,id,attributes.rating,attributes.title,attributes.body,attributes.territory",
+        ("attributes.rating", "attributes.title", "attributes.body"),
+    ),
+    "google_play_scraper": (
+        "reviewId,userName,content,score,thumbsUpCount,reviewCreatedVersion,at,replyContent",
+        ("score", None, "content"),
+    ),
+    "trustpilot_api": (
+        "id,stars,title,text,language,createdAt,updatedAt,status",
+        ("stars", "title", "text"),
+    ),
+    "zendesk_ratings": (
+        "assignee_id,comment,created_at,group_id,id,requester_id,score,ticket_id",
+        ("score", None, "comment"),
+    ),
+    "zendesk_tickets": (
+        "id,created_at,type,subject,description,priority,status,satisfaction_rating.score",
+        ("satisfaction_rating.score", "subject", "description"),
+    ),
+    "steam": (
+        "recommendationid,language,review,timestamp_created,voted_up,votes_up,votes_funny",
+        ("voted_up", None, "review"),
+    ),
+    "datafiniti": (
+        "id,name,asins,reviews.date,reviews.doRecommend,reviews.numHelpful,reviews.rating,"
+        "reviews.text,reviews.title,reviews.username",
+        ("reviews.rating", "reviews.title", "reviews.text"),
+    ),
+    "imdb_on_kaggle": ("review,sentiment", ("sentiment", None, "review")),
+    "app_reviews": ("package_name,review,date,star", ("star", None, "review")),
+    "yelp_review_full": ("label,text", ("label", None, "text")),
+    "sst2": ("idx,sentence,label", ("label", None, "sentence")),
+}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_the_columns_of_an_export_are_found_without_a_setting(name):
+    header, columns = EXPORTS[name]
+    for present in (header.split(","), header.lower().split(","), header.upper().split(",")):
+        found = find_columns("file", present, ReadOptions())
+        names = [name and name.lower() for name in found[:3]]
+        assert names == [name and name.lower() for name in columns]
+
+
+def test_a_thumb_is_no_star(folder):
+    rows = "".join(f"{vote},text {n} of a review\n" for n, vote in enumerate(["True", "False"] * 9))
+    path = write(folder, "steam.csv", f"voted_up,review\n{rows}")
+    layout = detect_format(path)
+    assert layout.label_scale == "0 and 1"
+
+
+def test_names_that_have_other_meanings_are_read_in_files_without_other_texts_alone(folder):
+    rows = "score,comment\n5,Slow but friendly answer.\n1,Nobody answered me.\n5,Good.\n"
+    assert got(read(write(folder, "zendesk.csv", rows)))[0] == (1, "Slow but friendly answer.")
+    rows = "rating,text,comment\n5,Good,\n1,,An answer of the shop.\n"
+    assert got(read(write(folder, "shop.csv", rows))) == [(1, "Good"), "unknown_columns"]

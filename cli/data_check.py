@@ -1,0 +1,264 @@
+"""Show the result of `amazon-reviews data check` in the terminal or as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from pipeline.data_check.found import DataCheck, FoundFile, Problem, Task
+
+_FILES, _KINDS, _LABELS, _IGNORED, _CLASSES = 12, 3, 12, 12, 6
+"""The maximum numbers of files, of files with other columns, of labels, of ignored columns and of
+classes that are shown."""
+
+
+def as_json(check: DataCheck) -> str:
+    """Return the result as JSON, with the keys of `DataCheck` and the key `starts`."""
+    values = {"starts": check.starts, **dataclasses.asdict(check)}
+    return json.dumps(values, ensure_ascii=False, indent=2)
+
+
+def show_check(console: Console, check: DataCheck, run: str) -> None:
+    """Print the whole result.
+
+    Args:
+      console: the output.
+      check: the result.
+      run: the command that starts a run with the same settings.
+    """
+    _show_files(console, check)
+    for file in _kinds(check.files):
+        _show_columns(console, file, len(check.files) > 1)
+    for line in check.reading:
+        _line(console, f"read as  {line}")
+    _show_labels(console, check)
+    _show_texts(console, check)
+    for note in check.notes:
+        _line(console, f"classes  {note}")
+    for note in check.unused:
+        _line(console, f"unused  {note}")
+    show_problems(console, check)
+    if check.is_settled:
+        _heading(console, "settings")
+        _block(console, check.settings)
+    if check.starts:
+        _line(console, ("a run would start", "green"), f": {run}")
+        return
+    number = sum(problem.is_blocking for problem in check.problems)
+    what = "1 problem" if number == 1 else f"{number} problems"
+    _line(console, ("a run would not start", "red"), f": {what}")
+
+
+def show_next(console: Console, check: DataCheck, write: str, file: str) -> None:
+    """Print what to do until a run starts.
+
+    Args:
+      console: the output.
+      check: the result, with problems.
+      write: the command that writes the settings; empty if they are written.
+      file: the file of the settings.
+    """
+    if not check.is_settled:
+        _line(console, "settle the problems without settings or commands first, and look again")
+        return
+    commands = [command for problem in check.problems for command in problem.commands]
+    steps = [*commands, *([write] if write else []), f"amazon-reviews run --config {file}"]
+    _line(console, "next:")
+    for step in steps:
+        _line(console, f"  {step}")
+
+
+def show_problems(console: Console, check: DataCheck) -> None:
+    """Print the problems and questions, each with its remedies.
+
+    Args:
+      console: the output.
+      check: the result.
+    """
+    for number, problem in enumerate(check.problems, 1):
+        _heading(console, f"{_kind(problem)} {number}")
+        _line(console, problem.message)
+        _show_remedy(console, problem)
+
+
+def _kind(problem: Problem) -> str:
+    if problem.is_blocking:
+        return "problem"
+    return "question" if problem.choices else "note"
+
+
+def show_after_failure(console: Console, check: DataCheck, options: str) -> None:
+    """Print the problems of a run that has failed, in short.
+
+    Args:
+      console: the output.
+      check: the result.
+      options: the options that select the settings.
+    """
+    if check.starts:
+        return
+    show_problems(console, check)
+    _line(console, "")
+    _line(console, f"the whole look at the data: {check_command(None, options)}")
+    show_next(console, check, check_command(None, options, "own.yaml"), "own.yaml")
+    _line(console, "")
+
+
+def _show_remedy(console: Console, problem: Problem) -> None:
+    for command in problem.commands:
+        _line(console, f"  {command}")
+    if not problem.choices:
+        if problem.settings:
+            _block(console, problem.settings)
+        return
+    for number, choice in enumerate(problem.choices):
+        first = "either: " if len(problem.choices) > 1 else ""
+        _block(console, choice.settings, f"{'or: ' if number else first}{choice.meaning}")
+
+
+def _show_files(console: Console, check: DataCheck) -> None:
+    size = sum(file.size for file in check.files)
+    lines = sum(file.lines for file in check.files)
+    read = f"all {lines:,} lines read" if check.is_complete else f"a sample of {lines:,} lines read"
+    number = f"{len(check.files):,} {'file' if len(check.files) == 1 else 'files'}"
+    if len(check.files) < check.number_of_files:
+        number = f"a sample of {number} of {check.number_of_files:,}"
+    parts = [check.base, number, f"{size:,} bytes"] if check.files else [check.base]
+    _line(console, "  ".join([*parts, read] if lines else parts))
+    if not check.files:
+        return
+    has_splits = any(file.group != "all" for file in check.files)
+    table = _table("file", *["split"] * has_splits, "format", "compression", "encoding", "lines")
+    for file in check.files[:_FILES]:
+        shown = f"{file.lines:,}" + ("" if file.is_complete or not file.lines else " (sample)")
+        group = [file.group] * has_splits
+        unknown = file.format or "unknown"
+        row = [file.path, *group, unknown, file.compression or "none", file.encoding or "-", shown]
+        table.add_row(*map(_text, row))
+    _print(console, table)
+    if len(check.files) > _FILES:
+        _line(console, f"and {len(check.files) - _FILES:,} more files")
+
+
+def _kinds(files: Sequence[FoundFile]) -> list[FoundFile]:
+    """Return the first files with different columns."""
+    kinds = {tuple((one.name, one.role) for one in file.columns): file for file in reversed(files)}
+    return [file for columns, file in reversed(kinds.items()) if columns][:_KINDS]
+
+
+def _show_columns(console: Console, file: FoundFile, is_named: bool) -> None:
+    _heading(console, f"columns of {file.path}" if is_named else "columns")
+    table = _table("column", "read as", "example")
+    ignored = [one for one in file.columns if one.role == "ignored"]
+    order = ("label", "title", "text")
+    read = [one for one in file.columns if one.role != "ignored"]
+    used = sorted(read, key=lambda one: (one.role not in order, order.index(one.role.split()[0])))
+    for one in [*used, *ignored[:_IGNORED]]:
+        table.add_row(_text(one.name), _text(one.role), _text(one.example))
+    _print(console, table)
+    if len(ignored) > _IGNORED:
+        _line(console, f"and {len(ignored) - _IGNORED:,} more columns, ignored")
+
+
+def _show_labels(console: Console, check: DataCheck) -> None:
+    if not check.labels:
+        return
+    _heading(console, "labels" if check.is_complete else "labels of the sample")
+    table = _table("label", "lines", "read as")
+    for label in check.labels[:_LABELS]:
+        table.add_row(_text(label.name), _text(f"{label.lines:,}"), _text(label.read_as or "-"))
+    _print(console, table)
+    if len(check.labels) > _LABELS:
+        _line(console, f"and {len(check.labels) - _LABELS:,} more labels")
+    if check.task and check.task.classes:
+        _line(console, f"task  {_task(check.task)}")
+    possible = [task for task in check.other_tasks if task.classes]
+    if possible:
+        _line(console, f"also possible  {'; '.join(map(_task, possible))}")
+
+
+def _task(task: Task) -> str:
+    settings = {"sentiment": "data.labels left out", "map": "the mapping in data.labels"}
+    setting = settings.get(task.name, f"data.labels: {task.name}")
+    more = len(task.classes) - _CLASSES
+    names = ", ".join(task.classes[:_CLASSES]) + (f" and {more:,} more" if more > 0 else "")
+    return f"{setting} ({len(task.classes):,} classes: {names})"
+
+
+def _show_texts(console: Console, check: DataCheck) -> None:
+    texts = check.texts
+    if not texts.number:
+        return
+    _heading(console, "texts" if check.is_complete else "texts of the sample")
+    least, median, high, most = texts.words
+    _line(console, f"words  {least} to {most}, median {median}, 95 % have at most {high}")
+    scripts = ", ".join(f"{name} {share:.0%}" for name, share in texts.scripts.items())
+    _line(console, f"scripts  {scripts}")
+    _line(console, f"duplicates  {texts.duplicates:,} of {texts.number:,} texts")
+    if check.counts:
+        _line(console, f"splits  {check.counts}")
+    _heading(console, "as a model gets them")
+    for one in check.examples:
+        _line(console, (one.label, "bold"), f"\t{_printable(one.text)}")
+
+
+def _printable(text: str) -> str:
+    from preprocessing.reading.records import printable
+
+    return printable(" ".join(text.split()))
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in names:
+        is_number = name == "lines"
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    return table
+
+
+def _text(value: str) -> Text:
+    return Text(_printable(value))
+
+
+def _print(console: Console, table: Table) -> None:
+    console.print(table)
+
+
+def _heading(console: Console, title: str) -> None:
+    console.print()
+    console.print(Text(title, style="bold"))
+
+
+def _block(console: Console, settings: str, comment: str = "") -> None:
+    if comment:
+        _line(console, f"  # {comment}")
+    for line in settings.rstrip().splitlines():
+        _line(console, f"  {line}")
+
+
+def _line(console: Console, *parts: str | tuple[str, str]) -> None:
+    """Print one line without wrapping, so that a user can copy it."""
+    console.print(Text.assemble(*parts), soft_wrap=True)
+
+
+def check_command(folder: str | None, options: str, write: str = "") -> str:
+    """Return the command that looks at the same data.
+
+    Args:
+      folder: the argument of the command; None: the folder in the settings.
+      options: the options that select the settings.
+      write: the file for the settings; empty: none is written.
+    """
+    of_folder = f" {shlex.quote(folder)}" if folder else ""
+    of_file = f" --write {write}" if write else ""
+    return f"amazon-reviews data check{of_folder}{options}{of_file}"

@@ -1,0 +1,147 @@
+"""Try what a run would make of the files with some options: layouts, labels and classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from components.review_example_gen.classes import (
+    Classes,
+    FoundLabels,
+    find_classes,
+    refuse_held_out_labels,
+)
+from core.errors import InputError
+from pipeline.data_check.found import FoundLabel
+from pipeline.data_check.sample import Sample
+from preprocessing.labels import SENTIMENT, Labels
+from preprocessing.reading.columns import Layout
+from preprocessing.reading.detect import Inspection
+from preprocessing.reading.files import SourceFile
+from preprocessing.reading.labels import NEUTRAL, CollectedLabels, LabelReader
+from preprocessing.reading.layouts import choose_layouts, inspect_files
+from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions
+
+LEFT_OUT, REJECTED = "left out", "rejected"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a run would make of files with some options.
+
+    Attributes:
+      options: the options.
+      layouts: the layout of each file; without the scale of the labels if `error` is about them.
+      found: the labels of the sample; None if the files cannot be read.
+      classes: the classes; None if there are none.
+      error: the error with which a run would end; None if it would read the files.
+      is_certain: whether the error does not depend on lines outside of the sample.
+    """
+
+    options: ReadOptions
+    layouts: tuple[Layout, ...] = ()
+    found: FoundLabels | None = None
+    classes: Classes | None = None
+    error: InputError | None = None
+    is_certain: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the classes; empty if there are none."""
+        return self.classes.labels.names if self.classes and not self.error else ()
+
+    def mapped_layouts(self) -> list[Layout]:
+        """Return the layouts with the class of each label, as a run reads the files by them."""
+        label_map = self.classes.label_map if self.classes else {}
+        if not label_map:
+            return list(self.layouts)
+        return [replace(layout, label_map=label_map) for layout in self.layouts]
+
+    def labels(self) -> tuple[FoundLabel, ...]:
+        """Return the labels with their meanings, the most frequent one first."""
+        if not self.found:
+            return ()
+        layouts = [layout for layout in self.mapped_layouts() if layout.format != "empty"]
+        reader = LabelReader(layouts[0]) if layouts and self.names else None
+        totals = sorted(self.found.totals.items(), key=lambda item: -item[1])
+        return tuple(FoundLabel(name, n, self._meaning(reader, name)) for name, n in totals)
+
+    def _meaning(self, reader: LabelReader | None, name: str) -> str:
+        meaning = reader.read(name) if reader else None
+        if meaning is None:
+            return REJECTED if reader else ""
+        return LEFT_OUT if meaning == NEUTRAL else self.names[meaning]
+
+
+class Attempts:
+    """Attempts with the same files, whose labels are read once.
+
+    Args:
+      files: the files.
+
+    Attributes:
+      is_complete: whether the labels that were read so far are those of all lines.
+    """
+
+    def __init__(self, files: Sequence[SourceFile]) -> None:
+        self._files = files
+        self._found: dict[tuple[object, ...], FoundLabels] = {}
+        self.is_complete = True
+
+    def attempt(self, options: ReadOptions) -> Attempt:
+        """Return what a run would make of the files.
+
+        Args:
+          options: the options for reading them.
+        """
+        tried = inspect_files(self._files, options)
+        for item in tried:
+            if isinstance(item, InputError):
+                return Attempt(options, error=item)
+        inspections = [item for item in tried if isinstance(item, Inspection)]
+        result = Attempt(options, tuple(item.layout for item in inspections))
+        try:
+            layouts = choose_layouts(self._files, inspections, options)
+            result = replace(result, layouts=tuple(layouts))
+        except InputError as error:
+            return replace(result, found=self._labels(result.layouts), error=error)
+        result = replace(result, found=self._labels(layouts))
+        try:
+            return replace(result, classes=self._classes(result))
+        except InputError as error:
+            are_many = result.found is not None and len(result.found.lines) > CollectedLabels.MAX
+            return replace(result, error=error, is_certain=self.is_complete or are_many)
+
+    def with_task(self, options: ReadOptions, task: str) -> Attempt:
+        """Return what a run would make of the files with another value of `data.labels`.
+
+        Sentiment requires labels of both classes.
+
+        Args:
+          options: the options for reading them.
+          task: `sentiment`, `stars` or `each`.
+        """
+        classes = SENTIMENT.names if task == SENTIMENT_TASK else ()
+        found = self.attempt(replace(options, task=task, classes=classes, label_map={}))
+        if task == SENTIMENT_TASK and not found.error:
+            missing = set(SENTIMENT.names) - {label.read_as for label in found.labels()}
+            if missing:
+                names = " or ".join(sorted(missing))
+                return replace(found, error=InputError(f"no label is {names}"))
+        return found
+
+    def _classes(self, result: Attempt) -> Classes:
+        if result.options.task == SENTIMENT_TASK or result.found is None:
+            return Classes(Labels(result.options.classes), {}, ())
+        columns = [layout.columns for layout in result.layouts]
+        classes = find_classes(result.found, result.options, columns)
+        refuse_held_out_labels(classes, result.found)
+        return classes
+
+    def _labels(self, layouts: Sequence[Layout]) -> FoundLabels:
+        key = tuple((layout.columns, layout.class_names) for layout in layouts)
+        if key not in self._found:
+            sample = Sample(self._files, layouts)
+            self._found[key] = sample.labels()
+            self.is_complete = not sample.incomplete
+        return self._found[key]

@@ -1,0 +1,271 @@
+"""Look at the data before the first run: what a run would read, and everything that it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from components.line_counts import SPLITS
+from components.review_example_gen.inputs import input_folder
+from core.errors import InputError, UserError
+from pipeline.config import PipelineConfig
+from pipeline.data_check import remedies
+from pipeline.data_check.attempts import Attempt, Attempts
+from pipeline.data_check.columns import other_texts
+from pipeline.data_check.encodings import Converted, find_encoding
+from pipeline.data_check.files import found_files
+from pipeline.data_check.found import DataCheck, Problem, Task
+from pipeline.data_check.reading import Reading, read_sample
+from pipeline.data_check.settings_file import as_yaml, settings_file, with_data
+from pipeline.inputs import input_base, input_files, read_options
+from pipeline.named_classes import named_classes
+from preprocessing.reading.files import SourceFile, is_remote, relative_path
+from preprocessing.reading.layouts import describe
+from preprocessing.reading.look import read_table
+from preprocessing.reading.records import (
+    BAD_LABEL,
+    EACH_TASK,
+    OTHER_SCALE,
+    SENTIMENT_TASK,
+    STARS_TASK,
+    ReadOptions,
+)
+
+_MOST_FILES = 300
+"""The maximum number of files that are looked at."""
+
+
+def check_data(config: PipelineConfig, *, is_own: bool = True) -> DataCheck:
+    """Return what a run with these settings would read, and all problems with their remedies.
+
+    Large files are read in part. Neither TensorFlow nor Beam is imported for local files.
+
+    Args:
+      config: the settings.
+      is_own: whether the settings come from a file of the user, see `settings_file`.
+
+    Raises:
+      OSError: a file cannot be read.
+    """
+    base = input_folder(input_base(config))
+    try:
+        files = input_files(config)
+    except InputError as error:
+        return DataCheck(base, problems=(Problem(str(error)),), is_settled=False)
+    some = _some(files)
+    with TemporaryDirectory() as scratch:
+        check = _check(config, base, some, scratch, is_own)
+    is_complete = check.is_complete and len(some) == len(files)
+    return replace(check, number_of_files=len(files), is_complete=is_complete)
+
+
+def _some(files: Sequence[SourceFile]) -> list[SourceFile]:
+    """Return the files, or some of each group at equal distances if there are very many."""
+    step = -(-len(files) // _MOST_FILES)
+    groups: dict[str, list[SourceFile]] = {}
+    for file in files:
+        groups.setdefault(file.group, []).append(file)
+    return [file for group in groups.values() for file in group[::step]]
+
+
+def _check(
+    config: PipelineConfig, base: str, files: Sequence[SourceFile], scratch: str, is_own: bool
+) -> DataCheck:
+    converted = Converted(base, files, _encodings(files, config), scratch)
+    problems = _encoding_problems(converted, base)
+    options = read_options(config)
+    settled = remedies.settle_files(converted, base, options)
+    problems += settled.problems
+    changes = dict(settled.changes)
+    columns = {**options.columns, **changes.get("columns", {})}
+    attempts = Attempts(settled.files)
+    attempt = attempts.attempt(replace(options, columns=columns)) if settled.files else None
+    reading = Reading()
+    if attempt:
+        attempt, reading, more = _read(attempts, attempt, settled.files, config, changes, converted)
+        problems += more
+    problems += _questions(settled.files, attempt, converted)
+    changed = with_data(config, converted.folder, changes)
+    blocking = [problem for problem in problems if problem.is_blocking]
+    is_settled = all(problem.settings or problem.commands for problem in blocking)
+    return DataCheck(
+        base,
+        is_complete=attempts.is_complete and not (reading.incomplete or converted.partial),
+        files=found_files(files, converted, settled.files, attempt, reading, options),
+        reading=tuple(describe(attempt.mapped_layouts())) if attempt and attempt.layouts else (),
+        labels=attempt.labels() if attempt else (),
+        task=_task(attempt) if attempt else None,
+        other_tasks=_other_tasks(attempts, attempt) if attempt else (),
+        splits={split: reading.counts.examples[split] for split in SPLITS},
+        counts=reading.counts.sentence() if reading.counts.lines else "",
+        texts=reading.texts,
+        examples=reading.first_texts,
+        notes=tuple(map(converted.message, reading.notes)),
+        unused=tuple(map(converted.message, reading.unused)),
+        problems=tuple(problems),
+        settings=settings_file(changed, is_own, problems),
+        is_settled=is_settled,
+    )
+
+
+def _encodings(files: Sequence[SourceFile], config: PipelineConfig) -> dict[str, str]:
+    """Return path -> encoding of the files that are not UTF-8."""
+    found: dict[str, str] = {}
+    for file in files:
+        try:
+            name = find_encoding(file.path, config.data.max_rejected_fraction)
+        except InputError:
+            continue  # the inspection of the file raises it again
+        if name:
+            found[file.path] = name
+    return found
+
+
+def _encoding_problems(converted: Converted, base: str) -> list[Problem]:
+    if not converted.encodings:
+        return []
+    names = [
+        f"{relative_path(base, path)} is {name.replace('WINDOWS', 'Windows')}"
+        for path, name in sorted(converted.encodings.items())
+    ]
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    message = f"{shown}; a run reads lines of UTF-8: convert the files into a new folder"
+    if is_remote(base):
+        return [Problem(message)]
+    return [
+        Problem(
+            message,
+            as_yaml({"data": {"input_base": converted.folder}}),
+            converted.commands(),
+        )
+    ]
+
+
+def _read(
+    attempts: Attempts,
+    attempt: Attempt,
+    files: Sequence[SourceFile],
+    config: PipelineConfig,
+    changes: dict[str, Any],
+    converted: Converted,
+) -> tuple[Attempt, Reading, list[Problem]]:
+    """Return the attempt that reads the files, what it reads, and the problems on the way."""
+    problems: list[Problem] = []
+    if attempt.error and not attempt.is_certain:
+        message = f"in the sample: {converted.message(str(attempt.error))}"
+        return attempt, Reading(), [Problem(message, is_blocking=False)]
+    reading = Reading() if attempt.error else read_sample(files, attempt, config)
+    error = attempt.error or next(iter(reading.errors), None)
+    if error and (attempt.found is not None) and _is_about_labels(attempt, reading):
+        settled = remedies.settle_labels(attempts, attempt, converted.message(str(error)))
+        problems += settled.problems
+        if settled.changes:
+            changes |= settled.changes
+            labels = read_options(with_data(config, converted.folder, changes))
+            attempt = attempts.attempt(replace(labels, columns=attempt.options.columns))
+            reading = Reading() if attempt.error else read_sample(files, attempt, config)
+            error = attempt.error or next(iter(reading.errors), None)
+        else:
+            error = None
+    if error:
+        size = sum(file.size for file in files)
+        allowed = config.data.max_rejected_fraction
+        problems.append(
+            _problem_of_lines(error, attempt, reading, size, allowed, changes, converted)
+        )
+    if attempt.names:
+        try:
+            named_classes(config, attempt.names)
+        except UserError as wrong:
+            problems.append(Problem(str(wrong)))
+    return attempt, reading, problems
+
+
+def _is_about_labels(attempt: Attempt, reading: Reading) -> bool:
+    if attempt.error:
+        return bool(attempt.found and attempt.found.lines) and not attempt.names
+    unusable = reading.counts.unusable
+    return unusable[BAD_LABEL] + unusable[OTHER_SCALE] > unusable.total() / 2
+
+
+def _problem_of_lines(
+    error: InputError,
+    attempt: Attempt,
+    reading: Reading,
+    size: int,
+    allowed: float,
+    changes: dict[str, Any],
+    converted: Converted,
+) -> Problem:
+    """Return the problem of lines that cannot be used, or of classes with too few of them.
+
+    Args:
+      error: the error of a run.
+      attempt: how the files were read.
+      reading: the lines of a sample.
+      size: the number of bytes of the files.
+      allowed: `data.max_rejected_fraction`.
+      changes: key in `data` -> value; those that settle the problem are added.
+      converted: the files.
+    """
+    message = converted.message(str(error))
+    if reading.incomplete:
+        message = f"in the sample: {message}"
+    counts = reading.counts
+    lost = max(
+        counts.unusable.total() / max(1, counts.lines_with_review),
+        counts.lost_bytes / max(1, size),
+    )
+    # Labels on another scale fail a run whatever their number is.
+    if lost > allowed and counts.examples["train"] and not counts.rejected[OTHER_SCALE]:
+        # The fraction is rounded up.
+        settings = {"max_rejected_fraction": min(1.0, (int(1000 * lost) + 1) / 1000)}
+        changes |= settings
+        text = as_yaml({"data": settings})
+        return Problem(f"{message}; or accept the loss of these lines", text)
+    totals = {
+        label: sum(of[label] for of in reading.examples_of.values())
+        for label in range(len(attempt.names))
+    }
+    is_each = attempt.options.task == EACH_TASK
+    labels = remedies.leave_out_rare(attempt.names, totals, len(SPLITS)) if is_each else {}
+    # A sample may lack lines of a rare class.
+    is_blocking = not reading.incomplete
+    if not labels:
+        return Problem(message, is_blocking=is_blocking)
+    if is_blocking:
+        changes["labels"] = labels
+    return Problem(message, as_yaml({"data": {"labels": labels}}), is_blocking=is_blocking)
+
+
+def _questions(
+    files: Sequence[SourceFile], attempt: Attempt | None, converted: Converted
+) -> list[Problem]:
+    """Return whether another column is as likely the text as the one that is read."""
+    found: list[Problem] = []
+    for file, layout in zip(files, attempt.layouts if attempt else (), strict=False):
+        if layout.columns is None or layout.chosen.get("text"):
+            continue
+        table = read_table(file.path, attempt.options if attempt else ReadOptions(), layout)
+        texts = other_texts(table, layout.columns) if table else ()
+        if len(texts) > 1:
+            problem = remedies.question("text", texts, is_blocking=False)
+            message = f"{converted.message(file.path)}: {problem.message}"
+            found.append(replace(problem, message=message))
+            break
+    return found
+
+
+def _task(attempt: Attempt) -> Task:
+    problem = str(attempt.error) if attempt.error else ""
+    return Task(attempt.options.task, attempt.names, problem)
+
+
+def _other_tasks(attempts: Attempts, current: Attempt) -> tuple[Task, ...]:
+    if current.found is None:
+        return ()
+    tasks = [SENTIMENT_TASK, STARS_TASK, EACH_TASK]
+    others = [task for task in tasks if task != current.options.task]
+    return tuple(_task(attempts.with_task(current.options, task)) for task in others)

@@ -1,0 +1,214 @@
+"""Propose columns for the label, the title and the text of a file whose names are unknown."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from pipeline.data_check.found import LABEL, TEXT, TITLE
+from preprocessing.reading.choice import Chooser
+from preprocessing.reading.columns import HEADERLESS, Columns, Layout
+from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, label_name, scale_label
+from preprocessing.reading.look import Table
+from preprocessing.reading.records import ReadOptions, as_text, is_filled, printable
+
+_EXAMPLE = 60
+"""The maximum number of characters of an example."""
+_MIN_FILLED, _MIN_WORDS, _SIMILAR = 0.2, 2.5, 0.4
+"""Minimum fraction of records that fill a text, minimum mean number of its words, and the minimum
+length of another possible text, as a fraction of that of the longest one."""
+_MOST_LABELS, _LONGEST_LABEL = 100, 60
+_TITLE = re.compile(
+    r"title|subject|headline|summary|titel|betreff|überschrift|objet|titre|asunto|t[ií]tulo"
+    r"|oggetto|titolo|onderwerp|temat|konu|başlık|тема|заголовок|件名|タイトル|标题|제목",
+    re.IGNORECASE,
+)
+_ANSWER = re.compile(r"reply|response|antwort|answer|réponse|respuesta|risposta", re.IGNORECASE)
+_LABEL = re.compile(
+    r"label|rating|score|\bnps\b|stars?\b|sentiment|polarity|class|target|category|topic|intent|grade"
+    r"|kategorie|bewertung|sterne|thema|anliegen|note|étoiles|catégorie|puntua|valorac|calific|estrellas"
+    r"|categor|voto|stelle|nota|avalia|beoordeling|ocena|gwiazd|оценка|категория|评分|類別|評価|별점",
+    re.IGNORECASE,
+)
+_OTHER_LABEL = re.compile(r"priority|type|reason|queue|team|group|department|tag|art\b|grund", re.I)
+_DATE = re.compile(r"[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}([T ].*)?")
+_NO_LABEL = re.compile(
+    r"\bid\b|_id$|date|time|lang|countr|territory|locale|version|device|brand|store|channel|status"
+    r"|name|user|helpful|vote|verified|agent|sprache|land\b|datum"
+    r"|bearbeiter|eingang|erstellt",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A column that may have a role: its name, and the value of one of its fields."""
+
+    name: str
+    example: str
+    rank: float
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The columns that may have each role; the most likely one is the first."""
+
+    label: tuple[Candidate, ...]
+    title: tuple[Candidate, ...]
+    text: tuple[Candidate, ...]
+
+    def ambiguous(self, role: str) -> bool:
+        """Return whether two columns are about as likely as each other."""
+        found = self.label if role == LABEL else self.text
+        return len(found) > 1 and found[1].rank >= _SIMILAR * found[0].rank
+
+    def columns(self) -> dict[str, str]:
+        """Return `data.columns` with the most likely column of each role that has one."""
+        roles = {LABEL: self.label, TITLE: self.title, TEXT: self.text}
+        return {role: found[0].name for role, found in roles.items() if found}
+
+
+def propose(table: Table, options: ReadOptions) -> Proposal:
+    """Return the columns that may have each role; those that are set or known come first.
+
+    Args:
+      table: the first records of a file.
+      options: the options for reading it.
+    """
+    names = [name for name in table.names if name not in nested_columns(table)]
+    chooser = Chooser(Layout(table.format, HEADERLESS, chosen=dict(options.columns)))
+    texts = [_candidate(table, name, 1) for name in chooser.texts(names)]
+    if not texts:
+        texts = _texts(table, set(chooser.labels(names)))
+    texts = [one for one in texts if not _TITLE.search(one.name)] or texts
+    first = texts[0].name if texts else None
+    titles = [
+        _candidate(table, name, 1)
+        for name in names
+        if _TITLE.search(name) and _mean_words(table, name) >= 1 and name != first
+    ]
+    labels = [_candidate(table, name, 1) for name in chooser.labels(names) if name != first]
+    if not labels:
+        labels = _labels(table, {one.name for one in [*texts, *titles]})
+    if options.columns.get(TITLE, TITLE) is None:
+        titles = []
+    return Proposal(tuple(labels), tuple(titles[:1]), tuple(texts))
+
+
+def other_texts(table: Table, columns: Columns) -> list[Candidate]:
+    """Return the column that is read as the text, and others that are about as likely the text.
+
+    Args:
+      table: the first records of the file.
+      columns: the columns that are read.
+    """
+    used = {name for name in columns[:2] if name}
+    # A record without a text in the column of the file is read by the other known names.
+    known = set(Chooser(Layout(table.format, columns)).texts(table.names)) - {columns.text}
+    found = [one for one in _texts(table, used | known) if not _TITLE.search(one.name)]
+    own = next((one for one in found if one.name == columns.text), None)
+    if own is None:
+        return []
+    return [own, *(one for one in found if one != own and one.rank >= _SIMILAR * own.rank)]
+
+
+def example(values: Sequence[Any]) -> str:
+    """Return the first filled value as a short text; empty if there is none."""
+    value = next((value for value in values if is_filled(value)), "")
+    shown = printable(" ".join((as_text(value) or str(value)).split()))
+    return shown if len(shown) <= _EXAMPLE else f"{shown[: _EXAMPLE - 3]}..."
+
+
+def nested_columns(table: Table) -> list[str]:
+    """Return the columns of JSON lines that contain objects or lists, which no run reads.
+
+    Args:
+      table: the records.
+    """
+    return [
+        name
+        for name in table.names
+        if any(isinstance(value, (dict, list)) for value in values_of(table, name))
+    ]
+
+
+def values_of(table: Table, name: str) -> list[Any]:
+    """Return the filled values of a column.
+
+    Args:
+      table: the records.
+      name: the name of the column.
+    """
+    return [record[name] for record in table.records if is_filled(record.get(name))]
+
+
+def _candidate(table: Table, name: str, rank: float) -> Candidate:
+    return Candidate(name, example(values_of(table, name)), rank)
+
+
+def _mean_words(table: Table, name: str) -> float:
+    values = [value for value in values_of(table, name) if isinstance(value, str)]
+    return fmean(_words(value) for value in values) if values else 0
+
+
+def _words(value: str) -> float:
+    # Chinese and Japanese have no blanks between words.
+    wide = sum(char > "\u2e80" for char in value[:500])
+    return len(value.split()) + wide / 2
+
+
+def _texts(table: Table, labels: set[str]) -> list[Candidate]:
+    """Return the columns with sentences, those with the longest ones first."""
+    found = []
+    for name in table.names:
+        values = [value for value in values_of(table, name) if isinstance(value, str)]
+        is_rare = len(values) < _MIN_FILLED * len(table.records)
+        if name in labels or not values or (is_rare and len(table.names) > 2):
+            continue
+        words = _mean_words(table, name)
+        if words < _MIN_WORDS or len(set(values)) < max(2, len(values) / 4):
+            continue
+        rank = words * len(values) / len(table.records)
+        found.append(_candidate(table, name, rank / 4 if _ANSWER.search(name) else rank))
+    found.sort(key=lambda one: -one.rank)
+    return found
+
+
+def _labels(table: Table, others: set[str]) -> list[Candidate]:
+    """Return the columns with few different short values, the most likely ones first."""
+    found = []
+    for name in table.names:
+        values = values_of(table, name)
+        labels: Counter[str] = Counter(filter(None, map(label_name, values)))
+        if name in others or labels.total() < len(table.records) / 2:
+            continue
+        longest = max(map(len, labels))
+        is_id = len(labels) > _MOST_LABELS or 2 * len(labels) > labels.total()
+        if all(map(_DATE.fullmatch, labels)):
+            continue
+        if len(labels) < 2 or longest > _LONGEST_LABEL or (is_id and not _LABEL.search(name)):
+            continue
+        known = {*map(scale_label, labels)} <= {*NUMBERS, *KNOWN_WORDS, "true", "false"}
+        rank = 1.0
+        if _LABEL.search(name):
+            rank = 8 if known else 6
+        elif _OTHER_LABEL.search(name):
+            rank = 3
+        elif _NO_LABEL.search(name):
+            rank = 0.3
+        found.append(_candidate(table, name, rank))
+    found.sort(key=lambda one: -one.rank)
+    return found
+
+
+def roles(columns: Mapping[str, str | None]) -> dict[str, str]:
+    """Return name of a column -> its role.
+
+    Args:
+      columns: role -> name of its column.
+    """
+    return {name: role for role, name in columns.items() if name}

@@ -1,0 +1,192 @@
+"""Read the sample as a run reads its files: splits, counts, texts, and the error of a run."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from components.line_counts import SPLITS, LineCounts, class_problem
+from components.review_example_gen.acceptance import check_counts
+from components.review_example_gen.classes import check_classes
+from components.review_example_gen.splits import (
+    assign_batch,
+    count_batch,
+    count_ranges,
+    find_limit,
+    is_over,
+    join_keys,
+    text_keys,
+)
+from core.errors import InputError
+from pipeline.config import PipelineConfig
+from pipeline.data_check.attempts import Attempt
+from pipeline.data_check.found import Example, Texts
+from pipeline.data_check.sample import Sample
+from pipeline.data_check.texts import describe_texts
+from preprocessing.labels import SENTIMENT
+from preprocessing.reading.files import HELD_OUT, SourceFile
+from preprocessing.reading.records import HARMLESS, SENTIMENT_TASK, unused_file
+
+_EXAMPLES, _CHARACTERS = 5, 300
+_REJECTED = 5
+"""Number of rejected lines of each reason that are kept for a message."""
+
+
+@dataclass
+class Reading:
+    """The lines of a sample, read as in a run.
+
+    Attributes:
+      counts: the counts of all lines.
+      by_file: path -> the counts of its lines.
+      lines: path -> number of its lines that were read.
+      incomplete: the paths of files of which not all lines were read.
+      examples_of: split -> label -> number of its Examples.
+      first_texts: some texts with the names of their classes.
+      texts: the properties of all texts.
+      notes: what a run would print about the classes.
+      unused: what a run would print about files without a usable line.
+      errors: the errors with which a run would end.
+    """
+
+    counts: LineCounts = field(default_factory=LineCounts)
+    by_file: dict[str, LineCounts] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    incomplete: set[str] = field(default_factory=set)
+    examples_of: dict[str, Counter[int]] = field(default_factory=dict)
+    first_texts: tuple[Example, ...] = ()
+    texts: Texts = field(default_factory=Texts)
+    notes: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+    errors: tuple[InputError, ...] = ()
+
+
+def read_sample(files: Sequence[SourceFile], attempt: Attempt, config: PipelineConfig) -> Reading:
+    """Return the lines of a sample, read as in a run.
+
+    The limits of `data.max_examples` are applied if the sample is the whole input.
+
+    Args:
+      files: the files.
+      attempt: an attempt without an error.
+      config: the settings of the run.
+
+    Raises:
+      OSError: a file cannot be read.
+    """
+    sample = Sample(files, attempt.mapped_layouts())
+    named = frozenset(group for group, _ in sample.sources) & set(SPLITS)
+    held_out = join_keys(
+        (group, text_keys(batch.texts)) for group, _, batch in sample.only(HELD_OUT).batches()
+    )
+    assigned = []
+    rejected: list[tuple[str, int, str, str]] = []
+    for group, piece, batch in sample.batches():
+        assigned.append((piece.path, assign_batch(batch, group, named, held_out)))
+        kept = Counter(reason for _, _, reason, _ in rejected)
+        for item in batch.rejected:
+            if kept[item.reason] < _REJECTED:
+                kept[item.reason] += 1
+                position = item.position if not piece.start else 0
+                rejected.append((piece.path, position, item.reason, item.detail))
+    reading = Reading(lines=sample.lines, incomplete=sample.incomplete)
+    limits: dict[str, int] = {}
+    if not reading.incomplete:
+        for split, most in config.data.max_examples.items():
+            keys = [
+                one.keys[(one.split == split) & (one.duplicate_in == "")] for _, one in assigned
+            ]
+            limits[str(split)] = find_limit(count_ranges(np.concatenate(keys)), most)
+    texts: list[bytes] = []
+    first: dict[int, list[bytes]] = {}
+    reading.examples_of = {split: Counter() for split in SPLITS}
+    for path, one in assigned:
+        over = is_over(one, limits)
+        counts = count_batch(one, over)
+        reading.counts += counts
+        reading.by_file[path] = reading.by_file.get(path, LineCounts()) + counts
+        used = np.flatnonzero(~over & (one.duplicate_in == ""))
+        for index in used.tolist():
+            label = one.batch.labels[index]
+            reading.examples_of[str(one.split[index])][label] += 1
+            of_label = first.setdefault(label, [])
+            if len(of_label) < _EXAMPLES:
+                of_label.append(one.batch.texts[index])
+        texts += one.batch.texts
+    all_keys = np.concatenate([np.zeros(0, np.uint64), *(one.keys for _, one in assigned)])
+    reading.texts = describe_texts(texts, all_keys)
+    reading.first_texts = _in_turns(first, attempt.names)
+    _check(reading, files, attempt, config, named, rejected)
+    return reading
+
+
+def _in_turns(texts: Mapping[int, Sequence[bytes]], names: Sequence[str]) -> tuple[Example, ...]:
+    """Return some texts, one of each class in turn."""
+    turns = [
+        (number, label, text) for label, found in texts.items() for number, text in enumerate(found)
+    ]
+    turns.sort(key=lambda one: one[:2])
+    return tuple(
+        Example(names[label], text.decode()[:_CHARACTERS]) for _, label, text in turns[:_EXAMPLES]
+    )
+
+
+def _check(
+    reading: Reading,
+    files: Sequence[SourceFile],
+    attempt: Attempt,
+    config: PipelineConfig,
+    named: frozenset[str],
+    rejected: Sequence[tuple[str, int, str, str]],
+) -> None:
+    """Add the errors and the notes of a run to a reading."""
+
+    def first(reasons: Collection[str]) -> str:
+        found = sorted(line for line in rejected if line[2] in reasons)[:_REJECTED]
+        return "; ".join(
+            f"{os.path.basename(path)}{f':{position}' if position else ''} {reason} ({detail})"
+            for path, position, reason, detail in found
+        )
+
+    size = sum(file.size for file in files)
+    errors = []
+    notes = attempt.classes.notes if attempt.classes else ()
+    for path, counts in sorted(reading.by_file.items()):
+        if counts.no_line_usable:
+            line = next(line for line in rejected if line[0] == path and line[2] not in HARMLESS)
+            reading.unused += (unused_file(path, counts.rejected, line[3]),)
+    try:
+        check_counts(
+            reading.counts, reading.by_file, size, config.data.max_rejected_fraction, first
+        )
+        if attempt.classes and attempt.options.task != SENTIMENT_TASK:
+            over = reading.counts.over_max_examples
+            notes += check_classes(attempt.classes.labels, reading.examples_of, named, over)
+        _check_splits(reading, attempt)
+    except InputError as error:
+        errors.append(error)
+    reading.notes, reading.errors = notes, tuple(errors)
+
+
+def _check_splits(reading: Reading, attempt: Attempt) -> None:
+    """Check what DataGate requires of each split.
+
+    Raises:
+      InputError: a split has no Example, or all its Examples have one class.
+    """
+    noun = attempt.classes.labels.noun if attempt.classes else SENTIMENT.noun
+    found = []
+    for split, numbers in reading.examples_of.items():
+        counts = {name: numbers[label] for label, name in enumerate(attempt.names)}
+        if not any(counts.values()):
+            found.append(f"{split} has no line")
+        found += filter(None, [class_problem(split, counts, noun)])
+    if found:
+        raise InputError(
+            f"each split requires lines of two classes: {'; '.join(found)}; add lines, or set "
+            "data.columns.label to the column of the labels"
+        )

@@ -1,0 +1,278 @@
+"""Find settings that settle what is missing. Each one is tried with the reader of a run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from core.errors import InputError
+from pipeline.data_check.attempts import Attempt, Attempts
+from pipeline.data_check.columns import Candidate, Proposal, nested_columns, propose
+from pipeline.data_check.encodings import Converted
+from pipeline.data_check.found import LABEL, TEXT, Choice, Problem
+from pipeline.data_check.settings_file import as_yaml
+from preprocessing.reading.copies import find_copies
+from preprocessing.reading.detect import Inspection
+from preprocessing.reading.files import SourceFile, is_remote, match_files, relative_path
+from preprocessing.reading.layouts import inspect_files
+from preprocessing.reading.look import Table, read_table
+from preprocessing.reading.records import EACH_TASK, SENTIMENT_TASK, STARS_TASK, ReadOptions
+
+_SHOWN = 4
+_BAD = {"bad", "negative", "neg", "no", "false", "dislike", "schlecht", "unsatisfied", "down"}
+_GOOD = {"good", "positive", "pos", "yes", "true", "like", "gut", "satisfied", "up"}
+_NEITHER = {"neutral", "offered", "unoffered", "mixed", "average", "ok", ""}
+"""Words whose sentiment is proposed, and those that are left out; the user decides."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What settles some problems.
+
+    Attributes:
+      files: the files that are left.
+      changes: key in `data` -> value.
+      problems: the problems and their remedies.
+    """
+
+    files: tuple[SourceFile, ...]
+    changes: Mapping[str, Any]
+    problems: tuple[Problem, ...]
+
+
+def settle_files(converted: Converted, base: str, options: ReadOptions) -> Settled:
+    """Find columns for files whose columns are unknown, and leave out files that are not reviews.
+
+    Args:
+      converted: the files.
+      base: the folder of the files.
+      options: the options for reading them.
+    """
+    files = converted.files
+    tried = inspect_files(files, options)
+    failing = [
+        (file, item)
+        for file, item in zip(files, tried, strict=True)
+        if isinstance(item, InputError)
+    ]
+    good = [
+        file for file, item in zip(files, tried, strict=True) if not isinstance(item, InputError)
+    ]
+    columns: dict[str, str] = {}
+    problems: list[Problem] = []
+    others: list[tuple[SourceFile, InputError]] = []
+    for group in _alike(failing, options):
+        _, error, table = group[0]
+        message = converted.message(str(error)) + _and_others(len(group))
+        proposal = propose(table, options) if table else None
+        found = proposal.columns() if proposal else {}
+        new = {role: name for role, name in found.items() if options.columns.get(role) != name}
+        if proposal and _reads(new, [*good, *(item[0] for item in group)], columns, options):
+            columns = new
+            problems.append(Problem(message, as_yaml({"data": {"columns": new}})))
+            problems += _questions(proposal)
+            good += [item[0] for item in group]
+        elif good or len(others) + len(group) < len(failing):
+            hint = _rename(new) if LABEL in new and TEXT in new else ""
+            others += [(item[0], InputError(f"{item[1]}{hint}")) for item in group]
+        else:
+            problems.append(Problem(message + (_flatten(table) if table else "")))
+    changes: dict[str, Any] = {"columns": columns} if columns else {}
+    copies = _copies(good, replace(options, columns={**options.columns, **columns}))
+    others += [(file, error) for file, error in copies]
+    good = [file for file in good if file not in [copy for copy, _ in copies]]
+    if others and good:
+        settings = _leave_out(converted, base, good)
+        changes |= settings
+        for file, error in others:
+            message = converted.message(str(error))
+            is_moved = not settings and not is_remote(base)
+            commands = (_move(converted, base, file),) if is_moved else ()
+            problems.append(
+                Problem(message, as_yaml({"data": settings}) if settings else "", commands)
+            )
+    elif others:
+        problems += [Problem(converted.message(str(error))) for _, error in others]
+    return Settled(tuple(good), changes, tuple(problems))
+
+
+def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled:
+    """Find a value of `data.labels` with which the labels are classes.
+
+    Args:
+      attempts: the attempts with the files.
+      current: the attempt with the settings, which cannot be used.
+      message: the problem.
+    """
+    options = current.options
+    choices: list[tuple[Any, str]] = []
+    names = [label.name for label in current.labels()]
+    polarity = _polarity(names)
+    if polarity:
+        choices.append((polarity, "a guess at the sentiment of these words: 1 is positive"))
+    stars = attempts.with_task(options, STARS_TASK)
+    each = attempts.with_task(options, EACH_TASK)
+    sentiment = attempts.with_task(options, SENTIMENT_TASK)
+    if not stars.error:
+        choices.append((STARS_TASK, f"{len(stars.names)} ordered classes: {_list(stars.names)}"))
+    if not each.error and each.names != stars.names:
+        choices.append((EACH_TASK, f"{len(each.names)} classes: {_list(each.names)}"))
+    if not sentiment.error and options.task != SENTIMENT_TASK:
+        choices.append(({}, "negative and positive"))
+    shown = tuple(Choice(as_yaml({"data": {"labels": value}}), text) for value, text in choices)
+    if not choices:
+        reasons = [f"{stars.error}", f"{each.error}"]
+        return Settled((), {}, (Problem("; ".join(dict.fromkeys([message, *reasons]))),))
+    problem = Problem(message, shown[0].settings, choices=shown)
+    return Settled((), {"labels": choices[0][0]}, (problem,))
+
+
+def leave_out_rare(names: Sequence[str], totals: Mapping[int, int], least: int) -> dict[str, Any]:
+    """Return `data.labels` that leaves out the classes with few lines; empty if too few are left.
+
+    Args:
+      names: the labels, whose classes have the same names.
+      totals: index of a class -> number of its lines.
+      least: the number of lines that a class requires.
+    """
+    kept = [name for index, name in enumerate(names) if totals.get(index, 0) >= least]
+    if len(kept) < 2:
+        return {}
+    return {name: name if name in kept else None for name in names}
+
+
+def _copies(
+    files: Sequence[SourceFile], options: ReadOptions
+) -> list[tuple[SourceFile, InputError]]:
+    """Return the files that contain the same reviews as another one."""
+    inspections = inspect_files(files, replace(options, task=EACH_TASK))
+    layouts = [item.layout for item in inspections if isinstance(item, Inspection)]
+    if len(layouts) < len(files):
+        return []
+    return [(file, InputError(message)) for file, message in find_copies(files, layouts)]
+
+
+def _alike(
+    failing: Sequence[tuple[SourceFile, InputError]], options: ReadOptions
+) -> list[list[tuple[SourceFile, InputError, Table | None]]]:
+    """Return the files in groups with the same columns; a file without columns is a group."""
+    groups: dict[object, list[tuple[SourceFile, InputError, Table | None]]] = {}
+    for file, error in failing:
+        try:
+            table = read_table(file.path, options)
+        except InputError:
+            table = None
+        is_table = table is not None and bool(table.records)
+        key = tuple(table.names) if table and is_table else file.path
+        groups.setdefault(key, []).append((file, error, table if is_table else None))
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def _reads(
+    columns: Mapping[str, str],
+    files: Sequence[SourceFile],
+    earlier: Mapping[str, str],
+    options: ReadOptions,
+) -> bool:
+    """Return whether all files can be read with these columns, which contradict no earlier ones."""
+    if not columns or any(earlier.get(role, name) != name for role, name in columns.items()):
+        return False
+    attempt = replace(options, columns={**options.columns, **columns}, task=EACH_TASK)
+    return not any(isinstance(item, InputError) for item in inspect_files(files, attempt))
+
+
+def _questions(proposal: Proposal) -> list[Problem]:
+    found = []
+    for role, candidates in ((TEXT, proposal.text), (LABEL, proposal.label)):
+        if proposal.ambiguous(role):
+            found.append(question(role, candidates))
+    return found
+
+
+def question(role: str, candidates: Sequence[Candidate], *, is_blocking: bool = True) -> Problem:
+    """Return the question which of several columns has a role.
+
+    Args:
+      role: `label` or `text`.
+      candidates: the columns, the most likely one first.
+      is_blocking: whether a run requires the answer.
+    """
+    shown = candidates[:_SHOWN]
+    choices = tuple(
+        Choice(as_yaml({"data": {"columns": {role: one.name}}}), one.example) for one in shown
+    )
+    names = ", ".join(f"`{one.name}`" for one in shown)
+    return Problem(
+        f"{len(shown)} columns may be the {role}: {names}; choose one",
+        choices[0].settings,
+        choices=choices,
+        is_blocking=is_blocking,
+    )
+
+
+def _leave_out(converted: Converted, base: str, good: Sequence[SourceFile]) -> dict[str, Any]:
+    """Return settings in `data` that read the good files alone; empty if there are none."""
+    kept = [converted.original(file.path) for file in good]
+    paths = [relative_path(base, path) for path in kept]
+    endings = Counter(path.partition(".")[2] for path in map(os.path.basename, paths))
+    folders = {os.path.dirname(path) for path in paths}
+    globs = [f"**/*.{ending}" for ending in endings if ending]
+    globs += [f"{folder}/**" for folder in folders if folder] + paths[:1]
+    if all(file.group == "all" for file in good):
+        for glob in globs:
+            if {file.path for file in match_files(base, glob)} == set(kept):
+                return {"splits": {"train": glob}}
+    return {}
+
+
+def _move(converted: Converted, base: str, file: SourceFile) -> str:
+    """Return the command that moves a file into another folder."""
+    target = shlex.quote(f"{base.rstrip('/')}-other")
+    return f"mkdir -p {target} && mv {shlex.quote(converted.final(file.path))} {target}"
+
+
+def _polarity(labels: Sequence[str]) -> dict[str, int | None]:
+    """Return the sentiment of labels that are known words; empty if one is not."""
+    lower = [label.lower() for label in labels]
+    has_both = bool(_BAD.intersection(lower)) and bool(_GOOD.intersection(lower))
+    if not has_both or not set(lower) <= _BAD | _GOOD | _NEITHER:
+        return {}
+    ordered = sorted(lower, key=lambda label: (label in _GOOD, label in _NEITHER))
+    return {
+        label: None if label in _NEITHER else int(label in _GOOD)
+        for label in dict.fromkeys(ordered)
+    }
+
+
+def _list(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _rename(columns: Mapping[str, str]) -> str:
+    """Return a clause about a file that could be read if its columns had other names."""
+    shown = ", ".join(f"{role} `{name}`" for role, name in columns.items())
+    return f"; its columns may be {shown}: rename them to those of the other files to read it too"
+
+
+def _flatten(table: Table) -> str:
+    """Return a clause about columns with objects, which may contain the label and the text."""
+    names = nested_columns(table)
+    if not names:
+        return ""
+    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
+    return (
+        f"; {shown}: objects or lists, which no run reads; write each of their values as a column "
+        "of its own, as pandas' `json_normalize` does"
+    )
+
+
+def _and_others(number: int) -> str:
+    if number == 1:
+        return ""
+    more = "1 more file has" if number == 2 else f"{number - 1} more files have"
+    return f" ({more} the same columns)"

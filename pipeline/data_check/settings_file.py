@@ -1,0 +1,89 @@
+"""Write the settings with which a run would start, as YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from core.settings import Section
+from pipeline.config import Paths, PipelineConfig, load_config
+from pipeline.data_check.found import Problem
+
+HEAD = "# Written by `amazon-reviews data check`. docs/reference/settings.md has all keys."
+
+
+def as_yaml(values: Mapping[str, Any]) -> str:
+    """Return nested values as YAML, in their order."""
+    return str(yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True, width=100))
+
+
+def with_data(config: PipelineConfig, base: str, changes: Mapping[str, Any]) -> PipelineConfig:
+    """Return settings with changes in the section `data`.
+
+    Args:
+      config: the settings.
+      base: the folder of the files.
+      changes: key in `data` -> its value. The columns are added to those of `config`.
+
+    Raises:
+      pydantic.ValidationError: a change is not allowed.
+    """
+    values = config.model_dump()
+    data = {**values["data"], **changes, "input_base": base}
+    data["columns"] = {**values["data"]["columns"], **changes.get("columns", {})}
+    return PipelineConfig.model_validate({**values, "data": data})
+
+
+def settings_file(config: PipelineConfig, is_own: bool, problems: Sequence[Problem]) -> str:
+    """Return the content of a settings file.
+
+    Args:
+      config: the settings.
+      is_own: whether the settings come from a file of the user. If not, those of the preset
+        `sample`, which are chosen for its reviews, are left out.
+      problems: the problems, whose other answers become comments.
+    """
+    defaults = PipelineConfig()
+    values = _changed(config, defaults)
+    if not is_own:
+        sample = _changed(load_config("sample", environ={}), defaults)
+        values = {key: value for key, value in values.items() if value != sample.get(key)}
+    paths = values.pop("paths", {})
+    derived = Paths.model_validate({"root": config.paths.root}).model_dump()
+    kept = {key: value for key, value in paths.items() if key == "root" or value != derived[key]}
+    if kept:
+        values["paths"] = kept
+    data = {"data": values.pop("data", {})}
+    lines = [HEAD, as_yaml({**data, **values}).rstrip()]
+    for problem in problems:
+        for choice in problem.choices[1:]:
+            [key, value] = _only(choice.settings)
+            lines.append(f"# or: --set '{key}={value}'  # {choice.meaning}")
+    return "\n".join(lines) + "\n"
+
+
+def _changed(section: Section, default: Section) -> dict[str, Any]:
+    """Return the values that differ from the defaults, nested as in YAML."""
+    found: dict[str, Any] = {}
+    for name in type(section).model_fields:
+        value, usual = getattr(section, name), getattr(default, name)
+        if value == usual:
+            continue
+        if isinstance(value, Section):
+            found[name] = _changed(value, usual)
+        else:
+            found[name] = value
+    return found
+
+
+def _only(settings: str) -> tuple[str, str]:
+    """Return the dotted key and the value, in one line, of YAML with a single value."""
+    value: Any = yaml.safe_load(settings)
+    names: list[str] = []
+    while isinstance(value, dict) and len(value) == 1 and names != ["data", "labels"]:
+        [(name, value)] = value.items()
+        names.append(str(name))
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000)
+    return ".".join(names), text.removesuffix("...\n").strip()

@@ -1,0 +1,56 @@
+"""Describe texts: their lengths in words, their writing systems and their duplicates."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from pipeline.data_check.found import Texts
+
+_TEXTS, _LETTERS = 5_000, 200
+"""Number of texts, and of characters of each, whose writing system is found."""
+_NAMES = {"CJK": "Han", "HIRAGANA": "Kana", "KATAKANA": "Kana"}
+"""First word of the name of a letter in Unicode -> its writing system, if it has another name."""
+_NONE = "no letters"
+
+
+def describe_texts(texts: Sequence[bytes], keys: np.ndarray) -> Texts:
+    """Return the properties of texts.
+
+    Args:
+      texts: the texts, in UTF-8.
+      keys: the key of each text, uint64 [texts]. Equal texts have equal keys.
+    """
+    if not texts:
+        return Texts()
+    words = np.array([len(text.split()) for text in texts])
+    least, median, high, most = np.percentile(words, [0, 50, 95, 100]).astype(int).tolist()
+    step = max(1, len(texts) // _TEXTS)
+    scripts = Counter(
+        script(text[: 4 * _LETTERS].decode("utf-8", "ignore")) for text in texts[::step]
+    )
+    fractions = {name: count / scripts.total() for name, count in scripts.most_common()}
+    duplicates = len(keys) - len(np.unique(keys))
+    return Texts(len(texts), (least, median, high, most), fractions, duplicates)
+
+
+def script(text: str) -> str:
+    """Return the writing system of most letters of a text, such as `Latin`, `Cyrillic` or `Han`."""
+    found = Counter(map(_script_of, text[:_LETTERS]))
+    del found[""]
+    # Japanese mixes Kana with Han.
+    if found["Kana"]:
+        return "Japanese"
+    return max(found, key=found.__getitem__) if +found else _NONE
+
+
+@lru_cache(10_000)
+def _script_of(letter: str) -> str:
+    if not letter.isalpha():
+        return ""
+    first = unicodedata.name(letter, "").partition(" ")[0]
+    return _NAMES.get(first, first.capitalize())

@@ -1,0 +1,146 @@
+"""`amazon-reviews data check`: its output, exit codes, and short form after a failed run."""
+
+import json
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from cli import run as run_command_module
+from cli.app import app
+from cli.console import error_console
+from cli.monitor import Failure, Watched
+from pipeline.config import load_config
+from tests.loaded import run_command
+from tests.pipeline import exports
+
+
+@pytest.fixture
+def shop(tmp_path):
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "shop.jsonl").write_bytes(exports.shop())
+    return folder
+
+
+def check(*words):
+    return CliRunner().invoke(app, ["data", "check", *map(str, words)])
+
+
+def test_a_look_imports_neither_tensorflow_nor_beam(shop):
+    done, printed, loaded = run_command("data", "check", str(shop))
+    assert done.returncode == 2, done.stderr
+    assert "label: bewertung" in printed
+    assert loaded & {"tensorflow", "tfx", "apache_beam", "tensorflow_transform"} == set()
+
+
+def test_what_a_look_prints(shop, tmp_path):
+    found = check(shop)
+    assert found.exit_code == 2 and found.stderr == ""
+    lines = [line.rstrip() for line in found.stdout.splitlines()]
+    assert lines[0].endswith("1 file  57,390 bytes  all 300 lines read")
+    assert "bewertung  label    1,0 von 5 Sternen" in lines
+    assert "artikel    ignored  A0" in lines
+    assert "3,0 von 5 Sternen     60  left out" in lines
+    assert "scripts  Latin 100%" in lines
+    assert (
+        "splits  300 read: 188 train, 24 eval, 28 test, 60 left out by label, 0 rejected" in lines
+    )
+    at = lines.index("a run would not start: 1 problem")
+    assert lines[at + 1 :] == [
+        "next:",
+        f"  amazon-reviews data check {shop} --write mine.yaml",
+        "  amazon-reviews run --config mine.yaml",
+    ]
+    [settings] = [index for index, line in enumerate(lines) if line == "settings"]
+    assert yaml.safe_load("\n".join(lines[settings + 1 : at]))["data"]["input_base"] == str(shop)
+
+
+def test_the_settings_that_are_written_start_a_run(shop, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = check(shop, "--write", "mine.yaml")
+    assert found.exit_code == 2
+    assert found.stdout.splitlines()[-1] == "  amazon-reviews run --config mine.yaml"
+    again = check("--config", "mine.yaml")
+    assert again.exit_code == 0
+    last = again.stdout.splitlines()[-1]
+    assert last == "a run would start: amazon-reviews run --config mine.yaml"
+    written = (tmp_path / "mine.yaml").read_text()
+    refused = check(shop, "--write", "mine.yaml")
+    assert refused.exit_code == 2
+    assert refused.stderr == (
+        "--write: mine.yaml exists already; remove it, or write another file\n"
+    )
+    assert (tmp_path / "mine.yaml").read_text() == written
+
+
+def test_the_same_value_as_json(shop):
+    found = check(shop, "--set", "data.labels=stars", "--json")
+    assert found.exit_code == 2
+    value = json.loads(found.stdout)
+    assert value["starts"] is False and value["is_settled"] is True
+    assert value["task"] == {
+        "name": "stars",
+        "classes": ["1", "2", "3", "4", "5"],
+        "problem": "",
+    }
+    assert yaml.safe_load(value["settings"])["data"]["labels"] == "stars"
+    [file] = value["files"]
+    assert file["columns"][1]["role"] == "label"
+
+
+def test_a_look_requires_a_folder():
+    found = check()
+    assert found.exit_code == 2
+    assert found.stderr.startswith("data.input_base: not set, so there is no folder to look at.")
+    found = check("--set", "data.labels=starz", "x")
+    assert found.exit_code == 2 and len(found.stderr.splitlines()) == 1
+
+
+def test_text_of_a_file_is_no_markup_and_no_control_sequence(tmp_path):
+    rows = "".join(
+        json.dumps({"rating": n % 5 + 1, "text": f"[red]a[/red] :smile: \x1b[31m {n}"}) + "\n"
+        for n in range(300)
+    )
+    (tmp_path / "a.jsonl").write_text(rows)
+    found = check(tmp_path)
+    assert found.exit_code == 0
+    assert "[red]a[/red] :smile: \\x1b[31m 0" in found.stdout and "\x1b" not in found.stdout
+
+
+@pytest.mark.parametrize("component", [None, "ReviewExampleGen"])
+def test_a_failed_run_of_own_data_begins_with_what_the_data_lack(shop, component, capsys):
+    config = load_config(None, [f"data.input_base={shop}"])
+    error = f"{shop}/shop.jsonl has no columns with known names"
+    watched = Watched(failure=Failure(error, component, input=True))
+    options = f" --set data.input_base={shop}"
+    assert run_command_module.show(error_console(), config, watched, options=options) == 2
+    lines = [line.strip() for line in capsys.readouterr().err.splitlines() if line.strip()]
+    assert lines[0] == "problem 1" and "label: bewertung" in lines
+    assert f"the whole look at the data: amazon-reviews data check{options}" in lines
+    where = f"{component}: " if component else ""
+    assert lines[-2:] == [f"failed: {where}{error}", "log: None"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "base"),
+    [
+        (Failure("no such layer", "Trainer", input=True), "shop"),
+        (Failure("killed", "ReviewExampleGen"), "shop"),
+        (Failure("damaged", "ReviewExampleGen", input=True), None),
+    ],
+)
+def test_another_failure_has_no_look_at_the_data(shop, failure, base, capsys):
+    config = load_config(None, [f"data.input_base={shop}"] if base else [])
+    run_command_module.show(error_console(), config, Watched(failure=failure))
+    assert capsys.readouterr().err.splitlines()[0].startswith("failed: ")
+
+
+def test_settings_with_which_no_run_would_start_are_not_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ids").mkdir()
+    rows = "".join(f"ID-{n},a text of number {n}\n" for n in range(100))
+    (tmp_path / "ids" / "a.csv").write_text(f"label,text\n{rows}")
+    found = check("ids", "--write", "mine.yaml")
+    assert found.exit_code == 2 and "written" not in found.stdout
+    assert not (tmp_path / "mine.yaml").exists()

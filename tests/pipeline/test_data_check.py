@@ -1,0 +1,486 @@
+"""The look at data before a run: all problems at once, and settings with which a run starts."""
+
+import csv
+import dataclasses
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.config import load_config
+from pipeline.data_check import check as check_module
+from pipeline.data_check import sample as sample_module
+from pipeline.data_check.check import check_data
+from pipeline.data_check.encodings import JSON_DOCUMENT, find_encoding
+from pipeline.data_check.texts import script
+from tests.pipeline import exports
+
+REVIEWS = "".join(
+    json.dumps({"rating": n % 5 + 1, "title": f"Title {n}", "text": f"A text of number {n}"}) + "\n"
+    for n in range(200)
+)
+
+
+def write(folder, **files):
+    """Write files, whose names have `__` in place of a dot, into a new folder."""
+    for name, data in files.items():
+        path = folder / "in" / name.replace("__", ".")
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return folder / "in"
+
+
+ENVIRON = {**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
+
+
+def look(folder, *overrides, config="sample"):
+    words = [f"data.input_base={folder}", *overrides]
+    return check_data(load_config(config, words, environ={}), is_own=config != "sample")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder that the examples of a property share."""
+    return tmp_path_factory.mktemp("any") / "in"
+
+
+def look_again(tmp_path, check):
+    """Run the commands of a check, and look with its settings."""
+    for problem in check.problems:
+        for command in problem.commands:
+            subprocess.run(command, shell=True, check=True, env=ENVIRON)
+    path = tmp_path / "mine.yaml"
+    path.write_text(check.settings)
+    return check_data(load_config(str(path), environ={}))
+
+
+APP_STORE = [
+    {
+        "type": "customerReviews",
+        "id": str(n),
+        "attributes": {"rating": n % 5 + 1, "title": f"Titel {n}", "body": f"Größe Nummer {n}"},
+    }
+    for n in range(300)
+]
+CASES = {
+    "json document": (
+        {"it's__json": json.dumps({"data": APP_STORE, "links": {"self": "x"}}, indent=1)},
+        {
+            "attributes.rating": "label",
+            "attributes.title": "title",
+            "attributes.body": "text",
+        },
+        ["negative", "positive"],
+        1,
+    ),
+    "json list": (
+        {"a__json": json.dumps([one["attributes"] for one in APP_STORE])},
+        {"rating": "label", "title": "title", "body": "text"},
+        ["negative", "positive"],
+        1,
+    ),
+    "support": (
+        {"support__csv": exports.support_desk()},
+        {"Kategorie": "label", "Betreff": "title", "Beschreibung": "text"},
+        ["Lieferung", "Rechnung", "Rückgabe", "Technik"],
+        3,
+    ),
+    "app store": (
+        {"reviews_com.example_202403__tsv": exports.app_store()},
+        {"Star Rating": "label", "Review Title": "title", "Review Text": "text"},
+        ["negative", "positive"],
+        1,
+    ),
+    "shop": (
+        {"shop__jsonl": exports.shop()},
+        {"bewertung": "label", "titel": "title", "rezension": "text"},
+        ["negative", "positive"],
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_settings_of_one_look_suffice_for_a_run(tmp_path, name):
+    files, roles, classes, problems = CASES[name]
+    check = look(write(tmp_path, **files))
+    assert not check.starts and check.is_settled and check.is_complete
+    assert len(check.problems) == problems
+    [file] = check.files
+    assert {one.name: one.role for one in file.columns if one.role != "ignored"} == roles
+    assert all(one.example for one in file.columns)
+    assert file.lines == 300 and list(check.task.classes) == classes
+    again = look_again(tmp_path, check)
+    assert again.starts and again.problems == ()
+    # What a run would read is what the first look has shown.
+    for field in ("reading", "labels", "task", "splits", "counts", "texts", "examples"):
+        assert getattr(again, field) == getattr(check, field), field
+
+
+def test_everything_that_is_missing_is_there_at_once(tmp_path):
+    folder = write(
+        tmp_path,
+        a__csv=exports.support_desk(),
+        b__csv=exports.support_desk(),
+        login__html="<!DOCTYPE html><html><body>Log in</body></html>",
+    )
+    check = look(folder)
+    encoding, columns, page, copy, labels = check.problems
+    assert "a.csv is Windows-1252, b.csv is Windows-1252" in encoding.message
+    assert "set data.columns.label and data.columns.text (1 more file has" in columns.message
+    assert "login.html is a web page" in page.message
+    assert "a.csv and " in copy.message and "contain the same texts" in copy.message
+    assert "the meaning of the labels" in labels.message
+    assert all(problem.settings or problem.commands for problem in check.problems)
+    again = look_again(tmp_path, check)
+    assert again.starts and again.problems == () and again.counts == check.counts
+
+
+def test_a_file_without_reviews_is_left_out_by_a_setting(tmp_path):
+    folder = write(tmp_path, reviews__jsonl=REVIEWS, products__csv="id,price\n1,2.50\n2,3.50\n")
+    check = look(folder)
+    [problem] = check.problems
+    assert "products.csv" in problem.message
+    assert yaml.safe_load(problem.settings) == {"data": {"splits": {"train": "**/*.jsonl"}}}
+    assert look_again(tmp_path, check).starts
+
+
+def test_a_file_that_no_glob_can_leave_out_is_moved_by_a_command(tmp_path):
+    files = {"a__jsonl": REVIEWS, "b__jsonl": REVIEWS.replace("number", "another number")}
+    folder = write(tmp_path, **files, log__jsonl='{"at": 3}\n' * 9, copy__jsonl=REVIEWS)
+    check = look(folder)
+    log, copy = check.problems
+    assert log.settings == copy.settings == ""
+    assert "log.jsonl" in log.commands[0] and "copy.jsonl" in copy.commands[0]
+    again = look_again(tmp_path, check)
+    assert again.starts and len(again.files) == 2
+
+
+def test_a_file_with_other_unknown_columns_is_left_out_or_renamed(tmp_path):
+    first = "".join(f"{'ab'[n % 2]};the first text is {n}\n" for n in range(60))
+    second = "".join(f"{'ab'[n % 2]},the second text is {n}\n" for n in range(50))
+    folder = write(tmp_path, a__csv=f"Art;Nachricht\n{first}", b__csv=f"Thema,Inhalt\n{second}")
+    check = look(folder)
+    messages = [problem.message for problem in check.problems]
+    [renamed] = [message for message in messages if "to read it too" in message]
+    assert "label `Thema`, text `Inhalt`: rename them" in renamed
+    again = look_again(tmp_path, check)
+    assert again.starts and len(again.files) == 1
+
+
+def test_each_split_requires_two_classes(tmp_path):
+    rows = "".join(f"5,text number {n}\n" for n in range(90))
+    check = look(write(tmp_path, a__csv=f"rating,text\n{rows}"))
+    [problem] = check.problems
+    assert not check.starts and not check.is_settled
+    assert "train: every review is positive; eval: every review is positive" in problem.message
+    check = look(write(tmp_path, a__csv="rating,text\n5,one text\n1,another text\n"))
+    assert " has no line" in check.problems[0].message
+
+
+def test_a_setting_names_a_class_that_the_files_lack(tmp_path):
+    folder = write(tmp_path, a__jsonl=REVIEWS)
+    check = look(folder, "data.labels=stars", "evaluation.min_class_recall={6: 0.5}")
+    [problem] = check.problems
+    assert problem.message.startswith("evaluation.min_class_recall: no class is called '6'")
+
+
+def test_labels_that_are_ids_are_no_classes_of_any_task(tmp_path):
+    rows = "".join(f"id{n},text number {n}\n" for n in range(90))
+    check = look(write(tmp_path, a__csv=f"label,text\n{rows}"))
+    [problem] = check.problems
+    assert "these are ids or texts" in problem.message and not check.is_settled
+
+
+def test_two_columns_that_may_be_the_text_are_a_question_with_both(tmp_path):
+    rows = [
+        {
+            "sterne": n % 5 + 1,
+            "lob": f"Sehr gut gefallen hat mir die Nummer {n}",
+            "kritik": f"Nicht gefallen hat mir die andere Nummer {n}",
+        }
+        for n in range(100)
+    ]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    check = look(write(tmp_path, umfrage__jsonl=lines))
+    [question] = [problem for problem in check.problems if problem.choices]
+    assert question.is_blocking
+    texts = [yaml.safe_load(one.settings)["data"]["columns"]["text"] for one in question.choices]
+    assert texts == ["lob", "kritik"]
+    assert question.choices[1].meaning == rows[0]["kritik"]
+    assert "# or: --set 'data.columns.text=kritik'" in check.settings
+    assert look_again(tmp_path, check).starts
+
+
+def test_another_likely_text_beside_a_known_one_does_not_stop_a_run(tmp_path):
+    rows = [
+        {"rating": n % 5 + 1, "text": f"short text {n} here", "remark": f"a longer remark of {n}"}
+        for n in range(100)
+    ]
+    check = look(write(tmp_path, a__jsonl="".join(json.dumps(row) + "\n" for row in rows)))
+    [question] = check.problems
+    assert check.starts and not question.is_blocking
+    assert "`text`, `remark`" in question.message
+
+
+@pytest.mark.parametrize(
+    ("labels", "setting"),
+    [
+        (("gut", "schlecht", "mixed"), {"schlecht": "negative", "mixed": None, "gut": "positive"}),
+        (("1", "2", "3"), "stars"),
+        (("red", "green", "blue"), "each"),
+    ],
+)
+def test_labels_of_unknown_meaning_get_a_value_of_the_setting(tmp_path, labels, setting):
+    rows = "".join(f"{labels[n % 3]},text number {n}\n" for n in range(90))
+    check = look(write(tmp_path, a__csv=f"label,text\n{rows}"))
+    [problem] = check.problems
+    assert problem.settings == problem.choices[0].settings
+    again = look_again(tmp_path, check)
+    assert again.starts
+    assert load_config(str(tmp_path / "mine.yaml"), environ={}).data.labels == setting
+
+
+def test_each_other_task_has_its_classes_or_the_reason_why_it_is_not_possible(tmp_path):
+    check = look(write(tmp_path, a__jsonl=REVIEWS))
+    assert check.starts and check.problems == ()
+    assert [(label.name, label.read_as) for label in check.labels] == [
+        ("1", "negative"),
+        ("2", "negative"),
+        ("3", "left out"),
+        ("4", "positive"),
+        ("5", "positive"),
+    ]
+    stars, each = check.other_tasks
+    assert stars.classes == each.classes == ("1", "2", "3", "4", "5")
+    check = look(write(tmp_path, a__jsonl=REVIEWS), "data.labels=each")
+    assert [task.name for task in check.other_tasks] == ["sentiment", "stars"]
+    words = "label,text\n" + "".join(f"{'ab'[n % 2]},text {n}\n" for n in range(50))
+    check = look(write(tmp_path, a__jsonl=REVIEWS, b__csv=words), "data.labels=each")
+    assert "requires a scale" in check.other_tasks[1].problem or check.other_tasks[1].classes
+
+
+def test_a_class_with_too_few_lines_is_left_out_by_a_mapping(tmp_path):
+    rows = "".join(f"{'ab'[n % 2]},text {n}\n" for n in range(50))
+    folder = write(tmp_path, a__csv=f"label,text\n{rows}rare,the only text\n")
+    check = look(folder, "data.labels=each")
+    [problem] = check.problems
+    labels = yaml.safe_load(problem.settings)["data"]["labels"]
+    assert labels == {"a": "a", "b": "b", "rare": None}
+    assert look_again(tmp_path, check).starts
+
+
+def test_lines_that_cannot_be_used_are_accepted_by_a_setting(tmp_path):
+    check = look(write(tmp_path, a__jsonl=REVIEWS + "no object\n" * 5))
+    [problem] = check.problems
+    assert "a.jsonl:201 broken_json (" in problem.message
+    assert yaml.safe_load(problem.settings) == {"data": {"max_rejected_fraction": 0.025}}
+    assert look(tmp_path / "in", "data.max_rejected_fraction=0.025").starts
+
+
+def test_a_problem_without_a_setting_is_not_settled(tmp_path):
+    check = look(
+        write(tmp_path, a__csv="version https://git-lfs.github.com/spec/v1\noid sha256:1\n")
+    )
+    [problem] = check.problems
+    assert "git lfs pull" in problem.message
+    assert not check.starts and not check.is_settled
+    check = look(tmp_path / "missing")
+    [problem] = check.problems
+    assert "does not exist" in problem.message and not check.is_settled
+
+
+def test_a_large_file_is_read_in_part(tmp_path, monkeypatch):
+    monkeypatch.setattr(sample_module, "_LINES", 100)
+    monkeypatch.setattr(sample_module, "_LEAST", 10)
+    monkeypatch.setattr(sample_module, "_LARGE", 1 << 20)
+    many = "".join(f"__label__{n // 20_000 + 1} text {n} {'x' * 80}\n" for n in range(40_000))
+    check = look(write(tmp_path, a__txt=many, b__jsonl=REVIEWS))
+    first, second = check.files
+    assert not check.is_complete and not first.is_complete
+    assert first.lines < 40_000
+    # The places are distributed over the file, which is sorted.
+    assert {label.name for label in check.labels} >= {"1", "2"}
+    assert second.lines == 200
+
+
+def test_a_class_that_a_sample_lacks_is_a_note(tmp_path, monkeypatch):
+    rows = "".join(f"{'ab'[n // 20_000]},text number {n}\n" for n in range(40_000))
+    folder = write(tmp_path, sorted__csv=f"label,text\n{rows}")
+    assert look(folder, "data.labels=each").problems == ()
+    monkeypatch.setattr(sample_module, "_LINES", 100)
+    check = look(folder, "data.labels=each")
+    [note] = check.problems
+    assert check.starts and not check.is_complete and note.message.startswith("in the sample: ")
+
+
+def test_of_very_many_files_some_of_each_split_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(check_module, "_MOST_FILES", 5)
+    lines = REVIEWS.splitlines(keepends=True)
+    files = {f"{'test' if n == 19 else 'train'}_{n}__jsonl": lines[n] * 2 for n in range(20)}
+    check = look(write(tmp_path, **files), "data.splits={train: 'train*', test: 'test*'}")
+    assert check.number_of_files == 20 and not check.is_complete
+    assert [file.group for file in check.files] == ["train"] * 5 + ["test"]
+
+
+def test_held_out_files_and_limits_are_those_of_a_run(tmp_path):
+    folder = write(tmp_path, train__jsonl=REVIEWS, test__jsonl=REVIEWS[: len(REVIEWS) // 4])
+    splits = "data.splits={train: train.jsonl, test: test.jsonl}"
+    check = look(folder, splits)
+    assert "duplicate_across_splits" in check.counts
+    assert [file.group for file in check.files] == ["train", "test"]
+    limited = look(folder, splits, "data.max_examples={train: 20}")
+    assert 0 < limited.splits["train"] <= 20 < check.splits["train"]
+
+
+def test_the_settings_of_a_file_stay_and_those_of_the_sample_do_not(tmp_path):
+    folder = write(tmp_path, shop__jsonl=exports.shop())
+    own = tmp_path / "own.yaml"
+    own.write_text(f"paths:\n  root: {tmp_path}/runs\ntraining:\n  epochs: 7\n")
+    check = look(folder, config=str(own))
+    values = yaml.safe_load(check.settings)
+    assert values["training"] == {"epochs": 7}
+    assert values["paths"] == {"root": f"{tmp_path}/runs"}
+    assert set(yaml.safe_load(look(folder).settings)) == {"data"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("A plain text, 5 of 5", "Latin"),
+        ("Очень хороший OK", "Cyrillic"),
+        ("非常好，推荐", "Han"),
+        ("とても良い", "Japanese"),
+        ("아주 좋아요", "Hangul"),
+        ("ممتاز", "Arabic"),
+        ("5/5 :-)", "no letters"),
+    ],
+)
+def test_the_writing_system_of_a_text(text, name):
+    assert script(text) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "name"),
+    [
+        ("Größe\n" * 9, "cp1252", "WINDOWS-1252"),
+        ("label\ttext\n" * 9, "utf-16", "UTF-16"),
+        ("label\ttext\n" * 9, "utf-16-le", "UTF-16LE"),
+        ("label\ttext\n" * 9, "utf-32", "UTF-32"),
+        ('[{"a": 1}]', "utf-8", JSON_DOCUMENT),
+        ('{"a": 1}\n{"a": 1}\n', "utf-8", None),
+        ('[{"a": 1}', "utf-8", None),
+        ("Größe\n" * 9, "utf-8", None),
+        ("size\n" * 900 + "Größe\n", "cp1252", None),
+    ],
+)
+def test_the_encoding_of_a_file(tmp_path, text, encoding, name):
+    path = tmp_path / "file"
+    path.write_bytes(text.encode(encoding))
+    assert find_encoding(str(path), 0.01) == name
+
+
+CHARACTERS = st.characters(blacklist_categories=["Cs"], blacklist_characters="\0")
+CELL = st.text(CHARACTERS, max_size=12) | st.sampled_from(
+    ["5", "1", "4 von 5 Sternen", "good", "a text of some words", "NaN", '"', "{}", "2024-01-01"]
+)
+NAMES_OF_COLUMNS = st.lists(
+    st.sampled_from(["text", "label", "rating", "Betreff", "Inhalt", "id", "note: x", "#", " "]),
+    min_size=1,
+    max_size=4,
+    unique=True,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_any_file_has_a_result_with_settings_that_load(folder, data):
+    names = data.draw(NAMES_OF_COLUMNS)
+    rows = data.draw(st.lists(st.tuples(*[CELL] * len(names)), max_size=8))
+    kind = data.draw(st.sampled_from(["csv", "semicolons", "jsonl", "json", "bytes"]))
+    if kind == "bytes":
+        content = data.draw(st.binary(max_size=80))
+    elif kind in ("csv", "semicolons"):
+        out = io.StringIO()
+        csv.writer(out, delimiter="," if kind == "csv" else ";").writerows([names, *rows])
+        content = out.getvalue().encode(data.draw(st.sampled_from(["utf-8", "utf-16"])))
+    else:
+        objects = [dict(zip(names, row, strict=True)) for row in rows]
+        lines = map(json.dumps, objects)
+        content = "\n".join(lines).encode() if kind == "jsonl" else json.dumps(objects).encode()
+    folder.mkdir(exist_ok=True)
+    (folder / "file.csv").write_bytes(content)
+    check = look(folder)
+    assert check.starts or check.problems
+    assert all("\n" not in problem.message for problem in check.problems)
+    path = folder.parent / "written.yaml"
+    path.write_text(check.settings)
+    assert load_config(str(path), environ={}).data.input_base
+    json.dumps(dataclasses.asdict(check))
+
+
+def test_each_has_a_class_for_each_text_of_a_rating_and_stars_one_for_each_value(tmp_path):
+    texts = ("1", "2/5", "3 von 5 Sternen", "4", "4/5", "5")
+    rows = "".join(f"{texts[n % 6]}\tA text of number {n}\n" for n in range(240))
+    folder = write(tmp_path, topics__tsv=f"grade\tmessage\n{rows}")
+    columns = "data.columns={label: grade, text: message}"
+    each = look(folder, columns, "data.labels=each")
+    assert each.starts and set(each.task.classes) == set(texts)
+    assert {label.name: label.lines for label in each.labels} == dict.fromkeys(texts, 40)
+    stars = look(folder, columns, "data.labels=stars")
+    assert stars.starts and stars.task.classes == ("1", "2", "3", "4", "5")
+    assert {label.name: label.read_as for label in stars.labels}["4/5"] == "4"
+    sentiment = look(folder, columns)
+    assert {label.name: label.read_as for label in sentiment.labels}["4/5"] == "positive"
+
+
+def test_bytes_that_cannot_be_read_are_accepted_by_a_setting(tmp_path):
+    packed = gzip.compress("".join(reversed(REVIEWS.splitlines(True))).encode())
+    other = REVIEWS.replace("A text", "Another text")
+    check = look(write(tmp_path, a__jsonl__gz=packed[: len(packed) // 2], b__jsonl=other))
+    [problem] = check.problems
+    assert "are damaged" in problem.message and check.is_settled
+    assert look_again(tmp_path, check).starts
+
+
+def test_a_document_in_one_line_is_converted_wherever_its_list_is(tmp_path):
+    reviews = [
+        {"rating": {"stars": n % 5 + 1}, "text": {"body": f"Text of review {n}"}}
+        for n in range(200)
+    ]
+    document = json.dumps({"page": 1, "next": None, "reviews": reviews})
+    check = look(write(tmp_path, a__json=document))
+    assert yaml.safe_load(check.settings)["data"]["columns"] == {
+        "label": "rating.stars",
+        "text": "text.body",
+    }
+    assert look_again(tmp_path, check).starts
+
+
+def test_a_column_of_dates_is_no_label(tmp_path):
+    rows = "".join(
+        f"{n % 28 + 1}.04.2024;{'abc'[n % 3]};Some words of text {n}\n" for n in range(200)
+    )
+    check = look(write(tmp_path, a__csv=f"Tag;Wahl;Worte\n{rows}"))
+    settings = yaml.safe_load(check.settings)["data"]
+    assert settings["columns"]["label"] == "Wahl" and settings["labels"] == "each"
+    assert all(not problem.choices[1:] for problem in check.problems)
+
+
+def test_a_column_of_objects_is_neither_label_nor_text(tmp_path):
+    rows = "".join(
+        json.dumps({"rating": {"stars": n % 5 + 1}, "content": {"body": f"Text of review {n}"}})
+        + "\n"
+        for n in range(100)
+    )
+    check = look(write(tmp_path, a__jsonl=rows))
+    [problem] = check.problems
+    assert "`rating`, `content`: objects or lists" in problem.message
+    assert not problem.settings and not check.is_settled
