@@ -17,7 +17,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from components.evaluator.counts import Counts, Tenth
+from components.evaluator.counts import Counts, Point, Tenth
 from components.evaluator.files import Results
 from components.evaluator.metrics import class_name
 from components.run_report.classes import matrix_classes
@@ -91,17 +91,16 @@ def draw(training: Mapping[str, Any], results: Results | None) -> Charts:
         curves = _training(training["curve"], training["epoch_metrics"])
     if results is None:
         return Charts(curves, {})
-    if results.labels.is_binary:
-        return Charts(curves, _of_two_classes(results))
+    if points := list(results.candidate.curve()):
+        return Charts(curves, _of_two_classes(results, points))
     shown = matrix_classes(results.candidate, results.labels)
     matrix = _confusion(results.candidate, results.labels, shown) if shown else ""
     return Charts(curves, _of_classes(results), matrix, len(shown))
 
 
-def _of_two_classes(results: Results) -> dict[str, str]:
-    labels, counts = results.labels, results.candidate
+def _of_two_classes(results: Results, curve: Sequence[Point]) -> dict[str, str]:
+    labels, tenths = results.labels, list(results.candidate.tenths())
     name, of_class = _short(labels.names[1]), _short(class_name(labels, 1))
-    curve, tenths = list(counts.curve()), list(counts.tenths())
     rates, recalls = [p.false_positive_rate for p in curve], [p.recall for p in curve]
     roc, axes = _axes("false positive rate", "true positive rate")
     axes.plot([0, 1], [0, 1], "--", color=_MUTED)
