@@ -49,7 +49,7 @@ def check(
     Exit code 0: a run with these settings would start. 2: it would not.
     """  # noqa: DOC501
     from cli.console import out, print_line
-    from cli.data_check import as_json, check_command, show_check, show_next
+    from cli.data_check import as_json, check_command, new_file, show_check, show_next
     from pipeline.config import CONFIG_VARIABLE, load_config
     from pipeline.data_check.check import check_data
 
@@ -76,8 +76,9 @@ def check(
         if not is_json:
             print_line(f"written: {write}")
     if not is_json and (write or not found.starts):
-        command = check_command(folder, settings_options(config, overrides), "mine.yaml")
-        show_next(out, found, "" if write else command, str(write or "mine.yaml"))
+        target = str(write) if write else new_file("mine.yaml")
+        command = check_command(folder, settings_options(config, overrides), target)
+        show_next(out, found, "" if write else command, target)
     if not found.starts:
         raise typer.Exit(exit_codes.BAD_INPUT)
 

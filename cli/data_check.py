@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
+import os
 import shlex
 from typing import TYPE_CHECKING
 
@@ -72,7 +74,8 @@ def show_next(console: Console, check: DataCheck, write: str, file: str) -> None
         _line(console, "settle the problems without settings or commands first, and look again")
         return
     commands = [command for problem in check.problems for command in problem.commands]
-    steps = [*commands, *([write] if write else []), f"amazon-reviews run --config {file}"]
+    start = f"amazon-reviews run --config {shlex.quote(file)}"
+    steps = [*commands, *([write] if write else []), start]
     _line(console, "next:")
     for step in steps:
         _line(console, f"  {step}")
@@ -110,7 +113,8 @@ def show_after_failure(console: Console, check: DataCheck, options: str) -> None
     show_problems(console, check)
     _line(console, "")
     _line(console, f"the whole look at the data: {check_command(None, options)}")
-    show_next(console, check, check_command(None, options, "own.yaml"), "own.yaml")
+    file = new_file("own.yaml")
+    show_next(console, check, check_command(None, options, file), file)
     _line(console, "")
 
 
@@ -251,6 +255,13 @@ def _line(console: Console, *parts: str | tuple[str, str]) -> None:
     console.print(Text.assemble(*parts), soft_wrap=True)
 
 
+def new_file(name: str) -> str:
+    """Return the name, or with a number the first name that no file in this folder has."""
+    stem, ending = os.path.splitext(name)
+    names = itertools.chain([name], (f"{stem}-{number}{ending}" for number in itertools.count(2)))
+    return next(each for each in names if not os.path.exists(each))
+
+
 def check_command(folder: str | None, options: str, write: str = "") -> str:
     """Return the command that looks at the same data.
 
@@ -260,5 +271,5 @@ def check_command(folder: str | None, options: str, write: str = "") -> str:
       write: the file for the settings; empty: none is written.
     """
     of_folder = f" {shlex.quote(folder)}" if folder else ""
-    of_file = f" --write {write}" if write else ""
+    of_file = f" --write {shlex.quote(write)}" if write else ""
     return f"amazon-reviews data check{of_folder}{options}{of_file}"

@@ -20,6 +20,7 @@ from preprocessing.reading.detect import Inspection
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.labels import NEUTRAL, CollectedLabels, LabelReader
 from preprocessing.reading.layouts import choose_layouts, inspect_files
+from preprocessing.reading.listing import listed
 from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions
 
 LEFT_OUT, REJECTED = "left out", "rejected"
@@ -78,13 +79,15 @@ class Attempts:
 
     Args:
       files: the files.
+      max_rejected: the maximum fraction of lines that may be rejected.
 
     Attributes:
       is_complete: whether the labels that were read so far are those of all lines.
     """
 
-    def __init__(self, files: Sequence[SourceFile]) -> None:
+    def __init__(self, files: Sequence[SourceFile], max_rejected: float) -> None:
         self._files = files
+        self._max_rejected = max_rejected
         self._found: dict[tuple[object, ...], FoundLabels] = {}
         self.is_complete = True
 
@@ -124,10 +127,16 @@ class Attempts:
         classes = SENTIMENT.names if task == SENTIMENT_TASK else ()
         found = self.attempt(replace(options, task=task, classes=classes, label_map={}))
         if task == SENTIMENT_TASK and not found.error:
-            missing = set(SENTIMENT.names) - {label.read_as for label in found.labels()}
+            labels = found.labels()
+            missing = set(SENTIMENT.names) - {label.read_as for label in labels}
             if missing:
                 names = " or ".join(sorted(missing))
                 return replace(found, error=InputError(f"no label is {names}"))
+            rejected = [label.name for label in labels if label.read_as == REJECTED]
+            lost = sum(label.lines for label in labels if label.read_as == REJECTED)
+            if lost > self._max_rejected * sum(label.lines for label in labels):
+                error = InputError(f"{listed(rejected)} are not known as a sentiment")
+                return replace(found, error=error)
         return found
 
     def _classes(self, result: Attempt) -> Classes:

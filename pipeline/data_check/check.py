@@ -33,6 +33,8 @@ from preprocessing.reading.records import (
     ReadOptions,
 )
 
+_MOST_LOST = 0.1
+"""The greatest fraction of lines whose loss is proposed."""
 _MOST_FILES = 300
 """The maximum number of files that are looked at."""
 
@@ -55,8 +57,10 @@ def check_data(config: PipelineConfig, *, is_own: bool = True) -> DataCheck:
     except InputError as error:
         return DataCheck(base, problems=(Problem(str(error)),), is_settled=False)
     some = _some(files)
+    # The commands convert all files; a bucket has no commands.
+    encodings = _encodings(some if is_remote(base) else files, config)
     with TemporaryDirectory() as scratch:
-        check = _check(config, base, some, scratch, is_own)
+        check = _check(config, some, Converted(base, some, encodings, scratch), is_own)
     is_complete = check.is_complete and len(some) == len(files)
     return replace(check, number_of_files=len(files), is_complete=is_complete)
 
@@ -71,22 +75,22 @@ def _some(files: Sequence[SourceFile]) -> list[SourceFile]:
 
 
 def _check(
-    config: PipelineConfig, base: str, files: Sequence[SourceFile], scratch: str, is_own: bool
+    config: PipelineConfig, files: Sequence[SourceFile], converted: Converted, is_own: bool
 ) -> DataCheck:
-    converted = Converted(base, files, _encodings(files, config), scratch)
+    base = converted.base
     problems = _encoding_problems(converted, base)
     options = read_options(config)
     settled = remedies.settle_files(converted, base, options)
     problems += settled.problems
     changes = dict(settled.changes)
     columns = {**options.columns, **changes.get("columns", {})}
-    attempts = Attempts(settled.files)
+    attempts = Attempts(settled.files, config.data.max_rejected_fraction)
     attempt = attempts.attempt(replace(options, columns=columns)) if settled.files else None
     reading = Reading()
     if attempt:
         attempt, reading, more = _read(attempts, attempt, settled.files, config, changes, converted)
         problems += more
-    problems += _questions(settled.files, attempt, converted)
+    problems += _text_questions(settled.files, attempt, converted)
     changed = with_data(config, converted.folder, changes)
     blocking = [problem for problem in problems if problem.is_blocking]
     is_settled = all(problem.settings or problem.commands for problem in blocking)
@@ -219,7 +223,8 @@ def _problem_of_lines(
         counts.lost_bytes / max(1, size),
     )
     # Labels on another scale fail a run whatever their number is.
-    if lost > allowed and counts.examples["train"] and not counts.rejected[OTHER_SCALE]:
+    is_other_scale = bool(counts.rejected[OTHER_SCALE])
+    if allowed < lost <= _MOST_LOST and counts.examples["train"] and not is_other_scale:
         # The fraction is rounded up.
         settings = {"max_rejected_fraction": min(1.0, (int(1000 * lost) + 1) / 1000)}
         changes |= settings
@@ -240,10 +245,10 @@ def _problem_of_lines(
     return Problem(message, as_yaml({"data": {"labels": labels}}), is_blocking=is_blocking)
 
 
-def _questions(
+def _text_questions(
     files: Sequence[SourceFile], attempt: Attempt | None, converted: Converted
 ) -> list[Problem]:
-    """Return whether another column is as likely the text as the one that is read."""
+    """Return the question of the first file with other columns that are as likely the text."""
     found: list[Problem] = []
     for file, layout in zip(files, attempt.layouts if attempt else (), strict=False):
         if layout.columns is None or layout.chosen.get("text"):

@@ -190,11 +190,14 @@ def _labels(table: Table, others: set[str]) -> list[Candidate]:
         is_id = len(labels) > _MOST_LABELS or 2 * len(labels) > labels.total()
         if all(map(_DATE.fullmatch, labels)):
             continue
-        if len(labels) < 2 or longest > _LONGEST_LABEL or (is_id and not _LABEL.search(name)):
+        is_named = bool(_LABEL.search(name))
+        # The beginning of a file that is sorted by its labels has one of them.
+        is_usual = len(labels) > 1 or is_named
+        if not is_usual or longest > _LONGEST_LABEL or (is_id and not is_named):
             continue
         known = {*map(scale_label, labels)} <= {*NUMBERS, *KNOWN_WORDS, "true", "false"}
         rank = 1.0
-        if _LABEL.search(name):
+        if is_named:
             rank = 8 if known else 6
         elif _OTHER_LABEL.search(name):
             rank = 3

@@ -6,7 +6,7 @@ import codecs
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipeline.data_check import json_documents
 from preprocessing.reading import encoding
@@ -48,9 +48,22 @@ def find_encoding(path: str, max_fraction: float) -> str | None:
         return JSON_DOCUMENT
     lines = head.split(b"\n")
     if len(head) == _HEAD:
-        lines.pop()
+        lines = lines[:-1] + _later_lines(path)
     other = sum(not encoding.is_utf8(line) for line in lines)
-    return encoding.guess(head) if other > max_fraction * len(lines) else None
+    return encoding.guess(b"\n".join(lines)) if other > max_fraction * len(lines) else None
+
+
+def _later_lines(path: str) -> list[bytes]:
+    """Return lines of the middle and of the end of a plain file; none of a compressed one."""
+    if file_compression(path):
+        return []
+    found: list[bytes] = []
+    with open_raw(path) as raw:
+        size = raw.seek(0, os.SEEK_END)
+        for start in (size // 2, size - _HEAD):
+            raw.seek(max(0, start))
+            found += raw.read(_HEAD).split(b"\n")[1:-1]
+    return found
 
 
 def file_compression(path: str) -> str:
@@ -66,13 +79,34 @@ def file_compression(path: str) -> str:
         return compression(path, raw.read(MAGIC_BYTES)) or ""
 
 
+def _new_names(base: str, paths: Sequence[str], encodings: Mapping[str, str]) -> dict[str, str]:
+    """Return path -> new path below the folder, of the files to convert; no two are equal.
+
+    Args:
+      base: the folder of the files.
+      paths: the files.
+      encodings: path -> encoding of the files to convert.
+    """
+    taken = {relative_path(base, path) for path in paths if path not in encodings}
+    found = {}
+    for path in sorted(encodings):
+        name = plain = _SUFFIX.sub("", relative_path(base, path))
+        stem, ending = os.path.splitext(plain)
+        number = 2
+        while name in taken:
+            name, number = f"{stem}-{number}{ending}", number + 1
+        taken.add(name)
+        found[path] = name
+    return found
+
+
 class Converted:
     """The files of an input, of which some are replaced by parts of them in UTF-8.
 
     Args:
       base: the folder of the input.
-      files: the files of the input.
-      encodings: path -> encoding of the files to convert.
+      files: the files of the input, or a sample of them.
+      encodings: path -> encoding of all files of the input that are to be converted.
       scratch: an existing empty folder for the converted parts.
 
     Attributes:
@@ -93,6 +127,7 @@ class Converted:
         self.base = base
         self.encodings = encodings
         self._originals: dict[str, str] = {}
+        self._names = _new_names(base, [file.path for file in files], encodings)
         self._scratch = scratch
         self.folder = f"{base.rstrip('/')}-utf8" if encodings else base
         self.partial: set[str] = set()
@@ -108,9 +143,13 @@ class Converted:
         Args:
           path: the path of the file, or of its converted part.
         """
-        relative = relative_path(self.base, self.original(path))
-        is_converted = self.original(path) in self.encodings
-        return os.path.join(self.folder, _SUFFIX.sub("", relative) if is_converted else relative)
+        original = self.original(path)
+        name = self._names.get(original, relative_path(self.base, original))
+        return os.path.join(self.folder, name)
+
+    def is_renamed(self, path: str) -> bool:
+        """Return whether a file of the input has another name after the commands."""
+        return self.final(path) != os.path.join(self.folder, relative_path(self.base, path))
 
     def message(self, text: str) -> str:
         """Return a message with the paths of the files in place of those of converted parts."""
@@ -140,14 +179,11 @@ class Converted:
                 lines.append(f"{packed} {old} | {reading} > {shlex.quote(new)} && rm {copy}")
         return tuple(lines)
 
-    def _new_name(self, path: str) -> str:
-        return _SUFFIX.sub("", relative_path(self.base, path))
-
     def _convert(self, file: SourceFile) -> SourceFile:
         name = self.encodings.get(file.path)
         if name is None:
             return file
-        target = os.path.join(self._scratch, self._new_name(file.path))
+        target = os.path.join(self._scratch, self._names[file.path])
         os.makedirs(os.path.dirname(target), exist_ok=True)
         self._originals[target] = file.path
         if name == JSON_DOCUMENT:

@@ -52,7 +52,7 @@ def found_files(
                 file.size,
                 describe([layout])[0].partition(":")[0] if layout else "",
                 _compression(file.path),
-                "" if layout and layout.format == "parquet" else _encoding(converted, file.path),
+                _encoding(converted, file.path, layout),
                 _columns(used.path, layout, options) if number < _FILES else (),
                 reading.lines.get(used.path, 0),
                 used.path in reading.lines
@@ -83,8 +83,11 @@ def _columns(path: str, layout: Layout | None, options: ReadOptions) -> tuple[Fo
     )
 
 
-def _encoding(converted: Converted, path: str) -> str:
-    name = converted.encodings.get(path, "UTF-8")
+def _encoding(converted: Converted, path: str, layout: Layout | None) -> str:
+    """Return the encoding of a file; empty if it is unknown, or the file is no text."""
+    if layout and layout.format == "parquet":
+        return ""
+    name = converted.encodings.get(path, "UTF-8" if layout else "")
     return "UTF-8" if name == JSON_DOCUMENT else name
 
 

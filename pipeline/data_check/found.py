@@ -144,8 +144,8 @@ class DataCheck:
       notes: what a run would print about the classes.
       unused: what a run would print about files without a usable line.
       problems: all problems and questions.
-      settings: the content of a settings file with which a run would start.
-      is_settled: whether `settings` settle all problems without a command.
+      settings: the content of a settings file, with which a run would start if `is_settled`.
+      is_settled: whether `settings` and the commands settle all problems.
     """
 
     base: str

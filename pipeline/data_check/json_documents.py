@@ -16,7 +16,7 @@ _HEAD, _MOST = 512, 64 << 20
 
 
 def find_list(path: str) -> str | None:
-    """Return the key of the list of objects in a JSON document; None if the file is none.
+    """Return the key of the longest list of objects in a JSON document; None if there is none.
 
     Args:
       path: path or URL of the file.
@@ -38,14 +38,17 @@ def find_list(path: str) -> str | None:
                 if stream.read(_HEAD).strip():
                     return None  # a second line
             document = json.loads(head + stream.read(_MOST))
-        except (CorruptArchive, ValueError):
+        except (CorruptArchive, ValueError, RecursionError):
             return None
     lists = {"": document} if isinstance(document, list) else document
-    return next((key for key, value in lists.items() if _is_records(value)), None)
+    found = {key: len(value) for key, value in lists.items() if _is_records(value)}
+    return max(found, key=found.__getitem__) if found else None
 
 
 def convert(path: str, key: str, target: str) -> None:
     """Write the objects of a document as JSON lines; the names of nested values contain dots.
+
+    A half of a surrogate pair, as in a text that was cut, becomes a question mark.
 
     Args:
       path: path or URL of the document.
@@ -60,8 +63,8 @@ def convert(path: str, key: str, target: str) -> None:
 
     with open_bytes(path) as stream:
         document = json.loads(stream.read())
-    records = document[key] if key else document
-    table = pandas.json_normalize(records)
+    text = json.dumps(document[key] if key else document, ensure_ascii=False)
+    table = pandas.json_normalize(json.loads(text.encode("utf-8", "replace")))
     table.to_json(target, orient="records", lines=True, force_ascii=False)
 
 
@@ -75,7 +78,8 @@ def command(path: str, key: str, target: str) -> str:
     """
     at = f"[{key!r}]" if key else ""
     code = (
-        f"import json, pandas; pandas.json_normalize(json.load(open({path!r})){at})"
+        f"import json, pandas; text = json.dumps(json.load(open({path!r})){at}, ensure_ascii=False)"
+        "; pandas.json_normalize(json.loads(text.encode('utf-8', 'replace')))"
         f".to_json({target!r}, orient='records', lines=True, force_ascii=False)"
     )
     is_plain = not set(code) & set('"$`\\!')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,12 @@ _SHOWN = 4
 _BAD = {"bad", "negative", "neg", "no", "false", "dislike", "schlecht", "unsatisfied", "down"}
 _GOOD = {"good", "positive", "pos", "yes", "true", "like", "gut", "satisfied", "up"}
 _NEITHER = {"neutral", "offered", "unoffered", "mixed", "average", "ok", ""}
+_NEITHER |= {"irrelevant", "unknown", "unrated", "none", "n/a", "other", "unclear", "unsure"}
 """Words whose sentiment is proposed, and those that are left out; the user decides."""
+
+
+_EXCERPT = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+"""A part of a file in a message."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ def settle_files(converted: Converted, base: str, options: ReadOptions) -> Settl
     others: list[tuple[SourceFile, InputError]] = []
     for group in _alike(failing, options):
         _, error, table = group[0]
-        message = converted.message(str(error)) + _and_others(len(group))
+        message = converted.message(str(error)) + _and_others(len(group), table)
         proposal = propose(table, options) if table else None
         found = proposal.columns() if proposal else {}
         new = {role: name for role, name in found.items() if options.columns.get(role) != name}
@@ -119,6 +125,8 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
     sentiment = attempts.with_task(options, SENTIMENT_TASK)
     if not stars.error:
         choices.append((STARS_TASK, f"{len(stars.names)} ordered classes: {_list(stars.names)}"))
+    if each.error and not each.is_certain:
+        choices.append((EACH_TASK, "more classes than the one at the beginning of a sorted file"))
     if not each.error and each.names != stars.names:
         choices.append((EACH_TASK, f"{len(each.names)} classes: {_list(each.names)}"))
     if not sentiment.error and options.task != SENTIMENT_TASK:
@@ -159,7 +167,7 @@ def _copies(
 def _alike(
     failing: Sequence[tuple[SourceFile, InputError]], options: ReadOptions
 ) -> list[list[tuple[SourceFile, InputError, Table | None]]]:
-    """Return the files in groups with the same columns; a file without columns is a group."""
+    """Return the files in groups with the same columns, or without columns the same problem."""
     groups: dict[object, list[tuple[SourceFile, InputError, Table | None]]] = {}
     for file, error in failing:
         try:
@@ -167,7 +175,8 @@ def _alike(
         except InputError:
             table = None
         is_table = table is not None and bool(table.records)
-        key = tuple(table.names) if table and is_table else file.path
+        problem = _EXCERPT.sub("", str(error).replace(file.path, ""))
+        key = tuple(table.names) if table and is_table else problem
         groups.setdefault(key, []).append((file, error, table if is_table else None))
     return sorted(groups.values(), key=len, reverse=True)
 
@@ -217,6 +226,10 @@ def question(role: str, candidates: Sequence[Candidate], *, is_blocking: bool = 
 def _leave_out(converted: Converted, base: str, good: Sequence[SourceFile]) -> dict[str, Any]:
     """Return settings in `data` that read the good files alone; empty if there are none."""
     kept = [converted.original(file.path) for file in good]
+    if any(converted.is_renamed(path) for path in kept):
+        return {}
+    # The files may be a sample of those in the folder.
+    known = {converted.original(file.path) for file in converted.files}
     paths = [relative_path(base, path) for path in kept]
     endings = Counter(path.partition(".")[2] for path in map(os.path.basename, paths))
     folders = {os.path.dirname(path) for path in paths}
@@ -224,15 +237,17 @@ def _leave_out(converted: Converted, base: str, good: Sequence[SourceFile]) -> d
     globs += [f"{folder}/**" for folder in folders if folder] + paths[:1]
     if all(file.group == "all" for file in good):
         for glob in globs:
-            if {file.path for file in match_files(base, glob)} == set(kept):
+            if known.intersection(file.path for file in match_files(base, glob)) == set(kept):
                 return {"splits": {"train": glob}}
     return {}
 
 
 def _move(converted: Converted, base: str, file: SourceFile) -> str:
-    """Return the command that moves a file into another folder."""
-    target = shlex.quote(f"{base.rstrip('/')}-other")
-    return f"mkdir -p {target} && mv {shlex.quote(converted.final(file.path))} {target}"
+    """Return the command that moves a file into another folder, where it has the same path."""
+    path = converted.final(file.path)
+    relative = os.path.dirname(relative_path(converted.folder, path))
+    target = shlex.quote(os.path.join(f"{base.rstrip('/')}-other", relative))
+    return f"mkdir -p {target} && mv {shlex.quote(path)} {target}"
 
 
 def _polarity(labels: Sequence[str]) -> dict[str, int | None]:
@@ -271,8 +286,9 @@ def _flatten(table: Table) -> str:
     )
 
 
-def _and_others(number: int) -> str:
+def _and_others(number: int, table: Table | None) -> str:
+    """Return a clause about the other files of a group of `_alike`."""
     if number == 1:
         return ""
-    more = "1 more file has" if number == 2 else f"{number - 1} more files have"
-    return f" ({more} the same columns)"
+    more = "1 more file has" if number == 2 else f"{number - 1:,} more files have"
+    return f" ({more} the same {'columns' if table else 'problem'})"

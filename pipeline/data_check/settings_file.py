@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -60,7 +61,7 @@ def settings_file(config: PipelineConfig, is_own: bool, problems: Sequence[Probl
     for problem in problems:
         for choice in problem.choices[1:]:
             [key, value] = _only(choice.settings)
-            lines.append(f"# or: --set '{key}={value}'  # {choice.meaning}")
+            lines.append(f"# or: --set {shlex.quote(f'{key}={value}')}  # {choice.meaning}")
     return "\n".join(lines) + "\n"
 
 

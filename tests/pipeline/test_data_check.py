@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -215,7 +216,7 @@ def test_two_columns_that_may_be_the_text_are_a_question_with_both(tmp_path):
     texts = [yaml.safe_load(one.settings)["data"]["columns"]["text"] for one in question.choices]
     assert texts == ["lob", "kritik"]
     assert question.choices[1].meaning == rows[0]["kritik"]
-    assert "# or: --set 'data.columns.text=kritik'" in check.settings
+    assert "# or: --set data.columns.text=kritik" in check.settings
     assert look_again(tmp_path, check).starts
 
 
@@ -484,3 +485,104 @@ def test_a_column_of_objects_is_neither_label_nor_text(tmp_path):
     [problem] = check.problems
     assert "`rating`, `content`: objects or lists" in problem.message
     assert not problem.settings and not check.is_settled
+
+
+def test_files_of_one_name_are_moved_into_different_folders(tmp_path):
+    for shop in ("shop1", "shop2"):
+        (tmp_path / "in" / shop).mkdir(parents=True)
+        (tmp_path / "in" / shop / "reviews.csv").write_text(
+            "rating,review\n" + "".join(f"{n % 5 + 1},{shop} text {n} of many\n" for n in range(99))
+        )
+        (tmp_path / "in" / shop / "info.csv").write_text(f"product,price\n{shop},1\nb,2\n")
+    assert look_again(tmp_path, look(tmp_path / "in")).starts
+    moved = [tmp_path / "in-other" / shop / "info.csv" for shop in ("shop1", "shop2")]
+    assert [file.read_text().split(",")[1] for file in moved] == ["price\nshop1", "price\nshop2"]
+
+
+def test_the_commands_convert_all_of_very_many_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(check_module, "_MOST_FILES", 2)
+    documents = {
+        f"page{page}__json": json.dumps(
+            {"reviews": [{"stars": n % 5 + 1, "text": f"text {page} {n}"} for n in range(40)]}
+        )
+        for page in range(5)
+    }
+    found = look_again(tmp_path, look(write(tmp_path, **documents)))
+    assert found.starts
+    assert found.number_of_files == 5
+    monkeypatch.undo()
+    assert look(tmp_path / "in-utf8").starts
+
+
+def test_a_loss_of_many_lines_is_no_remedy(tmp_path):
+    rows = "".join(f"{n % 5 + 1 if n % 3 else 'x y'},text {n} of many\n" for n in range(300))
+    found = look(write(tmp_path, reviews__csv="rating,text\n" + rows))
+    assert not found.starts
+    assert "max_rejected_fraction" not in found.settings
+
+
+def test_an_encoding_that_begins_later_is_found(tmp_path):
+    lines = [f"{n % 5 + 1},{'schön ' * (n > 15_000)}{'word ' * 20}{n}\n" for n in range(30_000)]
+    folder = write(tmp_path, a__csv=f"rating,review\n{''.join(lines)}".encode("cp1252"))
+    found = look(folder)
+    assert "WINDOWS-1252" in found.problems[0].commands[1]
+    assert look_again(tmp_path, found).starts
+
+
+def test_a_document_with_half_a_character_is_converted(tmp_path):
+    reviews = [{"stars": n % 5 + 1, "text": f"cut emoji \ud83d {n}"} for n in range(99)]
+    document = {"links": [{"href": "a"}], "reviews": reviews}
+    found = look(write(tmp_path, a__json=json.dumps(document)))
+    assert found.texts.number == 79  # a fifth is neutral
+    assert look_again(tmp_path, found).starts
+
+
+def test_a_document_of_too_many_levels_is_a_problem(tmp_path):
+    assert not look(write(tmp_path, a__json="[" * 100_000)).starts
+
+
+def test_files_that_are_sorted_by_their_labels_get_a_setting(tmp_path, monkeypatch):
+    monkeypatch.setattr(sample_module, "_LINES", 400)
+    monkeypatch.setattr(sample_module, "_LARGE", 1 << 12)
+    lines = [
+        f"{name},text {n} about {name}\n" for name in ("billing", "return") for n in range(60_000)
+    ]
+    found = look(write(tmp_path, a__csv="Category,Message\n" + "".join(lines)))
+    assert "labels: each" in found.settings
+    assert "label: Category" in found.settings
+
+
+def test_sentiment_is_not_possible_for_many_unknown_words(tmp_path):
+    words = ["Positive", "Negative", "Neutral", "Irrelevant"]
+    rows = "".join(f"{words[n % 4]},text {n}\n" for n in range(300))
+    found = look(write(tmp_path, a__csv="sentiment,text\n" + rows))
+    assert not any(task.name == "sentiment" and task.classes for task in found.other_tasks)
+    assert "irrelevant: null" in found.settings
+    assert look_again(tmp_path, found).starts
+
+
+def test_many_files_of_an_unknown_format_are_one_problem(tmp_path):
+    files = {f"text{n}__txt": f"text {n} of a review\n" for n in range(30)}
+    found = look(write(tmp_path, **files))
+    [problem] = [problem for problem in found.problems if problem.is_blocking]
+    assert "29 more files have the same problem" in problem.message
+    assert {file.encoding for file in found.files} == {""}
+
+
+def test_two_files_that_differ_in_their_compression_are_converted_into_two(tmp_path):
+    rows = [[f"{n % 5 + 1},schön {part} {n}\n" for n in range(99)] for part in range(2)]
+    plain, packed = (f"rating,review\n{''.join(each)}".encode("utf-16") for each in rows)
+    found = look(write(tmp_path, a__csv=plain, a__csv__gz=gzip.compress(packed)))
+    assert found.texts.number == 158  # a fifth is neutral
+    again = look_again(tmp_path, found)
+    assert again.starts
+    assert again.texts.number == 158
+
+
+def test_the_other_answers_can_be_pasted_into_a_shell(tmp_path):
+    rows = "".join(f"{n % 3},{n % 4},text {n} of many words\n" for n in range(300))
+    header = "Groupe d'affectation rating,Note d'accueil rating,Message\n"
+    found = look(write(tmp_path, a__csv=header + rows))
+    lines = [line for line in found.settings.splitlines() if "data.columns.label=" in line]
+    words = shlex.split(lines[0].removeprefix("# or: "), comments=True)
+    assert [words[0], len(words)] == ["--set", 2]
