@@ -313,7 +313,7 @@ def test_a_large_file_is_read_in_part(tmp_path, monkeypatch):
 
 
 def test_a_class_that_a_sample_lacks_is_a_note(tmp_path, monkeypatch):
-    rows = "".join(f"{'ab'[n // 20_000]},text number {n}\n" for n in range(40_000))
+    rows = "".join(f"{'ab'[n // 2_000]},text number {n}\n" for n in range(4_000))
     folder = write(tmp_path, sorted__csv=f"label,text\n{rows}")
     assert look(folder, "data.labels=each").problems == ()
     monkeypatch.setattr(sample_module, "_LINES", 100)
