@@ -192,11 +192,11 @@ def _show_labels(console: Console, check: DataCheck) -> None:
 
 
 def _task(task: Task) -> str:
+    from preprocessing.reading.listing import joined
+
     settings = {"sentiment": "data.labels left out", "map": "the mapping in data.labels"}
     setting = settings.get(task.name, f"data.labels: {task.name}")
-    more = len(task.classes) - _CLASSES
-    names = ", ".join(task.classes[:_CLASSES]) + (f" and {more:,} more" if more > 0 else "")
-    return f"{setting} ({len(task.classes):,} classes: {names})"
+    return f"{setting} ({len(task.classes):,} classes: {joined(task.classes, _CLASSES)})"
 
 
 def _show_texts(console: Console, check: DataCheck) -> None:

@@ -23,6 +23,7 @@ from pipeline.inputs import input_base, input_files, read_options
 from pipeline.named_classes import named_classes
 from preprocessing.reading.files import SourceFile, is_remote, relative_path
 from preprocessing.reading.layouts import describe
+from preprocessing.reading.listing import joined
 from preprocessing.reading.look import read_table
 from preprocessing.reading.records import (
     BAD_LABEL,
@@ -78,7 +79,7 @@ def _check(
     config: PipelineConfig, files: Sequence[SourceFile], converted: Converted, is_own: bool
 ) -> DataCheck:
     base = converted.base
-    problems = _encoding_problems(converted, base)
+    problems = _encoding_problems(converted)
     options = read_options(config)
     settled = remedies.settle_files(converted, base, options)
     problems += settled.problems
@@ -127,24 +128,18 @@ def _encodings(files: Sequence[SourceFile], config: PipelineConfig) -> dict[str,
     return found
 
 
-def _encoding_problems(converted: Converted, base: str) -> list[Problem]:
+def _encoding_problems(converted: Converted) -> list[Problem]:
     if not converted.encodings:
         return []
     names = [
-        f"{relative_path(base, path)} is {name.replace('WINDOWS', 'Windows')}"
+        f"{relative_path(converted.base, path)} is {name.replace('WINDOWS', 'Windows')}"
         for path, name in sorted(converted.encodings.items())
     ]
-    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    message = f"{shown}; a run reads lines of UTF-8: convert the files into a new folder"
-    if is_remote(base):
+    message = f"{joined(names)}; a run reads lines of UTF-8: convert the files into a new folder"
+    if is_remote(converted.base):
         return [Problem(message)]
-    return [
-        Problem(
-            message,
-            as_yaml({"data": {"input_base": converted.folder}}),
-            converted.commands(),
-        )
-    ]
+    settings = as_yaml({"data": {"input_base": converted.folder}})
+    return [Problem(message, settings, converted.commands())]
 
 
 def _read(

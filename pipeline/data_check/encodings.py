@@ -17,7 +17,7 @@ _HEAD, _MOST = 1 << 20, 16 << 20
 """Bytes of a file whose encoding is found, and the maximum number that are converted."""
 JSON_DOCUMENT = "one JSON document"
 """What a file is that contains a list of objects instead of one object on each line."""
-_UNPACK = {None: "cat", "bz2": "bzip2 -dc", "gzip": "gzip -dc", "zstd": "zstd -dc"}
+_UNPACK = {"bz2": "bzip2 -dc", "gzip": "gzip -dc", "zstd": "zstd -dc"}
 _SUFFIX = re.compile(r"\.(bz2|gz|zst|zstd)$", re.IGNORECASE)
 
 
@@ -168,15 +168,16 @@ class Converted:
                 key = json_documents.find_list(path) or ""
                 lines.append(json_documents.command(path, key, self.final(path)))
                 continue
-            packed = _UNPACK[file_compression(path) or None]
+            packed = file_compression(path)
             new = self.final(path)
             reading = f"iconv -f {name} -t UTF-8"
             old = shlex.quote(path)
-            if packed == "cat":
+            if not packed:
                 lines.append(f"{reading} {old} > {shlex.quote(new)}")
             else:
+                unpacking = f"{_UNPACK[packed]} {old}"
                 copy = shlex.quote(os.path.join(self.folder, relative_path(self.base, path)))
-                lines.append(f"{packed} {old} | {reading} > {shlex.quote(new)} && rm {copy}")
+                lines.append(f"{unpacking} | {reading} > {shlex.quote(new)} && rm {copy}")
         return tuple(lines)
 
     def _convert(self, file: SourceFile) -> SourceFile:

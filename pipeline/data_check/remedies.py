@@ -20,6 +20,7 @@ from preprocessing.reading.copies import find_copies
 from preprocessing.reading.detect import Inspection
 from preprocessing.reading.files import SourceFile, is_remote, match_files, relative_path
 from preprocessing.reading.layouts import inspect_files
+from preprocessing.reading.listing import joined
 from preprocessing.reading.look import Table, read_table
 from preprocessing.reading.records import EACH_TASK, SENTIMENT_TASK, STARS_TASK, ReadOptions
 
@@ -124,11 +125,13 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
     each = attempts.with_task(options, EACH_TASK)
     sentiment = attempts.with_task(options, SENTIMENT_TASK)
     if not stars.error:
-        choices.append((STARS_TASK, f"{len(stars.names)} ordered classes: {_list(stars.names)}"))
+        choices.append(
+            (STARS_TASK, f"{len(stars.names)} ordered classes: {joined(stars.names, _SHOWN)}")
+        )
     if each.error and not each.is_certain:
         choices.append((EACH_TASK, "more classes than the one at the beginning of a sorted file"))
     if not each.error and each.names != stars.names:
-        choices.append((EACH_TASK, f"{len(each.names)} classes: {_list(each.names)}"))
+        choices.append((EACH_TASK, f"{len(each.names)} classes: {joined(each.names, _SHOWN)}"))
     if not sentiment.error and options.task != SENTIMENT_TASK:
         choices.append(({}, "negative and positive"))
     shown = tuple(Choice(as_yaml({"data": {"labels": value}}), text) for value, text in choices)
@@ -261,11 +264,6 @@ def _polarity(labels: Sequence[str]) -> dict[str, int | None]:
         label: None if label in _NEITHER else int(label in _GOOD)
         for label in dict.fromkeys(ordered)
     }
-
-
-def _list(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _rename(columns: Mapping[str, str]) -> str:
