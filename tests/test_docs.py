@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser import open_browser
+from tests.waiting import wait
+
 CHECKOUT = Path(__file__).parents[1]
 DOCS = CHECKOUT / "docs"
 MKDOCS = CHECKOUT / ".cache" / "docs" / "venv" / "bin" / "mkdocs"
@@ -23,9 +26,10 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 OTHER_PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
 
 
-@pytest.mark.slow
-@pytest.mark.exhaustive
-def test_the_site_has_every_page_and_no_page_loads_anything_from_another_host(tmp_path):
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Build the documentation; return its folder."""
+    folder = tmp_path_factory.mktemp("site")
     options = {"cwd": CHECKOUT, "capture_output": True, "text": True, "timeout": 600}
     made = subprocess.run(
         ["make", f"BIN={Path(sys.executable).parent}", "docs-venv"],
@@ -35,19 +39,46 @@ def test_the_site_has_every_page_and_no_page_loads_anything_from_another_host(tm
     if made.returncode:
         pytest.skip(f"no environment for MkDocs: {made.stderr.strip()[-300:]}")
     built = subprocess.run(
-        [MKDOCS, "build", "--strict", "--quiet", "--site-dir", tmp_path],
+        [MKDOCS, "build", "--strict", "--quiet", "--site-dir", folder],
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         **options,
     )
     assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.xdist_group("site")
+def test_the_site_has_every_page_and_no_page_loads_anything_from_another_host(site):
     pages = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")}
-    assert pages <= {page.relative_to(tmp_path) for page in tmp_path.rglob("*.html")}
-    for page in tmp_path.rglob("*.html"):
+    assert pages <= {page.relative_to(site) for page in site.rglob("*.html")}
+    for page in site.rglob("*.html"):
         loaded = _LOADED.findall(page.read_text(encoding="utf-8"))
         assert loaded
         assert not [address for address in loaded if re.match(r"(https?:)?//", address)], page
-    for style in tmp_path.rglob("*.css"):
+    for style in site.rglob("*.css"):
         assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", style.read_text()), style
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.xdist_group("site")
+@pytest.mark.parametrize("page", ["index.html", "how-to/serve.html"])
+def test_the_search_works_on_a_page_that_is_opened_as_a_file(site, page):
+    with open_browser() as browser:
+        browser.get((site / page).as_uri())
+        browser.execute_script("document.querySelector('#__search').click()")
+        field = browser.find_element("css selector", "input.md-search__input")
+        browser.execute_script("arguments[0].focus()", field)
+        field.send_keys("rollback")
+        wait(lambda: "commands.html" in _results(browser))
+
+
+def _results(browser):
+    """Return the addresses of the pages that the search found."""
+    links = "document.querySelectorAll('a.md-search-result__link')"
+    return browser.execute_script(f"return Array.from({links}, (link) => link.href).join(' ')")
 
 
 def test_every_page_that_code_mentions_exists():
