@@ -49,7 +49,8 @@ _QUOTED = 100
 CLOSED = "the handler is closed"
 """The end of uvloop's message about a closed connection. The error has no class of its own."""
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
-_PAGE = ("index.html", "page.css", "page.js", "icon.svg")
+_SCRIPTS = ("page.js", "answers.js", "batch.js", "elements.js", "history.js")
+_PAGE = ("index.html", "page.css", "icon.svg", *_SCRIPTS)
 _PAGE_HEADERS = {
     "cache-control": "no-cache",
     # The browser loads and executes only files of this server, even if a review contains HTML.

@@ -1,7 +1,9 @@
 """The page to try the model, in a real browser: Chromium without a window."""
 
 import contextlib
+import csv
 import json
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -17,6 +19,7 @@ from tests.waiting import wait
 # The machine of the second stack always has Chromium.
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
 
+PAGE = Path(rest_server.__file__).parent / "page"
 HOSTILE = [
     "<script>document.title = 'hacked'</script> good",
     "<img src=http://example.org/x onerror=\"document.title='hacked'\"> good",
@@ -70,6 +73,10 @@ class Page:
 
         self.browser, self.server, self.keys = browser, server, Keys
         self.address = f"http://127.0.0.1:{server.port}"
+        browser.get("about:blank")
+        # The history of an earlier test.
+        storage = {"origin": self.address, "storageTypes": "all"}
+        browser.execute_cdp_cmd("Storage.clearDataForOrigin", storage)
         browser.get_log("browser")
         browser.get_log("performance")
         browser.get(f"{self.address}{path}")
@@ -118,24 +125,26 @@ def test_a_review_is_answered_while_it_is_typed(page):
     assert page.focused() == "reviews"
     page.press("a bad phone")
     wait(lambda: page.text("summary") == "Negative: probability 90.0 %")
-    assert [one.get_property("optimum") for one in page.all("meter")] == [0]  # it is red
+    assert shown_classes(page) == [("negative", "90.0 %"), ("positive", "10.0 %")]
     page.press(", good case")
     wait(lambda: page.text("summary") == "Positive: probability 90.0 %")
-    assert [one.get_property("optimum") for one in page.all("meter")] == [0.5]
-    wait(lambda: page.all("#answers table"))
-    [word] = page.all("#answers tbody tr")
+    assert shown_classes(page) == [("positive", "90.0 %"), ("negative", "10.0 %")]
+    wait(lambda: page.all(".words"))
+    [word] = page.all(".words tbody tr")
     assert word.text == "good more positive (+4.39)"
     assert [mark.text for mark in page.all(".review .positive")] == ["good"]
-    assert "probability" not in page.text("answers")  # the summary has it
     assert page.text("version") == "Model version 3"
     assert page.text("problem") == ""
+
+
+def shown_buttons(page):
+    return [button.accessible_name for button in page.all("button") if button.is_displayed()]
 
 
 def test_everything_works_by_keyboard_and_has_names_for_a_screen_reader(page):
     [field] = page.all("textarea")
     assert field.accessible_name == "Reviews, one on each line"
-    names = [button.accessible_name for button in page.all("button")]
-    assert names == ["Insert two examples", "Clear"]
+    assert shown_buttons(page) == ["Insert two examples", "Clear"]
     assert page.browser.find_element("id", "summary").aria_role == "status"
     assert page.browser.find_element("id", "problem").aria_role == "alert"
     page.press(page.keys.TAB)
@@ -162,7 +171,7 @@ def fill(page, text):
 
 def test_a_hostile_review_is_only_text(page):
     fill(page, "\n".join(HOSTILE))
-    wait(lambda: len(page.all("#answers table")) == len(HOSTILE))
+    wait(lambda: len(page.all(".words")) == len(HOSTILE))
     shown = [one.get_property("textContent") for one in page.all(".review")]
     assert shown == HOSTILE
     assert page.all("#answers img, #answers script, #answers h1, #answers a") == []
@@ -171,7 +180,7 @@ def test_a_hostile_review_is_only_text(page):
 
 def test_an_error_replaces_the_answers_of_an_earlier_text(page):
     fill(page, "good")
-    wait(lambda: page.all("#answers table"))
+    wait(lambda: page.all(".words"))
     fill(page, "good\n" * 60)
     wait(lambda: page.text("problem"))
     assert (page.text("summary"), page.all("#answers > li")) == ("", [])
@@ -225,11 +234,11 @@ def test_the_best_classes_are_bars_and_the_words_are_those_of_the_best(browser, 
             ("rate", "4.0 %"),
             ("top-up", "4.0 %"),
         ]
-        wait(lambda: len(page.all("#answers table")) == 2)
+        wait(lambda: page.all(".words"))
         assert page.all(".bars caption")[0].text == "undecided; 2 other classes: 8.0 %"
         widths = [bar.size["width"] for bar in page.all(".bar")]
         assert widths[0] == widths[1] > 5 * widths[2] > 0
-        rows = [row.text for row in page.all("#answers table:not(.bars) tbody tr")]
+        rows = [row.text for row in page.all(".words tbody tr")]
         assert rows == ["c3 for this class (+2.30)", "c5 against this class (-0.92)"]
         assert "review" not in page.all("main")[0].text
         fill(page, "c3\nc3 too\nnothing")
@@ -259,9 +268,9 @@ def test_two_classes_that_are_no_sentiment_have_their_names(browser, tmp_path):
         page = Page(browser, server)
         page.press("a good text")
         wait(lambda: page.text("summary") == "spam: probability 90.0 %")
-        assert len(page.all("meter")) == 1 and not page.all(".bars")
-        wait(lambda: page.all("#answers table"))
-        assert page.all("#answers tbody tr")[0].text == "good for this class (+4.39)"
+        assert shown_classes(page) == [("spam", "90.0 %"), ("ham", "10.0 %")]
+        wait(lambda: page.all(".words"))
+        assert page.all(".words tbody tr")[0].text == "good for this class (+4.39)"
         fill(page, "not it")
         wait(lambda: page.text("summary") == "ham: probability 90.0 %")
         page.close()
@@ -271,7 +280,7 @@ def test_hostile_names_of_classes_are_only_text(browser, tmp_path):
     labels = Labels((*HOSTILE, "שלום (a)", "{{ PREFIX }}", "</script>"))
     with page_of_classes(browser, tmp_path / "serving", labels) as page:
         fill(page, "\n".join(f"c{n}" for n in range(labels.number)))
-        wait(lambda: len(page.all("#answers table:not(.bars)")) == labels.number)
+        wait(lambda: len(page.all(".words")) == labels.number)
         best = [found.get_property("textContent") for found in page.all(".bars tr:first-child bdi")]
         assert best == list(labels.names)
         summary = page.browser.find_element("id", "summary").get_property("textContent")
@@ -292,7 +301,89 @@ def test_the_page_follows_a_version_of_other_classes(browser, tmp_path):
         wait(lambda: page.text("version") == "Model version 2")
         wait(lambda: page.text("summary") == "Positive: probability 90.0 %")
         assert page.text("title") == "Is this review positive?"
-        assert not page.all(".bars") and len(page.all("meter")) == 1
+        assert shown_classes(page) == [("positive", "90.0 %"), ("negative", "10.0 %")]
+
+
+def texts_of(page, selector):
+    return [found.get_property("textContent") for found in page.all(selector)]
+
+
+def test_an_empty_page_names_the_classes(browser, tmp_path):
+    names = tuple(f"class {n}" for n in range(15))
+    with page_of_classes(browser, tmp_path / "serving", Labels(names)) as page:
+        start = "Type or paste a text above. The answer is one of 15 classes: class 0, class 1, "
+        assert page.text("classes").startswith(start)
+        assert page.text("classes").endswith("class 11 and 3 more.")
+        page.press("c3")
+        wait(lambda: not page.text("classes"))
+        page.press(page.keys.BACKSPACE, page.keys.BACKSPACE)
+        wait(lambda: page.text("classes"))
+        assert not page.browser.find_element("id", "answers-section").is_displayed()
+
+
+def test_several_texts_are_a_table_that_is_sorted_and_saved(page, tmp_path):
+    fill(page, "good one")
+    wait(lambda: page.all(".words"))
+    assert "Save as CSV" not in shown_buttons(page)
+    texts = ["a bad 10", '=HYPERLINK("x") good', "ordinary, bad 9", "a good 2"]
+    fill(page, "\n".join(texts))
+    wait(lambda: len(page.all("#table tbody tr")) == len(texts))
+
+    def shown():
+        return texts_of(page, "#table tbody .clipped")
+
+    assert shown() == texts
+    headers = page.all("#table th")
+    assert [header.get_attribute("aria-sort") for header in headers] == ["ascending", *[None] * 3]
+    headers[2].find_element("css selector", "button").click()
+    assert shown() == [texts[0], texts[2], texts[1], texts[3]]
+    headers[2].find_element("css selector", "button").click()
+    assert headers[2].get_attribute("aria-sort") == "descending"
+    assert shown() == [texts[1], texts[3], texts[0], texts[2]]
+    folder = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    page.browser.execute_cdp_cmd("Browser.setDownloadBehavior", folder)
+    page.browser.find_element("id", "save").click()
+    saved = tmp_path / "answers.csv"
+    wait(saved.exists)
+    content = saved.read_bytes().decode("utf-8-sig")
+    assert [(row["text"], row["class"]) for row in csv.DictReader(content.splitlines())] == [
+        (f"'{texts[1]}", "positive"),  # a spreadsheet must not calculate it
+        (texts[3], "positive"),
+        (texts[0], "negative"),
+        (texts[2], "negative"),
+    ]
+
+
+def test_text_from_right_to_left_begins_at_the_right(page):
+    fill(page, "טלפון good\nplain good")
+    wait(lambda: len(page.all(".words")) == 2)
+    directions = [found.value_of_css_property("direction") for found in page.all(".review")]
+    assert directions == ["rtl", "ltr"]
+    [field] = page.all("textarea")
+    assert field.value_of_css_property("direction") == "rtl"
+
+
+def test_the_history_is_kept_by_the_browser_until_it_is_removed(page):
+    assert not page.browser.find_element("id", "history").is_displayed()
+    fill(page, "good <b>first</b>")
+    wait(lambda: page.text("summary"))
+    page.browser.find_element("id", "clear").click()
+    fill(page, "bad second")
+    wait(lambda: page.text("summary"))
+    page.browser.refresh()
+    # The entry of the second text was written when the page was left.
+    wait(lambda: page.text("history-count") == "2")
+    page.browser.find_element("css selector", "#history summary").click()
+    assert texts_of(page, ".entry") == ["bad second", "good <b>first</b>"]
+    page.all(".entry")[1].click()
+    wait(lambda: page.text("summary") == "Positive: probability 90.0 %")
+    assert page.focused() == "reviews"
+    page.browser.find_element("id", "forget").click()
+    assert not page.browser.find_element("id", "history").is_displayed()
+    fill(page, "")
+    page.browser.refresh()
+    wait(lambda: not page.all("#loading"))
+    assert not page.browser.find_element("id", "history").is_displayed()
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -302,7 +393,7 @@ def test_long_names_fit_into_the_page(browser, tmp_path, width):
         with page_of_classes(browser, tmp_path / "serving", labels) as page:
             resize(browser, width)
             fill(page, "c0\nc1\nc2")
-            wait(lambda: len(page.all("#answers table:not(.bars)")) == 3)
+            wait(lambda: len(page.all(".words")) == 3)
             script = "return document.documentElement.scrollWidth"
             assert browser.execute_script(script) <= width
     finally:
@@ -318,7 +409,7 @@ def test_the_page_works_behind_a_proxy_with_a_path_prefix(browser, serving, path
         assert not page.all("#loading")
         assert page.all("main")[0].value_of_css_property("max-width") == "768px"  # it has its style
         page.press("a good phone")
-        wait(lambda: page.all("#answers table"))
+        wait(lambda: page.all(".words"))
         assert page.text("summary") == "Positive: probability 90.0 %"
         page.close()
 
@@ -348,6 +439,10 @@ def test_a_prefix_is_a_path_or_ignored(server, sent, first):
 
 def test_the_page_forbids_other_hosts(server):
     assert "default-src 'none'" in server.get("/").headers["content-security-policy"]
-    for name, kind in (("page.js", "javascript"), ("page.css", "css"), ("icon.svg", "svg")):
+    for name, kind in (
+        *((script.name, "javascript") for script in PAGE.glob("*.js")),
+        ("page.css", "css"),
+        ("icon.svg", "svg"),
+    ):
         answer = server.get(f"/{name}")
         assert answer.status == 200 and kind in answer.headers["content-type"]

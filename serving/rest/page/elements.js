@@ -1,0 +1,21 @@
+// Elements of the page. Texts and names of classes enter them as text only, never as markup.
+
+export const $ = (id) => document.getElementById(id);
+
+export function make(tag, text, className) {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  if (className) element.className = className;
+  return element;
+}
+
+// A name in a script from right to left must not reorder the text around it. A name may be one long word.
+export function bdi(name) {
+  const element = make("bdi");
+  for (const part of name.split(/(?<=[_./-])/)) element.append(part, make("wbr"));
+  return element;
+}
+
+export function percent(probability) {
+  return `${(100 * probability).toFixed(1)} %`;
+}
