@@ -131,6 +131,7 @@ def oracle(tmp_path_factory):
     return Counts.from_predictions(labels, scores.astype(np.float64), TOPICS), found
 
 
+@pytest.mark.slow
 def test_metrics_of_all_classes_are_those_of_tfma(oracle):
     counts, theirs = oracle
     of_tfma = [each for each in metrics.metrics(TOPICS) if each.tfma]
@@ -141,6 +142,7 @@ def test_metrics_of_all_classes_are_those_of_tfma(oracle):
         assert metric.value(counts) == pytest.approx(wanted, rel=1e-6), metric.name
 
 
+@pytest.mark.slow
 def test_the_confusion_is_that_of_tfma(oracle):
     counts, theirs = oracle
     [name] = [name for _, name, _ in theirs if name.startswith("multi_class_confusion")]
@@ -152,6 +154,7 @@ def test_the_confusion_is_that_of_tfma(oracle):
     assert counts.confusion.tolist() == wanted.tolist()
 
 
+@pytest.mark.slow
 def test_metrics_of_each_class_are_those_of_tfma(oracle):
     counts, theirs = oracle
     for label in range(TOPICS.number - 1):

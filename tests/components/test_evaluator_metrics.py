@@ -113,6 +113,7 @@ def double_values(folder):
     }
 
 
+@pytest.mark.slow
 def test_all_metrics_of_all_slices_are_those_of_tfma(oracle):
     theirs, ours = oracle
     wanted, found = double_values(theirs), double_values(ours)

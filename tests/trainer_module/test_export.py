@@ -15,6 +15,8 @@ from tests.trainer_module.conftest import TOPIC_TEXTS, TOPICS, TRANSFORM, predic
 from trainer_module import export
 from trainer_module.models import bags, ngram_linear
 
+pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
+
 
 def signature_defs(folder):
     """Return the definitions that TensorFlow Serving reads."""

@@ -81,6 +81,7 @@ def test_a_model_has_its_own_learning_rate_hyperparameters_and_precision(given):
     assert made.model.output.dtype == tf.float32
 
 
+@pytest.mark.slow
 def test_class_weights_give_both_classes_the_same_weight(given, skewed):
     label = np.float32([[0], [1]])
     losses = {
@@ -98,6 +99,7 @@ def test_the_module_of_a_model_may_have_a_loss_of_its_own(given, monkeypatch):
     assert given(**WORDS).model.loss_of_examples(label, label).tolist() == [0, 3]
 
 
+@pytest.mark.slow
 def test_class_weights_of_a_class_without_reviews_are_refused(given, skewed):
     (skewed / "train-0.gz").unlink()
     line = "balanced, but the train split has no Example of the class negative"

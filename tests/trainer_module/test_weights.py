@@ -76,6 +76,7 @@ def test_weights_of_another_model_are_not_used_and_the_difference_is_logged(
     assert "skipped: hyperparameters ({}, now {'scale_floor': 0.5}) differs" in text
 
 
+@pytest.mark.slow
 def test_weights_depend_on_the_settings_of_the_features_and_on_the_vocabulary(prepared, tmp_path):
     job = make_job(prepared, tmp_path)
 
@@ -133,6 +134,7 @@ def test_a_base_model_of_other_classes_is_refused(records, tmp_path, names, prob
     )
 
 
+@pytest.mark.slow
 def test_a_warm_start_from_other_classes_ends_before_the_training_with_exit_code_2(
     records, topics, tmp_path, monkeypatch, capfd
 ):
@@ -146,6 +148,7 @@ def test_a_warm_start_from_other_classes_ends_before_the_training_with_exit_code
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.slow
 def test_a_warm_start_from_the_same_classes_continues(topics, tmp_path):
     job = make_job(topics, tmp_path, base_model=str(topics / "model"), epochs=1, learning_rate=1e-9)
     training.train(job, None)

@@ -36,6 +36,7 @@ def identity(job):
     return os.path.basename(job.checkpoint_dir).partition("-")[0]
 
 
+@pytest.mark.slow
 def test_the_identity_depends_on_the_input_and_the_settings(execution):
     one, same = make_job(execution()), make_job(execution())
     assert identity(one) == identity(same)
@@ -51,6 +52,7 @@ def test_the_identity_depends_on_the_input_and_the_settings(execution):
     assert checkpoint_folders.folder_name(one, "1") != name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "place",
     [
