@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -72,7 +72,7 @@ class Changes:
     metrics: Sequence[MetricChange] = ()
     same_reviews: bool = False
     answers: Changed | None = None
-    results: Sequence[Difference] = field(default=(), repr=False)
+    results: Sequence[Difference] = ()
     labels: Labels | None = None
 
     @property
@@ -107,8 +107,9 @@ class Changes:
             chance = "Chance alone seldom makes such a difference"
         else:
             chance = "Chance alone often makes such a difference"
+        after = f"{self.after[0].upper()}{self.after[1:]}"
         return (
-            f"{self.after} gets {wrong:,} test {one} wrong that {self.before} got right, and "
+            f"{after} gets {wrong:,} test {one} wrong that {self.before} got right, and "
             f"{right:,} right that {self.before} got wrong. {chance} "
             f"(sign test, p {_p_value(probability)})."
         )
@@ -130,34 +131,29 @@ def what_changed(
         another baseline. Then the recorded metrics of both runs are compared.
       answers: the content of `files.read_changed` of the same evaluation.
       names: the names of both runs or models; None: the ids of the runs.
-
-    Raises:
-      ValueError: neither the earlier run nor the names are given.
     """
-    if before is None and names is None:
-        raise ValueError("the earlier run has no name")
-    first, second = names or (f"run {before.id if before else ''}", f"run {after.id}")
+    first, second = names or (_run_name(before), _run_name(after))
     compared = results if results and results.baseline else None
-    common = {
-        "before": first,
-        "after": second,
-        "metrics": _evaluated(compared) if compared else _recorded(before, after),
-        "same_reviews": compared is not None,
-        "answers": answers,
-        "labels": results.labels if results else None,
-    }
-    if before is None or not before.settings:
+    changes = Changes(
+        before=first,
+        after=second,
+        metrics=_evaluated(compared) if compared else _recorded(before, after),
+        same_reviews=compared is not None,
+        answers=answers,
+        labels=results.labels if results else None,
+    )
+    if before is None:
         unknown = f"No run in paths.metadata has pushed {first}, so its settings are unknown."
-        if before is not None:
-            unknown = f"The settings of {first} were not recorded."
-        return Changes(**common, unknown=unknown)
+        return replace(changes, unknown=unknown)
+    if not before.settings:
+        return replace(changes, unknown=f"The settings of {first} were not recorded.")
     settings = [
         each
         for each in _differences(flat_settings(before.settings), flat_settings(after.settings))
         if each.name != "name" and not each.name.startswith(_PLACES)
     ]
-    return Changes(
-        **common,
+    return replace(
+        changes,
         settings=settings,
         data=list(_data(before, after)),
         code=list(_code(before, after)),
@@ -198,6 +194,11 @@ def line_counts(run: Run) -> LineCounts | None:
     properties = artifact.custom_properties.items()
     counted = {name: each.int_value for name, each in properties if each.HasField("int_value")}
     return LineCounts.from_properties(counted)
+
+
+def _run_name(run: Run | None) -> str:
+    # The microseconds of an id only make it longer.
+    return f"run {run.id.partition('.')[0]}" if run else "an unknown run"
 
 
 def _evaluated(results: Results) -> list[MetricChange]:

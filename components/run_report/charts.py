@@ -56,9 +56,9 @@ def confusion(counts: Counts, labels: Labels, shown: Sequence[int]) -> str:
     fractions = part / np.maximum(counts.labelled[shown], 1)[:, np.newaxis]
     size = len(shown)
     figure, axes = new_axes("answer of the model", "label")
-    if size > 3:
-        # A cell for the names, and cells of a size in which a number can be read.
-        side = 2.6 + (0.55 if size <= NUMBERED else 0.26) * size
+    if size > NUMBERED:
+        # A cell for the names, and cells of a size in which a colour can be seen.
+        side = 2.6 + 0.26 * size
         figure.set_size_inches(side, side)
     axes.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), aspect="equal")
     for row, column in np.argwhere(part > 0).tolist():
@@ -72,8 +72,9 @@ def confusion(counts: Counts, labels: Labels, shown: Sequence[int]) -> str:
             axes.text(column, row, number, ha="center", va="center", fontsize=9 if size > 3 else 13)
     names = [short_name(labels.names[label]) for label in shown]
     turned = 90 if size > 3 and max(map(len, names)) > _LEVEL_CHARACTERS else 0
-    axes.set_xticks(range(size), names, rotation=turned, fontsize=9)
-    axes.set_yticks(range(size), names, fontsize=9)
+    font = 11 if size <= 3 else 9
+    axes.set_xticks(range(size), names, rotation=turned, fontsize=font)
+    axes.set_yticks(range(size), names, fontsize=font)
     axes.tick_params(length=0)
     return to_svg(figure, "Confusion matrix of the test split")
 
@@ -98,11 +99,11 @@ def class_scores(counts: Counts, labels: Labels, shown: Sequence[int]) -> str:
             metric = recall if name == "recall" else precision
             if (interval := metric.interval(counts)) is not None:
                 found.append((metric.value(counts), row + offset, interval))
-        for value, row, interval in found:
-            axes.plot(interval, (row, row), color=colour, linewidth=1.5)
-        points = [value for value, _, _ in found], [row for _, row, _ in found]
+        for _, height, interval in found:
+            axes.plot(interval, (height, height), color=colour, linewidth=1.5)
+        points = [value for value, _, _ in found], [height for _, height, _ in found]
         axes.plot(*points, marker, color=colour, markersize=6, label=name)
-    axes.set_yticks(range(len(shown)), [short_name(labels.names[n]) for n in shown], fontsize=9)
+    axes.set_yticks(range(len(shown)), [short_name(labels.names[n]) for n in shown], fontsize=10)
     axes.set_ylim(len(shown) - 0.5, -0.5)
     axes.set_xlim(right=1.01)
     axes.grid(axis="x")
@@ -224,5 +225,5 @@ def _runs(axes: Axes, dots: Sequence[Dot]) -> None:
         places = [n for n, dot in enumerate(dots, 1) if dot.is_good == is_good]
         if places:
             heights = [dots[n - 1].accuracy for n in places]
-            style = {"markersize": 7, "markerfacecolor": fill, "markeredgecolor": colour}
-            axes.plot(places, heights, "o", label=name, zorder=3, **style)
+            points = axes.plot(places, heights, "o", label=name, zorder=3, markersize=7)
+            points[0].set(markerfacecolor=fill, markeredgecolor=colour)

@@ -45,7 +45,7 @@ DESCRIBED = {
 }
 """Input of RunReport -> the id of a node and the key of its output."""
 _CODE = "code"
-"""The property of an execution with the fingerprint of its code, which is a part of the cache key."""
+"""The property of an execution with the fingerprint of its code, a part of the cache key."""
 _LIBRARIES = ("tfx", "tensorflow", "tf_keras", "apache-beam", "tensorflow-transform")
 _NODE_TYPE = "node"
 _STATES = {

@@ -12,11 +12,13 @@ from serving.predict_text import load_predict_text
 
 _WORDS = 3
 """Number of the words of a review that count as reasons of its answer."""
-_SHORT = 5
+_SHORT = ""
+"""The reason of the answer to a very short review, in place of a word."""
+_MOST_SHORT = 5
 """Maximum number of words of a review that is called very short."""
 _AT_LEAST = 2
 """Minimum number of mistakes of a group with something in common."""
-_PUNCTUATION = ".,;:!?\"'()[]…„“”‚‘’«»¡¿-"
+_PUNCTUATION = " \t\n.,;:!?\"'()[]…„“”‚‘’«»¡¿-"
 
 
 class Group(NamedTuple):
@@ -70,10 +72,11 @@ def grouped(mistakes: Sequence[Mapping[str, Any]], labels: Labels) -> list[Group
     by_pair: dict[tuple[int, int], list[Mapping[str, Any]]] = {}
     for mistake in mistakes:
         by_pair.setdefault((mistake["label"], mistake["predicted"]), []).append(mistake)
+    present = Counter(word for mistake in mistakes for word in set(_words(mistake)))
     groups = [
         Group(labels.names[label], labels.names[predicted], common, members)
         for (label, predicted), found in by_pair.items()
-        for common, members in _with_common(found, labels)
+        for common, members in _with_common(found, labels, present)
     ]
     # Groups without anything else in common are last.
     return sorted(groups, key=lambda group: (not group.common, -len(group.mistakes)))
@@ -105,34 +108,62 @@ def answer(mistake: Mapping[str, Any], labels: Labels) -> str:
 
 
 def _with_common(
-    mistakes: Sequence[Mapping[str, Any]], labels: Labels
+    mistakes: Sequence[Mapping[str, Any]], labels: Labels, present: Mapping[str, int]
 ) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    """Yield what some mistakes have in common, and these mistakes; at the end the other ones."""
+    """Yield what some mistakes have in common, and these mistakes; at the end the other ones.
+
+    Args:
+      mistakes: mistakes with the same label and answer.
+      labels: the classes.
+      present: word -> number of all mistakes that contain it.
+    """
     remaining = list(mistakes)
     while remaining:
         reasons = [_reasons(mistake, labels) for mistake in remaining]
         counted = Counter(reason for each in reasons for reason in each)
-        # Of equally frequent reasons, the one of the most confident mistake.
-        common, number = max(counted.items(), key=lambda each: each[1], default=("", 0))
-        if number < _AT_LEAST:
-            yield "", remaining
+        # A word such as `the` is in many reviews, and seldom among the strongest ones.
+        typical = {
+            reason: number
+            for reason, number in counted.items()
+            if number >= _AT_LEAST and 2 * number > present.get(reason, 0)
+        }
+        if not typical:
+            yield "", _shortest_first(remaining)
             return
-        yield common, [m for m, each in zip(remaining, reasons, strict=True) if common in each]
+        # Of equally frequent reasons, the one of the most confident mistake.
+        common = max(typical, key=lambda reason: typical[reason])
+        members = [m for m, each in zip(remaining, reasons, strict=True) if common in each]
+        yield _clause(common), _shortest_first(members)
         remaining = [m for m, each in zip(remaining, reasons, strict=True) if common not in each]
 
 
 def _reasons(mistake: Mapping[str, Any], labels: Labels) -> list[str]:
-    """Return what may be the reasons of an answer, as clauses."""
+    """Return what may be the reasons of an answer: its strongest words, and _SHORT."""
     # Of two classes, a positive effect makes the second class more probable.
     sign = -1 if labels.is_binary and mistake["predicted"] == 0 else 1
     effects: dict[str, float] = {}
-    words = [part for part in mistake["parts"] if part.text.strip()]
-    for part in words:
-        word = part.text.casefold().strip(_PUNCTUATION)
+    for part in mistake["parts"]:
+        word = _plain(part)
         if word and part.effect is not None and sign * part.effect > 0:
             effects[word] = max(effects.get(word, 0.0), sign * part.effect)
     strongest = sorted(effects, key=lambda word: -effects[word])[:_WORDS]
-    found = [f"the word “{word}”" for word in strongest]
-    if 0 < len(words) <= _SHORT:
-        found.append(f"at most {_SHORT} words")
-    return found
+    is_short = 0 < len(_words(mistake)) <= _MOST_SHORT
+    return [*strongest, _SHORT] if is_short else strongest
+
+
+def _words(mistake: Mapping[str, Any]) -> list[str]:
+    return [word for word in map(_plain, mistake["parts"]) if word]
+
+
+def _plain(part: Part) -> str:
+    """Return a word without its punctuation, in lower case; empty for spaces."""
+    return part.text.casefold().strip(_PUNCTUATION)
+
+
+def _clause(reason: str) -> str:
+    return f"at most {_MOST_SHORT} words" if reason == _SHORT else f"the word “{reason}”"
+
+
+def _shortest_first(mistakes: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return mistakes in an order in which the first ones are read quickly."""
+    return sorted(mistakes, key=lambda mistake: sum(len(part.text) for part in mistake["parts"]))

@@ -21,8 +21,10 @@ from preprocessing.reading.listing import short
 
 _CLASSES = 15
 """Maximum number of classes in the chart of recall and precision."""
-_EXACT = 0.02
+_EXACT = 0.05
 """Mean distance of probabilities from observed fractions up to which they are called exact."""
+_SAME_LOSS = 1.01
+"""Ratio of two losses up to which they are called equal."""
 
 
 class Picture(NamedTuple):
@@ -132,8 +134,8 @@ def history_picture(dots: Sequence[Dot], minimum: float, is_wide: bool = False) 
     else:
         place = len(dots) - accuracies[::-1].index(best)
         sentence = (
-            f"The newest of {len(dots)} runs has the accuracy {last:.4f}; the best one, run {place} "
-            f"of the picture, has {best:.4f}."
+            f"The newest of {len(dots)} runs has the accuracy {last:.4f}; the best one is run "
+            f"{place} of the picture with {best:.4f}."
         )
     note = "A line is a 95 % interval. Runs with other test data cannot be compared exactly."
     return Picture(
@@ -150,9 +152,9 @@ def _confusion(counts: Counts, labels: Labels, shown: Sequence[int]) -> Picture:
     if found := counts.confusions(1):
         [most] = found
         sentence += (
-            f" Most frequent mistake: {most.reviews:,} {short(labels.names[most.label])} "
-            f"{words if most.reviews != 1 else labels.noun} answered as "
-            f"{short(labels.names[most.predicted])}, {100 * most.share:.1f} % of the class."
+            f" The most frequent mistake: {reviews_of_class(labels, most.label)} answered as "
+            f"{short(labels.names[most.predicted])}, {most.reviews:,} of "
+            f"{counts.labelled[most.label]:,} ({100 * most.share:.1f}\u00a0%)."
         )
     if len(shown) < labels.number:
         sentence += (
@@ -194,6 +196,12 @@ def _learning(curve: Sequence[Mapping[str, float]], epochs: Sequence[Mapping[str
     best = losses.index(min(losses)) + 1
     if len(losses) == 1:
         return f"After the only epoch the loss of the eval split is {losses[0]:.4f}."
+    first_as_good = next(n for n, each in enumerate(losses, 1) if each <= _SAME_LOSS * min(losses))
+    if first_as_good < len(losses) and losses[-1] <= _SAME_LOSS * min(losses):
+        return (
+            f"The loss of the eval split hardly changed after epoch {first_as_good} of "
+            f"{len(losses)}, and is {losses[-1]:.4f} at the end; more epochs would not help."
+        )
     if best == len(losses):
         return (
             f"The loss of the eval split still fell in the last of {best} epochs, from "

@@ -90,8 +90,8 @@ def _of_evaluation(results: Results, baseline: str) -> list[Tile]:
     tiles = [
         Tile("Accuracy", f"{value:.4f}", f"95 % interval {interval[0]:.4f} – {interval[1]:.4f}"),
         Tile(
-            "Above a constant answer",
-            f"{value - constant_share(own):+.4f}",
+            "vs. constant answer",
+            words.difference(value - constant_share(own)),
             constant_answer(own, results.labels),
         ),
     ]
@@ -99,10 +99,10 @@ def _of_evaluation(results: Results, baseline: str) -> list[Tile]:
         before = ACCURACY.value(base)
         name = baseline or "the served model"
         note = f"{name} has {before:.4f} on the same test {results.labels.noun}s"
-        tiles.append(Tile("Against the served model", f"{value - before:+.4f}", note))
+        tiles.append(Tile("vs. served model", words.difference(value - before), note))
     else:
         note = "it has other classes" if results.not_compared else "no other model was served"
-        tiles.append(Tile("Against the served model", "–", note))
+        tiles.append(Tile("vs. served model", "–", note))
     return tiles
 
 

@@ -82,6 +82,11 @@ def metric(value: float, pattern: str = "{:.4f}") -> str:
     return pattern.format(value) if math.isfinite(value) else "undefined"
 
 
+def difference(value: float) -> str:
+    """Return a difference of metrics with its sign, such as `−0.0060`; `undefined` for NaN."""
+    return metric(value, "{:+.4f}").replace("-", "−")
+
+
 def duration(seconds: float) -> str:
     """Return a duration in words, such as `7.5 s`, `3 min 12 s` or `2 h 5 min`."""
     if seconds < 10:
