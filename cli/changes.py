@@ -29,7 +29,7 @@ def show_changes(console: Console, changes: Changes) -> None:
     if changes.answers_sentence:
         console.print(Text(changes.answers_sentence), soft_wrap=True)
     if changes.metrics and not changes.same_reviews:
-        note = "Each run was evaluated on its own test split, so the metrics differ by chance too."
+        note = "The runs may have other test reviews, so their metrics differ by chance too."
         console.print(Text(note), soft_wrap=True)
     if changes.unknown:
         console.print(Text(changes.unknown), soft_wrap=True)

@@ -1,4 +1,7 @@
-"""What changed between two runs, as one value for the report and for `runs compare`."""
+"""What changed between two runs, as one value for the report and for `runs compare`.
+
+A command that needs no evaluation imports neither TensorFlow nor TFX, whose import takes seconds.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,26 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from absl import logging
-from scipy.stats import binomtest
 
-from components.evaluator import files
-from components.evaluator.files import Changed, Results
-from components.evaluator.metrics import Metric, key_figures
 from components.line_counts import SPLITS, LineCounts
 from components.run_report.earlier import is_baseline
 from components.run_report.history import DESCRIBED, Run, recorded_result
 from core.settings import flat_settings
 from preprocessing.labels import Labels
 
+if TYPE_CHECKING:
+    from components.evaluator.files import Changed, Results
+    from components.evaluator.metrics import Metric
+
 UNKNOWN = "–"
 """The text in place of a value that is missing or unknown."""
 _CHANCE = 0.05
 """Probability below which a difference is not called chance."""
+_DATA = "data."
+"""The beginning of the settings that decide which reviews are in the test split."""
 _PLACES = "paths."
 """The beginning of the settings that affect no result, as the name of the pipeline does not."""
 
@@ -101,6 +106,8 @@ class Changes:
         wrong, right, _ = self.answers
         if not wrong + right:
             return f"Both models get the same test {self.noun}s right."
+        from scipy.stats import binomtest
+
         one = f"{self.noun}s" if wrong != 1 else self.noun
         probability = binomtest(min(wrong, right), wrong + right).pvalue
         if probability < _CHANCE:
@@ -154,6 +161,7 @@ def what_changed(
     ]
     return replace(
         changes,
+        same_reviews=changes.same_reviews or _has_same_test_split(before, after, settings),
         settings=settings,
         data=list(_data(before, after)),
         code=list(_code(before, after)),
@@ -174,6 +182,8 @@ def compare_runs(before: Run, after: Run) -> Changes:
     evaluation = after.uris.get("evaluation")
     if evaluation is None or not is_baseline(before, after):
         return what_changed(before, after)
+    from components.evaluator import files
+
     try:
         results, answers = files.read(evaluation), files.read_changed(evaluation)
     except Exception as error:
@@ -203,6 +213,8 @@ def _run_name(run: Run | None) -> str:
 
 def _evaluated(results: Results) -> list[MetricChange]:
     """Return the key figures of baseline and candidate on the same reviews."""
+    from components.evaluator.metrics import key_figures
+
     base = results.baseline
     assert base is not None
 
@@ -220,6 +232,14 @@ def _recorded(before: Run | None, after: Run) -> list[MetricChange]:
         MetricChange(title, one.get(title, math.nan), other.get(title, math.nan))
         for title in titles
     ]
+
+
+def _has_same_test_split(before: Run, after: Run, settings: Sequence[Difference]) -> bool:
+    """Return whether two runs certainly have the same test reviews."""
+    prints = {before.input_fingerprint, after.input_fingerprint}
+    codes = {run.code.get(DESCRIBED["rejected"][0]) for run in (before, after)}
+    are_read_alike = not any(each.name.startswith(_DATA) for each in settings)
+    return are_read_alike and len(prints) == len(codes) == 1 and "" not in prints
 
 
 def _data(before: Run, after: Run) -> Iterator[Difference]:

@@ -73,6 +73,8 @@ def test_settings_data_and_code_that_differ(pair):
     assert changes.unchanged == ""
     same = compare_runs(pair[0], pair[0])
     assert same.unchanged == "Unchanged: settings, data, code."
+    assert same.same_reviews
+    assert not changes.same_reviews
 
 
 def test_models_are_compared_on_the_same_reviews_if_one_is_the_baseline_of_the_other(pair):
