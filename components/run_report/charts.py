@@ -28,6 +28,8 @@ _LEVEL_CHARACTERS = 6
 """Maximum number of characters of names that fit below the cells of the matrix side by side."""
 NUMBERED = 8
 """Maximum number of classes with numbers in the cells of the confusion matrix."""
+NARROW_RUNS = 25
+"""Maximum number of runs in a chart that is as wide as a column of the page."""
 
 
 class Dot(NamedTuple):
@@ -189,16 +191,15 @@ def precision_recall(curve: Sequence[Point], labels: Labels) -> str:
     return to_svg(figure, f"Precision over recall of {name}")
 
 
-def history(dots: Sequence[Dot], minimum: float, is_wide: bool) -> str:
+def history(dots: Sequence[Dot], minimum: float) -> str:
     """Return a chart of the accuracies of runs.
 
     Args:
       dots: the runs, the oldest first.
       minimum: the threshold `evaluation.min_accuracy` of the last run; 0: none.
-      is_wide: whether the chart is as wide as a page, for many runs.
     """
     figure, axes = new_axes("run (the last one is the newest)", "accuracy")
-    if is_wide:
+    if len(dots) > NARROW_RUNS:
         figure.set_size_inches(9, 3.6)
     _runs(axes, dots)
     low, high = axes.get_ylim()

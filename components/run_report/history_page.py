@@ -27,8 +27,7 @@ def render(name: str, runs: Sequence[Run], rows: Sequence[Mapping[str, str]]) ->
         .get_template("runs.html.j2")
         .render(
             name=name,
-            picture=history_picture(dots, minimum, is_wide=True) if len(dots) > 1 else None,
-            number=len(dots),
+            picture=history_picture(dots, minimum) if len(dots) > 1 else None,
             rows=rows,
         )
     )

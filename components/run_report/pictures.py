@@ -119,13 +119,12 @@ def own_dot(results: Results, is_good: bool) -> Dot:
 
 
 @matplotlib.rc_context(STYLE)
-def history_picture(dots: Sequence[Dot], minimum: float, is_wide: bool = False) -> Picture:
+def history_picture(dots: Sequence[Dot], minimum: float) -> Picture:
     """Return the picture of the last runs.
 
     Args:
       dots: at least two runs, the oldest first.
       minimum: the threshold `evaluation.min_accuracy` of the last run; 0: none.
-      is_wide: whether the picture is as wide as the page.
     """
     accuracies = [dot.accuracy for dot in dots]
     last, best = accuracies[-1], max(accuracies)
@@ -138,9 +137,8 @@ def history_picture(dots: Sequence[Dot], minimum: float, is_wide: bool = False) 
             f"{place} of the picture with {best:.4f}."
         )
     note = "A line is a 95 % interval. Runs with other test data cannot be compared exactly."
-    return Picture(
-        "The last runs", charts.history(dots, minimum, is_wide), f"{sentence} {note}", is_wide
-    )
+    is_wide = len(dots) > charts.NARROW_RUNS
+    return Picture("The last runs", charts.history(dots, minimum), f"{sentence} {note}", is_wide)
 
 
 def _confusion(counts: Counts, labels: Labels, shown: Sequence[int]) -> Picture:
