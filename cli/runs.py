@@ -55,6 +55,7 @@ def report(
     """
     from cli.console import print_line, silent_stderr
     from core.files import write_output
+    from core.metadata import open_store
     from pipeline.config import changed_settings, load_config
     from platforms.local.runs import find_run
 
@@ -62,20 +63,27 @@ def report(
     found = find_run(settings, run)
     file = output or Path(f"report-{found.id.replace(':', '')}.html")
     with silent_stderr():
+        from components.run_report.earlier import read_earlier
         from components.run_report.page import collect, render
 
         changed = changed_settings(json.dumps(found.settings))
-        page = render(collect(dataclasses.replace(found, name=settings.name, changed=changed)))
+        earlier = read_earlier(open_store(settings.paths.metadata), found)
+        shown = dataclasses.replace(found, name=settings.name, changed=changed)
+        page = render(collect(shown, earlier=earlier))
     write_output(file, page)
     print_line(str(file))
 
 
-@_runs.callback(invoke_without_command=True, epilog="Example: amazon-reviews runs --json")
+@_runs.callback(invoke_without_command=True, epilog="Example: amazon-reviews runs --html runs.html")
 def runs(
     context: typer.Context,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON array of objects instead of a table.")
     ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a page with a picture of the runs."),
+    ] = None,
     send: Annotated[
         bool, typer.Option("--send", help="Send the runs that MLflow did not receive, and exit.")
     ] = False,
@@ -103,10 +111,20 @@ def runs(
                 print_line(line)
         return
     found = find_runs(settings)
+    columns = _columns(found)
+    if html:
+        from core.files import write_output
+
+        with silent_stderr():
+            from components.run_report.history_page import render
+
+            page = render(settings.name, found, [_row(run, columns) for run in found])
+        write_output(html, page, option="--html")
+        print_line(str(html))
+        return
     if as_json:
         print(json.dumps([_values(run) for run in found], indent=1))
         return
-    columns = _columns(found)
     table = Table(*columns, box=None, pad_edge=False)
     for run in found:
         table.add_row(*_row(run, columns).values())
@@ -122,38 +140,22 @@ def compare(
     config: ConfigOption = None,
     overrides: SetOption = None,
 ) -> None:
-    """Show the differences between two runs in settings, versions of libraries and results.
+    """Show what changed from one run to another: results, settings, data, code and answers.
 
     Exit code 2: there is no such run.
     """
-    from rich.table import Table
-
-    from cli.console import out
-    from core.settings import flat_settings
+    from cli.changes import show_changes
+    from cli.console import out, silent_stderr
     from pipeline.config import load_config
     from platforms.local.runs import find_run
 
     settings = load_config(config, overrides or ())
-    pair = [find_run(settings, first), find_run(settings, second)]
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    for run in pair:
-        table.add_column(run.id, overflow="fold")
-    both = []
-    for run in pair:
-        metrics = run.outcome.metrics if run.outcome else {}
-        shown = {title: f"{value:.4f}" for title, value in metrics.items()}
-        steps = {step.name: f"{step.seconds:.1f} s, {step.state}" for step in run.steps}
-        both.append(_row(run, _columns(pair)) | shown | steps)
-    for key in dict.fromkeys([*both[0], *both[1]]):
-        if key != "run":
-            table.add_row(key, *(values.get(key, "–") for values in both))
-    recorded = [{**run.versions, **flat_settings(run.settings)} for run in pair]
-    for key in dict.fromkeys([*recorded[0], *recorded[1]]):
-        one, other = (values.get(key) for values in recorded)
-        if one != other:
-            table.add_row(key, *("–" if value is None else str(value) for value in (one, other)))
-    out.print(table)
+    pair = find_run(settings, first), find_run(settings, second)
+    with silent_stderr():
+        from components.run_report.changes import compare_runs
+
+        changes = compare_runs(*pair)
+    show_changes(out, changes)
 
 
 def _columns(found: Sequence[Run]) -> list[str]:
@@ -164,7 +166,8 @@ def _columns(found: Sequence[Run]) -> list[str]:
 
 def _values(run: Run) -> dict[str, Any]:
     """Return column of the table -> value for a run, in the order of `_COLUMNS`; None: unknown."""
-    from platforms.local.runs import result, setting
+    from components.run_report.history import recorded_result
+    from platforms.local.runs import setting
 
     outcome = run.outcome
     return {
@@ -177,7 +180,7 @@ def _values(run: Run) -> dict[str, Any]:
         "classes": outcome.class_count if outcome else None,
         "accuracy": outcome.accuracy if outcome else None,
         "macro F1": outcome.metrics.get("macro F1") if outcome else None,
-        "result": result(run),
+        "result": recorded_result(run),
     }
 
 

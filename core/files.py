@@ -49,32 +49,34 @@ def stream_sha256(stream: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def output_path(file: str | Path) -> str:
+def output_path(file: str | Path, option: str = "--output") -> str:
     """Return the absolute path of the output of a command, without symbolic links.
 
     Args:
-      file: the value of `--output`; `~` is the home folder of the user.
+      file: the value of the option; `~` is the home folder of the user.
+      option: the option that names the file, for messages.
 
     Raises:
       ConfigError: the path is that of a folder or a device.
     """
     path = os.path.realpath(os.path.expanduser(file))
     if os.path.exists(path) and not os.path.isfile(path):
-        raise ConfigError(f"--output: {path} is not a regular file; name another file")
+        raise ConfigError(f"{option}: {path} is not a regular file; name another file")
     return path
 
 
-def write_output(file: Path, text: str) -> None:
+def write_output(file: Path, text: str, option: str = "--output") -> None:
     """Write `text` to the output of a command, completely or not at all.
 
     Args:
-      file: the value of `--output`, see `output_path`.
+      file: the value of the option, see `output_path`.
       text: the content, which is written as UTF-8.
+      option: the option that names the file, for messages.
 
     Raises:
       ConfigError: the file cannot be written. An earlier file is unchanged.
     """
-    path = Path(output_path(file))
+    path = Path(output_path(file, option))
     scratch = path.with_name(f".{path.name}.part")
     try:
         scratch.write_text(text, encoding="utf-8")
@@ -82,4 +84,4 @@ def write_output(file: Path, text: str) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             scratch.unlink()
-        raise ConfigError(f"--output: {path} cannot be written: {error.strerror}") from None
+        raise ConfigError(f"{option}: {path} cannot be written: {error.strerror}") from None

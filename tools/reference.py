@@ -269,7 +269,8 @@ _CONTENT = {
     "Model": "`Format-Serving`, the SavedModel with the signatures of [the model](model.md).",
     "ModelBlessing": "An empty file `BLESSED` or `NOT_BLESSED`.",
     "ModelEvaluation": "`counts.json`, from which all metrics follow; the metrics for `tfma."
-    "load_eval_result`; `sampled_predictions.json` and `mistakes.json`, with texts of reviews.",
+    "load_eval_result`; `sampled_predictions.json`, and `mistakes.json`, `confusions.json` and "
+    "`changed_answers.json` with texts of reviews.",
     "ModelRun": "`training.json`, TensorBoard logs, and `job.json` of a local cluster.",
     "PushedModel": "A copy of the pushed SavedModel. Servers load the one in `paths.serving`.",
     "Schema": "`schema.pbtxt`.",

@@ -122,6 +122,8 @@ def _write(
         [mistake.to_json() for mistake in scores.mistakes],
         shown_confusions(scores),
     )
+    if scores.changed:
+        files.write_changed(folder, scores.changed.stored())
     results = Results(labels, settings, scores.slices, other)
     tfma_files.write(folder, results, models)
     files.write(folder, results)

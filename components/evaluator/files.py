@@ -34,6 +34,10 @@ MISTAKES_FILE = "mistakes.json"
 CONFUSIONS_FILE = "confusions.json"
 """The file with the most frequent confusions of more than two classes: objects with `label`,
 `predicted`, and `texts`, which are objects with `text` and `probability`."""
+CHANGED_ANSWERS_FILE = "changed_answers.json"
+"""The file about the reviews that exactly one of candidate and baseline gets right: an object with
+the numbers `newly_wrong` and `newly_right`, and with `regressions`, which are some of the reviews
+that only the candidate gets wrong, as in MISTAKES_FILE. Without a baseline there is no file."""
 
 _SHOWN = 12
 """Maximum number of classes that a sentence names."""
@@ -52,6 +56,20 @@ class OtherModel(NamedTuple):
 
     name: str
     classes: Sequence[str]
+
+
+class Changed(NamedTuple):
+    """The reviews that exactly one of candidate and baseline gets right.
+
+    Attributes:
+      newly_wrong: the number of reviews that only the candidate gets wrong.
+      newly_right: the number of reviews that only the baseline gets wrong.
+      regressions: the most confident mistakes of those of `newly_wrong`, as in MISTAKES_FILE.
+    """
+
+    newly_wrong: int
+    newly_right: int
+    regressions: Sequence[Mapping[str, Any]]
 
 
 class Results(NamedTuple):
@@ -193,6 +211,29 @@ def read_mistakes(evaluation: str) -> list[dict[str, Any]]:
     return [
         {"predicted": 1 - each["label"], **each} for each in read_json(evaluation, MISTAKES_FILE)
     ]
+
+
+def write_changed(folder: str, changed: Changed) -> None:
+    """Write CHANGED_ANSWERS_FILE to the folder of a ModelEvaluation.
+
+    Raises:
+      tensorflow.errors.OpError: the file cannot be written.
+    """
+    _write_json(folder, CHANGED_ANSWERS_FILE, changed._asdict())
+
+
+def read_changed(evaluation: str) -> Changed | None:
+    """Return what `write_changed` wrote to the folder of a ModelEvaluation.
+
+    The result is None without a baseline, and for the evaluations of earlier versions.
+
+    Raises:
+      tensorflow.errors.OpError: the file cannot be read.
+      ValueError, TypeError: the file is damaged.
+    """
+    if not fileio.exists(os.path.join(evaluation, CHANGED_ANSWERS_FILE)):
+        return None
+    return Changed(**read_json(evaluation, CHANGED_ANSWERS_FILE))
 
 
 def read_confusions(evaluation: str) -> dict[tuple[int, int], list[dict[str, Any]]]:

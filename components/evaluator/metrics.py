@@ -80,13 +80,18 @@ def reviews_of_class(labels: Labels, label: int) -> str:
     return name if labels.names == SENTIMENT.names else f"{labels.noun}s of {name}"
 
 
+def constant_share(counts: Counts) -> float:
+    """Return the accuracy of always answering the most frequent class; NaN without reviews."""
+    return ratio(counts.labelled.max(), counts.examples)
+
+
 def constant_answer(counts: Counts, labels: Labels) -> str:
     """Return a clause with the accuracy of always answering the most frequent class."""
     reviews = counts.labelled
     # Of equally frequent classes, the last one.
     most = len(reviews) - 1 - int(reviews[::-1].argmax())
-    share = ratio(reviews[most], counts.examples)
-    return f"always answering {printable(labels.names[most])} would give {share:.4f}"
+    name = printable(labels.names[most])
+    return f"always answering {name} would give {constant_share(counts):.4f}"
 
 
 def _auc(counts: Counts) -> float:

@@ -8,11 +8,13 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from components.evaluator.counts import Counts
-from components.evaluator.files import CANDIDATE, WHOLE, Slice
+from components.evaluator.files import CANDIDATE, WHOLE, Changed, Slice
 from components.examples import SAMPLE_SIZE
 
 MISTAKES = 20
 """Number of mistakes of the candidate that are stored."""
+REGRESSIONS = 20
+"""Number of reviews that are stored of those that only the candidate gets wrong."""
 CONFUSIONS, CONFUSION_TEXTS = 30, 3
 """Number of pairs of a label and another answer that are stored with texts, and their texts."""
 _KEPT_CONFUSIONS = 2000
@@ -47,6 +49,28 @@ class Mistake(NamedTuple):
         return {name: getattr(self, name) for name in names}
 
 
+class ChangedAnswers(NamedTuple):
+    """The reviews that exactly one of candidate and baseline gets right.
+
+    Attributes:
+      newly_wrong: the number of reviews that only the candidate gets wrong.
+      newly_right: the number of reviews that only the baseline gets wrong.
+      regressions: the REGRESSIONS most confident mistakes among those of `newly_wrong`.
+    """
+
+    newly_wrong: int
+    newly_right: int
+    regressions: list[Mistake]
+
+    def stored(self) -> Changed:
+        """Return the answers as they are in the files of an evaluation."""
+        return Changed(
+            self.newly_wrong,
+            self.newly_right,
+            [mistake.to_json() for mistake in self.regressions],
+        )
+
+
 class Scores(NamedTuple):
     """The scores of some reviews. Their size does not grow with the number of reviews.
 
@@ -56,12 +80,14 @@ class Scores(NamedTuple):
       mistakes: the MISTAKES most confident mistakes of the candidate.
       confusions: label and predicted label -> the CONFUSION_TEXTS most confident mistakes with
         different texts, of the most frequent confusions; empty for two classes.
+      changed: the answers that differ from those of the baseline; None without a baseline.
     """
 
     slices: dict[Slice, dict[str, Counts]]
     sampled: list[tuple[int, str, Any]]
     mistakes: list[Mistake]
     confusions: dict[tuple[int, int], list[Mistake]]
+    changed: ChangedAnswers | None = None
 
 
 def merge(parts: Iterable[Scores]) -> Scores:
@@ -87,6 +113,7 @@ def merge(parts: Iterable[Scores]) -> Scores:
         ),
         heapq.nsmallest(MISTAKES, chain.from_iterable(part.mistakes for part in parts)),
         _merge_confusions(parts, slices),
+        _merge_changed([part.changed for part in parts if part.changed is not None]),
     )
 
 
@@ -127,6 +154,16 @@ def shown_confusions(scores: Scores) -> list[dict[str, Any]]:
         }
         for each in scores.slices[WHOLE][CANDIDATE].confusions(CONFUSIONS)
     ]
+
+
+def _merge_changed(parts: list[ChangedAnswers]) -> ChangedAnswers | None:
+    if not parts:
+        return None
+    return ChangedAnswers(
+        sum(part.newly_wrong for part in parts),
+        sum(part.newly_right for part in parts),
+        heapq.nsmallest(REGRESSIONS, chain.from_iterable(part.regressions for part in parts)),
+    )
 
 
 def _merge_confusions(

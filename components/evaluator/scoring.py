@@ -21,8 +21,16 @@ from apache_beam.utils.shared import Shared
 from tfx_bsl.coders import example_coder
 
 from components.evaluator.counts import Counts
-from components.evaluator.files import CANDIDATE, WHOLE, digest
-from components.evaluator.scores import MISTAKES, Mistake, Scores, confusion_texts, merge
+from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, digest
+from components.evaluator.scores import (
+    MISTAKES,
+    REGRESSIONS,
+    ChangedAnswers,
+    Mistake,
+    Scores,
+    confusion_texts,
+    merge,
+)
 from components.examples import SAMPLE_SIZE
 from core.machine import cores
 from core.progress import Progress
@@ -128,10 +136,20 @@ class ScoreFiles(beam.DoFn):
 
         wrong = np.flatnonzero(predicted != labels)
         wrong = wrong[np.lexsort((hashes[wrong], doubt[wrong]))]
+        changed = None
+        if BASELINE in predictions:
+            was_right = self._labels.decide(predictions[BASELINE]) == labels
+            newly_wrong = wrong[was_right[wrong]]
+            changed = ChangedAnswers(
+                len(newly_wrong),
+                int(np.count_nonzero((predicted == labels) & ~was_right)),
+                [mistake(n) for n in newly_wrong[:REGRESSIONS].tolist()],
+            )
         if is_binary:
-            return Scores(slices, sampled, [mistake(n) for n in wrong[:MISTAKES].tolist()], {})
+            mistakes = [mistake(n) for n in wrong[:MISTAKES].tolist()]
+            return Scores(slices, sampled, mistakes, {}, changed)
         mistakes = [mistake(n) for n in wrong.tolist()]
-        return Scores(slices, sampled, mistakes[:MISTAKES], confusion_texts(mistakes))
+        return Scores(slices, sampled, mistakes[:MISTAKES], confusion_texts(mistakes), changed)
 
     def _slice_values(
         self, feature: str, examples: Sequence[bytes], texts: Sequence[bytes]

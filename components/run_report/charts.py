@@ -1,141 +1,52 @@
-"""The charts of a report as SVG elements in the colours of the page."""
+"""The charts of a report. Each function returns the SVG element of one chart."""
 
 from __future__ import annotations
 
-import html
-import io
 import math
-import re
-import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from components.evaluator.counts import Counts, Point, Tenth
-from components.evaluator.files import Results
-from components.evaluator.metrics import class_name
-from components.run_report.classes import matrix_classes
+from components.evaluator.metrics import class_metrics, class_name
+from components.run_report.drawing import (
+    FIRST,
+    MUTED,
+    PAGE,
+    SECOND,
+    new_axes,
+    short_name,
+    to_svg,
+)
 from preprocessing.labels import Labels
 
-# Colours in matplotlib's output that are replaced by variables of the page's style sheet, so that a
-# chart has the colours of the light or the dark theme.
-_TEXT, _MUTED, _FIRST, _SECOND = "#010101", "#020202", "#030303", "#040404"
-_VARIABLES = {
-    _TEXT: "var(--text)",
-    _MUTED: "var(--muted)",
-    _FIRST: "var(--first)",
-    _SECOND: "var(--second)",
-}
-_STYLE: Any = {
-    # Text instead of paths: a tenth of the size, and readable by a screen reader.
-    "svg.fonttype": "none",
-    # Equal input results in equal bytes.
-    "svg.hashsalt": "report",
-    "font.family": "sans-serif",
-    "font.size": 11,
-    "text.color": _TEXT,
-    "axes.edgecolor": _MUTED,
-    "axes.labelcolor": _TEXT,
-    "axes.facecolor": "none",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": _TEXT,
-    "ytick.color": _TEXT,
-    "grid.color": _MUTED,
-    "legend.frameon": False,
-    "figure.facecolor": "none",
-}
-
-
-_NAME_CHARACTERS = 30
-"""Maximum number of characters of the name of a class in a chart."""
 _LEVEL_CHARACTERS = 6
 """Maximum number of characters of names that fit below the cells of the matrix side by side."""
-_NUMBERED = 8
+NUMBERED = 8
 """Maximum number of classes with numbers in the cells of the confusion matrix."""
+NARROW_RUNS = 25
+"""Maximum number of runs in a chart that is as wide as a column of the page."""
 
 
-class Charts(NamedTuple):
-    """The charts of a report.
+class Dot(NamedTuple):
+    """A run in the chart of the last runs.
 
     Attributes:
-      training: SVG elements of the curves of the training; empty without figures.
-      evaluation: caption -> SVG element of a chart of the test split; empty without an evaluation.
-      confusion: SVG element of the confusion matrix of more than two classes; empty for two
-        classes, and for many classes without any confusion.
-      matrix_size: the number of classes in `confusion`.
+      accuracy: its accuracy.
+      interval: the ends of its 95 % confidence interval; None if they are unknown.
+      is_good: whether its model was pushed, or blessed where nothing is pushed.
     """
 
-    training: str
-    evaluation: dict[str, str]
-    confusion: str = ""
-    matrix_size: int = 0
+    accuracy: float
+    interval: tuple[float, float] | None
+    is_good: bool
 
 
-@matplotlib.rc_context(_STYLE)
-def draw(training: Mapping[str, Any], results: Results | None) -> Charts:
-    """Return the charts of a report.
-
-    Args:
-      training: the content of training.json; without its curve there is no chart of the training.
-      results: the evaluation; None: it has no charts.
-    """
-    curves = ""
-    if training.get("curve") and training.get("epoch_metrics"):
-        curves = _training(training["curve"], training["epoch_metrics"])
-    if results is None:
-        return Charts(curves, {})
-    if points := list(results.candidate.curve()):
-        return Charts(curves, _of_two_classes(results, points))
-    shown = matrix_classes(results.candidate, results.labels)
-    matrix = _confusion(results.candidate, results.labels, shown) if shown else ""
-    return Charts(curves, _of_classes(results), matrix, len(shown))
-
-
-def _of_two_classes(results: Results, curve: Sequence[Point]) -> dict[str, str]:
-    labels, tenths = results.labels, list(results.candidate.tenths())
-    name, of_class = _short(labels.names[1]), _short(class_name(labels, 1))
-    rates, recalls = [p.false_positive_rate for p in curve], [p.recall for p in curve]
-    roc, axes = _axes("false positive rate", "true positive rate")
-    axes.plot([0, 1], [0, 1], "--", color=_MUTED)
-    axes.plot(rates, recalls, color=_FIRST)
-    precisions, axes = _axes(f"recall of {of_class}", f"precision of {of_class}")
-    axes.plot(recalls, [p.precision for p in curve], color=_FIRST)
-    axes.set_ylim(0, 1.02)
-    words = f"{labels.noun}s"
-    probability = f"predicted probability of {name}"
-    of_class = class_name(labels, 1)
-    return {
-        "Receiver operating characteristic": _svg(roc, "Receiver operating characteristic"),
-        f"Precision and recall of {of_class} at every threshold": _svg(
-            precisions, f"Precision over recall of {of_class}"
-        ),
-        f"Predicted probabilities of the {words} of each label": _scores(
-            tenths, probability, list(map(_short, labels.names)), words
-        ),
-        "Calibration": _calibration(tenths, probability),
-    }
-
-
-def _of_classes(results: Results) -> dict[str, str]:
-    tenths, words = list(results.candidate.tenths()), f"{results.labels.noun}s"
-    return {
-        "Probabilities of right and of wrong answers": _scores(
-            tenths, "probability of the answer", ("wrong", "right"), words
-        ),
-        "Calibration: the fraction of right answers at each probability": _calibration(
-            tenths, "probability of the answer"
-        ),
-    }
-
-
-def _confusion(counts: Counts, labels: Labels, shown: Sequence[int]) -> str:
+def confusion(counts: Counts, labels: Labels, shown: Sequence[int]) -> str:
     """Return a picture of the confusion matrix.
 
     Args:
@@ -146,63 +57,102 @@ def _confusion(counts: Counts, labels: Labels, shown: Sequence[int]) -> str:
     part = counts.confusion_of(shown)
     fractions = part / np.maximum(counts.labelled[shown], 1)[:, np.newaxis]
     size = len(shown)
-    figure, axes = _axes("answer", "label")
-    # A cell for the names, and cells of a size in which a number can be read.
-    side = 2.6 + (0.55 if size <= _NUMBERED else 0.26) * size
-    figure.set_size_inches(side, side)
-    axes.grid(visible=False)
+    figure, axes = new_axes("answer of the model", "label")
+    if size > NUMBERED:
+        # A cell for the names, and cells of a size in which a colour can be seen.
+        side = 2.6 + 0.26 * size
+        figure.set_size_inches(side, side)
     axes.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), aspect="equal")
     for row, column in np.argwhere(part > 0).tolist():
-        colour = _FIRST if row == column else _SECOND
-        # Even a rare confusion is visible.
-        strength = 0.12 + 0.88 * float(fractions[row, column])
+        colour = FIRST if row == column else SECOND
+        # Even a rare confusion is visible, and a number can be read on the strongest colour.
+        strength = 0.12 + (0.5 if size <= NUMBERED else 0.88) * float(fractions[row, column])
         place = (column - 0.5, row - 0.5)
         axes.add_patch(Rectangle(place, 1, 1, facecolor=colour, alpha=strength, linewidth=0))
-        if size <= _NUMBERED:
+        if size <= NUMBERED:
             number = f"{part[row, column]:,}"
-            axes.text(column, row, number, ha="center", va="center", fontsize=9)
-    names = [_short(labels.names[label]) for label in shown]
-    turned = 90 if max(map(len, names)) > _LEVEL_CHARACTERS else 0
-    axes.set_xticks(range(size), names, rotation=turned, fontsize=9)
-    axes.set_yticks(range(size), names, fontsize=9)
+            axes.text(column, row, number, ha="center", va="center", fontsize=9 if size > 3 else 13)
+    names = [short_name(labels.names[label]) for label in shown]
+    turned = 90 if size > 3 and max(map(len, names)) > _LEVEL_CHARACTERS else 0
+    font = 11 if size <= 3 else 9
+    axes.set_xticks(range(size), names, rotation=turned, fontsize=font)
+    axes.set_yticks(range(size), names, fontsize=font)
     axes.tick_params(length=0)
-    return _svg(figure, "Confusion matrix of the test split")
+    return to_svg(figure, "Confusion matrix of the test split")
 
 
-def _short(name: str) -> str:
-    """Return the beginning of a class's name in one line, as matplotlib shows it."""
-    line = " ".join(name.split())
-    shown = line if len(line) <= _NAME_CHARACTERS else f"{line[: _NAME_CHARACTERS - 1]}…"
-    # matplotlib would interpret `$` as mathematics.
-    return shown.replace("$", r"\$")
+def class_scores(counts: Counts, labels: Labels, shown: Sequence[int]) -> str:
+    """Return a chart of the recall and the precision of classes, with their intervals.
+
+    Args:
+      counts: the counts of the candidate.
+      labels: the classes.
+      shown: the classes that are drawn, from top to bottom.
+    """
+    figure, axes = new_axes("", "")
+    figure.set_size_inches(4.2, max(3.4, 1.2 + 0.34 * len(shown)))
+    for offset, colour, marker, name in (
+        (-0.14, FIRST, "o", "recall"),
+        (0.14, SECOND, "D", "precision"),
+    ):
+        found = []
+        for row, label in enumerate(shown):
+            recall, precision, _ = class_metrics(labels, label)
+            metric = recall if name == "recall" else precision
+            if (interval := metric.interval(counts)) is not None:
+                found.append((metric.value(counts), row + offset, interval))
+        for _, height, interval in found:
+            axes.plot(interval, (height, height), color=colour, linewidth=1.5)
+        points = [value for value, _, _ in found], [height for _, height, _ in found]
+        axes.plot(*points, marker, color=colour, markersize=6, label=name)
+    axes.set_yticks(range(len(shown)), [short_name(labels.names[n]) for n in shown], fontsize=10)
+    axes.set_ylim(len(shown) - 0.5, -0.5)
+    axes.set_xlim(right=1.01)
+    axes.grid(axis="x")
+    axes.tick_params(axis="y", length=0)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    return to_svg(figure, "Recall and precision of the classes")
 
 
-def _calibration(tenths: Sequence[Tenth], probability: str) -> str:
-    figure, axes = _axes(probability, "observed fraction")
-    axes.plot([0, 1], [0, 1], "--", color=_MUTED)
-    observed = [each.positive / (each.negative + each.positive) for each in tenths]
-    axes.plot([each.mean for each in tenths], observed, "o-", color=_FIRST)
-    return _svg(figure, "Calibration of the predicted probabilities")
+def training(
+    name: str, curve: Sequence[Mapping[str, float]], epochs: Sequence[Mapping[str, float]]
+) -> str:
+    """Return a chart of a figure of the training over the steps.
 
-
-def _training(curve: Sequence[dict[str, float]], epochs: Sequence[dict[str, float]]) -> str:
-    """Return charts of the loss, the accuracy and the learning rate."""
+    Args:
+      name: `loss`, `accuracy` or `learning_rate`.
+      curve: the points of the training, each with `step` and the figures.
+      epochs: the figures of the eval split after each epoch, with the prefix `val_`.
+    """
     steps = [point["step"] for point in curve]
     ends = [steps[-1] * (number + 1) / len(epochs) for number in range(len(epochs))]
-    found = ""
-    for name in ("loss", "accuracy", "learning_rate"):
-        title = name.replace("_", " ")
-        figure, axes = _axes("step", title)
-        axes.plot(steps, [point.get(name, 0.0) for point in curve], color=_FIRST, label="train")
-        if name != "learning_rate":
-            held_out = [each.get(f"val_{name}", math.nan) for each in epochs]
-            axes.plot(ends, held_out, "o-", color=_SECOND, label="eval split")
-            axes.legend()
-        found += _svg(figure, f"{title.capitalize()} over the steps")
-    return found
+    title = name.replace("_", " ")
+    figure, axes = new_axes("step", title)
+    axes.plot(steps, [point.get(name, 0.0) for point in curve], color=FIRST, label="train")
+    if name != "learning_rate":
+        held_out = [each.get(f"val_{name}", math.nan) for each in epochs]
+        axes.plot(ends, held_out, "o-", color=SECOND, label="eval split")
+        axes.legend()
+    return to_svg(figure, f"{title.capitalize()} over the steps")
 
 
-def _scores(tenths: Sequence[Tenth], probability: str, names: Sequence[str], words: str) -> str:
+def calibration(tenths: Sequence[Tenth], probability: str) -> str:
+    """Return a chart of the observed fraction at each predicted probability.
+
+    Args:
+      tenths: the tenths.
+      probability: the title of the axis of the probabilities.
+    """
+    figure, axes = new_axes(probability, "observed fraction")
+    axes.plot([0, 1], [0, 1], "--", color=MUTED)
+    observed = [each.positive / (each.negative + each.positive) for each in tenths]
+    axes.plot([each.mean for each in tenths], observed, "o-", color=FIRST)
+    return to_svg(figure, "Calibration of the predicted probabilities")
+
+
+def probabilities(
+    tenths: Sequence[Tenth], probability: str, names: Sequence[str], words: str
+) -> str:
     """Return a chart with the number of reviews in each tenth.
 
     Args:
@@ -211,41 +161,70 @@ def _scores(tenths: Sequence[Tenth], probability: str, names: Sequence[str], wor
       names: the names of the two cases.
       words: the word for the reviews.
     """
-    figure, axes = _axes(probability, f"test {words}")
+    figure, axes = new_axes(probability, f"test {words}")
     # The two bars of a tenth are side by side.
     columns = [each.negative for each in tenths], [each.positive for each in tenths]
-    places, colours = (0.03, 0.07), (_SECOND, _FIRST)
+    places, colours = (0.03, 0.07), (SECOND, FIRST)
     for name, counts, place, colour in zip(names, columns, places, colours, strict=True):
         # matplotlib leaves names that begin with an underscore out of a legend.
         label = f" {name}" if name.startswith("_") else name
         axes.bar([each.lower + place for each in tenths], counts, 0.04, color=colour, label=label)
     axes.set_xlim(0, 1)
     axes.legend()
-    return _svg(figure, f"Number of {words} by predicted probability")
+    return to_svg(figure, f"Number of {words} by predicted probability")
 
 
-def _axes(x: str, y: str) -> tuple[Figure, Axes]:
-    """Return a figure with one pair of axes, and these axes with their labels."""
-    # Not pyplot, which has global state.
-    figure = Figure(figsize=(4.2, 3.6), layout="constrained")
-    FigureCanvasSVG(figure)
-    axes = figure.subplots()
-    axes.set(xlabel=x, ylabel=y)
-    return figure, axes
+def receiver(curve: Sequence[Point]) -> str:
+    """Return the receiver operating characteristic of two classes."""
+    figure, axes = new_axes("false positive rate", "true positive rate")
+    axes.plot([0, 1], [0, 1], "--", color=MUTED)
+    axes.plot([p.false_positive_rate for p in curve], [p.recall for p in curve], color=FIRST)
+    return to_svg(figure, "Receiver operating characteristic")
 
 
-def _svg(figure: Figure, label: str) -> str:
-    """Return the SVG element of a figure, at most as wide as the figure."""
-    stream = io.StringIO()
-    names = ("Date", "Creator", "Format", "Type")
-    with warnings.catch_warnings():
-        # The font of matplotlib lacks some scripts. The browser has others.
-        warnings.filterwarnings("ignore", "Glyph .* missing from")
-        figure.savefig(stream, format="svg", metadata=dict.fromkeys(names))
-    opening, content = stream.getvalue().partition("<svg")[2].split(">", 1)
-    [view_box] = re.findall('viewBox="[^"]*"', opening)
-    width = round(figure.get_figwidth() * 96)
-    for placeholder, variable in _VARIABLES.items():
-        content = content.replace(placeholder, variable)
-    label = html.escape(label)
-    return f'<svg role="img" aria-label="{label}" style="max-width: {width}px" {view_box}>{content}'
+def precision_recall(curve: Sequence[Point], labels: Labels) -> str:
+    """Return the precision over the recall of the second of two classes."""
+    name = class_name(labels, 1)
+    figure, axes = new_axes(f"recall of {short_name(name)}", f"precision of {short_name(name)}")
+    axes.plot([p.recall for p in curve], [p.precision for p in curve], color=FIRST)
+    axes.set_ylim(0, 1.02)
+    return to_svg(figure, f"Precision over recall of {name}")
+
+
+def history(dots: Sequence[Dot], minimum: float) -> str:
+    """Return a chart of the accuracies of runs.
+
+    Args:
+      dots: the runs, the oldest first.
+      minimum: the threshold `evaluation.min_accuracy` of the last run; 0: none.
+    """
+    figure, axes = new_axes("run (the last one is the newest)", "accuracy")
+    if len(dots) > NARROW_RUNS:
+        figure.set_size_inches(9, 3.6)
+    _runs(axes, dots)
+    low, high = axes.get_ylim()
+    # A threshold far below would press all runs together.
+    if minimum > low - (high - low):
+        axes.axhline(minimum, linestyle="--", color=MUTED, label="required")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlim(0.5, len(dots) + 0.5)
+    axes.grid(axis="y")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, handletextpad=0.3)
+    return to_svg(figure, f"Accuracy of the last {len(dots)} runs")
+
+
+def _runs(axes: Axes, dots: Sequence[Dot]) -> None:
+    axes.plot(range(1, len(dots) + 1), [dot.accuracy for dot in dots], color=MUTED, linewidth=1)
+    for number, dot in enumerate(dots, 1):
+        if dot.interval:
+            colour = FIRST if dot.is_good else SECOND
+            axes.plot((number, number), dot.interval, color=colour, linewidth=1.5)
+    for is_good, colour, fill, name in (
+        (True, FIRST, FIRST, "pushed or blessed"),
+        (False, SECOND, PAGE, "rejected"),
+    ):
+        places = [n for n, dot in enumerate(dots, 1) if dot.is_good == is_good]
+        if places:
+            heights = [dots[n - 1].accuracy for n in places]
+            points = axes.plot(places, heights, "o", label=name, zorder=3, markersize=7)
+            points[0].set(markerfacecolor=fill, markeredgecolor=colour)

@@ -74,12 +74,23 @@ def class_rows(counts: Counts, labels: Labels, limit: int | None = _ROWS) -> lis
     """
     if labels.is_binary:
         return []
-    urgency = np.where(counts.labelled > 0, f1_scores(counts), -1.0)
-    order = np.lexsort((-counts.labelled, urgency))[:limit].tolist()
+    order = urgent_classes(counts, limit)
     wrong = counts.pairs.tolil(copy=True)
     wrong.setdiag(0)
     by_label = wrong.tocsr()
     return [_row(counts, labels, label, by_label[label].toarray()[0]) for label in order]
+
+
+def urgent_classes(counts: Counts, limit: int | None) -> list[int]:
+    """Return the classes that need attention most, in the order of `class_rows`.
+
+    Args:
+      counts: the counts of the candidate.
+      limit: the maximum number of classes; None: all.
+    """
+    urgency = np.where(counts.labelled > 0, f1_scores(counts), -1.0)
+    order: list[int] = np.lexsort((-counts.labelled, urgency))[:limit].tolist()
+    return order
 
 
 def _row(counts: Counts, labels: Labels, label: int, wrong: np.ndarray) -> ClassRow:

@@ -4,6 +4,7 @@
 `from __future__ import annotations`, which turns them into strings.
 """
 
+import dataclasses
 import json
 import math
 import os
@@ -28,6 +29,7 @@ from components.properties import (
     RUN_PARAMETERS,
 )
 from components.run_report.classes import matrix_classes
+from components.run_report.earlier import Earlier, read_earlier
 from components.run_report.history import DESCRIBED, Run, installed_versions, read_run_by_output
 from components.run_report.page import collect, render
 from components.run_report.tracking import from_environment, run_id_from_output, track
@@ -102,24 +104,23 @@ def RunReport(
       OSError, tensorflow.errors.OpError: a file cannot be written.
     """
     arguments = dict(locals())
-    recorded = read_run_by_output(open_store(metadata), report.uri) if metadata else None
+    store = open_store(metadata) if metadata else None
     shown_settings, shown_changes = _settings(arguments)
-    content = collect(
-        Run(
-            name=name,
-            id=recorded.id if recorded else run_id_from_output(report.uri),
-            uris={key: arguments[key].uri for key in DESCRIBED if arguments[key]},
-            started=recorded.started if recorded else None,
-            settings=shown_settings,
-            changed=shown_changes,
-            versions=installed_versions(),
-            steps=recorded.steps if recorded else (),
-            # The file, because Kubeflow Pipelines may drop the properties of an artifact.
-            blessed=fileio.exists(os.path.join(blessing.uri, constants.BLESSED_FILE_NAME)),
-            baseline=blessing.get_string_custom_property(BASELINE_PROPERTY),
-            pushed_to=_destination(pushed_model),
-        )
+    # A cluster has no record of a run.
+    recorded = read_run_by_output(store, report.uri) if store else None
+    run = dataclasses.replace(
+        recorded or Run(name, run_id_from_output(report.uri)),
+        name=name,
+        uris={key: arguments[key].uri for key in DESCRIBED if arguments[key]},
+        settings=shown_settings,
+        changed=shown_changes,
+        versions=installed_versions(),
+        # The file, because Kubeflow Pipelines may drop the properties of an artifact.
+        blessed=fileio.exists(os.path.join(blessing.uri, constants.BLESSED_FILE_NAME)),
+        baseline=blessing.get_string_custom_property(BASELINE_PROPERTY),
+        pushed_to=_destination(pushed_model),
     )
+    content = collect(run, earlier=read_earlier(store, run) if store else Earlier())
     on_cluster = not metadata
     file = report.uri if on_cluster else os.path.join(report.uri, REPORT_FILE)
     io_utils.write_string_file(file, render(content))

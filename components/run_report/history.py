@@ -18,6 +18,7 @@ from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
 from components.properties import BASELINE_PROPERTY, PUSHED, PUSHED_DESTINATION, REPORT_NODE
+from components.review_example_gen.inputs import OPTIONS_KEY
 from components.run_report.outcome import Outcome
 from core.errors import InputError
 from core.settings import flat_settings
@@ -43,6 +44,8 @@ DESCRIBED = {
     "trials": ("Tuner", "tuner_results"),
 }
 """Input of RunReport -> the id of a node and the key of its output."""
+_CODE = "code"
+"""The property of an execution with the fingerprint of its code, a part of the cache key."""
 _LIBRARIES = ("tfx", "tensorflow", "tf_keras", "apache-beam", "tensorflow-transform")
 _NODE_TYPE = "node"
 _STATES = {
@@ -90,6 +93,8 @@ class Run:
       outcome: the outcome of the run; None if it did not finish.
       outputs: id of a node -> key of an output -> artifact in ML Metadata, for the components that
         succeeded.
+      code: id of a node -> fingerprint of its code, for the components that started.
+      input_fingerprint: the fingerprint of the input files; empty if it is unknown.
     """
 
     name: str
@@ -106,6 +111,8 @@ class Run:
     pushed_to: str = ""
     outcome: Outcome | None = None
     outputs: Mapping[str, Mapping[str, mlmd.Artifact]] = field(default_factory=dict)
+    code: Mapping[str, str] = field(default_factory=dict)
+    input_fingerprint: str = ""
 
     @property
     def seconds(self) -> float:
@@ -133,6 +140,15 @@ def describe_result(failure: str, blessed: bool | None, refused: bool, pushed: b
     return "pushed" if pushed else "blessed"
 
 
+def recorded_result(run: Run) -> str:
+    """Return the result of a run that has ended in one or two words, see `describe_result`."""
+    outcome = run.outcome
+    if outcome is None:
+        return describe_result(run.error, None, refused=False, pushed=False)
+    pushed = bool(outcome.pushed_to)
+    return describe_result(run.error, outcome.blessed, refused=bool(outcome.refused), pushed=pushed)
+
+
 def installed_versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that affect the result of a run."""
     return {
@@ -151,7 +167,19 @@ def read_runs(store: MetadataStore, run_id: str | None = None) -> list[Run]:
     Raises:
       InputError: the recorded outcome of a run cannot be read.
     """
-    contexts = [each for each in _newest_first(store) if run_id in (None, each.name)]
+    return read_contexts(store, [c for c in newest_first(store) if run_id in (None, c.name)])
+
+
+def read_contexts(store: MetadataStore, contexts: Sequence[mlmd.Context]) -> list[Run]:
+    """Return the runs of some contexts, in their order.
+
+    Args:
+      store: ML Metadata with the runs.
+      contexts: results of `newest_first`.
+
+    Raises:
+      InputError: the recorded outcome of a run cannot be read.
+    """
     nodes = _node_ids(store) if contexts else {}
     return [_read_run(store, context, nodes) for context in contexts]
 
@@ -195,7 +223,7 @@ def record(store: MetadataStore, run_id: str, key: str, value: str) -> None:
 
 def last_state(store: MetadataStore) -> tuple[str, str] | None:
     """Return the id and the STATE of the last run that was started; None if there is no run."""
-    return next(((run.name, _text(run, STATE)) for run in _newest_first(store)), None)
+    return next(((run.name, _text(run, STATE)) for run in newest_first(store)), None)
 
 
 def last_settings(store: MetadataStore, values: Mapping[str, str]) -> dict[str, Any]:
@@ -205,7 +233,7 @@ def last_settings(store: MetadataStore, values: Mapping[str, str]) -> dict[str, 
       store: ML Metadata with the runs.
       values: setting as `section.key` -> the value that the run must have.
     """
-    for context in _newest_first(store):
+    for context in newest_first(store):
         settings: dict[str, Any] = json.loads(_text(context, SETTINGS) or "{}")
         flat = flat_settings(settings)
         if settings and all(flat.get(key) == value for key, value in values.items()):
@@ -227,7 +255,8 @@ def exists(artifact: mlmd.Artifact) -> bool:
     return artifact.state == mlmd.Artifact.LIVE and os.path.exists(artifact.uri)
 
 
-def _newest_first(store: MetadataStore) -> list[mlmd.Context]:
+def newest_first(store: MetadataStore) -> list[mlmd.Context]:
+    """Return the contexts of all runs, the newest first."""
     contexts = store.get_contexts_by_type(RUN_TYPE)
     return sorted(contexts, key=lambda context: context.id, reverse=True)
 
@@ -261,7 +290,19 @@ def _read_run(store: MetadataStore, context: mlmd.Context, nodes: Mapping[int, s
         pushed_to=destination(output("Pusher", "pushed_model")),
         outcome=_outcome(context),
         outputs=outputs,
+        code={
+            nodes[execution.id]: code
+            for execution in executions
+            if (code := _text(execution, _CODE)) and execution.id in nodes
+        },
+        input_fingerprint=_input_fingerprint(executions),
     )
+
+
+def _input_fingerprint(executions: Sequence[mlmd.Execution]) -> str:
+    # Only ReviewExampleGen has this property.
+    options = next(filter(None, (_text(each, OPTIONS_KEY) for each in executions)), "{}")
+    return str(json.loads(options).get("input_fingerprint", ""))
 
 
 def _outcome(context: mlmd.Context) -> Outcome | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from components.run_report.history import Run, describe_result, read_runs
+from components.run_report.history import Run, read_runs
 from core.errors import InputError
 from core.metadata import open_store
 from core.settings import flat_settings
@@ -46,15 +46,6 @@ def find_run(config: PipelineConfig, run_id: str | None) -> Run:
         return found[0]
     problem = f"{len(found)} ids begin with {run_id}" if found else "no run has this id"
     raise InputError(f"run {run_id}: {problem}; `amazon-reviews runs` lists the ids")
-
-
-def result(run: Run) -> str:
-    """Return the result of a run in one or two words, see `history.describe_result`."""
-    outcome = run.outcome
-    if outcome is None:
-        return describe_result(run.error, None, refused=False, pushed=False)
-    pushed = bool(outcome.pushed_to)
-    return describe_result(run.error, outcome.blessed, refused=bool(outcome.refused), pushed=pushed)
 
 
 def setting(run: Run, key: str) -> Any:

@@ -176,6 +176,30 @@ def test_the_check_and_the_report_get_predictions_and_mistakes(
     assert {(each["text"], each["label"]) for each in mistakes} <= known
 
 
+@pytest.mark.parametrize("has_baseline", [True, False])
+def test_the_report_gets_the_reviews_that_only_the_candidate_gets_wrong(
+    tmp_path, examples, ngram_models, other_model, monkeypatch, has_baseline
+):
+    # Several parts of each batch.
+    monkeypatch.setattr(scoring, "_BYTES_AT_ONCE", 10_000)
+    models = [ngram_models[0], *([other_model] if has_baseline else [])]
+    evaluation, _ = evaluate(tmp_path, examples, models)
+    changed = files.read_changed(evaluation.uri)
+    if not has_baseline:
+        assert changed is None
+        return
+    texts, labels, own = reviews_of(examples, ngram_models[0])
+    _, _, base = reviews_of(examples, other_model)
+    is_right, was_right = ((scores > 0.5) == labels for scores in (own, base))
+    assert changed.newly_wrong == np.count_nonzero(~is_right & was_right) > 20
+    assert changed.newly_right == np.count_nonzero(is_right & ~was_right) > 0
+    confidence = np.sort(np.abs(own[~is_right & was_right] - 0.5))[::-1]
+    found = [abs(each["probability"] - 0.5) for each in changed.regressions]
+    assert found == pytest.approx(confidence[:20].tolist(), abs=1e-6)
+    known = {text.decode()[:2000] for text in np.array(texts)[~is_right & was_right].tolist()}
+    assert {each["text"] for each in changed.regressions} <= known
+
+
 def test_a_feature_of_the_candidate_is_a_slice(examples, other_model):
     stage = ScoreFiles({CANDIDATE: f"{other_model.uri}/Format-Serving"}, SENTIMENT, ["is_long"])
     stage.setup()

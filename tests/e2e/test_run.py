@@ -29,8 +29,8 @@ def test_a_run_pushes_a_model_and_prints_its_path(finished):
     assert f"The model is blessed, and was pushed to {pushed}." in page
     # The signature with which a server computes a review in less time.
     assert b"predict_ngrams" in (pushed / "saved_model.pb").read_bytes()
-    assert "largest difference" in page, "the serving check compares the signatures"
-    assert "evaluation difference" in page, "and compares its answers with the evaluation"
+    assert "difference between the ways to send" in page, "the check compares the signatures"
+    assert "difference from the evaluation" in page, "and compares its answers with the evaluation"
     assert "Not available" not in page
     assert len(page.encode()) < 5_000_000
 
@@ -82,11 +82,15 @@ def test_a_model_worse_than_the_served_one_is_not_pushed(finished, model, expect
     for page in (file.read_text(encoding="utf-8"), workspace.report(done.stdout)):
         assert "The model is not blessed, and was not pushed." in page
         assert "evaluation.max_accuracy_drop allows 0.01" in page
-    row = re.search(r'<tr><th scope="row">accuracy</th>(.*?)</tr>', page, re.DOTALL)
-    numbers = [float(number) for number in re.findall(r"[+-]?\d\.\d{4}", row[1])]
-    value, low, high, baseline, difference = numbers
-    assert low < value < high < baseline
-    assert difference == pytest.approx(value - baseline, abs=2e-4)
+        rows = re.findall(r'<tr><th scope="row">accuracy</th>(.*?)</tr>', page, re.DOTALL)
+        [changes, metrics] = [re.findall(r"[+−]?\d\.\d{4}", row) for row in rows]
+        baseline, value, difference = (float(each.replace("−", "-")) for each in changes)
+        assert [float(each) for each in metrics] == pytest.approx([value] * 3, abs=0.1)
+        assert value < baseline
+        assert difference == pytest.approx(value - baseline, abs=2e-4)
+        # The run that pushed the served model is recorded, so its settings are known.
+        assert re.search(r"training\.epochs</th><td[^>]*>\d</td><td[^>]*>1</td>", page)
+        assert "Reviews that the new model gets wrong and the old one got right" in page
     ran = {name for name, state in workspace.states(done.stdout).items() if state == "done"}
     assert ran == expected | {"Evaluator", "ServingCheck", "Pusher"} | ALWAYS
     assert len(workspace.pushed()) == 1

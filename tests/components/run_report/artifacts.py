@@ -1,13 +1,22 @@
 """The artifacts of a small run, for tests of its report."""
 
 import json
+import math
 
 import numpy as np
 
 from components.evaluator import files
 from components.evaluator.counts import Counts
-from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, OtherModel, Results
+from components.evaluator.files import (
+    BASELINE,
+    CANDIDATE,
+    WHOLE,
+    Changed,
+    OtherModel,
+    Results,
+)
 from components.evaluator.thresholds import Evaluation as EvaluationSettings
+from components.run_report.changes import Changes, Difference, MetricChange
 from components.run_report.history import Run, Step
 from preprocessing.labels import SENTIMENT, Labels, write_labels
 from serving.explain import Part
@@ -132,6 +141,29 @@ CHECK = {
 }
 
 
+CHANGES = Changes(
+    before="version 7",
+    after="this model",
+    settings=[Difference("training.epochs", "2", "3")],
+    code=[Difference("tfx", "1.16.0", "1.21.0")],
+    metrics=[MetricChange("accuracy", 0.85, 0.91), MetricChange("AUC", math.nan, 0.95)],
+    same_reviews=True,
+    answers=Changed(
+        2,
+        62,
+        [
+            {
+                "text": "it <b>was</b> fine",
+                "label": 1,
+                "predicted": 0,
+                "probability": 0.1,
+            }
+        ],
+    ),
+    labels=SENTIMENT,
+)
+
+
 def of_topics(content, names):
     """Return the content of a report on classes with these names, the last of which has no text.
 
@@ -175,6 +207,7 @@ def with_every_part(content, size=1):
         evaluation=EVALUATION,
         check=CHECK,
         mistakes=[mistake] * 20,
+        changes=CHANGES,
     )
 
 

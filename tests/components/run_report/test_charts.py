@@ -7,7 +7,9 @@ import pytest
 from components.evaluator.counts import Counts
 from components.evaluator.files import CANDIDATE, WHOLE, Results
 from components.evaluator.thresholds import Evaluation
-from components.run_report import charts
+from components.run_report import charts, pictures
+from components.run_report.charts import Dot
+from components.run_report.drawing import FIRST, SECOND
 from preprocessing.labels import SENTIMENT, Labels
 
 LABELS = np.array([0, 0, 0, 1, 1, 0])
@@ -21,7 +23,7 @@ def drawn(monkeypatch):
     """The axes of each chart, by its label."""
     found = {}
     monkeypatch.setattr(
-        charts, "_svg", lambda figure, label: found.setdefault(label, figure.axes[0]) and ""
+        charts, "to_svg", lambda figure, label: found.setdefault(label, figure.axes[0]) and ""
     )
     return found
 
@@ -36,7 +38,7 @@ def test_the_points_of_an_epoch_are_at_its_end(drawn):
         for step in (2, 5, 8, 10)
     ]
     epochs = [{"val_loss": 0.4, "val_accuracy": 0.6}, {"val_loss": 0.3}]
-    charts.draw({"curve": curve, "epoch_metrics": epochs}, None)
+    pictures.draw({"curve": curve, "epoch_metrics": epochs}, None, [])
     loss = drawn["Loss over the steps"]
     assert points(loss, 0) == [[step, 1 / step] for step in (2, 5, 8, 10)]
     assert points(loss, 1) == [[5, 0.4], [10, 0.3]]
@@ -46,7 +48,7 @@ def test_the_points_of_an_epoch_are_at_its_end(drawn):
 
 
 def test_the_figures_of_the_test_split(drawn):
-    charts.draw({}, RESULTS)
+    pictures.draw({}, RESULTS, [])
     roc = drawn["Receiver operating characteristic"]
     # From the highest threshold to the lowest one; of four negative reviews one is at the top.
     assert points(roc, 1) == [[0, 0], [0.25, 0.5], [0.5, 1], [1, 1], [1, 1]]
@@ -57,7 +59,7 @@ def test_the_figures_of_the_test_split(drawn):
 
 
 def test_the_bars_have_the_numbers_and_the_colours_of_their_class(drawn):
-    charts.draw({}, RESULTS)
+    pictures.draw({}, RESULTS, [])
     axes = drawn["Number of reviews by predicted probability"]
     names = [text.get_text() for text in axes.get_legend().texts]
     bars = {
@@ -66,15 +68,56 @@ def test_the_bars_have_the_numbers_and_the_colours_of_their_class(drawn):
     }
     colour = matplotlib.colors.to_rgba
     assert bars == {
-        "negative": ([2, 1, 1], colour(charts._SECOND)),
-        "positive": ([0, 1, 1], colour(charts._FIRST)),
+        "negative": ([2, 1, 1], colour(SECOND)),
+        "positive": ([0, 1, 1], colour(FIRST)),
     }
 
 
 def test_names_of_two_classes_are_shown_as_they_are(drawn):
     labels = Labels(("_no\n$x$", "a long name " * 20))
-    charts.draw({}, RESULTS._replace(labels=labels))
+    pictures.draw({}, RESULTS._replace(labels=labels), [])
     axes = drawn["Number of texts by predicted probability"]
     shown = [text.get_text().strip() for text in axes.get_legend().texts]
     assert shown == [r"_no \$x\$", "a long name a long name a lon…"]
     assert len(axes.get_xlabel()) < 70
+
+
+def test_scores_of_classes_have_their_intervals(drawn):
+    picture = next(each for each in pictures.draw({}, RESULTS, []).main if "class" in each.title)
+    axes = drawn["Recall and precision of the classes"]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["negative", "positive"]
+    # Two intervals and then the points of the recall, from the first class down.
+    assert points(axes, 2)[0][0] == pytest.approx(0.5)
+    assert points(axes, 2)[1][0] == 1
+    assert (
+        "finds the negative reviews least reliably: 2 of 4, a recall of 0.50 (" in picture.sentence
+    )
+
+
+def test_the_last_runs_are_in_order_and_rejected_ones_differ(drawn):
+    dots = [Dot(0.9, (0.8, 0.95), True), Dot(0.7, None, False), Dot(0.85, (0.8, 0.9), True)]
+    picture = pictures.draw({}, None, dots).main[0]
+    axes = drawn["Accuracy of the last 3 runs"]
+    assert points(axes, 0) == [[1, 0.9], [2, 0.7], [3, 0.85]]
+    by_name = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+    assert by_name["pushed or blessed"] == [[1, 0.9], [3, 0.85]]
+    assert by_name["rejected"] == [[2, 0.7]]
+    assert picture.sentence.startswith(
+        "The newest of 3 runs has the accuracy 0.8500; the best one is run 1 of the picture"
+    )
+
+
+@pytest.mark.parametrize(
+    ("losses", "sentence"),
+    [
+        ([0.5], "After the only epoch the loss of the eval split is 0.5000."),
+        ([0.5, 0.4], "still fell in the last of 2 epochs, from 0.5000 to 0.4000; more epochs may"),
+        ([0.5, 0.4, 0.45], "was lowest after epoch 2 of 3 (0.4000) and is 0.4500 at the end"),
+        ([0.5, 0.401, 0.4], "hardly changed after epoch 2 of 3, and is 0.4000 at the end"),
+    ],
+)
+def test_the_sentence_of_the_training_says_whether_more_epochs_help(drawn, losses, sentence):
+    curve = [{"step": step, "loss": 1 / step} for step in range(1, 7)]
+    epochs = [{"val_loss": loss} for loss in losses]
+    [training] = pictures.draw({"curve": curve, "epoch_metrics": epochs}, None, []).main
+    assert sentence in training.sentence

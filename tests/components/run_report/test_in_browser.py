@@ -1,5 +1,6 @@
 """The page of a report in Chromium: small, dark, on paper, and with hostile text."""
 
+import base64
 import re
 
 import pytest
@@ -63,6 +64,7 @@ def test_on_paper_all_of_it_is_visible_in_the_light_theme(browser, whole):
     # A sheet of A4 without the margins of Chromium, in CSS pixels.
     resize(browser, 718)
     browser.get(whole.as_uri())
+    unfold(browser)
     assert styles(browser, "print", "dark") == styles(browser, "print", "light")
     assert styles(browser, "print", "dark")[0] == [255, 255, 255]
     hidden = browser.execute_script(
@@ -73,31 +75,63 @@ def test_on_paper_all_of_it_is_visible_in_the_light_theme(browser, whole):
     )
     assert hidden == []
     assert content_fits(browser)
-    settings = browser.find_element("css selector", "#settings ~ details table")
+    settings = browser.find_element("css selector", "#settings details table")
     assert "training.model" in settings.text
+
+
+def test_a_report_is_printed_on_four_pages_without_what_is_folded(browser, content, tmp_path):
+    file = tmp_path / "report.html"
+    file.write_text(render(with_every_part(content)))
+    browser.get(file.as_uri())
+    # A4 in inches.
+    sheet = {"paperWidth": 8.27, "paperHeight": 11.69, "preferCSSPageSize": True}
+    printed = browser.execute_cdp_cmd("Page.printToPDF", sheet)
+    pages = re.findall(rb"/Type ?/Page[^s]", base64.b64decode(printed["data"]))
+    assert 1 <= len(pages) <= 4
 
 
 def test_the_page_on_a_phone(browser, whole):
     resize(browser, 390)
     browser.get(whole.as_uri())
     assert content_fits(browser), "the page scrolls sideways"
-    assert len(browser.find_elements("css selector", "svg[role=img][aria-label]")) == 7
+    height = browser.execute_script("return document.documentElement.scrollHeight")
+    unfold(browser)
+    assert content_fits(browser), "the page scrolls sideways"
+    assert browser.execute_script("return document.documentElement.scrollHeight") > height
+    assert len(browser.find_elements("css selector", "svg[role=img][aria-label]")) == 9
+
+
+def test_each_picture_has_a_sentence_and_each_folded_part_opens_by_keyboard(browser, whole):
+    browser.get(whole.as_uri())
+    captions = [
+        each.text for each in browser.find_elements("css selector", "#pictures ~ * figcaption")
+    ]
+    assert len(captions) == 4
+    assert all(len(caption.splitlines()) == 2 for caption in captions)
+    summary = browser.find_element("css selector", "#settings > summary")
+    summary.send_keys("\ue007")  # Enter
+    assert browser.find_element("css selector", "#settings table").is_displayed()
 
 
 def test_areas_that_scroll_are_reached_by_keyboard(browser, whole):
     """WCAG 2.1.1, with a name for a screen reader."""
     resize(browser, 320)
     browser.get(whole.as_uri())
+    unfold(browser)
     scroll = (
         "return [...document.querySelectorAll('*')].filter("
         "  (one) => ['auto', 'scroll'].includes(getComputedStyle(one).overflowX))"
     )
     areas = browser.execute_script(scroll)
-    assert len(areas) == 12
+    assert len(areas) == 15
     assert any(one.get_property("scrollWidth") > one.get_property("clientWidth") for one in areas)
     assert {(one.get_property("tabIndex"), one.aria_role) for one in areas} == {(0, "region")}
     names = [one.accessible_name for one in areas]
     assert all(names) and len(set(names)) == len(names)
+
+
+def unfold(browser):
+    browser.execute_script("document.querySelectorAll('details').forEach((one) => one.open = true)")
 
 
 def content_fits(browser):
@@ -114,4 +148,5 @@ def test_hostile_text_is_inert_and_nothing_is_loaded(browser, content, tmp_path)
     assert browser.get_log("browser") == []
     requests = browser.execute_script("return performance.getEntriesByType('resource').length")
     assert requests == 0
+    unfold(browser)
     assert HOSTILE in browser.find_element("css selector", "main").text

@@ -65,8 +65,8 @@ def test_runs_of_more_than_two_classes_have_columns_of_their_own(metadata, call)
     assert first.split()[-4:] == ["5", "0.9123", "0.4568", "pushed"]
     assert second.split()[-4:] == ["–", "–", "–", "failed"]
     compared = call("runs", "compare", *RUNS)[1]
-    rows = {line[:9].strip(): line.split()[-2:] for line in compared.splitlines()[1:]}
-    assert (rows["classes"], rows["macro F1"]) == (["5", "–"], ["0.4568", "–"])
+    [row] = [line for line in compared.splitlines() if line.startswith("macro F1")]
+    assert row.split()[2:] == ["0.4568", "–", "–"]
 
 
 def test_the_start_of_a_run_is_the_time_at_which_its_record_began(tmp_path):
@@ -99,13 +99,34 @@ def test_an_output_that_cannot_encode_a_character_gets_its_code(metadata, tmp_pa
 def test_two_runs_are_compared_in_settings_and_results(metadata, call):
     code, output = call("runs", "compare", "2026-01-01", "2026-01-02")
     assert code == 0
-    rows = {line.split()[0]: line.split()[1:] for line in output.splitlines()[1:]}
+    heading, note, *lines = output.splitlines()
+    assert heading == f"run {RUNS[0]} → run {RUNS[1]}"
+    assert note == "The runs may have other test reviews, so their metrics differ by chance too."
+    rows = {line.split()[0]: line.split()[1:] for line in lines if line.strip()}
     assert rows["training.epochs"] == ["2", "3"]
-    assert rows["accuracy"] == ["0.9123", "–"]
-    assert rows["AUC"] == ["0.9500", "–"]
+    assert rows["accuracy"] == ["0.9123", "–", "–"]
+    assert rows["AUC"] == ["0.9500", "–", "–"]
+    assert rows["result"] == ["pushed", "failed"]
     assert rows["tfx"] == ["1.16.0", "1.21.0"]
     assert "python" not in rows
     assert "training.model" not in rows
+
+
+def test_the_history_is_a_page_with_a_picture(metadata, call, tmp_path):
+    file = tmp_path / "runs.html"
+    assert call("runs", "--html", str(file)) == (0, f"{file}\n")
+    page = file.read_text()
+    assert "The picture requires at least two runs that evaluated a model." in page
+    rejected = dataclasses.replace(OUTCOME, accuracy=0.95, blessed=False)
+    record_outcome(metadata.store, RUNS[1], rejected)
+    assert call("runs", "--html", str(file))[0] == 0
+    page = file.read_text()
+    assert "The newest of 2 runs has the highest accuracy, 0.9500." in page
+    assert '<svg role="img" aria-label="Accuracy of the last 2 runs"' in page
+    rows = re.findall(r"<tr>(.*?)</tr>", page)
+    assert [RUNS[1] in row for row in rows[1:]] == [True, False]
+    assert ">0.9123<" in rows[2]
+    assert 'missed">failed<' in rows[1]
 
 
 @pytest.mark.parametrize(
@@ -121,6 +142,7 @@ def test_two_runs_are_compared_in_settings_and_results(metadata, call):
         ),
         (("report", "--output", "/missing/report.html"), "--output: /missing/report.html cannot"),
         (("report", "--output", "/"), "--output: / is not a regular file;"),
+        (("runs", "--html", "/missing/a.html"), "--html: /missing/a.html cannot be written"),
     ],
 )
 def test_a_wrong_argument_is_one_line_and_exit_code_2(metadata, call, arguments, message):

@@ -1,0 +1,131 @@
+"""The content of a report, which is collected from the artifacts of a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import tensorflow as tf
+from absl import logging
+from tfx.utils import path_utils
+
+from components.evaluator import files
+from components.properties import CHECK_FILE
+from components.run_report import input_data, mistakes
+from components.run_report.changes import Changes, what_changed
+from components.run_report.earlier import Earlier
+from components.run_report.history import Run
+from core.errors import cause
+from core.training_summary import read_summary
+from preprocessing.labels import Labels, read_labels
+
+_T = TypeVar("_T")
+_NO_RUNS = Earlier()
+
+
+class Content(NamedTuple):
+    """The content of a report. A part that the run does not have is None or empty.
+
+    Attributes:
+      run: the run.
+      input: the lines of its files.
+      labels: the classes, which an evaluation has.
+      balance: split -> class -> its fraction.
+      anomalies: a line for each anomaly; None if the data was not validated.
+      training: the content of training.json.
+      evaluation: the counts of the candidate and the baseline.
+      mistakes: the content of mistakes.json, and the `parts` of each text with their effects.
+      check: the content of check.json.
+      problems: a line for each part that cannot be read.
+      confusion_texts: the result of `files.read_confusions`.
+      changes: what changed since the served model; None if no other model was served.
+      recent: the last runs before this one, the newest first.
+      model_bytes: the size of the SavedModel; None if it is unknown.
+    """
+
+    run: Run
+    input: input_data.InputData | None
+    labels: Labels | None
+    balance: Mapping[str, Mapping[str, float]]
+    anomalies: list[str] | None
+    training: Mapping[str, Any]
+    evaluation: files.Results | None
+    mistakes: list[dict[str, Any]]
+    check: Mapping[str, Any] | None
+    problems: list[str]
+    confusion_texts: Mapping[tuple[int, int], Sequence[Mapping[str, Any]]] = {}
+    changes: Changes | None = None
+    recent: Sequence[Run] = ()
+    model_bytes: int | None = None
+
+
+def collect(run: Run, model: str | None = None, earlier: Earlier = _NO_RUNS) -> Content:
+    """Return the content of a report, from the artifacts of a run.
+
+    A part that cannot be read is left out and named in `problems`, because a failed run has a
+    report too. The function raises no error for a damaged artifact.
+
+    Args:
+      run: the run.
+      model: the folder of the SavedModel of the run; None: the output of the Trainer.
+      earlier: the runs before it.
+    """
+    problems: list[str] = []
+
+    def read(what: str, function: Callable[..., _T], *given: Any) -> _T | None:
+        if any(argument is None for argument in given):
+            return None
+        try:
+            return function(*given)
+        except Exception as error:
+            # The libraries that read a damaged artifact raise many kinds of errors.
+            logging.warning("The report has no %s: %s", what, error)
+            problems.append(f"{what}: {cause(error)}")
+            return None
+
+    uri = run.uris.get
+    if model is None and "model" in run.uris:
+        model = path_utils.serving_model_path(run.uris["model"])
+    evaluation = read("evaluation", files.read, uri("evaluation"))
+    explained, answers = None, None
+    if evaluation:
+        labels: Labels | None = evaluation.labels
+        stored = read("mistakes", files.read_mistakes, uri("evaluation"))
+        explained = read("effects of words", mistakes.explain, model, stored)
+        answers = read("changed answers", files.read_changed, uri("evaluation"))
+    else:
+        labels = read("classes", read_labels, uri("examples"))
+    return Content(
+        run=run,
+        input=read("input", input_data.read_input, uri("rejected")),
+        labels=labels,
+        balance=read("class balance", input_data.read_balance, uri("statistics"), labels) or {},
+        anomalies=read("anomalies", input_data.read_all_anomalies, uri("anomalies")),
+        training=read("training figures", read_summary, uri("model_run")) or {},
+        evaluation=evaluation,
+        mistakes=explained or [],
+        check=read("serving check", files.read_json, uri("check"), CHECK_FILE),
+        problems=problems,
+        confusion_texts=read("confusions", files.read_confusions, uri("evaluation")) or {},
+        changes=_changes(run, earlier.served, evaluation, answers),
+        recent=earlier.recent,
+        model_bytes=read("size of the model", _folder_bytes, model),
+    )
+
+
+def _changes(
+    run: Run, served: Run | None, results: files.Results | None, answers: files.Changed | None
+) -> Changes | None:
+    """Return what changed since the served model; None if there is no other one."""
+    if not run.baseline:
+        return None
+    return what_changed(served, run, results, answers, (run.baseline, "this model"))
+
+
+def _folder_bytes(folder: str) -> int | None:
+    """Return the size of all files in a folder, local or remote; None if it has none."""
+    paths = [
+        os.path.join(where, name) for where, _, names in tf.io.gfile.walk(folder) for name in names
+    ]
+    return sum(tf.io.gfile.stat(path).length for path in paths) or None

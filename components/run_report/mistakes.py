@@ -1,0 +1,169 @@
+"""The mistakes of a model: the effects of their words, and groups with something in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from preprocessing.labels import Labels, model_labels
+from serving.explain import Part, parts, variants
+from serving.predict_text import load_predict_text
+
+_WORDS = 3
+"""Number of the words of a review that count as reasons of its answer."""
+_SHORT = ""
+"""The reason of the answer to a very short review, in place of a word."""
+_MOST_SHORT = 5
+"""Maximum number of words of a review that is called very short."""
+_AT_LEAST = 2
+"""Minimum number of mistakes of a group with something in common."""
+_PUNCTUATION = " \t\n.,;:!?\"'()[]…„“”‚‘’«»¡¿-"
+
+
+class Group(NamedTuple):
+    """Mistakes that have the label, the answer, and usually more in common.
+
+    Attributes:
+      label: the name of the class of the reviews.
+      predicted: the name of the class of the answers.
+      common: what they have in common, as a clause; empty if it is nothing else.
+      mistakes: elements of mistakes.json with `parts`.
+    """
+
+    label: str
+    predicted: str
+    common: str
+    mistakes: Sequence[Mapping[str, Any]]
+
+
+def explain(model: str, mistakes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return mistakes with the effects of their words as `parts`.
+
+    Args:
+      model: the folder of the SavedModel that was evaluated.
+      mistakes: objects as in `files.MISTAKES_FILE`.
+
+    Raises:
+      InputError: the model is missing or incomplete.
+      OSError, ValueError, tensorflow.errors.OpError: the model is damaged.
+    """
+    predict_text, labels = load_predict_text(model), model_labels(model)
+    explained = []
+    for mistake in mistakes:
+        scores = predict_text(variants(mistake["text"]))[labels.scores_name]
+        probabilities = labels.shown(scores, mistake["predicted"])
+        found = parts(mistake["text"], probabilities.tolist())
+        explained.append({**mistake, "parts": found})
+    return explained
+
+
+def grouped(mistakes: Sequence[Mapping[str, Any]], labels: Labels) -> list[Group]:
+    """Return groups of mistakes, the largest one first; each mistake is in one group.
+
+    The mistakes of a group have the label and the answer in common, and also a word that
+    contributed much to the answer, or that they are very short. The last group of a label and an
+    answer has the other mistakes.
+
+    Args:
+      mistakes: the result of `explain`.
+      labels: the classes.
+    """
+    by_pair: dict[tuple[int, int], list[Mapping[str, Any]]] = {}
+    for mistake in mistakes:
+        by_pair.setdefault((mistake["label"], mistake["predicted"]), []).append(mistake)
+    present = Counter(word for mistake in mistakes for word in set(_words(mistake)))
+    groups = [
+        Group(labels.names[label], labels.names[predicted], common, members)
+        for (label, predicted), found in by_pair.items()
+        for common, members in _with_common(found, labels, present)
+    ]
+    # Groups without anything else in common are last.
+    return sorted(groups, key=lambda group: (not group.common, -len(group.mistakes)))
+
+
+def highlighted(text: Sequence[Part]) -> list[tuple[str, float]]:
+    """Return (text, effect) of each part of a review, with effects from -1 to 1.
+
+    The effects are divided by the largest absolute effect in the review.
+    """
+    effects = [part.effect or 0.0 for part in text]
+    largest = max(map(abs, effects), default=0.0) or 1.0
+    return [(part.text, effect / largest) for part, effect in zip(text, effects, strict=True)]
+
+
+def answer(mistake: Mapping[str, Any], labels: Labels) -> str:
+    """Return the answer of the model to a review.
+
+    Args:
+      mistake: an element of mistakes.json, or of `golden_mistakes` in check.json.
+      labels: the classes.
+    """
+    probability, predicted = mistake["probability"], mistake.get("predicted")
+    if predicted is None:  # Early checks lack it. They are all for two classes.
+        [predicted] = labels.decide([probability]).tolist()
+    # A check has names in place of labels.
+    name = labels.names[predicted] if isinstance(predicted, int) else predicted
+    return f"answered {name} with probability {labels.confidence(probability, name):.3f}"
+
+
+def _with_common(
+    mistakes: Sequence[Mapping[str, Any]], labels: Labels, present: Mapping[str, int]
+) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """Yield what some mistakes have in common, and these mistakes; at the end the other ones.
+
+    Args:
+      mistakes: mistakes with the same label and answer.
+      labels: the classes.
+      present: word -> number of all mistakes that contain it.
+    """
+    remaining = list(mistakes)
+    while remaining:
+        reasons = [_reasons(mistake, labels) for mistake in remaining]
+        counted = Counter(reason for each in reasons for reason in each)
+        # A word such as `the` is in many reviews, and seldom among the strongest ones.
+        typical = {
+            reason: number
+            for reason, number in counted.items()
+            if number >= _AT_LEAST and 2 * number > present.get(reason, 0)
+        }
+        if not typical:
+            yield "", _shortest_first(remaining)
+            return
+        # Of equally frequent reasons, the one of the most confident mistake.
+        common = max(typical, key=lambda reason: typical[reason])
+        members = [m for m, each in zip(remaining, reasons, strict=True) if common in each]
+        yield _clause(common), _shortest_first(members)
+        remaining = [m for m, each in zip(remaining, reasons, strict=True) if common not in each]
+
+
+def _reasons(mistake: Mapping[str, Any], labels: Labels) -> list[str]:
+    """Return what may be the reasons of an answer: its strongest words, and _SHORT."""
+    # Of two classes, a positive effect makes the second class more probable.
+    sign = -1 if labels.is_binary and mistake["predicted"] == 0 else 1
+    effects: dict[str, float] = {}
+    for part in mistake["parts"]:
+        word = _plain(part)
+        if word and part.effect is not None and sign * part.effect > 0:
+            effects[word] = max(effects.get(word, 0.0), sign * part.effect)
+    strongest = sorted(effects, key=lambda word: -effects[word])[:_WORDS]
+    is_short = 0 < len(_words(mistake)) <= _MOST_SHORT
+    return [*strongest, _SHORT] if is_short else strongest
+
+
+def _words(mistake: Mapping[str, Any]) -> list[str]:
+    return [word for word in map(_plain, mistake["parts"]) if word]
+
+
+def _plain(part: Part) -> str:
+    """Return a word without its punctuation, in lower case; empty for spaces."""
+    return part.text.casefold().strip(_PUNCTUATION)
+
+
+def _clause(reason: str) -> str:
+    return f"at most {_MOST_SHORT} words" if reason == _SHORT else f"the word “{reason}”"
+
+
+def _shortest_first(mistakes: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return mistakes in an order in which the first ones are read quickly."""
+    return sorted(mistakes, key=lambda mistake: sum(len(part.text) for part in mistake["parts"]))
