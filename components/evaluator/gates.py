@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -20,10 +21,12 @@ class Check(NamedTuple):
     Attributes:
       sentence: the metric, its value for the candidate on the test split, and the threshold.
       passed: whether the value reaches the threshold. A value that cannot be computed does not.
+      margin: the distance of the value from the threshold; negative or NaN if it is not reached.
     """
 
     sentence: str
     passed: bool
+    margin: float
 
 
 def check_thresholds(
@@ -46,6 +49,21 @@ def check_thresholds(
     return [*_check_accuracy(own, base, settings), *_check_recalls(own, labels, settings)]
 
 
+def deciding(checks: Sequence[Check]) -> list[str]:
+    """Return the sentences of the thresholds that decided about the model.
+
+    They are the thresholds that it did not reach. If it reached all of them, it is the one that it
+    reached with the smallest margin. The list is empty if there are no thresholds.
+
+    Args:
+      checks: the result of `check_thresholds`.
+    """
+    missed = [check.sentence for check in checks if not check.passed]
+    if missed or not checks:
+        return missed
+    return [min(checks, key=lambda check: check.margin).sentence]
+
+
 def missing_classes(own: Counts, labels: Labels) -> list[str]:
     """Return the names of the classes without a review in the test split."""
     return [labels.names[label] for label in np.flatnonzero(own.labelled == 0).tolist()]
@@ -56,7 +74,7 @@ def _check_accuracy(own: Counts, base: Counts | None, settings: Evaluation) -> I
     minimum = settings.min_accuracy
     if minimum > 0:
         sentence = f"accuracy is {value:.4f}, evaluation.min_accuracy requires {minimum:g}"
-        yield Check(sentence, value >= minimum)
+        yield Check(sentence, value >= minimum, value - minimum)
     drop = settings.max_accuracy_drop
     if drop < 1 and base is not None:
         change = value - ACCURACY.value(base)
@@ -64,7 +82,7 @@ def _check_accuracy(own: Counts, base: Counts | None, settings: Evaluation) -> I
             f"accuracy is {abs(change):.4f} {'below' if change < 0 else 'above'} that of "
             f"the baseline, evaluation.max_accuracy_drop allows {drop:g}"
         )
-        yield Check(sentence, change >= -drop)
+        yield Check(sentence, change >= -drop, change + drop)
 
 
 def _check_recalls(own: Counts, labels: Labels, settings: Evaluation) -> Iterator[Check]:
@@ -88,11 +106,12 @@ def _check_recall(own: Counts, labels: Labels, label: int, minimum: float) -> Ch
     name = class_name(labels, label)
     requires = f"evaluation.min_class_recall requires {minimum:g}"
     if not reviews:
-        return Check(_not_checked([labels.names[label]], labels, requires), False)
+        return Check(_not_checked([labels.names[label]], labels, requires), False, math.nan)
     sentence = f"recall of {name} is {right / reviews:.4f} ({right:,} of {reviews:,}), {requires}"
+    margin = right / reviews - minimum
     if right / reviews >= minimum:
-        return Check(sentence, True)
-    return Check(f"{sentence}; {_remedy(reviews_of_class(labels, label))}", False)
+        return Check(sentence, True, margin)
+    return Check(f"{sentence}; {_remedy(reviews_of_class(labels, label))}", False, margin)
 
 
 def _check_all_recalls(own: Counts, labels: Labels, minimum: float) -> Iterator[Check]:
@@ -115,11 +134,13 @@ def _check_all_recalls(own: Counts, labels: Labels, minimum: float) -> Iterator[
             f"{joined(described)}, {requires}; "
             f"{_remedy(f'{labels.noun}s of these classes')}",
             False,
+            float(recalls.min()) - minimum,
         )
     elif len(found):
-        yield Check(f"lowest recall of a class is that of {described[0]}, {requires}", True)
+        sentence = f"lowest recall of a class is that of {described[0]}, {requires}"
+        yield Check(sentence, True, float(recalls.min()) - minimum)
     if missing := missing_classes(own, labels):
-        yield Check(_not_checked(missing, labels, requires), False)
+        yield Check(_not_checked(missing, labels, requires), False, math.nan)
 
 
 def _not_checked(missing: Sequence[str], labels: Labels, requires: str) -> str:
