@@ -20,7 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import usage
-from cli.monitor import Watched, run_pipeline, run_watched
+from cli.monitor import run_pipeline, run_watched
+from cli.watched import Watched
 from pipeline.config import load_config
 from platforms.local.folders import prepare
 

@@ -303,13 +303,13 @@ class ShownProgress(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Update the shown progress with an event."""
-        values = progress.values(record)
-        unit = values["unit"]
+        event = progress.decode(record)
+        unit = event.unit
         if unit not in self._done:
             return  # Flink also reports its tasks.
         if unit == "bytes":
-            self._bytes = values["total"] or self._bytes
-        self._done[unit][values["source"]] = values["done"]
+            self._bytes = event.total or self._bytes
+        self._done[unit][event.source] = event.done
         reviews, size = (sum(done.values()) for done in self._done.values())
         # The sizes of units are estimates.
         line = f"{reviews:,} {self._noun}s, {min(size / max(self._bytes, 1), 1):.0%}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from pipeline.nodes import EXAMPLE_GEN
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cli.monitor import Failure, Watched
+    from cli.watched import Failure, Watched
     from components.run_report.outcome import Outcome
     from pipeline.config import PipelineConfig
 
@@ -23,6 +24,7 @@ app = typer.Typer()
 
 _SHOWN = ("macro F1", "mean absolute error")
 """The metrics beside the accuracy of a model with more than two classes."""
+_LABEL_WIDTH, _SHORTEST_CURVE = 10, 8
 
 
 @app.command(epilog="Example: amazon-reviews run --config mine.yaml --set training.epochs=3")
@@ -39,6 +41,7 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
 
     from cli import monitor
     from cli.console import out
+    from cli.watched import Watched
     from pipeline.config import load_config, log_folder
     from platforms.local import folders, unchanged
 
@@ -49,7 +52,7 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     if last:
         text = f"  unchanged since the run {last.id}"
         out.print(Text.assemble((settings.name, "bold"), text), soft_wrap=True)
-        watched = monitor.Watched(outcome=last.outcome)
+        watched = Watched(outcome=last.outcome)
         raise typer.Exit(show(out, settings, watched, options=options))
     log = Path(log_folder(settings)) / time.strftime("%Y%m%d-%H%M%S.log")
     out.print(Text.assemble((settings.name, "bold"), f"  log: {log}"), soft_wrap=True)
@@ -94,33 +97,25 @@ def _show_result(
         return _show_failure(watched.failure, log)
     assert watched.outcome is not None
     outcome = watched.outcome
-    _line(console, f"lines     {outcome.lines.sentence()}")
+    _sentence(console, "lines", outcome.lines.sentence())
     for way in outcome.reading:
-        _line(console, f"read as   {way}")
+        _sentence(console, "read as", way)
     for line in outcome.class_lines:
-        _line(console, f"classes   {line}")
+        _sentence(console, "classes", line)
     for line in outcome.unused:
-        _line(console, ("unused", "yellow"), f"    {line}")
-    shown = {title: outcome.metrics[title] for title in _SHOWN if title in outcome.metrics}
-    figures = "".join(f"   {title} {value:.4f}" for title, value in shown.items())
-    figures = figures or f"   AUC {outcome.auc:.4f}"
-    accuracy = f"{outcome.accuracy:.4f}{figures}"
-    _line(console, f"accuracy  {accuracy} (test split; {outcome.constant_answer})")
+        _sentence(console, "unused", line, "yellow")
+    if curve := _curve(console, outcome):
+        _sentence(console, "curve", curve)
+    _sentence(console, "accuracy", _accuracy(outcome))
+    _sentence(console, "compared", _comparison(config, outcome))
     if outcome.not_tested:
         _line(console, ("not tested", "yellow"), f": {outcome.not_tested}")
     _line(console, f"report    {outcome.report}")
-    if not outcome.blessed:
-        baseline = f" (the baseline is {outcome.baseline})" if outcome.baseline else ""
-        if outcome.not_compared:
-            baseline = f" (not compared: {outcome.not_compared})"
-        _line(console, ("not blessed", "red"), f": {'; '.join(outcome.reasons)}{baseline}")
-    else:
-        _line(console, ("blessed", "green"), _comparison(config, outcome))
+    verdict = outcome.verdict
+    _sentence(console, "verdict", verdict.sentence, "green" if verdict.is_good else "red")
     if outcome.not_checked:
         _line(console, f"serving check: {outcome.not_checked}")
-    if outcome.refused:
-        _line(console, ("not pushed", "red"), f": serving check: {outcome.refused}")
-    if outcome.refused or not outcome.blessed:
+    if not verdict.is_good:
         return exit_codes.NOT_BLESSED
     if not config.push.is_enabled:
         _line(console, "not pushed (push.destination: none)")
@@ -131,18 +126,46 @@ def _show_result(
     return exit_codes.PUSHED
 
 
+def _curve(console: Console, outcome: Outcome) -> str:
+    """Return the loss of the training as a line of characters; empty if it is unknown."""
+    from cli.sparkline import sparkline
+
+    losses = outcome.loss_curve
+    if not losses:
+        return ""
+    first, last = f"loss {losses[0]:.4f}", f"{losses[-1]:.4f} in {outcome.steps:,} steps"
+    room = console.width - _LABEL_WIDTH - len(f"{first}  {last}")
+    drawn = sparkline(losses, max(_SHORTEST_CURVE, room), console.options.ascii_only)
+    return f"{first} {drawn} {last}"
+
+
+def _accuracy(outcome: Outcome) -> str:
+    """Return the accuracy with its interval, the next figures and the constant answer."""
+    interval = ""
+    if outcome.accuracy_interval:
+        low, high = outcome.accuracy_interval
+        interval = f" (95 %: {low:.4f} to {high:.4f})"
+    shown = {title: outcome.metrics[title] for title in _SHOWN if title in outcome.metrics}
+    figures = "".join(f"   {title} {value:.4f}" for title, value in shown.items())
+    figures = figures or f"   AUC {outcome.auc:.4f}"
+    where = f"(test split; {outcome.constant_answer})"
+    return f"{outcome.accuracy:.4f}{interval}{figures} {where}"
+
+
 def _comparison(config: PipelineConfig, outcome: Outcome) -> str:
-    """Return a clause with the difference to the baseline, or the reason why there is none."""
+    """Return the difference to the served model, or the reason why there is none."""
     from components.destination import make_destination
     from pipeline.destinations import destination_json
 
     if outcome.not_compared:
-        return f" (not compared: {outcome.not_compared})"
+        return f"with no model: {outcome.not_compared}"
     if not outcome.baseline:
-        return f" (not compared: {make_destination(destination_json(config)).no_baseline()})"
+        destination = make_destination(destination_json(config))
+        return f"with no model: {destination.no_baseline()}"
     change = outcome.accuracy_change
     direction = "below" if change < 0 else "above"
-    return f": accuracy {abs(change):.4f} {direction} {outcome.baseline}"
+    served = outcome.accuracy - change
+    return f"accuracy {abs(change):.4f} {direction} {outcome.baseline}, which has {served:.4f}"
 
 
 def _unsent(config: PipelineConfig) -> int:
@@ -187,6 +210,34 @@ def _show_failure(failure: Failure, log: Path | None) -> int:
     if failure.interrupted:
         return exit_codes.INTERRUPTED
     return exit_codes.BAD_INPUT if failure.input else exit_codes.FAILED
+
+
+def _sentence(console: Console, label: str, text: str, style: str = "") -> None:
+    """Print a label and a text, which a terminal breaks between words.
+
+    Args:
+      console: the output. A pipe or a file gets one line.
+      label: the label, in the first ten columns.
+      text: the text.
+      style: the style of the label.
+    """
+    from rich.text import Text
+
+    first = f"{label:<{_LABEL_WIDTH}}{text}"
+    lines = [first]
+    if console.is_terminal:
+        indent = " " * _LABEL_WIDTH
+        width = max(console.width, 2 * _LABEL_WIDTH)
+        lines = textwrap.wrap(
+            first,
+            width,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    printed = Text("\n".join(lines))
+    printed.stylize(style, 0, len(label))
+    console.print(printed, soft_wrap=True)
 
 
 def _line(console: Console, *parts: str | tuple[str, str]) -> None:

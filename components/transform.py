@@ -54,9 +54,9 @@ from components.beam import LocalBeamExecutor, divide_into_units, read_results, 
 from components.examples import publish, split_files
 from components.schema_gen import read_schema
 from core.machine import cores
-from core.progress import Progress
+from core.progress import Progress, report, report_stage
 from examples import digest
-from examples.counts import ClassCounter, check_labels, write_class_counts
+from examples.counts import ClassCounter, check_labels, count_examples, write_class_counts
 from examples.tfrecords import batches, read
 from examples.writer import ID_LEVEL, ShardWriter
 from preprocessing.features import LABEL
@@ -70,6 +70,8 @@ _ANALYZED_BATCH = 32_768
 """Size of a batch for analyzers. A vocabulary is counted in each batch, and Beam then sums the
 counts of single words, so large batches reduce Beam's work."""
 
+_TRANSFORMED = "texts transformed"
+"""The unit of the progress."""
 _UNITS_AT_ONCE = 2
 _UNITS_PER_ELEMENT = 4
 
@@ -139,7 +141,7 @@ class TransformFiles(beam.DoFn):
             # a time got each other's values (TensorFlow 2.21, H200).
             tf.device("/CPU:0"),
             ThreadPoolExecutor(1) as pool,
-            Progress("texts", f"{split} {number}") as progress,
+            Progress(_TRANSFORMED, f"{split} {number}") as progress,
         ):
             writers = [
                 ShardWriter(f"{name}-{index:03d}.gz", ID_LEVEL, pool) for index in range(len(files))
@@ -191,6 +193,7 @@ class TransformExecutor(LocalBeamExecutor):
         scratch = os.path.join(transformed.uri, "unpublished")
         fileio.makedirs(scratch)
         labels = read_labels(artifact_utils.get_single_uri(examples))
+        report_stage("analyzing the train split")
         self._analyze(fn, schema, split_files(examples, splits.analyze), graph.uri, scratch)
         write_labels(graph.uri, labels)
         units = [
@@ -200,6 +203,7 @@ class TransformExecutor(LocalBeamExecutor):
         ]
         # A model is fitted to the splits that are analyzed, and uses their counts by class.
         spec = schema_utils.schema_as_feature_spec(schema).feature_spec
+        report(_TRANSFORMED, 0, sum(count_examples([path for unit in units for path in unit[2]])))
         stage = TransformFiles(graph.uri, spec, scratch, config, list(splits.analyze), labels)
         with self._make_beam_pipeline() as pipeline:
             done = (

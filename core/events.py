@@ -13,6 +13,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 
 from core import progress
@@ -25,8 +26,8 @@ VARIABLE = "EVENTS_FD"
 PROGRESS, FAILED = "progress", "failed"
 """Kinds of event, the value of the key `event`.
 
-`progress` has the arguments of `core.progress.report`, `failed` has `error`. The local runner adds
-kinds of its own, see `platforms.local.events`.
+`progress` has the attributes of a `core.progress.Event`, `failed` has `error`. The local runner
+adds kinds of its own, see `platforms.local.events`.
 """
 
 _LONGEST_ERROR = 2000
@@ -61,7 +62,7 @@ class Sender(logging.Handler):
         return sender
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.send(PROGRESS, **progress.values(record))
+        self.send(PROGRESS, **asdict(progress.decode(record)))
 
     def send(self, kind: str, **values: Any) -> None:
         """Send an event; do nothing if no parent receives events, or if it has closed the pipe.

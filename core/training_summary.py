@@ -12,6 +12,8 @@ from typing import Any
 
 SUMMARY_FILE = "training.json"
 """The file in `model_run` with the summary."""
+_CURVE_PARTS = 32
+"""Maximum number of values of a `loss_curve`."""
 
 
 def write_summary(model_run: str, figures: Mapping[str, Any]) -> None:
@@ -45,3 +47,19 @@ def read_summary(model_run: str) -> dict[str, Any]:
 
     with tf.io.gfile.GFile(os.path.join(model_run, SUMMARY_FILE)) as stream:
         return dict(json.loads(stream.read()))
+
+
+def loss_curve(figures: Mapping[str, Any]) -> list[float]:
+    """Return the mean loss of at most 32 equal parts of a training, in their order.
+
+    Args:
+      figures: the summary of the training; without a curve the result is empty.
+    """
+    points = figures.get("curve", [])
+    parts = min(_CURVE_PARTS, len(points))
+    losses = []
+    for part in range(parts):
+        here = points[len(points) * part // parts : len(points) * (part + 1) // parts]
+        steps = sum(point["steps"] for point in here)
+        losses.append(sum(point["loss"] * point["steps"] for point in here) / steps)
+    return losses

@@ -101,9 +101,9 @@ def log(caplog):
 
 @pytest.fixture
 def reported():
-    """The values of each report of progress."""
+    """The events of progress."""
     reports, listener = [], logging.Handler()
-    listener.emit = lambda record: reports.append(progress.values(record))
+    listener.emit = lambda record: reports.append(progress.decode(record))
     progress.LOGGER.addHandler(listener)
     yield reports
     progress.LOGGER.removeHandler(listener)

@@ -21,4 +21,7 @@ OUTCOME = Outcome(
     strategy="OneDeviceStrategy",
     metrics={"accuracy": 0.91234, "AUC": 0.95},
     accuracy_interval=(0.90123, 0.92345),
+    thresholds=("accuracy is 0.9123, evaluation.min_accuracy requires 0.85",),
+    loss_curve=(0.7, 0.4, 0.3, 0.2, 0.1),
+    steps=1200,
 )

@@ -13,6 +13,7 @@ import tf_keras
 from absl import logging
 
 from core.processes import signals_to
+from core.progress import report_stage
 from core.training_summary import write_summary
 from examples.counts import NGRAMS
 from examples.tfrecords import report_damaged_file
@@ -100,6 +101,7 @@ def train_model(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
     seed = job.training.seed
     tf_keras.utils.set_random_seed(seed if seed % _SHORTENED_TO_0 else 1)
     started = time.perf_counter()
+    report_stage("building the model")
     setup = resolve(job, cluster, strategy)
     model = build_model(setup)
     name = cluster.name.replace(" ", "-") if cluster else "chief"
@@ -111,6 +113,7 @@ def train_model(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
     prepare_seconds = time.perf_counter() - started
 
     measurements = Measurements(setup.inputs.train.examples, first_step, state.usage)
+    report_stage("compiling the training step")
     _run_loop(setup, model, checkpoints, measurements, first_step)
     checkpoints.restore_best()
     if setup.chief:
@@ -178,6 +181,7 @@ def _export(setup: Setup, model: Trainable) -> None:
     weights.gather(model, plain)
     if not setup.chief:
         return
+    report_stage("exporting the model")
     # The import of TFT takes seconds, and only the chief needs it.
     from trainer_module import export
 

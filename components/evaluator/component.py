@@ -33,11 +33,13 @@ from components.beam import LocalBeamExecutor, divide_into_units
 from components.evaluator import files, tfma_files
 from components.evaluator.files import BASELINE, CANDIDATE, OtherModel, Results
 from components.evaluator.scores import Scores, merge, shown_confusions
-from components.evaluator.scoring import ScoreFiles
+from components.evaluator.scoring import SCORED, ScoreFiles
 from components.evaluator.thresholds import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
+from core.progress import report
 from core.settings import with_parameters
+from examples.counts import count_examples
 from preprocessing.labels import Labels, model_labels, read_labels
 
 
@@ -78,7 +80,9 @@ class EvaluatorExecutor(LocalBeamExecutor):
                 blessing.set_string_custom_property(BASELINE_PROPERTY, served)
             else:
                 other = OtherModel(served, classes)
-        units = divide_into_units(split_files(inputs[EXAMPLES_KEY], ["test"]))
+        tested = split_files(inputs[EXAMPLES_KEY], ["test"])
+        report(SCORED, 0, sum(count_examples(tested)))
+        units = divide_into_units(tested)
         with self._make_beam_pipeline() as pipeline:
             _ = (
                 pipeline

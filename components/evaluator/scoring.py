@@ -40,6 +40,8 @@ from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
 from preprocessing.labels import THRESHOLD, Labels
 from serving.predict_text import PREDICT_NGRAMS, NgramSettings, call_in_batches, make_predict_text
 
+SCORED = "texts scored"
+"""The unit of the progress."""
 _TEXT_SIZE = 2000
 """Maximum number of characters of a mistake that are stored."""
 _BATCH = 4096
@@ -86,7 +88,7 @@ class ScoreFiles(beam.DoFn):
         """
         running: deque[Future[Scores]] = deque()
         scores = merge([])
-        with ThreadPoolExecutor(cores()) as pool, Progress("reviews", files[0]) as progress:
+        with ThreadPoolExecutor(cores()) as pool, Progress(SCORED, files[0]) as progress:
             for examples in _batches(files, _SCORES_AT_ONCE // self._labels.logits):
                 running.append(pool.submit(self._score, examples))
                 progress.advance(len(examples))

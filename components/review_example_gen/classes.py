@@ -64,7 +64,7 @@ def collect_labels(unit: Unit) -> Iterator[list[Any]]:
     )
     with (
         ThreadPoolExecutor(cores()) as pool,
-        Progress("labels", str(unit.number)) as progress,
+        Progress("labels read", str(unit.number)) as progress,
     ):
 
         def batches() -> Iterator[tuple[str, Batch]]:

@@ -95,7 +95,7 @@ def read_unit(
     lines: Counter[tuple[str, int]] = Counter()
     with (
         ThreadPoolExecutor(cores()) as pool,
-        Progress("texts", str(unit.number)) as progress,
+        Progress("texts read", str(unit.number)) as progress,
         FileSystems.create(f"{name}.jsonl") as rejected,
     ):
         output = UnitOutput(name, unit.shards, rejected, pool)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from components.line_counts import LineCounts
+from components.run_report.verdict import Decision, Verdict, judge
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,10 @@ class Outcome:
       not_compared: a clause with the classes of the served model and of the candidate, if they are
         not compared because these differ; else empty.
       class_count: the number of classes.
+      thresholds: the thresholds that decided, see `Decision`; None if they are unknown.
+      loss_curve: the mean loss of equal parts of the training, in their order; empty if it is
+        unknown.
+      steps: the number of steps of the training; 0 if it is unknown.
       not_tested: a sentence about the classes that the test split lacks; empty if it has all.
 
     Early records lack the attributes with a default.
@@ -61,6 +66,15 @@ class Outcome:
     not_compared: str = ""
     not_tested: str = ""
     class_count: int = 2
+    thresholds: Sequence[str] | None = None
+    loss_curve: Sequence[float] = ()
+    steps: int = 0
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the model."""
+        thresholds = self.reasons if self.thresholds is None and self.reasons else self.thresholds
+        return judge(Decision(self.blessed, thresholds, self.refused, bool(self.pushed_to)))
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Outcome:

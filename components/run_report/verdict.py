@@ -13,14 +13,15 @@ class Decision:
 
     Attributes:
       blessed: whether the Evaluator blessed the model; None if it did not decide.
-      thresholds: the sentences of `gates.deciding`; empty if no threshold is set.
+      thresholds: the sentences of `gates.deciding`; empty if no threshold is set, None if they are
+        unknown.
       refused: the reason why the model failed the serving check; empty if it passed.
       pushed: whether the model was pushed.
       error: the error of the run; empty if it did not fail.
     """
 
     blessed: bool | None
-    thresholds: Sequence[str] = ()
+    thresholds: Sequence[str] | None = None
     refused: str = ""
     pushed: bool = False
     error: str = ""
@@ -31,7 +32,7 @@ class Verdict(NamedTuple):
 
     Attributes:
       headline: what became of the model, as a sentence without a full stop.
-      reason: the clause that decided it, with its figure; empty if the run did not decide.
+      reason: the clause that decided it, with its figure; empty if there is none.
       is_good: whether the model was blessed and not refused; None if the run did not decide.
     """
 
@@ -57,7 +58,10 @@ def judge(decision: Decision) -> Verdict:
         return Verdict("The run failed", decision.error, False)
     if decision.blessed is None:
         return Verdict("The run did not evaluate a model", "", None)
-    thresholds = "; ".join(decision.thresholds) or "no threshold is set"
+    if decision.thresholds is None:
+        thresholds = ""
+    else:
+        thresholds = "; ".join(decision.thresholds) or "no threshold is set"
     if not decision.blessed:
         return Verdict("The model is not blessed and was not pushed", thresholds, False)
     if decision.refused:

@@ -32,6 +32,7 @@ from components.saved_models import copy_folder
 from core import processes
 from core.errors import ERROR_LINE, ServerError, cause
 from core.machine import peak_rss
+from core.progress import report_stage
 from preprocessing import features
 from serving.rest import server
 from serving.rest.settings import MODEL_NAME
@@ -188,6 +189,7 @@ def _send_requests(
     golden: Sequence[str],
 ) -> None:
     assert process.stdout is not None
+    report_stage("loading the model in a server")
     started = json.loads(process.stdout.readline())
     measured = answers.measured
     measured["load_seconds"] = started["load_seconds"]
@@ -197,6 +199,7 @@ def _send_requests(
         raise ServerError(f"the model has no signature {' and no '.join(missing)}")
     texts = [example_text(example) for example in examples]
     seconds: list[float] = []
+    report_stage("sending single texts to the server")
     for text in texts[:_SINGLE_REQUESTS]:
         if sum(seconds) > _SINGLE_SECONDS:
             break
@@ -206,6 +209,7 @@ def _send_requests(
     # The method of the nearest rank.
     measured["p99_ms"] = 1000 * float(np.percentile(seconds, 99, method="inverted_cdf"))
     answers.golden = client.scores(TEXT, [text.encode() for text in golden])
+    report_stage("sending batches of texts to the server")
     start = time.perf_counter()
     answers.by_text = client.scores(TEXT, texts)
     measured["reviews_per_second"] = len(texts) / (time.perf_counter() - start)

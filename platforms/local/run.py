@@ -18,6 +18,7 @@ from tfx.proto.orchestration import pipeline_pb2
 
 from components.destination import Destination, make_destination
 from components.evaluator.files import read
+from components.evaluator.gates import deciding
 from components.evaluator.metrics import ACCURACY, AUC, constant_answer, key_figures
 from components.line_counts import LineCounts
 from components.properties import (
@@ -34,7 +35,7 @@ from components.run_report.outcome import Outcome
 from components.run_report.page import collect
 from components.run_report.tracking import from_environment, track
 from core.metadata import connection_config
-from core.training_summary import read_summary
+from core.training_summary import loss_curve, read_summary
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.destinations import destination_json
 from pipeline.nodes import REPORT, SERVING_CHECK
@@ -164,7 +165,8 @@ def collect_outcome(run: history.Run) -> Outcome:
     check = run.outputs[SERVING_CHECK]["blessing"].custom_properties
     results = read(run.outputs["Evaluator"]["evaluation"].uri)
     own, base = results.candidate, results.baseline or results.candidate
-    missed = [each.sentence for each in results.checks() if not each.passed]
+    thresholds = deciding(results.checks())
+    training = _training(run.uris)
     metrics = {metric.title: metric.value(own) for metric in key_figures(results.labels)}
     counts = {
         name: value.int_value for name, value in read_lines.items() if value.HasField("int_value")
@@ -181,12 +183,15 @@ def collect_outcome(run: history.Run) -> Outcome:
         baseline=run.baseline,
         accuracy_change=ACCURACY.value(own) - ACCURACY.value(base),
         blessed=bool(run.blessed),
-        reasons=[] if run.blessed else missed,
+        reasons=[] if run.blessed else thresholds,
+        thresholds=thresholds,
         refused=check[CAUSE_PROPERTY].string_value,
         not_checked=check[NOT_CHECKED_PROPERTY].string_value,
         pushed_to=run.pushed_to,
         report=os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
-        strategy=_strategy(run.uris),
+        strategy=training.get("strategy", ""),
+        loss_curve=loss_curve(training),
+        steps=training.get("steps", 0),
         metrics=metrics,
         not_compared=results.not_compared,
         not_tested=results.missing,
@@ -194,9 +199,10 @@ def collect_outcome(run: history.Run) -> Outcome:
     )
 
 
-def _strategy(uris: Mapping[str, str]) -> str:
+def _training(uris: Mapping[str, str]) -> dict[str, Any]:
+    """Return the summary of the training; empty if it is missing."""
     try:
-        return str(read_summary(uris["model_run"])["strategy"])
+        return read_summary(uris["model_run"])
     # The file is missing if the disk was full at the end of the training.
     except tf.errors.NotFoundError:
-        return ""
+        return {}

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from cli import run as run_command_module
 from cli.app import app
 from cli.console import error_console
-from cli.monitor import Failure, Watched
+from cli.watched import Failure, Watched
 from pipeline.config import load_config
 from tests.loaded import run_command
 from tests.pipeline import exports

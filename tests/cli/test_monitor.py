@@ -3,12 +3,17 @@
 import io
 import json
 import logging
+import sys
+import time
+from dataclasses import asdict
 
 import pytest
 from rich.console import Console
 
-from cli.monitor import Component, Watched, run_pipeline
+from cli.monitor import run_pipeline, run_watched
+from cli.watched import Component, Watched
 from core.events import receive
+from core.progress import Event
 from pipeline.config import load_config
 from platforms.local import events
 
@@ -20,8 +25,8 @@ def watched(*received):
     return state
 
 
-def shown(renderable):
-    console = Console(file=io.StringIO(), width=120)
+def shown(renderable, width=120):
+    console = Console(file=io.StringIO(), width=width)
     console.print(renderable)
     return console.file.getvalue()
 
@@ -38,7 +43,7 @@ def test_a_component_runs_and_ends(state):
 
 
 def progress(done, total, source=""):
-    return {"event": "progress", "unit": "steps", "done": done, "total": total, "source": source}
+    return {"event": "progress", **asdict(Event("steps", done, total, source))}
 
 
 def test_the_progress_of_several_files_is_summed_and_units_are_next_to_each_other():
@@ -46,6 +51,52 @@ def test_the_progress_of_several_files_is_summed_and_units_are_next_to_each_othe
     steps = (progress(10, None, "a"), progress(5, None, "b"), progress(20, None, "a"))
     state = watched(RUNNING, steps[0], tasks, *steps[1:])
     assert "25 steps, 2/9 tasks at http://localhost:8081" in shown(state)
+
+
+def test_a_training_shows_steps_loss_stage_and_the_time_left(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+
+    def trained(done, loss):
+        return {"event": "progress", **asdict(Event("steps", done, 400, loss=loss))}
+
+    state = watched(RUNNING, {"event": "progress", **asdict(Event(stage="compiling"))})
+    assert "compiling" in shown(state)
+    # The first step includes a compilation, so it is not the measure of the others.
+    now = 130.0
+    state.update(trained(20, 0.7))
+    assert "left" not in shown(state)
+    now = 140.0
+    state.update(trained(120, 0.43219))
+    assert " 120/400 steps, loss 0.4322, 28 s left" in shown(state)
+    assert "120/400 steps, loss 0.4322" in shown(state, 80)
+    now = 140.5
+    state.update({"event": "progress", **asdict(Event(stage="evaluating"))})
+    assert "120/400 steps, loss 0.4322, evaluating" in shown(state)
+    state.update(trained(5, 0.9))  # the next trial of a Tuner
+    now = 150.5
+    state.update(trained(15, 0.9))
+    assert "15/400 steps, loss 0.9000, 6 min left" in shown(state)
+    state.update({"event": "finished", "component": "Trainer"})
+    assert shown(state).rstrip().endswith("15/400 steps, loss 0.9000")
+
+
+def test_the_total_is_that_of_all_sources_and_is_reported_once():
+    state = watched(RUNNING, progress(0, 90), progress(20, None, "a"), progress(10, None, "b"))
+    assert "30/90 steps" in shown(state)
+
+
+def test_a_narrow_terminal_has_the_progress_below_the_table():
+    state = Watched([Component(name, "waiting") for name in ("ReviewExampleGen", "Trainer")])
+    for event in (RUNNING, progress(12, 400)):
+        state.update(event)
+    lines = shown(state, width=40).splitlines()
+    assert max(map(len, lines)) <= 40
+    assert [line.split()[:2] for line in lines[1:3]] == [
+        ["ReviewExampleGen", "waiting"],
+        ["Trainer", "running"],
+    ]
+    assert lines[3] == "Trainer: 12/400 steps"
 
 
 def test_components_wait_until_they_begin_and_are_not_run_after_a_failure():
@@ -85,6 +136,25 @@ def test_text_that_looks_like_markup_is_shown_unchanged():
 def test_a_line_that_a_kill_cut_short_is_dropped():
     pipe = io.StringIO(json.dumps(RUNNING) + '\n{"event": "fin')
     assert list(receive(pipe)) == [RUNNING]
+
+
+@pytest.mark.parametrize("terminal", ["dumb", "none"])
+def test_without_a_cursor_each_event_is_one_plain_line(terminal, tmp_path, monkeypatch):
+    monkeypatch.setattr("signal.signal", lambda number, handler: None)
+    monkeypatch.setenv("TERM", "dumb")
+    lines = [
+        {"event": "phase", "doing": "loading TFX"},
+        RUNNING,
+        progress(3, 9),
+        {"event": "finished", "component": "Trainer"},
+    ]
+    sent = "\n".join(map(json.dumps, lines))
+    code = f"import os; os.write(int(os.environ['EVENTS_FD']), {sent.encode()!r} + b'\\n')"
+    console = Console(file=io.StringIO(), width=80, force_terminal=terminal == "dumb")
+    run_watched(console, tmp_path / "log", [sys.executable, "-c", code])
+    found = console.file.getvalue().splitlines()
+    assert found[0] == "loading TFX …"
+    assert [line.split()[:2] for line in found[1:]] == [["Trainer", "done"]]
 
 
 def test_the_pipelines_process_gets_the_settings_that_were_checked(tmp_path, monkeypatch):

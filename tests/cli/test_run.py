@@ -1,26 +1,34 @@
 """The lines at the end of a run, and the exit code."""
 
 import math
+import os
 import shlex
+import subprocess
+import sys
 from dataclasses import replace
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 import tests.outcomes
-from cli.monitor import Failure, Watched
 from cli.options import settings_options
 from cli.run import show
+from cli.watched import Failure, Watched
+from components.run_report.outcome import Outcome
 from pipeline.config import PipelineConfig
+from tests.checkout import CHECKOUT
 
-OUTCOME = replace(tests.outcomes.OUTCOME, reasons=("too bad",))
+OUTCOME = replace(tests.outcomes.OUTCOME, not_compared="nothing is served")
 SHOWN = [
     "lines     0 read: 0 train, 0 eval, 0 test, 0 rejected",
     "read as   CSV: label `stars`",
     "unused    no line of b.csv can be used: bad_label 3; the first: label: x",
-    "accuracy  0.9123   AUC 0.9500 (test split; always answering positive would give 0.5000)",
+    "curve     loss 0.7000 ▇▃▂▂▁ 0.1000 in 1,200 steps",
+    "accuracy  0.9123 (95 %: 0.9012 to 0.9234)   AUC 0.9500 (test split; always answering positive "
+    "would give 0.5000)",
+    "compared  with no model: nothing is served",
     "report    /runs/[1]/report.html",
 ]
 
@@ -61,8 +69,19 @@ def test_a_failure_names_component_error_and_log_on_standard_error(failure, code
     [
         ({}, "none", 0, "not pushed (push.destination: none)"),
         ({}, "filesystem", 0, 'next: amazon-reviews predict "Battery died in a week"'),
-        ({"blessed": False}, "filesystem", 3, "not blessed: too bad"),
-        ({"refused": "too slow"}, "filesystem", 3, "not pushed: serving check: too slow"),
+        (
+            {"blessed": False, "thresholds": ("too bad", "too low")},
+            "filesystem",
+            3,
+            "verdict   The model is not blessed and was not pushed: too bad; too low.",
+        ),
+        (
+            {"refused": "too slow"},
+            "filesystem",
+            3,
+            "verdict   The model is blessed, but failed the serving check and was not pushed: "
+            "too slow.",
+        ),
     ],
 )
 def test_the_last_line_and_the_exit_code(outcome, destination, code, last):
@@ -71,6 +90,9 @@ def test_the_last_line_and_the_exit_code(outcome, destination, code, last):
     )
     assert (found, lines[-1], lines[: len(SHOWN)]) == (code, last, SHOWN)
     assert ("pushed to /serving/7" in lines) == last.startswith("next")
+    verdict = "The model is blessed and was pushed: accuracy is 0.9123, evaluation.min_accuracy"
+    pushed = [line for line in lines if line.startswith(f"verdict   {verdict} requires 0.85.")]
+    assert len(pushed) == (not outcome)
 
 
 def test_the_recommended_text_is_not_a_review_if_the_labels_are_other_ones():
@@ -110,12 +132,14 @@ def test_the_result_names_the_runs_that_mlflow_did_not_receive(watched, code, tm
 
 
 def test_the_result_names_the_baseline_and_what_was_not_checked():
-    outcome = replace(OUTCOME, baseline="version 7", accuracy_change=-0.003)
-    assert "blessed: accuracy 0.0030 below version 7" in end(Watched(outcome=outcome))[1]
+    outcome = replace(OUTCOME, not_compared="", baseline="version 7", accuracy_change=-0.003)
+    line = "compared  accuracy 0.0030 below version 7, which has 0.9153"
+    assert line in end(Watched(outcome=outcome))[1]
     note = "golden sentences not applied"
     assert f"serving check: {note}" in end(Watched(outcome=replace(OUTCOME, not_checked=note)))[1]
-    line = "blessed (not compared: no other model is served from /s)"
-    assert line in end(Watched(outcome=OUTCOME), paths={"serving": "/s"})[1]
+    line = "compared  with no model: no other model is served from /s"
+    alone = Watched(outcome=replace(OUTCOME, not_compared=""))
+    assert line in end(alone, paths={"serving": "/s"})[1]
 
 
 def test_the_result_of_more_than_two_classes():
@@ -131,13 +155,71 @@ def test_the_result_of_more_than_two_classes():
     )
     _, lines = end(Watched(outcome=outcome))
     assert (
-        "accuracy  0.9123   macro F1 0.5124   mean absolute error 0.4322 (test split; always "
-        "answering positive would give 0.5000)"
+        "accuracy  0.9123 (95 %: 0.9012 to 0.9234)   macro F1 0.5124   mean absolute error 0.4322 "
+        "(test split; always answering positive would give 0.5000)"
     ) in lines
     assert f"not tested: {missing}" in lines
-    assert f"blessed (not compared: {clause})" in lines
-    _, lines = end(Watched(outcome=replace(outcome, blessed=False)))
-    assert f"not blessed: too bad (not compared: {clause})" in lines
+    assert f"compared  with no model: {clause}" in lines
     # The test split of two classes may have one of them only.
     _, lines = end(Watched(outcome=replace(OUTCOME, auc=math.nan)))
-    assert any(line.startswith("accuracy  0.9123   AUC nan (") for line in lines)
+    assert any("   AUC nan (" in line for line in lines)
+
+
+def test_the_record_of_an_early_run_has_no_curve_and_no_figure_that_decided():
+    stored = OUTCOME.to_json()
+    for name in ("thresholds", "loss_curve", "steps", "accuracy_interval"):
+        del stored[name]
+    _, lines = end(Watched(outcome=Outcome.from_json(stored)))
+    assert "verdict   The model is blessed and was pushed." in lines
+    assert not [line for line in lines if line.startswith("curve")]
+    _, lines = end(
+        Watched(outcome=Outcome.from_json({**stored, "blessed": False, "reasons": ["x"]}))
+    )
+    assert lines[-1].endswith("was not pushed: x.")
+
+
+@pytest.mark.parametrize("width", [40, 100])
+def test_a_terminal_breaks_sentences_between_words_and_no_path(width):
+    printed = StringIO()
+    console = Console(file=printed, width=width, force_terminal=True, no_color=True)
+    long = "/folder" * 20
+    outcome = replace(OUTCOME, thresholds=("too bad, " * 20,), report=long, blessed=False)
+    show(console, PipelineConfig(), Watched(outcome=outcome), Path("/log"))
+    lines = printed.getvalue().splitlines()
+    assert f"report    {long}" in lines
+    assert max(len(line) for line in lines if long not in line) <= width
+    assert any(line.startswith("          ") and "too bad," in line for line in lines)
+    assert "\x1b[3" not in printed.getvalue()
+
+
+def test_the_curve_is_shorter_in_a_narrow_terminal_and_ascii_without_utf_8(monkeypatch):
+    def curve(width, encoding):
+        file = TextIOWrapper(BytesIO(), encoding=encoding)
+        outcome = replace(OUTCOME, loss_curve=[1 / n for n in range(1, 33)])
+        show(Console(file=file, width=width), PipelineConfig(), Watched(outcome=outcome))
+        file.seek(0)
+        [line] = [line for line in file if line.startswith("curve")]
+        return line.split()[3]
+
+    assert len(curve(100, "utf-8")) == 32
+    assert len(curve(40, "utf-8")) == 8
+    assert set(curve(100, "utf-8")) <= set("▁▂▃▅▇")
+    assert set(curve(100, "ascii")) <= set("_.-=#")
+
+
+@pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LANG": "POSIX"}])
+def test_the_locale_c_gets_ascii_characters_and_texts_as_they_are(locale):
+    code = (
+        "from cli.console import ellipsis, out\n"
+        "from rich.progress_bar import ProgressBar\n"
+        "out.print(ProgressBar(10, 5, 8)); out.print(); out.print(ellipsis(out), 'Grüße')"
+    )
+    environ = {key: value for key, value in os.environ.items() if key[:3] not in ("LC_", "LAN")}
+    environ.pop("PYTHONUTF8", None)
+
+    def printed(**locale):
+        command = [sys.executable, "-c", code]
+        return subprocess.check_output(command, env={**environ, **locale}, cwd=CHECKOUT).decode()
+
+    assert printed(**locale).split() == ["----", "...", "Grüße"]
+    assert printed(LANG="C.UTF-8").split() == ["━━━━", "…", "Grüße"]

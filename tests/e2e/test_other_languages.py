@@ -42,6 +42,6 @@ def test_english_reviews_with_swapped_labels_are_refused(tmp_path):
     swapped = Workspace(tmp_path, {**LITTLE, "serving_check": {}})
     done = swapped.run("data.labels={1: 1, 2: 0}")
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "not pushed: serving check: " in done.stdout
+    assert "failed the serving check and was not pushed: " in done.stdout
     assert "golden sentences are right" in done.stdout
     assert swapped.pushed() == []

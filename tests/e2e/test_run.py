@@ -22,7 +22,7 @@ def test_a_run_pushes_a_model_and_prints_its_path(finished):
     accuracy = float(re.search(r"accuracy  ([\d.]+)", output)[1])
     assert 0.85 <= accuracy < 1.0
     [pushed] = workspace.pushed()
-    assert f"blessed (not compared: no other model is served from {workspace.serving})" in output
+    assert f"compared  with no model: no other model is served from {workspace.serving}\n" in output
     assert f"pushed to {pushed}" in output
     assert "next: amazon-reviews predict" in output
     page = workspace.report(output)
@@ -75,7 +75,7 @@ def test_a_model_worse_than_the_served_one_is_not_pushed(finished, model, expect
     assert "below that of the baseline" in done.stdout
     assert "evaluation.max_accuracy_drop allows 0.01" in done.stdout
     [pushed] = workspace.pushed()
-    assert f"(the baseline is version {pushed.name})" in done.stdout
+    assert re.search(rf"^compared  accuracy 0\.\d+ below version {pushed.name}, ", done.stdout, re.M)
     # The page compares the model with the one that was pushed last; it may be written again.
     file = workspace.folder / "again.html"
     assert workspace.command("report", "--output", str(file)).stdout == f"{file}\n"

@@ -271,7 +271,7 @@ class Child:
             for event in events.receive(pipe):
                 if event.pop("event") == events.PROGRESS:
                     if self.task.chief:
-                        progress.report(**event)
+                        progress.send(progress.Event(**event))
                 else:
                     self._failure = event["error"]
 

@@ -11,7 +11,7 @@ import tf_keras
 from absl import logging
 
 from core.machine import cores, peak_rss
-from core.progress import report
+from core.progress import report, report_stage
 from trainer_module.cluster.collective import PreemptionSync
 from trainer_module.cluster.exits import ENDED_BY_SIGTERM
 from trainer_module.loop.checkpoints import Checkpoints
@@ -44,7 +44,7 @@ class StepCallback(tf_keras.callbacks.Callback):
 
 
 class StepProgress(StepCallback):
-    """A callback that reports the progress of a training, at least twenty times an epoch.
+    """A callback that reports steps and loss of a training, at least twenty times an epoch.
 
     Args:
       steps_per_epoch: the number of steps in an epoch.
@@ -62,7 +62,10 @@ class StepProgress(StepCallback):
         super().on_train_batch_end(batch, logs)
         if self.step - self._reported >= self._every or self.step == self._total:
             self._reported = self.step
-            report("steps", self.step, self._total)
+            report("steps", self.step, self._total, loss=float(logs["loss"]) if logs else None)
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        report_stage("evaluating the epoch")
 
 
 class TensorBoard(tf_keras.callbacks.TensorBoard):

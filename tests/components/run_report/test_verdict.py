@@ -34,7 +34,7 @@ def test_missed_thresholds_decide_or_the_one_that_was_nearly_missed(checks, foun
             True,
         ),
         (
-            Decision(True),
+            Decision(True, []),
             "The model is blessed and was not pushed: no threshold is set.",
             True,
         ),
@@ -49,6 +49,8 @@ def test_missed_thresholds_decide_or_the_one_that_was_nearly_missed(checks, foun
             False,
         ),
         (Decision(None, error="Trainer: no room"), "The run failed: Trainer: no room.", False),
+        # Early records lack the thresholds.
+        (Decision(True), "The model is blessed and was not pushed.", True),
         (Decision(None), "The run did not evaluate a model.", None),
     ],
 )

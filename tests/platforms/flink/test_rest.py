@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from core.progress import Event
 from platforms.flink import rest
 from platforms.flink.rest import Watch
 
@@ -49,8 +50,8 @@ def test_a_job_without_any_progress_is_stalled(flink, reported, change):
     flink.read += change == "a record"
     assert watch.stalled() is (change in ("nothing", "no answer"))
     if change == "a task":
-        done = {"unit": f"tasks at http://{ADDRESS}", "total": 9, "source": ""}
-        assert reported == [{**done, "done": 2}, {**done, "done": 3}]
+        unit = f"tasks at http://{ADDRESS}"
+        assert reported == [Event(unit, 2, 9), Event(unit, 3, 9)]
 
 
 def test_only_running_jobs_of_the_prefix_are_cancelled_and_an_error_stops_none(flink):

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from core import progress
 from tests.trainer_module.scripted_cluster import FOREVER, REPOSITORY, SERVE, failure
 from trainer_module import task
 from trainer_module.cluster import local
@@ -54,9 +55,9 @@ def test_progress_of_the_chief_alone_is_reported(scripted, reported):
     scripted.run(
         "attach()\n"
         "from core.progress import report\n"
-        "report('steps', 5 if me == 'worker 0' else 7, 10, me)\n"
+        "report('steps', 5 if me == 'worker 0' else 7, 10, me, 0.25)\n"
     )
-    assert reported == [{"unit": "steps", "done": 5, "total": 10, "source": "worker 0"}]
+    assert reported == [progress.Event("steps", 5, 10, "worker 0", 0.25)]
 
 
 # The end of the training.

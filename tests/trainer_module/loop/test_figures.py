@@ -106,12 +106,12 @@ def test_progress_is_reported_twenty_times_an_epoch_and_at_the_end(reported):
         for batch in range(41):
             progress.on_train_batch_end(batch)
         progress.on_epoch_end(number)
-    assert {(each["unit"], each["total"]) for each in reported} == {("steps", 82)}
-    assert [each["done"] for each in reported] == list(range(2, 83, 2))
+    assert {(each.unit, each.total) for each in reported} == {("steps", 82)}
+    assert [each.done for each in reported] == list(range(2, 83, 2))
     last = StepProgress(41, 1)
     for batch in range(41):
         last.on_train_batch_end(batch)
-    assert [each["done"] for each in reported[-2:]] == [40, 41], "although 40 was reported"
+    assert [each.done for each in reported[-2:]] == [40, 41], "although 40 was reported"
 
 
 def one_example(step):

@@ -1,0 +1,279 @@
+"""The state of a run according to its events, and its table in a terminal."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from cli.console import ellipsis
+from components.run_report.outcome import Outcome
+from core.events import FAILED, PROGRESS
+from core.progress import Event
+from platforms.local import events
+
+WAITING, NOT_RUN = "waiting", "not run"
+_STYLES = {
+    WAITING: "dim",
+    NOT_RUN: "dim",
+    events.RUNNING: "yellow",
+    events.CACHED: "cyan",
+    "done": "green",
+    "failed": "red",
+}
+_BAR_WIDTH = 16
+_WIDE, _WITH_BAR = 76, 96
+"""Columns of a terminal from which on the table has a column with the progress, and bars in it."""
+_SECONDS_TO_ESTIMATE = 2.0
+"""Seconds of work after which the time left is estimated."""
+
+
+@dataclass
+class Component:
+    """One row of the table: a component, its state and its progress.
+
+    Attributes:
+      name: the id of the component.
+      state: the state, a key of `_STYLES`.
+      started: the time of the start, in seconds of `time.monotonic`.
+      ended: the time of the end, in seconds of `time.monotonic`; None before the end.
+      counts: unit -> source -> finished items. On Flink the workers report texts, and Flink
+        reports tasks.
+      totals: unit -> all items, for the units whose total is known.
+      begun: unit -> time and finished items of the first event, for the time left.
+      loss: the last loss of a training; None before, and for other components.
+      stage: what the component does now; empty while it counts.
+    """
+
+    name: str
+    state: str = events.RUNNING
+    started: float = field(default_factory=time.monotonic)
+    ended: float | None = None
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=dict)
+    begun: dict[str, tuple[float, int]] = field(default_factory=dict)
+    loss: float | None = None
+    stage: str = ""
+
+    def end(self, state: str) -> Component:
+        """Set the last state of the component and the time of its end; return the component.
+
+        Args:
+          state: a key of `_STYLES`.
+        """
+        self.state, self.ended = state, time.monotonic()
+        return self
+
+    def seconds(self) -> float:
+        """Return the seconds from the start of the component to its end, or until now."""
+        return (self.ended or time.monotonic()) - self.started
+
+    def advance(self, event: Event) -> None:
+        """Update the progress.
+
+        Args:
+          event: a count or a stage of this component.
+        """
+        self.stage = event.stage
+        if not event.unit:
+            return
+        if event.total is not None:
+            self.totals[event.unit] = event.total
+        if event.loss is not None:
+            self.loss = event.loss
+        self.counts[event.unit] = {
+            **self.counts.get(event.unit, {}),
+            event.source: event.done,
+        }
+        done = self.done(event.unit)
+        # Before the first items there is more work than between others, such as a compilation. The
+        # next trial of a Tuner begins at 0.
+        first = self.begun.get(event.unit)
+        if done and (first is None or done < first[1]):
+            self.begun[event.unit] = (time.monotonic(), done)
+
+    def done(self, unit: str) -> int:
+        """Return the number of finished items of a unit."""
+        return sum(self.counts[unit].values())
+
+    def seconds_left(self) -> float | None:
+        """Return the estimated seconds until all items of the first unit with a total are finished.
+
+        The estimate is None without such a unit, in the first seconds, after the last item, and in
+        a stage, which has no count.
+        """
+        unit = next(iter(self.totals), None)
+        if unit is None or self.stage or self.ended is not None:
+            return None
+        done, total = self.done(unit), self.totals[unit]
+        since, first = self.begun.get(unit, (0.0, done))
+        seconds = time.monotonic() - since
+        if not first < done < total or seconds < _SECONDS_TO_ESTIMATE:
+            return None
+        return (total - done) * seconds / (done - first)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The reason why a run did not finish.
+
+    Attributes:
+      error: the error in one line.
+      component: the component that failed or was interrupted; None if none was running.
+      input: whether the settings or the input are wrong.
+      interrupted: whether Ctrl-C or SIGTERM ended the run.
+    """
+
+    error: str
+    component: str | None
+    input: bool = False
+    interrupted: bool = False
+
+
+@dataclass
+class Watched:
+    """The state of a run according to its events so far, which Rich renders as a table.
+
+    Attributes:
+      components: the rows of the table.
+      phase: the current activity while no component runs, else empty.
+      outcome: the outcome; None before the end of the run, and after a failure.
+      failure: the failure; None if there is none.
+    """
+
+    components: list[Component] = field(default_factory=list)
+    phase: str = ""
+    outcome: Outcome | None = None
+    failure: Failure | None = None
+
+    def update(self, event: dict[str, Any]) -> Component | None:
+        """Update the state with an event; return the component that the event ended, or None.
+
+        Args:
+          event: an event of `core.events` or `platforms.local.events`.
+        """
+        kind = event["event"]
+        if kind == events.PHASE:
+            self.phase = event["doing"]
+        elif kind == events.OUTCOME:
+            self.outcome = Outcome.from_json(event["outcome"])
+            self.phase = ""
+        elif kind == FAILED:
+            return self._end(Failure(event["error"], event["component"], input=event["input"]))
+        elif kind == events.RUNNING:
+            self.phase, name = "", event["component"]
+            waiting = [c for c in self.components if (c.name, c.state) == (name, WAITING)]
+            if waiting:
+                waiting[0].state, waiting[0].started = events.RUNNING, time.monotonic()
+            else:
+                self.components.append(Component(name))
+        elif (component := self.running) is None:
+            pass  # The table shows no progress of a component that has not started.
+        elif kind == events.CACHED:
+            component.state = events.CACHED
+        elif kind == events.FINISHED:
+            cached = component.state == events.CACHED
+            return component.end(events.CACHED if cached else "done")
+        elif kind == PROGRESS:
+            values = {key: value for key, value in event.items() if key != "event"}
+            component.advance(Event(**values))
+        return None
+
+    def fail(self, error: str, interrupted: bool) -> Component | None:
+        """Mark the run as failed; return the component that was running, or None.
+
+        Args:
+          error: the error in one line.
+          interrupted: whether Ctrl-C or SIGTERM ended the run.
+        """
+        name = self.running.name if self.running else None
+        return self._end(Failure(error, name, interrupted=interrupted))
+
+    def _end(self, failure: Failure) -> Component | None:
+        self.failure = failure
+        self.phase = ""
+        failed = self.running.end("failed") if self.running else None
+        for component in self.components:
+            if component.state == WAITING:
+                component.state = NOT_RUN
+        return failed
+
+    @property
+    def running(self) -> Component | None:
+        """The component that has started and not ended, or None."""
+        begun = [c for c in self.components if c.state in (events.RUNNING, events.CACHED)]
+        return next((component for component in begun if component.ended is None), None)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        is_wide = options.max_width >= _WIDE
+        table = Table(box=None, pad_edge=False)
+        table.add_column("component", no_wrap=True)
+        table.add_column("state", no_wrap=True)
+        table.add_column("seconds", justify="right", no_wrap=True)
+        if is_wide:
+            table.add_column("")
+        for component in list(self.components):
+            begun = component.state not in (WAITING, NOT_RUN)
+            row: list[RenderableType] = [
+                Text(component.name),
+                Text(component.state, style=_STYLES[component.state]),
+                f"{component.seconds():.1f}" if begun else "",
+            ]
+            if is_wide:
+                row.append(_progress(component, has_bar=options.max_width >= _WITH_BAR))
+            table.add_row(*row)
+        yield table
+        running = self.running
+        if running and not is_wide and (text := describe(running)):
+            yield Text(f"{running.name}: {text}", style="dim")
+        if self.phase:
+            yield Text(f"{self.phase} {ellipsis(console)}", style="dim")
+
+
+def describe(component: Component) -> str:
+    """Return the progress of a component, such as `120/400 steps, loss 0.4312, 7 s left`.
+
+    Args:
+      component: the component.
+    """
+    parts = []
+    for unit in list(component.counts):
+        done, total = component.done(unit), component.totals.get(unit)
+        if done or total:
+            parts.append(f"{done:,}/{total:,} {unit}" if total else f"{done:,} {unit}")
+    if component.loss is not None:
+        parts.append(f"loss {component.loss:.4f}")
+    if component.ended is None:
+        left = component.seconds_left()
+        parts += [component.stage] if component.stage else []
+        parts += [f"{_duration(left)} left"] if left is not None else []
+    return ", ".join(parts)
+
+
+def _progress(component: Component, *, has_bar: bool) -> RenderableType:
+    """Return the progress of a component; while it runs, with a bar if `has_bar`.
+
+    The bar pulses if the total is unknown.
+    """
+    text = Text(describe(component), style="" if component.ended is None else "dim")
+    units = [unit for unit in list(component.counts) if component.done(unit)]
+    if component.state != events.RUNNING or not units or not has_bar:
+        return text
+    total = component.totals.get(units[0])
+    bar = ProgressBar(total, component.done(units[0]), _BAR_WIDTH, pulse=not total)
+    grid = Table.grid(padding=(0, 1))
+    grid.add_row(bar, text)
+    return grid
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration with its largest units, such as `7 s`, `3 min` or `1 h 5 min`."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
