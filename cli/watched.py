@@ -274,6 +274,6 @@ def _progress(component: Component, *, has_bar: bool) -> RenderableType:
 def _duration(seconds: float) -> str:
     """Return a duration with its largest units, such as `7 s`, `3 min` or `1 h 5 min`."""
     if seconds < 60:
-        return f"{seconds:.0f} s"
+        return f"{max(seconds, 1):.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,4 +1,4 @@
-"""The names of the metrics of classes in MLflow, which allows few characters and short names."""
+"""The metrics of a run in MLflow, and their names, which allow few characters and are short."""
 
 from __future__ import annotations
 
@@ -7,13 +7,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from components.evaluator.counts import Counts
-from components.evaluator.metrics import key_figures, metrics_by_class
+from components.evaluator.metrics import key_figures
 from preprocessing.labels import Labels
 
-MOST_CLASSES = 100
-"""Number of classes above which their metrics are only in CLASSES_FILE."""
 CLASSES_FILE = "classes.csv"
 """The file in the artifacts of a run with the metrics of all of more than two classes."""
+_COMPARED = frozenset(
+    {
+        "binary_accuracy",
+        "sparse_categorical_accuracy",
+        "auc",
+        "specificity",
+        "recall",
+        "macro_f1",
+        "lowest_recall",
+        "mean_absolute_error",
+    }
+)
+"""Names of the `key_figures` by which a person compares runs. MLflow draws a chart of each metric,
+so the others are in FIGURES_FILE only."""
 _CHARACTERS = 50
 """Maximum number of characters of a class in a name. A file of MLflow has the name of the metric,
 and a file system allows 255 bytes, of which a character requires up to four."""
@@ -21,21 +33,16 @@ _NUMBERED = re.compile(r"\.\.\d+$")
 
 
 def final_values(counts: Counts, labels: Labels) -> Iterator[tuple[str, float]]:
-    """Yield the name and the value of the metrics of an evaluation.
-
-    They are the `key_figures`, and of at most MOST_CLASSES classes the `metrics_by_class`.
+    """Yield the name and the value of the metrics of an evaluation that are compared.
 
     Args:
       counts: the counts of the candidate.
       labels: the classes.
     """
     names = tuple(metric_name(labels, label) for label in range(labels.number))
-    named = replace(labels, names=names)
-    found = key_figures(named)
-    if labels.number <= MOST_CLASSES:
-        found += metrics_by_class(named)
-    for metric in found:
-        yield metric.title, metric.value(counts)
+    for metric in key_figures(replace(labels, names=names)):
+        if metric.name in _COMPARED:
+            yield metric.title, metric.value(counts)
 
 
 def metric_name(labels: Labels, label: int) -> str:

@@ -21,6 +21,12 @@ from components.evaluator.files import read_json
 from components.run_report import mlflow_format
 from components.run_report.classes import classes_csv
 from components.run_report.history import Run
+from components.run_report.mlflow_figures import (
+    FIGURES_FILE,
+    TABLES,
+    TABLES_TAG,
+    figures_table,
+)
 from components.run_report.mlflow_names import CLASSES_FILE, final_values
 from components.run_report.page import Content, render
 from components.saved_models import check_loads, copy_folder
@@ -39,6 +45,9 @@ CHAMPION = "champion"
 RUN_TAG, MODEL_TAG = "pipeline_run_id", "content"
 """The tag of a run with the id of the pipeline's run, and the tag of a version of the registered
 model with the `identity` of the model. With them nothing is sent or registered twice."""
+RESULT_TAG, VERDICT_TAG = "result", "verdict"
+"""The tags of a run with its `result` and with the sentence of its verdict. The list of runs shows
+the result at the beginning of the name."""
 _NOTE = "mlflow.note.content"
 _OF_CLASSES = (("data", "labels"), ("evaluation", "min_class_recall"))
 """Section and key of the settings that may be mappings of any texts."""
@@ -87,12 +96,13 @@ def send(client: MlflowClient, record: Record) -> str:
     model = (record.folder or find_model(run, record.model)) if needs_model else ""
     lost = lost_artifacts(run)
     note = _note(record.tags.get(_NOTE, ""), [*lost.values(), *content.problems])
-    tags = {**record.tags, _NOTE: note}
+    tags = {**record.tags, _NOTE: note, TABLES_TAG: TABLES}
     info = _main_run(client, record)
     _log(client, info, tags, _params(run.settings), _metrics(content))
     client.log_inputs(info.run_id, _datasets(run))
     with tempfile.TemporaryDirectory() as folder:
         io_utils.write_string_file(os.path.join(folder, "report.html"), render(content))
+        io_utils.write_string_file(os.path.join(folder, FIGURES_FILE), figures_table(content))
         evaluation = content.evaluation
         table = classes_csv(evaluation.candidate, evaluation.labels) if evaluation else ""
         if table:
@@ -105,7 +115,7 @@ def send(client: MlflowClient, record: Record) -> str:
     for number, trial in enumerate(read_json(trials, "tuner_results.json") if trials else ()):
         score = ("val_loss", trial.pop("score", math.nan), 0)
         name = f"{run.id}-trial-{number}"
-        child = _find_or_create(client, info.experiment_id, run, name)
+        child = _find_or_create(client, info.experiment_id, run, name, f"trial {number}: {run.id}")
         _log(client, child, {"mlflow.parentRunId": info.run_id}, trial, [score])
         client.set_terminated(child.run_id)
     pushed = record.model if run.pushed_to else ""
@@ -225,13 +235,15 @@ def _main_run(client: MlflowClient, record: Record) -> mlflow.entities.RunInfo:
                 client.set_tag(record.open_run, RUN_TAG, run.id)
                 return found.info
     experiment = mlflow.set_experiment(run.name).experiment_id
-    return _find_or_create(client, experiment, run, run.id)
+    result = record.tags.get(RESULT_TAG, "")
+    name = f"{result}: {run.id}" if result else run.id
+    return _find_or_create(client, experiment, run, run.id, name)
 
 
 def _find_or_create(
-    client: MlflowClient, experiment: str, run: Run, name: str
+    client: MlflowClient, experiment: str, run: Run, run_id: str, name: str
 ) -> mlflow.entities.RunInfo:
-    """Return the only run with this name in its tag; create it if there is none.
+    """Return the only run with `run_id` in its tag; create it with a name if there is none.
 
     The server does not enforce that a tag is unique. So two processes, or the retry of a request
     whose response was lost, may create the run twice. Therefore each process searches again after
@@ -239,12 +251,12 @@ def _find_or_create(
     processes finds the run of the other.
     """
     while True:
-        found = client.search_runs([experiment], f"tags.{RUN_TAG} = '{name}'")
+        found = client.search_runs([experiment], f"tags.{RUN_TAG} = '{run_id}'")
         if found:
             return min(found, key=lambda each: each.info.run_id).info
         started = round(1e3 * run.started) if run.started else None
-        created = client.create_run(experiment, started, {RUN_TAG: name}, name).info
-        found = client.search_runs([experiment], f"tags.{RUN_TAG} = '{name}'")
+        created = client.create_run(experiment, started, {RUN_TAG: run_id}, name).info
+        found = client.search_runs([experiment], f"tags.{RUN_TAG} = '{run_id}'")
         if [each.info.run_id for each in found] == [created.run_id]:
             return created
         client.delete_run(created.run_id)
@@ -295,7 +307,7 @@ def _metrics(content: Content) -> Iterator[tuple[str, float, int]]:
         for name, value in metrics.items():
             yield f"epoch_{name}", value, epoch * training["steps_per_epoch"]
     last = training.get("steps", 0)
-    for name in ("examples_per_second", "seconds", "peak_rss_bytes"):
+    for name in ("examples_per_second", "seconds"):
         if name in training:
             yield name, training[name], last
     if content.evaluation:
@@ -343,4 +355,5 @@ def _register(client: MlflowClient, run_id: str, run: Run, model: str) -> str:
 
 def _note(note: str, problems: Iterable[str]) -> str:
     """Return the description of a run, with a line for each part that was not sent."""
-    return "\n".join(filter(None, [note, *(f"not sent: {problem}" for problem in problems)]))
+    # MLflow shows the description as Markdown.
+    return "\n\n".join(filter(None, [note, *(f"not sent: {problem}" for problem in problems)]))

@@ -21,9 +21,12 @@ from absl import logging
 from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
+from components.evaluator.gates import deciding
 from components.properties import TRACKING
 from components.run_report.history import Run, Step
 from components.run_report.mlflow_run import (
+    RESULT_TAG,
+    VERDICT_TAG,
     Record,
     find_model,
     lost_artifacts,
@@ -32,6 +35,7 @@ from components.run_report.mlflow_run import (
 )
 from components.run_report.outcome import Outcome
 from components.run_report.page import Content, collect, result
+from components.run_report.verdict import Decision, Verdict, judge
 from core.errors import ConfigError, InputError, ServerError, UserError, cause
 from serving.identity import identity
 
@@ -322,11 +326,19 @@ def _does_not_respond(error: BaseException) -> bool:
 
 def _tags(content: Content) -> dict[str, str]:
     run = content.run
-    checks = content.evaluation.checks() if content.evaluation else []
-    failed = [check.sentence for check in checks if not check.passed]
+    verdict = _verdict(content)
     return {
-        "result": result(content),
+        RESULT_TAG: result(content),
+        VERDICT_TAG: verdict.sentence,
         "host": platform.node(),
-        "mlflow.note.content": run.error or "\n".join(failed),
+        "mlflow.note.content": verdict.sentence,
         **{f"version.{name}": version for name, version in run.versions.items()},
     }
+
+
+def _verdict(content: Content) -> Verdict:
+    """Return the verdict on a run, from the content of its report."""
+    run, check = content.run, content.check
+    thresholds = deciding(content.evaluation.checks()) if content.evaluation else None
+    refused = "" if check is None or check["passed"] else check["cause"]
+    return judge(Decision(run.blessed, thresholds, refused, bool(run.pushed_to), run.error))

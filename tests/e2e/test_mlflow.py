@@ -49,7 +49,10 @@ def test_the_guide_goes_back_to_the_first_model(mlflow_server, story):
     assert mlflow_server.champion() == (first.name, 2)
     tags = [values(run["data"]["tags"]) for run in mlflow_server.runs()][::-1]
     assert [of_run["result"] for of_run in tags[:3]] == ["pushed", "not blessed", "pushed"]
-    assert "0.999" in tags[1]["mlflow.note.content"]
+    verdict = tags[1]["verdict"]
+    assert verdict.startswith("The model is not blessed and was not pushed: accuracy is 0.")
+    assert verdict == tags[1]["mlflow.note.content"]
+    assert tags[1]["mlflow.runName"].startswith("not blessed: ")
     lines = [line.split() for line in workspace.command("models").stdout.splitlines()[1:]]
     found = [(line[0], line[-1]) for line in lines]
     assert found == [(second.name, "back"), (first.name, "served")]
@@ -69,6 +72,18 @@ def test_the_link_of_the_guide_shows_the_runs_to_a_new_browser(mlflow_server, st
         wait(shows_the_runs)
 
 
+def test_the_page_of_a_run_shows_the_figures_as_a_table(mlflow_server, story):
+    run_id = mlflow_server.runs()[-1]["info"]["run_id"]
+    with open_browser() as browser:
+        browser.get(f"{mlflow_server.uri}/#/experiments/1/runs/{run_id}/artifacts/figures.json")
+
+        def shows_the_table():
+            text = browser.find_element("tag name", "body").text
+            return "constant answer" in text and "View as table" in text
+
+        wait(shows_the_table)
+
+
 def test_a_run_and_its_model_are_in_mlflow_and_the_model_predicts(mlflow_server, story):
     from mlflow import pyfunc, set_tracking_uri
 
@@ -86,7 +101,8 @@ def test_a_run_and_its_model_are_in_mlflow_and_the_model_predicts(mlflow_server,
     datasets = [each["dataset"] for each in run["inputs"]["dataset_inputs"]]
     assert {each["name"] for each in datasets} == {f"{NAME}/{s}" for s in ("train", "eval", "test")}
     assert len({each["digest"] for each in datasets}) == 3
-    assert mlflow_server.artifacts(run) >= {"report.html", "evaluation", "model_run", "model"}
+    files = {"report.html", "figures.json", "evaluation", "model_run", "model"}
+    assert mlflow_server.artifacts(run) >= files
     assert "model/MLmodel" in mlflow_server.artifacts(run, "model")
     set_tracking_uri(mlflow_server.uri)
     model = pyfunc.load_model(f"models:/{NAME}@champion")

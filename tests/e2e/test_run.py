@@ -75,7 +75,9 @@ def test_a_model_worse_than_the_served_one_is_not_pushed(finished, model, expect
     assert "below that of the baseline" in done.stdout
     assert "evaluation.max_accuracy_drop allows 0.01" in done.stdout
     [pushed] = workspace.pushed()
-    assert re.search(rf"^compared  accuracy 0\.\d+ below version {pushed.name}, ", done.stdout, re.M)
+    assert re.search(
+        rf"^compared  accuracy 0\.\d+ below version {pushed.name}, ", done.stdout, re.M
+    )
     # The page compares the model with the one that was pushed last; it may be written again.
     file = workspace.folder / "again.html"
     assert workspace.command("report", "--output", str(file)).stdout == f"{file}\n"

@@ -85,6 +85,7 @@ class _LocalCluster:
         """Return when the training is over and all processes have ended."""
         with processes.signals_to(self._events.put, signal.SIGTERM, signal.SIGINT):
             try:
+                progress.report_stage(f"starting {len(self._resources)} processes")
                 for name in self._resources:
                     self._start(name)
                 self._watch()

@@ -1,5 +1,7 @@
 """What a run sends to MLflow: metrics with their steps, and the identity of a pushed model."""
 
+import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,8 +15,10 @@ from components.evaluator.files import CANDIDATE, WHOLE, Results
 from components.evaluator.thresholds import Evaluation
 from components.run_report import mlflow_run, tracking
 from components.run_report.classes import classes_csv
-from components.run_report.mlflow_names import MOST_CLASSES, final_values, metric_name
-from components.run_report.mlflow_run import MODEL_TAG, registered
+from components.run_report.history import Run
+from components.run_report.mlflow_figures import figures_table
+from components.run_report.mlflow_names import final_values, metric_name
+from components.run_report.mlflow_run import MODEL_TAG, Record, registered
 from core.errors import InputError
 from preprocessing.labels import SENTIMENT, Labels
 
@@ -109,17 +113,15 @@ def test_any_names_of_classes_are_names_of_metrics(texts):
         _validate_metric_name(name)
 
 
-def test_metrics_of_some_classes_are_logged_and_those_of_many_are_a_table():
-    def counted(number):
-        labels = Labels(tuple(f"topic, {n}" for n in range(number)))
-        answers = np.array([0, 1, 2, 2])
-        scores = np.eye(number)[answers]
-        return Counts.from_predictions(np.array([0, 1, 1, 2]), scores, labels), labels
-
-    counts, labels = counted(4)
-    found = dict(final_values(counts, labels))
-    assert sum("of class" in name for name in found) == 12
-    assert found["recall of class topic_ 1..1"] == 0.5
+def test_metrics_of_single_classes_are_in_a_table_and_no_charts():
+    labels = Labels(tuple(f"topic, {n}" for n in range(4)))
+    scores = np.eye(4)[np.array([0, 1, 2, 2])]
+    counts = Counts.from_predictions(np.array([0, 1, 1, 2]), scores, labels)
+    assert [name for name, _ in final_values(counts, labels)] == [
+        "accuracy",
+        "macro F1",
+        "lowest recall of a class",
+    ]
     assert classes_csv(counts, labels).splitlines() == [
         "class,texts,recall,precision,f1",
         '"topic, 3",0,,,',
@@ -127,9 +129,69 @@ def test_metrics_of_some_classes_are_logged_and_those_of_many_are_a_table():
         '"topic, 2",1,1.000000,0.500000,0.666667',
         '"topic, 0",1,1.000000,1.000000,1.000000',
     ]
-    many = dict(final_values(*counted(MOST_CLASSES + 1)))
-    assert "macro F1" in many and not any("of class" in name for name in many)
-    assert len(classes_csv(*counted(1000)).splitlines()) == 1001
+
+
+def test_the_table_has_all_figures_with_interval_and_served_model():
+    counts = Counts.from_predictions(
+        np.array([0, 1, 1, 1]), np.array([0.1, 0.9, 0.9, 0.2]), SENTIMENT
+    )
+    base = Counts.from_predictions(np.array([0, 1, 1, 1]), np.array([0.9] * 4), SENTIMENT)
+    no_positive = Counts.from_predictions(np.array([0]), np.array([0.1]), SENTIMENT)
+    check = {
+        "results": [
+            {"name": "process", "value": "finished", "unit": ""},
+            {"name": "p99_ms", "value": 20.12345, "unit": "ms"},
+        ]
+    }
+
+    def table(**models):
+        results = Results(SENTIMENT, Evaluation(), {WHOLE: models})
+        training = {"steps": 120, "peak_rss_bytes": 2**30}
+        content = SimpleNamespace(training=training, evaluation=results, check=check)
+        found = json.loads(figures_table(content))
+        rows = {row[1]: dict(zip(found["columns"], row, strict=True)) for row in found["data"]}
+        assert len(rows) == len(found["data"])
+        return rows
+
+    rows = table(candidate=counts, baseline=base)
+    assert rows["accuracy"] == {
+        "part": "test split",
+        "figure": "accuracy",
+        "value": 0.75,
+        "unit": "",
+        "95 % interval": "0.3006 to 0.9544",
+        "served model": 0.75,
+    }
+    assert rows["precision of negative reviews"]["value"] == 0.5
+    assert rows["accuracy of a constant answer"]["value"] == 0.75
+    assert (rows["peak memory"]["value"], rows["peak memory"]["unit"]) == (1024, "MiB")
+    assert rows["p99 ms"]["value"] == 20.1234
+    assert "process" not in rows
+    undefined = table(candidate=no_positive)["recall of positive reviews"]
+    assert (undefined["value"], undefined["served model"]) == ("", "")
+
+
+def test_the_tags_and_the_name_of_a_run_show_its_verdict(monkeypatch):
+    counts = Counts.from_predictions(np.array([0, 1]), np.array([0.1, 0.2]), SENTIMENT)
+    results = Results(SENTIMENT, Evaluation(min_accuracy=0.7), {WHOLE: {CANDIDATE: counts}})
+    run = Run(name="reviews", id="run-7", blessed=False)
+    content = SimpleNamespace(run=run, evaluation=results, check=None)
+    tags = tracking._tags(content)
+    assert tags["result"] == "not blessed"
+    assert tags["verdict"] == tags["mlflow.note.content"]
+    assert tags["verdict"].startswith(
+        "The model is not blessed and was not pushed: accuracy is 0.5"
+    )
+    created = []
+    monkeypatch.setattr(mlflow_run, "_find_or_create", lambda *given: created.append(given[3:]))
+    monkeypatch.setattr("mlflow.set_experiment", lambda name: SimpleNamespace(experiment_id="1"))
+    mlflow_run._main_run(None, Record(content, tags))
+    assert created == [("run-7", "not blessed: run-7")]
+    refused = {"passed": False, "cause": "p99 is 400 ms"}
+    failed = tracking._tags(
+        SimpleNamespace(run=replace(run, blessed=True), evaluation=results, check=refused)
+    )
+    assert failed["verdict"].endswith("failed the serving check and was not pushed: p99 is 400 ms.")
 
 
 def test_two_classes_with_any_names_have_valid_names_of_metrics():
@@ -143,7 +205,7 @@ def test_two_classes_with_any_names_have_valid_names_of_metrics():
         assert len(name.encode()) <= 250
     assert found["recall of class why__..0"] == 1.0
     titles = [name for name, _ in final_values(counts, SENTIMENT)]
-    assert titles[2:4] == ["recall of negative reviews", "precision of negative reviews"]
+    assert titles[2:] == ["recall of negative reviews", "recall of positive reviews"]
 
 
 def test_mappings_of_any_texts_are_one_parameter():

@@ -57,7 +57,10 @@ def test_progress_of_the_chief_alone_is_reported(scripted, reported):
         "from core.progress import report\n"
         "report('steps', 5 if me == 'worker 0' else 7, 10, me, 0.25)\n"
     )
-    assert reported == [progress.Event("steps", 5, 10, "worker 0", 0.25)]
+    assert reported == [
+        progress.Event(stage="starting 2 processes"),
+        progress.Event("steps", 5, 10, "worker 0", 0.25),
+    ]
 
 
 # The end of the training.
