@@ -109,6 +109,18 @@ def reported():
     progress.LOGGER.removeHandler(listener)
 
 
+@pytest.fixture
+def counted(reported):
+    """A function from a unit to the reported (finished items, total) of all sources at the end."""
+
+    def count(unit):
+        here = [event for event in reported if event.unit == unit]
+        [total] = {event.total for event in here if event.total is not None}
+        return sum({event.source: event.done for event in here}.values()), total
+
+    return count
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _ctrl_c_works():
     """Restore the handler of SIGINT, for this process and its children.

@@ -143,13 +143,15 @@ def test_a_model_that_is_worse_than_the_baseline_is_not_blessed(
 
 
 def test_the_minimum_is_that_of_the_run_and_the_baseline_is_optional(
-    folder, examples, ngram_models
+    folder, examples, ngram_models, counted
 ):
     evaluation, blessing = evaluate(
         folder / "alone", examples, ngram_models[:1], min_accuracy=0.99, slices=[]
     )
     assert [path.name for path in Path(blessing.uri).iterdir()] == ["NOT_BLESSED"]
     assert blessing.get_string_custom_property(BASELINE_PROPERTY) == ""
+    reviews = files.read(evaluation.uri).candidate.examples
+    assert counted("texts scored") == (reviews, reviews)
     [check] = files.read(evaluation.uri).checks()
     assert check.sentence.endswith("evaluation.min_accuracy requires 0.99")
     assert files.read(evaluation.uri).slices.keys() == {WHOLE}

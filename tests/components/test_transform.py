@@ -96,13 +96,15 @@ def read(tmp_path_factory):
     return read_files(folder, write(folder / "in", "a.ft.txt", lines))
 
 
-def test_ngrams_words_and_counts_are_those_of_the_examples(read, tmp_path, monkeypatch):
+def test_ngrams_words_and_counts_are_those_of_the_examples(read, tmp_path, monkeypatch, counted):
     digested = Mock()
     monkeypatch.setattr(digest, "write_digest", digested)
     output, transformed = transform(read.examples, tmp_path, ["ngrams", "tokens"], code="c0de")
     # The digest of the output depends on the settings and on the code.
     assert {'"vocabulary_size": 30' in each for each in digested.call_args[0][2]} == {True, False}
     assert "c0de" in digested.call_args[0][2]
+    examples = sum(len(read.splits[split]) for split in ("train", "eval"))
+    assert counted("texts transformed") == (examples, examples)
     frequency = Counter()
     for example in read.splits["train"]:
         frequency.update(words_of(text_of(example))[: SETTINGS["max_tokens"]])

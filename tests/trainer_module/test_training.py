@@ -94,11 +94,23 @@ def test_mixed_precision_learns_the_same_and_ends_with_the_training(prepared, tm
     assert tf_keras.mixed_precision.global_policy().name == "float32"
 
 
-def test_a_training_outside_the_main_thread_works(prepared, tmp_path):
+def test_a_training_outside_the_main_thread_works_and_reports_what_it_does(
+    prepared, tmp_path, reported
+):
     thread = threading.Thread(target=train, args=[make_job(prepared, tmp_path, epochs=1), None])
     thread.start()
     thread.join(120)
     assert (tmp_path / "model" / "saved_model.pb").exists()
+    stages = [event.stage for event in reported if event.stage]
+    assert stages == [
+        "building the model",
+        "compiling the training step",
+        "evaluating the epoch",
+        "exporting the model",
+    ]
+    steps = [event for event in reported if event.unit == "steps"]
+    assert steps[-1].done == steps[-1].total
+    assert steps[-1].loss < steps[0].loss
 
 
 @pytest.mark.parametrize(
