@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 import time
 from pathlib import Path
@@ -127,7 +128,10 @@ def _show_result(
 
 
 def _curve(console: Console, outcome: Outcome) -> str:
-    """Return the loss of the training as a line of characters; empty if it is unknown."""
+    """Return the loss of the training as a line of characters; empty if it is unknown.
+
+    Most of the decrease is at the beginning, so the heights are those of the logarithm.
+    """
     from cli.sparkline import sparkline
 
     losses = outcome.loss_curve
@@ -135,7 +139,8 @@ def _curve(console: Console, outcome: Outcome) -> str:
         return ""
     first, last = f"loss {losses[0]:.4f}", f"{losses[-1]:.4f} in {outcome.steps:,} steps"
     room = console.width - _LABEL_WIDTH - len(f"{first}  {last}")
-    drawn = sparkline(losses, max(_SHORTEST_CURVE, room), console.options.ascii_only)
+    heights = [math.log(loss) for loss in losses] if min(losses) > 0 else losses
+    drawn = sparkline(heights, max(_SHORTEST_CURVE, room), console.options.ascii_only)
     return f"{first} {drawn} {last}"
 
 

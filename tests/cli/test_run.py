@@ -25,7 +25,7 @@ SHOWN = [
     "lines     0 read: 0 train, 0 eval, 0 test, 0 rejected",
     "read as   CSV: label `stars`",
     "unused    no line of b.csv can be used: bad_label 3; the first: label: x",
-    "curve     loss 0.7000 ▇▃▂▂▁ 0.1000 in 1,200 steps",
+    "curve     loss 0.7000 ▇▅▃▂▁ 0.1000 in 1,200 steps",
     "accuracy  0.9123 (95 %: 0.9012 to 0.9234)   AUC 0.9500 (test split; always answering positive "
     "would give 0.5000)",
     "compared  with no model: nothing is served",
