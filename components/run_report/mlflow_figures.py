@@ -18,7 +18,7 @@ TABLES_TAG = "mlflow.loggedArtifacts"
 """MLflow's tag of a run that names the artifacts that are tables."""
 TABLES = json.dumps([{"path": FIGURES_FILE, "type": "table"}])
 """The value of TABLES_TAG."""
-_COLUMNS = ("part", "figure", "value", "unit", "95 % interval", "served model")
+_COLUMNS = ("figure", "value", "95 % interval", "served model", "unit", "part")
 _TRAINING = (
     ("steps", "steps", 1.0, ""),
     ("seconds", "duration", 1.0, "s"),
@@ -50,12 +50,12 @@ def figures_table(content: Content) -> str:
     """
     rows = [
         [
-            figure.part,
             figure.title,
             _rounded(figure.value),
-            figure.unit,
             "{:.4f} to {:.4f}".format(*figure.interval) if figure.interval else "",
             _rounded(figure.served),
+            figure.unit,
+            figure.part,
         ]
         for figure in _figures(content)
     ]
@@ -88,4 +88,6 @@ def _rounded(value: float) -> float | str:
     """Return a number with the digits that a person reads; empty if it is not defined."""
     if not math.isfinite(value):
         return ""
-    return round(value, 4) if abs(value) < 100 else round(value)
+    if abs(value) < 1:
+        return round(value, 4)
+    return round(value, 2) if abs(value) < 100 else round(value)

@@ -149,7 +149,7 @@ def test_the_table_has_all_figures_with_interval_and_served_model():
         training = {"steps": 120, "peak_rss_bytes": 2**30}
         content = SimpleNamespace(training=training, evaluation=results, check=check)
         found = json.loads(figures_table(content))
-        rows = {row[1]: dict(zip(found["columns"], row, strict=True)) for row in found["data"]}
+        rows = {row[0]: dict(zip(found["columns"], row, strict=True)) for row in found["data"]}
         assert len(rows) == len(found["data"])
         return rows
 
@@ -165,7 +165,7 @@ def test_the_table_has_all_figures_with_interval_and_served_model():
     assert rows["precision of negative reviews"]["value"] == 0.5
     assert rows["accuracy of a constant answer"]["value"] == 0.75
     assert (rows["peak memory"]["value"], rows["peak memory"]["unit"]) == (1024, "MiB")
-    assert rows["p99 ms"]["value"] == 20.1234
+    assert rows["p99 ms"]["value"] == 20.12
     assert "process" not in rows
     undefined = table(candidate=no_positive)["recall of positive reviews"]
     assert (undefined["value"], undefined["served model"]) == ("", "")
