@@ -201,7 +201,8 @@ def test_the_report_gets_the_reviews_that_only_the_candidate_gets_wrong(
 
 
 def test_a_feature_of_the_candidate_is_a_slice(examples, other_model):
-    stage = ScoreFiles({CANDIDATE: f"{other_model.uri}/Format-Serving"}, SENTIMENT, ["is_long"])
+    settings = Evaluation.model_construct(slices=["is_long"], patterns={})
+    stage = ScoreFiles({CANDIDATE: f"{other_model.uri}/Format-Serving"}, SENTIMENT, settings)
     stage.setup()
     [scores] = stage.process(split_files([examples], ["test"]))
     texts, labels, predictions = reviews_of(examples, other_model)
