@@ -104,9 +104,9 @@ def load(file: CodeFile, required: Iterable[str]) -> ModuleType:
 
 def _execute(file: CodeFile) -> None:
     module = ModuleType(file.module)
-    module.__file__ = file.path
-    # AutoGraph and tracebacks read the source from this cache. Without a time in the entry they
-    # never read it from the disk, where the file may be missing, or have changed since.
+    # Tracebacks and AutoGraph read the source from this cache. Without a time in the entry they
+    # never read it from the disk, where the file may be missing, or have changed since. The module
+    # has no `__file__`, because AutoGraph would replace the entry by what it finds there.
     lines = file.text.splitlines(keepends=True)
     linecache.cache[file.path] = (len(file.text), None, lines, file.path)
     # pydantic and TFX look up classes in the module while it is executed.

@@ -2,7 +2,8 @@
 
 A slice contains the same reviews for the candidate and the baseline, so their metrics can be
 compared. The slices by length use the number of words, which NumPy counts, and those by a pattern
-the text. The values of other features are outputs of the candidate's signature `transform_features`.
+use the text. The values of other features are outputs of the candidate's signature
+`transform_features`.
 """
 
 from __future__ import annotations
@@ -108,7 +109,9 @@ class ScoreFiles(beam.DoFn):
         predictions = {
             name: model.predict(examples, ngrams) for name, model in self._models.items()
         }
-        sliced = {name: self._slice_values(name, examples, texts) for name in self._slices}
+        sliced: dict[str, np.ndarray] = {
+            name: self._slice_values(name, examples, texts) for name in self._slices
+        }
         sliced |= {name: _matches(pattern, texts) for name, pattern in self._patterns.items()}
         members = {WHOLE: np.ones(len(labels), bool)} | {
             (feature, value): column == value

@@ -31,7 +31,7 @@ class Evaluation(Section):
     slices: list[Literal["length_bucket"]] = ["length_bucket"]
     """Features. The metrics are also computed for the reviews with each of their values."""
     patterns: dict[_SliceName, Annotated[str, Field(min_length=1)]] = {}
-    """Name of a slice -> regular expression of Python, such as `mentions_price: (?i)price|cheap`. The
+    """Name of a slice -> regular expression of Python, such as `price: (?i)cheap|expensive`. The
     metrics are also computed for the reviews in which it is found, and for the others."""
 
     @field_validator("patterns")

@@ -64,7 +64,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("paths: {root: 'gs:/bucket/runs'}", "", "gs:/bucket/runs is not a valid URL; write gs:"),
         ("", "name='mine,training.epochs=3", """name: "'mine,training.epochs=3" is not a YAML v"""),
         ("", "training.epochs", "'training.epochs' is not KEY=VALUE"),
-        ("training: {epochs: x, model: y}", "", "(and 1 more)"),
+        ("training: {epochs: x, loop: y}", "", "(and 1 more)"),
         ("", "tracking.mlflow=127.0.0.1:5000", "has no scheme; write http://127.0.0.1:5000"),
         ("", "tracking.mlflow=mlflow:5000", "has no scheme; write http://mlflow:5000"),
         ("", "tracking.mlflow=file-server:5000", "write http://file-server:5000"),

@@ -117,10 +117,10 @@ def resolve(training: Training, labels: Labels, file: CodeFile | None = None) ->
     )
     if file is None:
         return architecture
-    # The loss is called in a graph, in which a wrapper would hide its source from AutoGraph.
     return dataclasses.replace(
         architecture,
         build=own.checked_build(file, architecture.build, architecture.features),
+        loss=own.reporting(file, architecture.loss),
         optimizer=own.reporting(file, architecture.optimizer),
         adapt=architecture.adapt and own.reporting(file, architecture.adapt),
         exported=own.reporting(file, exported),
