@@ -1,8 +1,8 @@
 """my_component: writes the share of each class in each split.
 
-Each file in this folder is a component, which runs after the serving check and before the push. If
-it fails, nothing is pushed. `@component` requires annotations that are types, so this file has no
-`from __future__ import annotations`, which turns them into strings.
+Each file in this folder is a component, which runs before the push; if it fails, nothing is pushed.
+The guide "Add a component" describes what it can read. `@component` requires annotations that are
+types, so this file has no `from __future__ import annotations`, which turns them into strings.
 """
 
 import json
