@@ -35,7 +35,7 @@ def test_the_pipeline_has_the_name_of_the_folder(tmp_path, folder, name):
 
 @pytest.mark.slow
 def test_a_new_project_runs_and_a_changed_file_runs_again(tmp_path):
-    """The working directory is not the project, and the training is in a process of its own."""
+    """The working directory is not the project."""
 
     def command(*words):
         return subprocess.run(
@@ -43,7 +43,7 @@ def test_a_new_project_runs_and_a_changed_file_runs_again(tmp_path):
         )
 
     def run():
-        few = "data.max_examples=600,training.epochs=1,training.devices=2"
+        few = "data.max_examples=600,training.epochs=1"
         few += ",evaluation.min_accuracy=0,evaluation.min_class_recall=0"
         done = command(
             *("run", "--config", "mine/mine.yaml", "--set", few),
@@ -66,11 +66,3 @@ def test_a_new_project_runs_and_a_changed_file_runs_again(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert states["Trainer"] == "done"
     assert states["Transform"] == states["my_component"] == "cached"
-
-    component = tmp_path / "mine" / "components" / "my_component.py"
-    component.write_text(component.read_text().replace("_BATCH = 1024", "_BATCH = 0 / 0"))
-    done, states = run()
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[0] == (
-        "failed: components/my_component.py, line 27: ZeroDivisionError: division by zero"
-    )

@@ -7,6 +7,8 @@ from core.errors import ConfigError
 from pipeline.config import load_config
 from pipeline.selected_nodes import node_ids
 from platforms.local.unchanged import fingerprint
+from tools.reference import docstrings
+from trainer_module.settings import MODELS, Training
 
 
 @pytest.fixture
@@ -52,6 +54,10 @@ def test_an_unknown_model_or_project_is_one_line_with_what_exists(project, chang
         load(project, change)
     assert message.format(project=project) in str(error.value)
     assert str(error.value).startswith(f"{project}/mine.yaml with --set: ")
+
+
+def test_the_reference_names_every_model_of_the_package():
+    assert all(f"`{name}`" in docstrings(Training)["model"] for name in MODELS)
 
 
 def test_without_a_project_the_message_names_the_models_and_the_way_to_one():

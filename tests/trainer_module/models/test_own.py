@@ -8,7 +8,7 @@ import cli
 from core.code_file import CodeError, CodeFile
 from preprocessing.labels import SENTIMENT, Labels
 from preprocessing.settings import Transform
-from tests.trainer_module.conftest import make_job, predict
+from tests.trainer_module.conftest import make_job, predict, run_task
 from trainer_module import models, training
 from trainer_module.settings import Training
 
@@ -86,14 +86,16 @@ def test_a_hyperparameter_that_the_file_does_not_have_is_named():
 
 
 def test_a_training_and_its_warm_start_read_the_code_from_the_job(prepared, tmp_path, log):
-    def trained(name, file, base=None):
+    def make(name, file, base=None):
         settings = SETTINGS.model_dump(include={"model", "hyperparameters"})
         job = make_job(prepared, tmp_path / name, epochs=1, base_model=base, **settings)
-        job = job.model_copy(update={"model_file": file})
-        training.train(job, None)
-        return job.serving_model_dir
+        return job.model_copy(update={"model_file": file})
 
-    folder = trained("first", changed())
+    # In a process of its own, as the processes of a cluster.
+    done = run_task(make("first", changed()), tmp_path / "first")
+    assert done.code == 0, done.log
     assert predict(tmp_path / "first", ["good", "bad"])["probability"].shape == (2,)
-    trained("second", changed(("optimizer = adam", "optimizer = adam  # fast")), folder)
+    folder = str(tmp_path / "first" / "model")
+    second = make("second", changed(("optimizer = adam", "optimizer = adam  # fast")), folder)
+    training.train(second, None)
     assert f"Warm start: weights of {folder}" in log.text
