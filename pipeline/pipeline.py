@@ -37,7 +37,7 @@ from pipeline.config import (
 from pipeline.destinations import destination_json
 from pipeline.inputs import example_gen_options, input_base, read_options
 from pipeline.named_classes import named_classes
-from pipeline.nodes import PUSHER, SERVED_MODEL, TUNER, WARM_START
+from pipeline.nodes import PUSHER, SERVED_MODEL, TRAINER, TUNER, WARM_START
 from pipeline.outputs import Outputs
 from pipeline.platform import Platform
 from pipeline.project import component_files
@@ -165,6 +165,9 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     built += [trainer, served_model, evaluator, serving_check, *of_project, pusher, report]
     components = in_order(built, config)
     file_of = {file.name: file for file in files}
+    if model := model_file(config):
+        # The report compares these fingerprints with those of the served model.
+        file_of |= {TRAINER: model, TUNER: model}
     for component in components:
         platform.configure(component)
         # A Resolver has no execution properties, and is never cached.

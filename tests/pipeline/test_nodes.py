@@ -113,3 +113,18 @@ def test_a_broken_component_of_a_project_is_one_line_with_its_line(tmp_path):
         with pytest.raises(InputError) as error:
             create_pipeline(config, Local(config))
         assert str(error.value).startswith(f"components/my_component.py, line {line}: {message}")
+
+
+def test_a_changed_model_of_a_project_changes_the_code_of_the_trainer_alone(tmp_path):
+    create_project(tmp_path / "mine")
+    config = load_config(str(tmp_path / "mine" / "mine.yaml"), environ={})
+
+    def codes():
+        nodes = create_pipeline(config, Local(config)).components
+        return {node.id: node.exec_properties.get("code") for node in nodes}
+
+    before = codes()
+    with (tmp_path / "mine" / "models" / "my_model.py").open("a") as file:
+        file.write("# changed\n")
+    after = codes()
+    assert [name for name in after if after[name] != before[name]] == ["Trainer"]
