@@ -33,7 +33,7 @@ from rich.table import Column, Table
 from scipy import stats
 
 from benchmarks import usage
-from benchmarks.strategies import MODELS
+from trainer_module.settings import MODELS
 
 _CONFIDENCE = 0.95
 _MILLION = 1_000_000

@@ -44,8 +44,7 @@ from typing import Any
 
 from benchmarks import peer_ours, peer_results, usage
 from benchmarks.peer_files import read_reviews
-from benchmarks.strategies import MODELS
-from trainer_module.settings import TrainingJob
+from trainer_module.settings import MODELS, TrainingJob
 
 _COMPRESSED = f"{MODELS[0]}_compressed"
 _OURS = (*MODELS, _COMPRESSED)

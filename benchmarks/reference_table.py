@@ -28,7 +28,7 @@ from pathlib import Path
 from rich.table import Column, Table
 
 from benchmarks import peer_ours, usage, whole_files
-from benchmarks.strategies import MODELS
+from trainer_module.settings import MODELS
 
 _TRAIN, _EVAL = 1_000_000, 360_000
 

@@ -27,17 +27,15 @@ import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from rich.table import Column, Table
 
 from benchmarks import peer_ours, usage
 from preprocessing import features
 from trainer_module import models
-from trainer_module.settings import Training, TrainingJob
+from trainer_module.settings import MODELS, TrainingJob
 
-MODELS: tuple[str, ...] = get_args(Training.model_fields["model"].annotation)
-"""The names of the models, the default first."""
 LARGE_TABLE = 2**24
 """Rows of an n-gram table that is large enough for several servers to share it."""
 _MILLION = 1_000_000

@@ -118,8 +118,8 @@ def compile_checked(file: Path, settings: PipelineConfig, target: ClusterTarget)
     from cli.console import silent_stderr
 
     with silent_stderr():
-        from pipeline.config import check_hyperparameters
+        from pipeline.chosen_model import check_model
         from platforms.compile import compile_pipeline
 
-        check_hyperparameters(settings)
+        check_model(settings)
         compile_pipeline(settings, target, file)

@@ -44,6 +44,12 @@ SYSTEM_TYPES = {
 """Artifact type -> the system type that the UI of Kubeflow Pipelines and Vertex AI displays."""
 
 
+class ProjectOutput(types.Artifact):
+    """The output of a component of a user's project, in files of any form."""
+
+    TYPE_NAME = "components.ProjectOutput"
+
+
 class CheckedData(types.Artifact):
     """The record that every split of a data set fits the schema (`checked.json`)."""
 

@@ -24,6 +24,9 @@ PUSHED, PUSHED_DESTINATION = "pushed", "pushed_destination"
 TRACKING = "AMAZON_REVIEWS_TRACKING"
 """The environment variable with the tracking server of a run, as JSON. A platform sets it for the
 processes of a run. It is not a parameter of a component, because it affects no output."""
+COMPONENT_FILE = "AMAZON_REVIEWS_COMPONENT_FILE"
+"""The environment variable with the file of a project's component, as JSON. A compiled pipeline
+sets it for the step of the component."""
 REPORT_NODE = "RunReport"
 """Id of the node that writes the report of a run."""
 RUN_PARAMETERS = {

@@ -17,6 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.code_file import CodeFile
+
 if TYPE_CHECKING:
     from tfx.dsl.components.base.base_component import BaseComponent
 
@@ -71,13 +73,15 @@ def roots(component: BaseComponent) -> list[str]:
     return sorted({name for name in found if _files(name)})
 
 
-def fingerprint(modules: Iterable[str]) -> str:
+def fingerprint(modules: Iterable[str], file: CodeFile | None = None) -> str:
     """Return a hash of modules, of our modules that they import, and of the libraries' versions.
 
     Args:
       modules: dotted names of modules, or of functions in modules.
+      file: a file of a user's project, which is hashed too, with our modules that it imports.
     """
-    return _digest(sources(modules))
+    text = file.text.encode() if file else b""
+    return _digest(sources([*modules, *_names(text)]), text)
 
 
 def all_code() -> str:
@@ -89,8 +93,8 @@ def all_code() -> str:
     return _digest(sorted(file for file in files if file.parent.name != "__pycache__"))
 
 
-def _digest(files: Iterable[Path]) -> str:
-    digest = hashlib.sha256()
+def _digest(files: Iterable[Path], more: bytes = b"") -> str:
+    digest = hashlib.sha256(more)
     for path in files:
         digest.update(f"{path.relative_to(_ROOT)}\0".encode() + path.read_bytes() + b"\0")
     for library in _LIBRARIES:

@@ -25,6 +25,7 @@ from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
 from pipeline.label_setting import Task, parse_labels
+from pipeline.project import check_project, resolve_paths
 from pipeline.tracking_server import server_problem
 from preprocessing import features
 from preprocessing.settings import Transform
@@ -187,6 +188,10 @@ class PipelineConfig(Section):
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "amazon_reviews"
     """Name of the pipeline in TFX and ML Metadata."""
+    project: Annotated[str, Field(min_length=1)] | None = None
+    """Folder of a project with models in `models` and components in `components`; in a settings
+    file it is relative to the folder of the file, and other paths in that file are relative to
+    the project. None: no project."""
     cache: bool = True
     """Reuse the outputs of earlier executions that had the same inputs, settings and code."""
     paths: Paths = Field(default_factory=lambda: Paths.model_validate({}))
@@ -202,6 +207,11 @@ class PipelineConfig(Section):
     cluster: Cluster = Cluster()
     vertex: Vertex = Vertex()
     kubeflow: Kubeflow = Kubeflow()
+
+    @field_validator("project")
+    @classmethod
+    def _absolute(cls, value: str | None) -> str | None:
+        return absolute(value) if value else value
 
 
 def absolute(path: str) -> str:
@@ -280,6 +290,7 @@ def load_config(
             raise ConfigError(f"{variable}: the variable is empty; set a value, or unset it")
     file = find_settings(environ.get(CONFIG_VARIABLE, "sample") if path is None else path)
     values = read_settings(file)
+    resolve_paths(values, file)
     from_environ = [environ[OVERRIDES_VARIABLE]] if OVERRIDES_VARIABLE in environ else []
     apply_overrides(values, from_environ, OVERRIDES_VARIABLE)
     apply_overrides(values, overrides)
@@ -287,24 +298,14 @@ def load_config(
     origin = " with ".join([str(file), " and ".join(given)] if given else [str(file)])
     check_values(values, where=origin)
     try:
-        return PipelineConfig.model_validate(values)
+        config = PipelineConfig.model_validate(values)
     except ValidationError as error:
         raise ConfigError(f"{origin}: {first_problem(error, PipelineConfig)}") from None
-
-
-def check_hyperparameters(config: PipelineConfig) -> None:
-    """Check the hyperparameters of the model.
-
-    Raises:
-      ConfigError: the model has no such hyperparameter, or does not allow its value.
-    """
-    # The models import TensorFlow, which takes seconds.
-    from trainer_module import models
-
     try:
-        models.hyperparameters(config.training)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
+        check_project(config.project, config.training.model)
+    except ConfigError as error:
+        raise ConfigError(f"{origin}: {error}") from None
+    return config
 
 
 def find_settings(source: str) -> Path:

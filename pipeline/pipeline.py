@@ -26,6 +26,7 @@ from components.serving_check.component import ServingCheck
 from components.statistics_gen import StatisticsGen
 from components.transform import ReviewTransform
 from core.metadata import connection_config
+from pipeline.chosen_model import model_file
 from pipeline.code_version import fingerprint, git, roots
 from pipeline.config import (
     PipelineConfig,
@@ -36,8 +37,11 @@ from pipeline.config import (
 from pipeline.destinations import destination_json
 from pipeline.inputs import example_gen_options, input_base, read_options
 from pipeline.named_classes import named_classes
-from pipeline.nodes import PUSHER, SERVED_MODEL, TUNER, WARM_START
+from pipeline.nodes import PUSHER, SERVED_MODEL, TRAINER, TUNER, WARM_START
+from pipeline.outputs import Outputs
 from pipeline.platform import Platform
+from pipeline.project import component_files
+from pipeline.project_components import create_components
 from pipeline.selected_nodes import in_order, node_ids
 from preprocessing import features
 from preprocessing.settings import Transform as TransformSettings
@@ -51,12 +55,13 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     """Return the pipeline of some settings for a platform.
 
     Args:
-      config: the settings, which `platforms.checks.check_target` and `check_hyperparameters` have
+      config: the settings, which `platforms.checks.check_target` and `check_model` have
         checked.
       platform: the platform, created from the same settings.
 
     Raises:
       ConfigError: the file of `serving_check.golden` cannot be read, or has another form.
+      CodeError: a file of the project has an error.
       InputError: a setting names a class that does not exist; or the platform computes the
         fingerprint of the input, and a file cannot be read.
       ValueError: the nodes that are built are not those of `pipeline.selected_nodes.node_ids`.
@@ -111,6 +116,22 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         evaluation=evaluator.outputs["evaluation"],
         **golden,
     )
+    files = component_files(config.project)
+    outputs = Outputs(
+        examples=examples,
+        rejected=example_gen.outputs["rejected"],
+        schema=schema,
+        statistics=statistics_gen.outputs["statistics"],
+        anomalies=validator.outputs["anomalies"],
+        transform_graph=transform.outputs["transform_graph"],
+        transformed_examples=transform.outputs["transformed_examples"],
+        model=trainer.outputs["model"],
+        model_run=trainer.outputs["model_run"],
+        evaluation=evaluator.outputs["evaluation"],
+        blessing=evaluator.outputs["blessing"],
+        serving_blessing=serving_check.outputs["blessing"],
+    )
+    of_project = create_components(files, outputs)
     pusher = None
     if PUSHER in ids:
         pusher = VersionPusher(
@@ -119,6 +140,8 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
             infra_blessing=serving_check.outputs["blessing"],
             destination=destination_json(config),
         ).with_id(PUSHER)
+        # A component of the project that fails prevents the push.
+        pusher.add_upstream_nodes(of_project)
     report = RunReport(
         name=config.name,
         settings=recorded_settings(config),
@@ -139,13 +162,19 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         **_run_parameters(config, platform),
     )
     built = [example_gen, schema_gen, warm_start, statistics_gen, validator, gate, transform, tuner]
-    built += [trainer, served_model, evaluator, serving_check, pusher, report]
+    built += [trainer, served_model, evaluator, serving_check, *of_project, pusher, report]
     components = in_order(built, config)
+    file_of = {file.name: file for file in files}
+    if model := model_file(config):
+        # The report compares these fingerprints with those of the served model.
+        file_of |= {TRAINER: model, TUNER: model}
     for component in components:
         platform.configure(component)
         # A Resolver has no execution properties, and is never cached.
         if isinstance(component, BaseComponent):
-            component.spec.exec_properties["code"] = fingerprint(roots(component))
+            component.spec.exec_properties["code"] = fingerprint(
+                roots(component), file_of.get(component.id)
+            )
     store = platform.metadata
     return Pipeline(
         pipeline_name=platform.name,
@@ -194,7 +223,7 @@ def _transform(
         splits_config=transform_pb2.SplitsConfig(analyze=["train"], transform=["train", "eval"]),
         custom_config={
             **_transform_settings(config).model_dump(exclude_unset=True),
-            "features": list(models.load(config.training.model).FEATURES),
+            "features": list(_features(config)),
         },
         # StatisticsGen and DataGate have checked the data already.
         disable_statistics=True,
@@ -214,6 +243,7 @@ def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> d
             transform=_transform_settings(config),
             code=fingerprint([_RUN_FN]),
             checkpoints=config.paths.checkpoints,
+            model_file=model_file(config),
         ).to_dict(),
     }
 
@@ -221,6 +251,10 @@ def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> d
 def _transform_settings(config: PipelineConfig) -> TransformSettings:
     """Return the settings that the model uses. The others must not cause a cache miss."""
     settings = config.transform.model_dump()
-    names = models.load(config.training.model).FEATURES
-    used = {key: settings[key] for name in names for key in features.SETTINGS[name]}
+    used = {key: settings[key] for name in _features(config) for key in features.SETTINGS[name]}
     return TransformSettings(**used)
+
+
+def _features(config: PipelineConfig) -> tuple[str, ...]:
+    """Return the names of the features that the model reads."""
+    return tuple(models.load(config.training.model, model_file(config)).FEATURES)

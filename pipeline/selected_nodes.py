@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.config import PipelineConfig
 from pipeline.nodes import NODES, PUSHER, TUNER, WARM_START
+from pipeline.project import component_names
 
 if TYPE_CHECKING:
     from tfx.dsl.components.base.base_node import BaseNode
@@ -20,8 +21,16 @@ _IS_SELECTED: dict[str, Callable[[PipelineConfig], bool]] = {
 
 
 def node_ids(config: PipelineConfig) -> list[str]:
-    """Return the ids of the nodes that some settings select, in the order of `NODES`."""
-    return [name for name in NODES if name not in _IS_SELECTED or _IS_SELECTED[name](config)]
+    """Return the ids of the nodes that some settings select, in the order of `NODES`.
+
+    The components of the user's project are the last ones before the push.
+
+    Raises:
+      ConfigError: the name of a file in the project is not allowed.
+    """
+    at = NODES.index(PUSHER)
+    names = [*NODES[:at], *component_names(config.project), *NODES[at:]]
+    return [name for name in names if name not in _IS_SELECTED or _IS_SELECTED[name](config)]
 
 
 def in_order(built: Iterable[BaseNode | None], config: PipelineConfig) -> list[BaseNode]:
@@ -33,6 +42,7 @@ def in_order(built: Iterable[BaseNode | None], config: PipelineConfig) -> list[B
       config: the settings of the pipeline.
 
     Raises:
+      ConfigError: the name of a file in the project is not allowed.
       ValueError: the nodes are not those of `node_ids`, two of them have the same id, or one of
         them reads the output of a node that is not among them.
     """

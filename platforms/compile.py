@@ -12,12 +12,13 @@ from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
 from tfx.orchestration.pipeline import Pipeline
 
 from components.artifacts import SYSTEM_TYPES
-from components.properties import TRACKING
+from components.properties import COMPONENT_FILE, TRACKING
 from core.files import output_path, write_output
 from pipeline.cluster_settings import Volume
 from pipeline.config import PipelineConfig
 from pipeline.nodes import EXAMPLE_GEN, PUSHER, REPORT, SERVED_MODEL, WARM_START
 from pipeline.pipeline import create_pipeline, make_tracking
+from pipeline.project import component_files
 from platforms.checks import ClusterTarget
 from platforms.compiled import Kubeflow, Vertex
 
@@ -35,7 +36,7 @@ def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path
     """Compile the pipeline into a file.
 
     Args:
-      config: the settings, which `check_target` and `check_hyperparameters` have checked.
+      config: the settings, which `check_target` and `check_model` have checked.
       target: the platform that runs the compiled pipeline.
       output: the file; its folder must exist.
 
@@ -91,12 +92,16 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         for name in _NEVER_CACHED[self._target]:
             if name in tasks:
                 tasks[name]["cachingOptions"] = {}
+        executors = spec["deploymentSpec"]["executors"]
+        for file in component_files(self._settings.project):
+            variable = {"name": COMPONENT_FILE, "value": file.model_dump_json()}
+            executors[f"{file.name}_executor"]["container"]["env"] = [variable]
         if tracked := make_tracking(self._settings, self._target):
             tasks[REPORT]["cachingOptions"] = {}
             variable = {"name": TRACKING, "value": json.dumps(tracked)}
-            for executor in spec["deploymentSpec"]["executors"].values():
+            for executor in executors.values():
                 if "container" in executor:
-                    executor["container"]["env"] = [variable]
+                    executor["container"].setdefault("env", []).append(variable)
         _add_defaults(spec, pipeline)
         _use_system_types(spec)
         text = json.dumps(job, indent=2, sort_keys=True) + "\n"

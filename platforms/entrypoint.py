@@ -16,9 +16,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from components.properties import TRACKING
+from components.properties import COMPONENT_FILE, TRACKING
 from core import exit_codes
-from core.errors import cause
+from core.code_file import CodeFile, load, located_cause
 
 _PROPERTIES = ".properties.json"
 """Suffix of the file with the properties of an artifact. The suffix follows the URI of the
@@ -66,6 +66,9 @@ def _execute(
         from components.run_report.tracking import check_client
 
         check_client()
+    if COMPONENT_FILE in os.environ:
+        # TFX imports the executor by the name of this module.
+        load(CodeFile.model_validate_json(os.environ[COMPONENT_FILE]), [])
     correct_inputs(executor_input, json.loads(step.json_serialized_inputs_spec_args))
     step.json_serialized_invocation_args = json.dumps(executor_input)
     kubeflow_v2_run_executor.main((step, beam_args))
@@ -195,7 +198,7 @@ def _cause(error: Exception) -> tuple[str, int]:
             f"image and compile again ({' '.join(str(error).split())})"
         )
         return line, exit_codes.BAD_INPUT
-    return cause(error), getattr(error, "exit_code", exit_codes.FAILED)
+    return located_cause(error), getattr(error, "exit_code", exit_codes.FAILED)
 
 
 def _track_failure(executor_input: Mapping[str, Any], failure: str) -> None:

@@ -1,4 +1,7 @@
-"""The guides that extend the project: their code is applied to a copy of it and used there."""
+"""The guides that extend the package or a project: their code is applied to a copy and used there.
+
+The project is the folder `mine` in the copy, which `amazon-reviews init mine` creates.
+"""
 
 import itertools
 import os
@@ -11,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.init import create_project
 from tests.checkout import CHECKOUT, copy_of_the_checkout
 from tests.pages import is_alike
 
@@ -66,6 +70,14 @@ def run(folder: Path, *command: str, timeout: int = 800) -> str:
     return done.stdout
 
 
+def test_the_guides_to_a_project_begin_with_it_and_touch_one_file():
+    for guide in ("add-a-model", "add-a-component"):
+        page = page_of(guide)
+        assert ".venv/bin/amazon-reviews init mine\n" in page
+        [(_, title, _)] = _BLOCK.findall(page)
+        assert title.startswith("mine/")
+
+
 def last_step(page: str) -> tuple[str, list[str]]:
     """Return the commands of the section "Use it", and the lines that it shows of their output."""
     section = re.split(r"^## \d+\. Use it$", page, flags=re.MULTILINE)[1]
@@ -100,7 +112,10 @@ def test_the_guides_can_be_applied_one_after_the_other_in_any_order(tmp_path):
     orders = [tuple(GUIDES), *itertools.permutations(GUIDES, 2)]
     for number, order in enumerate(orders):
         folder = tmp_path / str(number)
+        create_project(folder / "mine")
         for title in changed:
+            if (folder / title).exists():
+                continue
             (folder / title).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(CHECKOUT / title, folder / title)
         for guide in order:
@@ -119,13 +134,15 @@ def test_every_guide_shows_the_output_of_its_last_step(guide):
 def test_the_code_of_a_guide_works(tmp_path, guide):
     page = page_of(guide)
     folder = copy_of_the_checkout(tmp_path)
+    create_project(folder / "mine")
     titles = apply(page, folder)
     run(folder, sys.executable, "-m", "ruff", "check", "--quiet", *titles)
     run(folder, sys.executable, "-m", "ruff", "format", "--check", "--quiet", *titles)
-    [command] = _TEST_COMMAND.findall(page)
-    assert shlex.split(command)[-1] in titles
-    options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist")
-    run(folder, sys.executable, *shlex.split(command), *options)
+    # The last step of a guide to a project is its test.
+    for command in _TEST_COMMAND.findall(page):
+        assert shlex.split(command)[-1] in titles
+        options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+        run(folder, sys.executable, *shlex.split(command), *options)
 
 
 @pytest.mark.slow
@@ -133,6 +150,7 @@ def test_the_code_of_a_guide_works(tmp_path, guide):
 def test_the_last_step_of_each_guide_prints_what_is_on_its_page(tmp_path):
     """All guides are applied, in their order."""
     folder = copy_of_the_checkout(tmp_path)
+    create_project(folder / "mine")
     for guide in GUIDES:
         apply(page_of(guide), folder)
     for guide in GUIDES:

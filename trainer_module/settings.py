@@ -7,9 +7,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
+from core.code_file import CodeFile
 from core.settings import Fraction, PositiveInt, Section
 from preprocessing.settings import Transform
 
+MODELS = (
+    "ngram_linear",
+    "deep_averaging",
+    "cnn_lstm",
+    "text_cnn",
+    "transformer",
+    "wide_and_deep",
+)
+"""The models of the package, the default first; one file in `trainer_module/models/` each."""
 ONE_PROCESS = ("auto", "one_device", "mirrored", "central_storage", "tpu")
 """Strategies of a single process; the others need a cluster."""
 _ALL_DEVICES = ("multi_worker_mirrored", "parameter_server", "tpu")
@@ -24,15 +34,10 @@ each replica."""
 class Training(Section):
     """The model and its training."""
 
-    model: Literal[
-        "ngram_linear",
-        "deep_averaging",
-        "cnn_lstm",
-        "text_cnn",
-        "transformer",
-        "wide_and_deep",
-    ] = "ngram_linear"
-    """Architecture; one file in `trainer_module/models/` each."""
+    model: Annotated[str, Field(min_length=1)] = "ngram_linear"
+    """Architecture: `ngram_linear`, `deep_averaging`, `cnn_lstm`, `text_cnn`, `transformer`,
+    `wide_and_deep`, or the name of a file in the folder `models` of the `project`, without
+    `.py`."""
     hyperparameters: dict[str, bool | int | float | str] = {}
     """Hyperparameters of the model: the fields of `Hyperparameters` in its file, including the
     inherited ones."""
@@ -206,6 +211,7 @@ class TrainingJob(Section):
       base_model: SavedModel with the initial weights (warm start); None: new weights.
       training: the `training` section of the settings.
       transform: the keys of the `transform` section that the model uses.
+      model_file: the file of a model of the user's project; None: a model of the package.
     """
 
     train_files: list[str]
@@ -217,6 +223,7 @@ class TrainingJob(Section):
     base_model: str | None = None
     training: Training = Training()
     transform: Transform = Transform()
+    model_file: CodeFile | None = None
 
 
 class CustomConfig(Section):
@@ -229,6 +236,8 @@ class CustomConfig(Section):
       transform: the keys of the `transform` section that the model uses.
       code: fingerprint of the code. A training does not continue a checkpoint of different code.
       checkpoints: the parent folder of all checkpoints, which is kept after a failed execution.
+      model_file: the file of a model of the user's project; None: a model of the package. Its text
+        is a part of the cache key of the Trainer.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -237,6 +246,7 @@ class CustomConfig(Section):
     transform: Transform
     code: str
     checkpoints: str
+    model_file: CodeFile | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON values, without the keys of `transform` that the model does not use."""

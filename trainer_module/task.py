@@ -17,6 +17,7 @@ from absl import logging
 from pydantic import ValidationError
 
 from core import events, exit_codes
+from core.code_file import located_cause
 from core.errors import cause
 from core.settings import first_problem
 from trainer_module.cluster import exits, local
@@ -69,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return exits.LOST_PEER
         if not is_self_explanatory(error):
             logging.exception("The training failed")
-            parent.fail(cause(error))
+            parent.fail(located_cause(error))
             return 1
         line = " ".join(str(error).split())
         print(line, file=sys.stderr)

@@ -65,7 +65,7 @@ def resolve(job: TrainingJob, cluster: Cluster | None, strategy: tf.distribute.S
     training = job.training
     labels = read_labels(job.transform_graph)
     check_base_classes(job, labels)
-    architecture = models.resolve(training, labels)
+    architecture = models.resolve(training, labels, job.model_file)
     collective = Collective(strategy, cluster)
     inputs = Inputs(job, architecture.features, strategy, collective)
     steps = inputs.steps * training.epochs

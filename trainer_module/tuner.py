@@ -83,7 +83,7 @@ def tuner_fn(fn_args: Any) -> Any:
     job = make_job(fn_args)
     training = job.training
     fixed = training.hyperparameters.keys() | ({"learning_rate"} if training.learning_rate else ())
-    space = models.load(training.model).SEARCH_SPACE
+    space = models.load(training.model, job.model_file).SEARCH_SPACE
     free = {name: values for name, values in space.items() if name not in fixed}
     if not free:
         raise ValueError(

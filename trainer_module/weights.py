@@ -148,8 +148,8 @@ def warm_start(
       model: the copy under the strategy, see `spread`.
 
     Returns:
-      Whether the weights of the base model fit and are finite. If not, a line is logged and no
-      weight is changed.
+      Whether the weights of the base model fit, also in their shapes, and are finite. If not, a
+      line is logged and no weight is changed.
 
     Raises:
       tensorflow.errors.OpError: the vocabulary or the base model cannot be read.
@@ -170,6 +170,18 @@ def warm_start(
         )
         return False
     base = tf.saved_model.load(job.base_model)
+    # The code of a model may have changed since, especially that of a user's project.
+    before, now = (
+        [tuple(each.shape) for each in of] for of in (base.model_variables, plain.variables)
+    )
+    if before != now:
+        logging.warning(
+            "Warm start skipped: the weights of %s have the shapes %s, now %s; using new weights",
+            job.base_model,
+            before,
+            now,
+        )
+        return False
     name = not_finite(base.model_variables)
     if name is not None:
         logging.warning(

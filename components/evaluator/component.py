@@ -87,7 +87,7 @@ class EvaluatorExecutor(LocalBeamExecutor):
             _ = (
                 pipeline
                 | "Files" >> beam.Create(units, reshuffle=True)
-                | "ScoreFiles" >> beam.ParDo(ScoreFiles(models, labels, settings.slices))
+                | "ScoreFiles" >> beam.ParDo(ScoreFiles(models, labels, settings))
                 | "Merge" >> beam.CombineGlobally(merge)
                 | "Write" >> beam.Map(_write, evaluation.uri, labels, settings, models, other)
             )

@@ -1,12 +1,14 @@
 """The Beam stage of an evaluation: files of Examples -> counts of each slice.
 
 A slice contains the same reviews for the candidate and the baseline, so their metrics can be
-compared. The slices by length use the number of words, which NumPy counts. The values of other
-features are outputs of the candidate's signature `transform_features`.
+compared. The slices by length use the number of words, which NumPy counts, and those by a pattern
+use the text. The values of other features are outputs of the candidate's signature
+`transform_features`.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +33,7 @@ from components.evaluator.scores import (
     confusion_texts,
     merge,
 )
+from components.evaluator.thresholds import Evaluation
 from components.examples import SAMPLE_SIZE
 from core.machine import cores
 from core.progress import Progress
@@ -59,13 +62,14 @@ class ScoreFiles(beam.DoFn):
     Args:
       folders: CANDIDATE and, if there is one, BASELINE -> folder of the model.
       labels: the classes.
-      slices: features whose values define slices.
+      settings: the slices.
     """
 
-    def __init__(self, folders: Mapping[str, str], labels: Labels, slices: Sequence[str]):
+    def __init__(self, folders: Mapping[str, str], labels: Labels, settings: Evaluation):
         self._labels = labels
         self._folders = dict(folders)
-        self._slices = tuple(slices)
+        self._slices = tuple(settings.slices)
+        self._patterns = {name: re.compile(text) for name, text in settings.patterns.items()}
         self._shared = {name: Shared() for name in folders}
 
     def setup(self) -> None:
@@ -107,7 +111,10 @@ class ScoreFiles(beam.DoFn):
         predictions = {
             name: model.predict(examples, ngrams) for name, model in self._models.items()
         }
-        sliced = {name: self._slice_values(name, examples, texts) for name in self._slices}
+        sliced: dict[str, np.ndarray] = {
+            name: self._slice_values(name, examples, texts) for name in self._slices
+        }
+        sliced |= {name: _matches(pattern, texts) for name, pattern in self._patterns.items()}
         members = {WHOLE: np.ones(len(labels), bool)} | {
             (feature, value): column == value
             for feature, column in sliced.items()
@@ -161,6 +168,12 @@ class ScoreFiles(beam.DoFn):
             return np.array(features.LENGTH_BUCKETS, object)[length_buckets(texts)]
         values = self._models[CANDIDATE].call("transform_features", feature, examples)
         return np.array([value.decode() for value in values.ravel()], object)
+
+
+def _matches(pattern: re.Pattern[str], texts: Sequence[bytes]) -> np.ndarray:
+    """Return `yes` for each text in which a pattern is found, and `no` for the others."""
+    found = [pattern.search(text.decode("utf-8", "replace")) is not None for text in texts]
+    return np.where(found, "yes", "no").astype(object)
 
 
 class _Model:

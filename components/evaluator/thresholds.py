@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from core.errors import InputError
 from core.settings import Fraction, Section, hint
+from preprocessing.features import LENGTH_BUCKET
 
+_SliceName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 _SHOWN = 20
 """Maximum number of classes that a message names."""
 
@@ -27,6 +30,23 @@ class Evaluation(Section):
     """Maximum drop of the accuracy below that of the model in production; 1: none."""
     slices: list[Literal["length_bucket"]] = ["length_bucket"]
     """Features. The metrics are also computed for the reviews with each of their values."""
+    patterns: dict[_SliceName, Annotated[str, Field(min_length=1)]] = {}
+    """Name of a slice -> regular expression of Python, such as `price: (?i)cheap|expensive`. The
+    metrics are also computed for the reviews in which it is found, and for the others."""
+
+    @field_validator("patterns")
+    @classmethod
+    def _check_patterns(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, pattern in value.items():
+            if name == LENGTH_BUCKET:
+                raise ValueError(f"{name} is the name of a feature; choose another one")
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(
+                    f"{name}: {pattern!r} is not a regular expression of Python: {error}"
+                ) from None
+        return value
 
     @field_validator("min_class_recall", mode="before")
     @classmethod

@@ -13,7 +13,8 @@ import sys
 from absl import logging
 
 from core import exit_codes, processes
-from core.errors import UserError, cause
+from core.code_file import located_cause
+from core.errors import UserError
 from core.overrides import OPTION
 from pipeline.config import PipelineConfig, load_config, load_recorded_settings
 from platforms.checks import check_engine
@@ -65,7 +66,7 @@ def main() -> int:
         print(f"{where}{error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
-        sender.fail(cause(error), component=sender.component, input=False)
+        sender.fail(located_cause(error), component=sender.component, input=False)
         raise
     return exit_codes.PUSHED
 
@@ -84,7 +85,7 @@ def _run(config: PipelineConfig, sender: events.Sender) -> None:
         runner.run(create_pipeline(config, platform))
     except Exception as error:
         where = f"{sender.component}: " if sender.component else ""
-        runner.record_failure(where + cause(error))
+        runner.record_failure(where + located_cause(error))
         raise
     if runner.run_id is None:
         return

@@ -12,7 +12,8 @@ from components.run_report.history import last_settings
 from components.serving_check.golden import read_golden
 from core.errors import ConfigError
 from core.metadata import open_store
-from pipeline.config import PipelineConfig, check_hyperparameters
+from pipeline.chosen_model import check_model
+from pipeline.config import PipelineConfig
 from pipeline.destinations import destination_paths
 from pipeline.inputs import input_files, read_options
 from platforms.checks import is_bucket
@@ -47,7 +48,7 @@ def check_run(config: PipelineConfig) -> None:
         resources.check_devices(config.training, os.environ)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    check_hyperparameters(config)
+    check_model(config)
     decide_layouts(input_files(config), read_options(config))
 
 

@@ -15,16 +15,20 @@ from absl import logging
 
 from components.destination import make_destination
 from components.run_report import history
-from core.errors import InputError
+from core.errors import ConfigError, InputError
 from core.metadata import open_store
+from pipeline.chosen_model import model_file
 from pipeline.code_version import all_code
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.destinations import destination_json
 from pipeline.inputs import input_fingerprint
+from pipeline.project import component_files
 
 
 def fingerprint(config: PipelineConfig, files: str | None = None) -> str | None:
     """Return a digest of everything that a run would read now: code, settings and input.
+
+    The code includes that of the user's project.
 
     Args:
       config: the settings of the run.
@@ -41,11 +45,13 @@ def fingerprint(config: PipelineConfig, files: str | None = None) -> str | None:
     try:
         golden = config.serving_check.golden
         sentences = Path(golden).read_bytes() if golden else b""
+        own = [model_file(config), *component_files(config.project)]
         files = files or input_fingerprint(config)
-    except (OSError, InputError):  # The run reports what is wrong with the file.
+    except (OSError, InputError, ConfigError):  # The run reports what is wrong with the file.
         return None
     golden_digest = hashlib.sha256(sentences).hexdigest()
-    return _digest(all_code(), recorded_settings(config), golden_digest, files)
+    project = [f"{file.path}\0{file.text}" for file in own if file]
+    return _digest(all_code(), recorded_settings(config), golden_digest, files, *project)
 
 
 def record(store: Any, run_id: str, config: PipelineConfig, before: str | None) -> None:

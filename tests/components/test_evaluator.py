@@ -203,13 +203,27 @@ def test_the_report_gets_the_reviews_that_only_the_candidate_gets_wrong(
 
 
 def test_a_feature_of_the_candidate_is_a_slice(examples, other_model):
-    stage = ScoreFiles({CANDIDATE: f"{other_model.uri}/Format-Serving"}, SENTIMENT, ["is_long"])
+    settings = Evaluation.model_construct(slices=["is_long"], patterns={})
+    stage = ScoreFiles({CANDIDATE: f"{other_model.uri}/Format-Serving"}, SENTIMENT, settings)
     stage.setup()
     [scores] = stage.process(split_files([examples], ["test"]))
     texts, labels, predictions = reviews_of(examples, other_model)
     for value in ("yes", "no"):
         here = np.array([(len(words(text)) >= 100) == (value == "yes") for text in texts])
         found = scores.slices["is_long", value][CANDIDATE]
+        assert_equal(found, Counts.from_predictions(labels[here], predictions[here], SENTIMENT))
+
+
+def test_the_texts_in_which_a_pattern_is_found_are_a_slice(examples, other_model):
+    settings = Evaluation(slices=[], patterns={"about": "(?i)ÜBER|absent"})
+    stage = ScoreFiles({CANDIDATE: f"{other_model.uri}/Format-Serving"}, SENTIMENT, settings)
+    stage.setup()
+    [scores] = stage.process(split_files([examples], ["test"]))
+    texts, labels, predictions = reviews_of(examples, other_model)
+    about = np.array(["über" in text.decode() for text in texts])
+    assert 0 < about.sum() < len(texts)
+    for value, here in (("yes", about), ("no", ~about)):
+        found = scores.slices["about", value][CANDIDATE]
         assert_equal(found, Counts.from_predictions(labels[here], predictions[here], SENTIMENT))
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from cli.init import create_project
 from core.errors import InputError
 from pipeline import selected_nodes
 from pipeline.config import PipelineConfig, load_config
@@ -93,3 +94,37 @@ def test_a_setting_that_names_an_unknown_class_is_an_error_before_the_run(
         return
     with pytest.raises(InputError, match=f"^evaluation.min_class_recall: {problem}$"):
         create_pipeline(settings, Local(settings))
+
+
+def test_a_broken_component_of_a_project_is_one_line_with_its_line(tmp_path):
+    create_project(tmp_path / "mine")
+    file = tmp_path / "mine" / "components" / "my_component.py"
+    text = file.read_text()
+    returned = "return ClassShares(examples=outputs.examples)"
+    config = load_config(str(tmp_path / "mine" / "mine.yaml"), environ={})
+    for before, after, at, message in [
+        ("_BATCH = 1024", "_BATCH = 0 / 0", "_BATCH", "ZeroDivisionError: division by zero"),
+        ("def create(", "def make(", "", "create is missing; each component of a project"),
+        (returned, "return", "def create(", "create returns a NoneType, not a component"),
+        ("outputs.examples)", "outputs.texts)", "return Class", "AttributeError: 'Outputs' object"),
+    ]:
+        file.write_text(text.replace(before, after, 1))
+        line = 1 + text[: text.index(at)].count("\n")
+        with pytest.raises(InputError) as error:
+            create_pipeline(config, Local(config))
+        assert str(error.value).startswith(f"components/my_component.py, line {line}: {message}")
+
+
+def test_a_changed_model_of_a_project_changes_the_code_of_the_trainer_alone(tmp_path):
+    create_project(tmp_path / "mine")
+    config = load_config(str(tmp_path / "mine" / "mine.yaml"), environ={})
+
+    def codes():
+        nodes = create_pipeline(config, Local(config)).components
+        return {node.id: node.exec_properties.get("code") for node in nodes}
+
+    before = codes()
+    with (tmp_path / "mine" / "models" / "my_model.py").open("a") as file:
+        file.write("# changed\n")
+    after = codes()
+    assert [name for name in after if after[name] != before[name]] == ["Trainer"]

@@ -15,14 +15,16 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 
 import kubeflow_v2_runner
 from cli.compile import compile_to
-from components.properties import RUN_PARAMETERS
+from cli.init import create_project
+from components.properties import COMPONENT_FILE, RUN_PARAMETERS, TRACKING
 from components.review_example_gen.inputs import OPTIONS_KEY
+from core.code_file import CodeFile
 from core.errors import ConfigError
 from pipeline.config import PRESETS
 from platforms.compile import ENTRYPOINT
 from platforms.training_jobs.executor import TrainingJobExecutor
 from tests.exhaustive import exhaustive
-from tests.platforms.compiled import IMAGE, REQUIRED, compiled, settings
+from tests.platforms.compiled import IMAGE, REQUIRED, Compiled, compiled, settings
 
 pytestmark = pytest.mark.slow
 
@@ -115,6 +117,23 @@ def test_vertex_compares_with_what_is_served(pushes):
     if pushes != "none":
         assert not found.tasks["Pusher"]["cachingOptions"]
         assert found.constant("Pusher", "destination") == destination
+
+
+def test_the_code_of_a_project_is_in_the_compiled_pipeline(tmp_path):
+    """So the image does not contain it."""
+    project = tmp_path / "mine"
+    create_project(project)
+    config = settings("kubeflow", str(project / "mine.yaml"), "tracking.mlflow=http://mlflow:5000")
+    compile_to(tmp_path / "pipeline.yaml", config, "kubeflow")
+    found = Compiled((tmp_path / "pipeline.yaml").read_text(), "kubeflow")
+    custom = json.loads(found.constant("Trainer", "custom_config"))
+    assert custom["model_file"]["text"] == (project / "models" / "my_model.py").read_text()
+    env = {each["name"]: each["value"] for each in found.container("my_component")["env"]}
+    assert env.keys() == {COMPONENT_FILE, TRACKING}
+    text = (project / "components" / "my_component.py").read_text()
+    assert CodeFile.model_validate_json(env[COMPONENT_FILE]).text == text
+    assert {each["name"] for each in found.container("Trainer")["env"]} == {TRACKING}
+    assert "my_component" in found.tasks["Pusher"]["dependentTasks"]
 
 
 def test_a_volume_is_mounted_by_every_step():

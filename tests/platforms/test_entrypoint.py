@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import shutil
 import sys
 from functools import partial
 from unittest.mock import Mock
@@ -11,13 +12,16 @@ from google.cloud import storage
 from tensorflow_metadata.proto.v0 import anomalies_pb2, statistics_pb2
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 
-from components.properties import TRACKING
+from cli.init import create_project
+from components.properties import COMPONENT_FILE, TRACKING
 from components.review_example_gen.inputs import Options
 from components.run_report.tracking import Tracking
 from core.errors import InputError
+from pipeline.project import component_files
 from platforms import entrypoint
 from platforms.entrypoint import correct_inputs, main, write_properties
 from preprocessing.labels import SENTIMENT, write_labels
+from tests import examples
 
 TYPES = {
     name: {"instanceSchema": f"title: tfx.{title}\ntype: object\n"}
@@ -107,6 +111,25 @@ def test_bad_data_is_one_line_and_exit_code_2(tmp_path, capsys):
     assert last.startswith("components.data_gate.DataGate_Executor: ")
     assert "text: Column dropped" in last
     assert not (tmp_path / "task").exists()
+
+
+@pytest.mark.slow
+def test_a_step_of_a_project_runs_the_code_in_its_environment(tmp_path, monkeypatch):
+    create_project(tmp_path / "mine")
+    [file] = component_files(str(tmp_path / "mine"))
+    shutil.rmtree(tmp_path / "mine")
+    monkeypatch.setenv(COMPONENT_FILE, file.model_dump_json())
+    split = tmp_path / "examples" / "Split-train"
+    split.mkdir(parents=True)
+    write_labels(str(tmp_path / "examples"), SENTIMENT)
+    examples.write(split / "part.gz", [examples.example(label=[n]) for n in (0, 1, 1, 1)])
+    step_input = executor_input(tmp_path, SYSTEM)
+    kind = {"instanceSchema": "title: components.ProjectOutput\ntype: object\n"}
+    shares = {"name": "s", "uri": f"{tmp_path}/shares", "type": kind}
+    step_input["outputs"]["artifacts"] = artifacts(shares=shares)
+    assert call(f"{file.module}.ClassShares_Executor", step_input) == 0
+    written = json.loads((tmp_path / "shares" / "shares.json").read_text())
+    assert written == {"train": {"negative": 0.25, "positive": 0.75}}
 
 
 def run_main(monkeypatch, step, folder="/x"):

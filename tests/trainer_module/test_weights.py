@@ -56,6 +56,20 @@ def test_weights_that_are_not_finite_are_not_used(records, tmp_path, monkeypatch
     assert values(spread) == [[5.0], [6.0]]
 
 
+def test_weights_of_a_model_whose_code_has_changed_its_shapes_are_not_used(
+    records, tmp_path, monkeypatch, log
+):
+    job = make_job(records, tmp_path, base_model=str(tmp_path / "model"))
+    weights.write_origin(job, NGRAMS)
+    base = SimpleNamespace(model_variables=model([1.0, 2.0]).variables)
+    monkeypatch.setattr(tf.saved_model, "load", lambda folder: base)
+    for changed in (model([3.0, 4.0, 5.0]), model([3.0, 4.0], [5.0])):
+        before = values(changed)
+        assert not weights.warm_start(job, NGRAMS, changed, changed)
+        assert values(changed) == before
+    assert f"the weights of {job.base_model} have the shapes [(2,)], now [(3,)]; using" in log.text
+
+
 def test_weights_of_another_model_are_not_used_and_the_difference_is_logged(
     records, tmp_path, caplog
 ):

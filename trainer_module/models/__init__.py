@@ -1,4 +1,4 @@
-"""The architectures, one module each. To add one, add a module, and its name in the settings.
+"""The architectures, one module each. A user's project has further ones, see `own`.
 
 A module contains
   Hyperparameters: the keys of `training.hyperparameters`, with their types and defaults.
@@ -21,6 +21,7 @@ A module contains
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -33,9 +34,11 @@ import tensorflow as tf
 import tf_keras
 from pydantic import ValidationError
 
+from core.code_file import CodeFile
 from core.settings import first_problem
 from preprocessing.labels import Labels
 from preprocessing.settings import Transform
+from trainer_module.models import own
 from trainer_module.settings import Training
 
 Loss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -84,23 +87,25 @@ class Architecture:
             return self.build(transform, self.labels)
 
 
-def resolve(training: Training, labels: Labels) -> Architecture:
+def resolve(training: Training, labels: Labels, file: CodeFile | None = None) -> Architecture:
     """Return the architecture of `training.model` with `training.hyperparameters`.
 
     Args:
       training: the settings.
       labels: the classes.
+      file: the file of the model in a user's project; None: a model of the package.
 
     Raises:
       ValueError: the model has no such hyperparameter, or does not allow its value.
+      CodeError: the file has an error.
     """
-    module, chosen = load(training.model), hyperparameters(training)
+    module, chosen = load(training.model, file), hyperparameters(training, file)
 
     def exported(model: tf_keras.Model) -> tf_keras.Model:
         return module.exported(model, chosen) if hasattr(module, "exported") else model
 
-    return Architecture(
-        features=module.FEATURES,
+    architecture = Architecture(
+        features=tuple(module.FEATURES),
         learning_rate=module.LEARNING_RATE,
         labels=labels,
         loss=getattr(module, "loss", loss if labels.is_binary else softmax_loss),
@@ -110,15 +115,48 @@ def resolve(training: Training, labels: Labels) -> Architecture:
         adapt=getattr(module, "adapt", None),
         exported=exported,
     )
+    if file is None:
+        return architecture
+    return dataclasses.replace(
+        architecture,
+        build=own.checked_build(file, architecture.build, architecture.features),
+        loss=own.reporting(file, architecture.loss),
+        optimizer=own.reporting(file, architecture.optimizer),
+        adapt=architecture.adapt and own.reporting(file, architecture.adapt),
+        exported=own.reporting(file, exported),
+    )
 
 
-def hyperparameters(training: Training) -> Any:
-    """Return `training.hyperparameters` as the Hyperparameters of `training.model`.
+def try_out(training: Training, labels: Labels, transform: Transform, file: CodeFile) -> None:
+    """Build the model of a user's project, and compute the loss of two short reviews.
+
+    Args:
+      training: the settings.
+      labels: classes that the model could have.
+      transform: the settings of the features.
+      file: the file of the model.
 
     Raises:
       ValueError: the model has no such hyperparameter, or does not allow its value.
+      CodeError: the file has an error.
     """
-    known = load(training.model).Hyperparameters
+    architecture = resolve(training, labels, file)
+    model = architecture.plain_model(transform)
+    own.try_out(file, model, architecture.loss, architecture.optimizer, labels)
+
+
+def hyperparameters(training: Training, file: CodeFile | None = None) -> Any:
+    """Return `training.hyperparameters` as the Hyperparameters of `training.model`.
+
+    Args:
+      training: the settings.
+      file: the file of the model in a user's project; None: a model of the package.
+
+    Raises:
+      ValueError: the model has no such hyperparameter, or does not allow its value.
+      CodeError: the file has an error.
+    """
+    known = load(training.model, file).Hyperparameters
     try:
         return known.model_validate(training.hyperparameters)
     except ValidationError as error:
@@ -126,12 +164,18 @@ def hyperparameters(training: Training) -> Any:
         raise ValueError(f"{problem} (training.model is {training.model})") from None
 
 
-def load(name: str) -> ModuleType:
+def load(name: str, file: CodeFile | None = None) -> ModuleType:
     """Return the module of a model.
 
     Args:
       name: a value of `training.model`.
+      file: the file of the model in a user's project; None: a model of the package.
+
+    Raises:
+      CodeError: the file has an error.
     """
+    if file is not None:
+        return own.load_own(file)
     return importlib.import_module(f"{__name__}.{name}")
 
 

@@ -1,7 +1,6 @@
 """The optimizers under parameter servers, where several workers update a table at the same time."""
 
 import threading
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -9,9 +8,8 @@ import tensorflow as tf
 
 from trainer_module import models
 from trainer_module.models.layers import adam
-from trainer_module.settings import Training
+from trainer_module.settings import MODELS
 
-MODELS = get_args(Training.model_fields["model"].annotation)
 ROWS, STEPS, RATE = 262_144, 30, 1e-3
 each_model = pytest.mark.parametrize("name", MODELS)
 

@@ -1,0 +1,143 @@
+"""The code in a user's project: models and components, which are found by their files."""
+
+from __future__ import annotations
+
+import difflib
+import keyword
+import os
+from pathlib import Path
+from typing import Any
+
+from core.code_file import CodeFile, read
+from core.errors import ConfigError
+from pipeline.nodes import NODES
+from trainer_module.settings import MODELS
+
+MODEL_FOLDER, COMPONENT_FOLDER = "models", "components"
+_TAKEN: dict[str, tuple[str, ...]] = {MODEL_FOLDER: MODELS, COMPONENT_FOLDER: NODES}
+_PATHS = {
+    "paths": ("root", "metadata", "serving", "checkpoints"),
+    "data": ("input_base",),
+    "serving_check": ("golden",),
+}
+"""Section -> keys of paths that are relative to the project in its settings file."""
+
+
+def resolve_paths(values: dict[str, Any], file: Path) -> None:
+    """Make the relative paths in a settings file absolute if the file belongs to a project.
+
+    Args:
+      values: the values of the file, which are changed. `project` is relative to the folder of the
+        file, and the other paths are relative to the project.
+      file: the settings file.
+    """
+    project = values.get("project")
+    if not isinstance(project, str) or not project:
+        return
+    folder = os.path.join(file.absolute().parent, os.path.expanduser(project))
+    values["project"] = folder = os.path.normpath(folder)
+    for section, keys in _PATHS.items():
+        inner = values.get(section)
+        if not isinstance(inner, dict):
+            continue
+        for key in keys:
+            path = inner.get(key)
+            if isinstance(path, str) and path and "://" not in path:
+                inner[key] = os.path.join(folder, os.path.expanduser(path))
+
+
+def find_model(project: str | None, name: str) -> CodeFile | None:
+    """Return the file of a model of a project; None if it is a model of the package.
+
+    Args:
+      project: the folder of the project; None: there is none.
+      name: the value of `training.model`.
+
+    Raises:
+      ConfigError: there is no such model, or its file cannot be read.
+    """
+    if name in MODELS:
+        return None
+    files = _files(project, MODEL_FOLDER)
+    if project and name in files:
+        return read(files[name], "model", Path(project))
+    close = difflib.get_close_matches(name, [*MODELS, *files], n=1, cutoff=0.7)
+    clause = f", did you mean {close[0]}?" if close else "."
+    if project:
+        own = f"those of the files in {Path(project, MODEL_FOLDER)}: {', '.join(files) or 'none'}"
+    else:
+        own = "those of a project, which `amazon-reviews init FOLDER` creates"
+    raise ConfigError(
+        f"training.model: unknown model {name!r}{clause} Available: {', '.join(MODELS)}, and {own}"
+    )
+
+
+def check_project(project: str | None, model: str) -> None:
+    """Check that a project and the model of the settings exist.
+
+    Args:
+      project: the folder of the project; None: there is none.
+      model: the value of `training.model`.
+
+    Raises:
+      ConfigError: there is no such folder or model, a file cannot be read, or the name of a file is
+        not allowed.
+    """
+    if project is not None and not os.path.isdir(project):
+        raise ConfigError(
+            f"project: no folder {project}; set the folder of the project, or create one with "
+            "`amazon-reviews init FOLDER`"
+        )
+    find_model(project, model)
+    component_files(project)
+
+
+def component_files(project: str | None) -> list[CodeFile]:
+    """Return the files of a project's components, in the order of their names.
+
+    Args:
+      project: the folder of the project; None: there is none.
+
+    Raises:
+      ConfigError: a file cannot be read, or its name is not allowed.
+    """
+    files = _files(project, COMPONENT_FOLDER).values()
+    return [read(file, "component", Path(project or "")) for file in files]
+
+
+def component_names(project: str | None) -> list[str]:
+    """Return the names of a project's components, which are the ids of their nodes.
+
+    Args:
+      project: the folder of the project; None: there is none.
+
+    Raises:
+      ConfigError: the name of a file is not allowed.
+    """
+    return list(_files(project, COMPONENT_FOLDER))
+
+
+def _files(project: str | None, folder: str) -> dict[str, Path]:
+    """Return name -> file for the Python files in a folder of a project, in their order.
+
+    Files whose names begin with an underscore are left out.
+
+    Raises:
+      ConfigError: the name of a file is not a Python name, or is taken by the package.
+    """
+    if project is None:
+        return {}
+    found = {
+        file.stem: file
+        for file in sorted(Path(project, folder).glob("*.py"))
+        if not file.name.startswith("_")
+    }
+    for name, file in found.items():
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise ConfigError(
+                f"{file}: {name!r} is not a name in Python; rename the file, for example to "
+                "my_model.py"
+            )
+        if name in _TAKEN[folder]:
+            raise ConfigError(f"{file}: the package has a {name} already; rename the file")
+    return found

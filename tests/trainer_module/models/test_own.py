@@ -1,0 +1,101 @@
+"""The model of a project: the one that `init` writes works, and a broken one names its line."""
+
+from pathlib import Path
+
+import pytest
+
+import cli
+from core.code_file import CodeError, CodeFile
+from preprocessing.labels import SENTIMENT, Labels
+from preprocessing.settings import Transform
+from tests.trainer_module.conftest import make_job, predict, run_task
+from trainer_module import models, training
+from trainer_module.settings import Training
+
+pytestmark = pytest.mark.slow
+
+TEXT = (Path(cli.__file__).parent / "project" / "models" / "my_model.py").read_text()
+TRANSFORM = Transform(vocabulary_size=30, max_tokens=8)
+SETTINGS = Training(model="my_model", hyperparameters={"embedding_width": 8})
+TOPICS = Labels(("bad", "fair", "good"))
+
+
+def changed(*changes):
+    """Return the file of `init` with parts of its text replaced."""
+    text = TEXT
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after, 1)
+    return CodeFile(kind="model", name="my_model", path="models/my_model.py", text=text)
+
+
+def line(file, part):
+    return 1 + file.text[: file.text.index(part)].count("\n")
+
+
+@pytest.mark.parametrize("labels", [SENTIMENT, TOPICS], ids=["two classes", "three"])
+def test_the_model_of_a_new_project_can_be_trained(labels):
+    models.try_out(SETTINGS, labels, TRANSFORM, changed())
+
+
+RETURNED = "return tf_keras.Model({features.TOKENS: tokens}, logits(x, tokens, labels))"
+BUILD = "def build("
+WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "at", "message"),
+    [
+        (RETURNED, "return None", BUILD, "build returns a builtins.NoneType, not a tf_keras.Model"),
+        (RETURNED, RETURNED.replace("logits(x, tokens, labels)", "x"), BUILD,
+         "build returns a model with the output float32 [batch, 8]; for 2 classes it must be"),
+        (RETURNED, RETURNED.replace("{features.TOKENS: tokens}", "tokens"), BUILD,
+         "build returns a model with the inputs without names; tf_keras.Model requires a mapping"),
+        ("tokens != features.PADDING_TOKEN", "tokens >= 0", BUILD,
+         "build returns a model whose logits depend on the padding of a review"),
+        (" / words\n", " / words + tf.zeros([3, 3])\n", "return tf.reduce_sum(vectors * is_word",
+         "ValueError: Dimensions must be equal, but are 8 and 3"),
+        (WORDS, f"{WORDS}\n        if tf.reduce_max(words) > 9:\n            words = words + 1",
+         "if tf.reduce_max", "OperatorNotAllowedInGraphError: "),
+        ("hyperparameters.embedding_width)(", "hyperparameters.width)(", "vectors = embedding",
+         "AttributeError: 'Hyperparameters' object has no attribute 'width'"),
+        ("FEATURES = (features.TOKENS,)", 'FEATURES = ("words",)', "FEATURES",
+         "FEATURES contains 'words'; the features are ngrams and tokens"),
+        ("optimizer = adam", "optimizer = 3", "optimizer = 3", "optimizer is not a function"),
+        ("optimizer = adam", "def optimizer(rate):\n    return rate", "def optimizer",
+         "optimizer returns a builtins.float, not a tf_keras optimizer"),
+        ("optimizer = adam", "optimizer = adam\ndef loss(label, _):\n    return label", "def loss",
+         "loss returns the shape (2, 1) for 2 Examples, not (2,)"),
+        ("class Hyperparameters(Section)", "class Hyperparameters", "class Hyperparameters",
+         "Hyperparameters is not a class that extends Section"),
+    ],
+)  # fmt: skip
+def test_a_broken_model_is_one_line_before_the_run(before, after, at, message):
+    file = changed((before, after))
+    with pytest.raises(CodeError) as error:
+        models.try_out(SETTINGS, SENTIMENT, TRANSFORM, file)
+    text = str(error.value)
+    assert text.startswith(f"models/my_model.py, line {line(file, at)}: {message}"), text
+    assert "\n" not in text
+
+
+def test_a_hyperparameter_that_the_file_does_not_have_is_named():
+    training = Training(model="my_model", hyperparameters={"layers": 2})
+    with pytest.raises(ValueError, match=r"training\.hyperparameters\.layers: unknown key, known"):
+        models.hyperparameters(training, changed())
+
+
+def test_a_training_and_its_warm_start_read_the_code_from_the_job(prepared, tmp_path, log):
+    def make(name, file, base=None):
+        settings = SETTINGS.model_dump(include={"model", "hyperparameters"})
+        job = make_job(prepared, tmp_path / name, epochs=1, base_model=base, **settings)
+        return job.model_copy(update={"model_file": file})
+
+    # In a process of its own, as the processes of a cluster.
+    done = run_task(make("first", changed()), tmp_path / "first")
+    assert done.code == 0, done.log
+    assert predict(tmp_path / "first", ["good", "bad"])["probability"].shape == (2,)
+    folder = str(tmp_path / "first" / "model")
+    second = make("second", changed(("optimizer = adam", "optimizer = adam  # fast")), folder)
+    training.train(second, None)
+    assert f"Warm start: weights of {folder}" in log.text

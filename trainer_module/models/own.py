@@ -1,0 +1,197 @@
+"""The model of a user's project: its module, and the checks of what it builds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+from core.code_file import CodeError, CodeFile, about, guarded, load
+from core.settings import Section
+from preprocessing import features
+from preprocessing.labels import Labels
+
+REQUIRED = ("Hyperparameters", "FEATURES", "LEARNING_RATE", "SEARCH_SPACE", "build", "optimizer")
+"""The names that the file of a model defines; `trainer_module.models` describes them."""
+_WORDS = ((features.FIRST_TOKEN, features.UNKNOWN_TOKEN), (features.UNKNOWN_TOKEN,))
+"""The ids of the words, and of the n-grams, of the two reviews with which a model is tried."""
+_MORE_PADDING = 3
+_TOLERANCE = 1e-4
+"""Difference of a logit with more padding, as a fraction of the largest logit."""
+_OPTIMIZERS = (tf_keras.optimizers.Optimizer, tf_keras.optimizers.legacy.Optimizer)
+
+
+def load_own(file: CodeFile) -> ModuleType:
+    """Return the module of a file.
+
+    Args:
+      file: the file of a model.
+
+    Raises:
+      CodeError: the file has an error, or lacks a name of REQUIRED, or a name has a wrong value.
+    """
+    module = load(file, REQUIRED)
+    known = module.Hyperparameters
+    if not (isinstance(known, type) and issubclass(known, Section)):
+        raise CodeError(about(file, "Hyperparameters", "is not a class that extends Section"))
+    if isinstance(module.FEATURES, str) or not isinstance(module.FEATURES, Iterable):
+        raise CodeError(about(file, "FEATURES", "is no tuple, such as (features.TOKENS,)"))
+    for name in module.FEATURES:
+        if name not in features.SETTINGS:
+            names = " and ".join(features.SETTINGS)
+            raise CodeError(about(file, "FEATURES", f"contains {name!r}; the features are {names}"))
+    for name in ("build", "optimizer"):
+        if not callable(getattr(module, name)):
+            raise CodeError(about(file, name, "is not a function"))
+    return module
+
+
+def reporting(file: CodeFile, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of a file whose exceptions name the file and the line.
+
+    Args:
+      file: the file.
+      function: the function.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return guarded(file, function, *args, **kwargs)
+
+    return call
+
+
+def checked_build(
+    file: CodeFile, build: Callable[..., tf_keras.Model], names: Iterable[str]
+) -> Callable[..., tf_keras.Model]:
+    """Return `build` with a check of the inputs and the output of the model.
+
+    Args:
+      file: the file of the model.
+      build: the function of the file, with its hyperparameters.
+      names: the features that the model reads.
+
+    Raises:
+      CodeError: by the returned function: the file raised an exception, or the model has other
+        inputs or another output.
+    """
+
+    def call(transform: Any, labels: Labels, *, static_shapes: bool = False) -> tf_keras.Model:
+        model = guarded(file, build, transform, labels, static_shapes=static_shapes)
+        if not isinstance(model, tf_keras.Model):
+            kind = f"{type(model).__module__}.{type(model).__name__}"
+            raise CodeError(
+                about(
+                    file,
+                    "build",
+                    f"returns a {kind}, not a tf_keras.Model",
+                )
+            )
+        inputs = model.input
+        found = sorted(inputs) if isinstance(inputs, Mapping) else None
+        if found != sorted(names):
+            raise CodeError(
+                about(
+                    file,
+                    "build",
+                    f"returns a model with the inputs {found or 'without names'}; tf_keras.Model "
+                    f"requires a mapping with the FEATURES {sorted(names)}",
+                )
+            )
+        _check_output(file, model.output, labels)
+        return model
+
+    return call
+
+
+def try_out(
+    file: CodeFile,
+    model: tf_keras.Model,
+    loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    optimizer: Callable[[float], Any],
+    labels: Labels,
+) -> None:
+    """Compute the logits and the loss of two short reviews with a new model.
+
+    Args:
+      file: the file of the model.
+      model: the model.
+      loss: the loss of each Example.
+      optimizer: (learning rate) -> the optimizer.
+      labels: the classes of the model.
+
+    Raises:
+      CodeError: the model or the loss fails or has another shape, the logits of a review depend on
+        its padding, or the optimizer is not one of tf_keras.
+    """
+    made = optimizer(1e-3)
+    if not isinstance(made, _OPTIMIZERS):
+        kind = f"{type(made).__module__}.{type(made).__name__}"
+        raise CodeError(about(file, "optimizer", f"returns a {kind}, not a tf_keras optimizer"))
+    narrow = _in_graph(file, model, _reviews(model, 0), training=False)
+    _check_output(file, narrow, labels)
+    wide = _in_graph(file, model, _reviews(model, _MORE_PADDING), training=False)
+    if np.abs(narrow - wide).max() > _TOLERANCE * np.abs(narrow).max():
+        raise CodeError(
+            about(
+                file,
+                "build",
+                "returns a model whose logits depend on the padding of a review; leave the ids "
+                "features.PADDING_TOKEN out of every sum and maximum",
+            )
+        )
+    trained = _in_graph(file, model, _reviews(model, 0), training=True)
+    losses = _in_graph(file, loss, tf.constant([[0.0], [1.0]]), trained)
+    shape = tuple(losses.shape)
+    if shape != (2,):
+        raise CodeError(about(file, "loss", f"returns the shape {shape} for 2 Examples, not (2,)"))
+
+
+def _in_graph(file: CodeFile, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return the result of a function in a graph, as in a step of the training.
+
+    Raises:
+      CodeError: the function failed.
+    """
+    step = tf.function(lambda: function(*args, **kwargs), autograph=False)
+    return guarded(file, step)
+
+
+def _check_output(file: CodeFile, output: Any, labels: Labels) -> None:
+    """Check that the output of a model is the logits, float32 [batch, logits].
+
+    Raises:
+      CodeError: it is not.
+    """
+    if not (tf.is_tensor(output) or tf_keras.backend.is_keras_tensor(output)):
+        raise CodeError(about(file, "build", "returns a model whose output is not one tensor"))
+    shape = tuple(output.shape)
+    if len(shape) != 2 or shape[1] != labels.logits or output.dtype != tf.float32:
+        dimensions = ", ".join("batch" if size is None else str(size) for size in shape)
+        raise CodeError(
+            about(
+                file,
+                "build",
+                f"returns a model with the output {output.dtype.name} [{dimensions}]; for "
+                f"{labels.number} classes it must be float32 [batch, {labels.logits}], as that of "
+                "trainer_module.models.layers.logits",
+            )
+        )
+
+
+def _reviews(model: tf_keras.Model, padding: int) -> dict[str, Any]:
+    """Return two reviews as inputs of a model, whose rows have some columns of padding more."""
+    width = max(map(len, _WORDS)) + padding
+    ragged = tf.ragged.constant(_WORDS, tf.int64)
+    inputs = {}
+    for name, model_input in model.input.items():
+        if isinstance(model_input.type_spec, tf.RaggedTensorSpec):
+            inputs[name] = ragged
+        else:
+            inputs[name] = ragged.to_tensor(features.PADDING_TOKEN, shape=[len(_WORDS), width])
+    return inputs
