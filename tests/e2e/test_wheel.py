@@ -56,7 +56,7 @@ def test_the_wheel_pushes_a_model_without_a_checkout(tmp_path):
     assert "stars.csv" in _run(bin_folder / "python", "-c", stars, cwd=folder)
     overrides = [f"--set={each}" for each in SETTINGS.split(",")]
     printed = _run(bin_folder / "amazon-reviews", "run", *overrides, cwd=folder)
-    assert "\nblessed (" in printed
+    assert "\nverdict   The model is blessed and was pushed: " in printed
     [pushed] = (folder / "runs" / "serving").iterdir()
     assert (pushed / "saved_model.pb").is_file()
 
