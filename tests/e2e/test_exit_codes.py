@@ -24,7 +24,8 @@ def test_data_of_one_class_stop_at_the_gate_and_the_report_has_the_reason(tmp_pa
     done = failed.command("report", "--output", str(file))
     assert (done.returncode, done.stdout) == (0, f"{file}\n")
     page = file.read_text(encoding="utf-8")
-    assert "The run failed. DataGate: the data does not fit the schema: train: label: " in page
+    reason = "DataGate: the data does not fit the schema: train: label: "
+    assert f"<p>The run failed.</p><p>{reason}" in page
     assert '<th scope="row">a.txt</th><td>200</td>' in page
     assert re.search(r'<li class="missed">train: label: .*unique values', page)
     assert "DataGate</th><td>failed</td>" in page
