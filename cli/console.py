@@ -47,7 +47,7 @@ def is_live(console: Console) -> bool:
 
 
 def ellipsis(console: Console) -> str:
-    """Return the characters at the end of an activity that goes on."""
+    """Return the characters that follow the name of an unfinished activity."""
     return "..." if console.options.ascii_only else "\N{HORIZONTAL ELLIPSIS}"
 
 

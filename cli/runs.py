@@ -63,8 +63,9 @@ def report(
     found = find_run(settings, run)
     file = output or Path(f"report-{found.id.replace(':', '')}.html")
     with silent_stderr():
+        from components.run_report.content import collect
         from components.run_report.earlier import read_earlier
-        from components.run_report.page import collect, render
+        from components.run_report.page import render
 
         changed = changed_settings(json.dumps(found.settings))
         earlier = read_earlier(open_store(settings.paths.metadata), found)

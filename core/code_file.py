@@ -16,7 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from core.errors import ConfigError, InputError, UserError, cause, not_utf8
+from core.errors import InputError, UserError, cause
+from core.files import read_text
 from core.settings import Section
 
 MAX_BYTES = 32_768
@@ -65,18 +66,9 @@ def read(file: Path, kind: str, project: Path) -> CodeFile:
     Raises:
       ConfigError: the file cannot be read, is not UTF-8, or is too large.
     """
-    try:
-        content = file.read_bytes()
-        text = content.decode("utf-8-sig")
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{file}: {not_utf8(error)}") from None
-    if len(content) > MAX_BYTES:
-        raise ConfigError(
-            f"{file} has {len(content):,} bytes; at most {MAX_BYTES:,} are allowed, because the "
-            "file is a part of each compiled pipeline. Shorten it, or install a part as a package"
-        )
+    reason = "because the file is a part of each compiled pipeline"
+    remedy = f"{reason}. Shorten it, or install a part as a package"
+    text = read_text(file, str(file), MAX_BYTES, remedy)
     return CodeFile(kind=kind, name=file.stem, path=str(file.relative_to(project)), text=text)
 
 

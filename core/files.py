@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from core.errors import ConfigError
+from core.errors import ConfigError, not_utf8
 
 _HASHED_BYTES = 1 << 20
 
@@ -32,6 +32,32 @@ def list_files(folder: str, names: str = "*") -> list[str]:
     except tf.errors.NotFoundError:
         return []
     return [os.path.join(folder, name) for name in sorted(fnmatch.filter(found, names))]
+
+
+def read_text(file: Path, where: str, most: int, remedy: str) -> str:
+    """Return the content of a small file of a user, UTF-8 with or without a byte order mark.
+
+    Args:
+      file: the file.
+      where: the file in messages.
+      most: the maximum number of bytes.
+      remedy: the end of the message if the file has more bytes.
+
+    Raises:
+      ConfigError: the file cannot be read, is not UTF-8, or is too large.
+    """
+    try:
+        content = file.read_bytes()
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{where} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where}: {not_utf8(error)}") from None
+    if len(content) > most:
+        raise ConfigError(
+            f"{where} has {len(content):,} bytes; at most {most:,} are allowed, {remedy}"
+        )
+    return text
 
 
 def stream_sha256(stream: BinaryIO) -> str:

@@ -203,8 +203,8 @@ def _cause(error: Exception) -> tuple[str, int]:
 
 def _track_failure(executor_input: Mapping[str, Any], failure: str) -> None:
     """Send the failure of the run to MLflow, if its runs are sent there."""
+    from components.run_report.content import collect
     from components.run_report.history import Run
-    from components.run_report.page import collect
     from components.run_report.tracking import from_environment, run_id_from_output, track
 
     if sent_to := from_environment():

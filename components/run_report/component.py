@@ -29,9 +29,10 @@ from components.properties import (
     RUN_PARAMETERS,
 )
 from components.run_report.classes import matrix_classes
+from components.run_report.content import collect
 from components.run_report.earlier import Earlier, read_earlier
 from components.run_report.history import DESCRIBED, Run, installed_versions, read_run_by_output
-from components.run_report.page import collect, render
+from components.run_report.page import render
 from components.run_report.tracking import from_environment, run_id_from_output, track
 from core.metadata import open_store
 

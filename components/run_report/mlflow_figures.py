@@ -7,10 +7,9 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from components.evaluator.counts import ratio
 from components.evaluator.files import Results
-from components.evaluator.metrics import key_figures
-from components.run_report.page import Content
+from components.evaluator.metrics import constant_share, key_figures
+from components.run_report.content import Content
 
 FIGURES_FILE = "figures.json"
 """The file in the artifacts of a run with the table."""
@@ -79,8 +78,7 @@ def _metrics(results: Results) -> Iterator[_Figure]:
     for metric in key_figures(results.labels):
         served = metric.value(base) if base else math.nan
         yield _Figure(part, metric.title, metric.value(own), "", metric.interval(own), served)
-    share = ratio(own.labelled.max(), own.examples)
-    yield _Figure(part, "accuracy of a constant answer", share)
+    yield _Figure(part, "accuracy of a constant answer", constant_share(own))
     yield _Figure(part, f"{results.labels.noun}s", float(own.examples))
 
 

@@ -20,6 +20,7 @@ from tfx.utils import io_utils, path_utils
 from components.evaluator.files import read_json
 from components.run_report import mlflow_format
 from components.run_report.classes import classes_csv
+from components.run_report.content import Content
 from components.run_report.history import Run
 from components.run_report.mlflow_figures import (
     FIGURES_FILE,
@@ -28,7 +29,7 @@ from components.run_report.mlflow_figures import (
     figures_table,
 )
 from components.run_report.mlflow_names import CLASSES_FILE, final_values
-from components.run_report.page import Content, render
+from components.run_report.page import render
 from components.saved_models import check_loads, copy_folder
 from core.errors import InputError
 from core.settings import flat_settings

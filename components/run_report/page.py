@@ -11,12 +11,10 @@ from components.evaluator.counts import Counts
 from components.evaluator.metrics import ACCURACY, constant_answer, key_figures, reviews_of_class
 from components.run_report import input_data, mistakes, summary, words
 from components.run_report.classes import class_rows, shown_confusions
-from components.run_report.content import Content, collect
+from components.run_report.content import Content
 from components.run_report.pictures import draw, own_dot, run_dots
 from components.run_report.summary import result
 from core.settings import flat_settings
-
-__all__ = ["Content", "collect", "environment", "render", "result", "slices"]
 
 
 def environment() -> jinja2.Environment:

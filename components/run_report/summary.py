@@ -108,19 +108,14 @@ def _of_evaluation(results: Results, baseline: str) -> list[Tile]:
 
 def _time(content: Content) -> Tile | None:
     training = content.training
-    note = ""
+    trained = speed = ""
     if "seconds" in training:
-        note = (
-            f"training {words.duration(training['seconds'])}, "
-            f"{training['examples_per_second']:,.0f} texts a second"
-        )
+        trained = words.duration(training["seconds"])
+        speed = f"{training['examples_per_second']:,.0f} texts a second"
     if content.run.steps:
+        note = f"training {trained}, {speed}" if trained else ""
         return Tile("Time of the run", words.duration(content.run.seconds), note)
-    if note:
-        return Tile(
-            "Time of the training", words.duration(training["seconds"]), note.split(", ", 1)[1]
-        )
-    return None
+    return Tile("Time of the training", trained, speed) if trained else None
 
 
 def _server(check: Mapping[str, Any] | None) -> str:

@@ -23,6 +23,7 @@ from tfx.utils import io_utils, path_utils
 
 from components.evaluator.gates import deciding
 from components.properties import TRACKING
+from components.run_report.content import Content, collect
 from components.run_report.history import Run, Step
 from components.run_report.mlflow_run import (
     RESULT_TAG,
@@ -34,7 +35,7 @@ from components.run_report.mlflow_run import (
     send,
 )
 from components.run_report.outcome import Outcome
-from components.run_report.page import Content, collect, result
+from components.run_report.summary import result
 from components.run_report.verdict import Decision, Verdict, judge
 from core.errors import ConfigError, InputError, ServerError, UserError, cause
 from serving.identity import identity

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.errors import ConfigError, not_utf8
+from core.errors import ConfigError
+from core.files import read_text
 from preprocessing.labels import SENTIMENT
 
 PACKAGED = Path(__file__).with_name("golden.txt")
@@ -34,17 +35,7 @@ def read_golden(
     """
     file = Path(path) if path else PACKAGED
     where = f"serving_check.golden: {file}"
-    try:
-        content = file.read_bytes()
-        lines = content.decode("utf-8-sig").split("\n")
-    except OSError as error:
-        raise ConfigError(f"{where} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{where}: {not_utf8(error)}") from None
-    if len(content) > MAX_BYTES:
-        raise ConfigError(
-            f"{where} has {len(content):,} bytes; at most {MAX_BYTES:,} are allowed, shorten it"
-        )
+    lines = read_text(file, where, MAX_BYTES, "shorten it").split("\n")
     form = f"{' or '.join(classes) or 'a class'}, a tab and a text"
     sentences = []
     for number, line in enumerate(lines, 1):

@@ -31,8 +31,8 @@ from components.properties import (
 )
 from components.run_report import history
 from components.run_report.component import REPORT_FILE
+from components.run_report.content import collect
 from components.run_report.outcome import Outcome
-from components.run_report.page import collect
 from components.run_report.tracking import from_environment, track
 from core.metadata import connection_config
 from core.training_summary import loss_curve, read_summary

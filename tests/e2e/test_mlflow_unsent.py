@@ -47,7 +47,7 @@ class Place:
 
     def add(self, run_id, *, pushes=True):
         """Add a run that was not sent; return the Run. It pushed a model of its own, or none."""
-        from components.run_report.page import collect
+        from components.run_report.content import collect
         from components.run_report.tracking import Tracking, track
         from tests.components.run_report.artifacts import TRAINING, write_run
         from tests.serving.models import push
@@ -317,7 +317,7 @@ def test_a_response_that_is_lost_creates_no_second_run(place, faulty, monkeypatc
 
 
 def test_the_run_that_the_platform_has_opened_is_the_only_one(place, monkeypatch):
-    from components.run_report.page import collect
+    from components.run_report.content import collect
     from components.run_report.tracking import Tracking, track
 
     experiment = place.server.call("experiments/create", name=place.name)["experiment_id"]

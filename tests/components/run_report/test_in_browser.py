@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from components.run_report.page import collect, render
+from components.run_report.content import collect
+from components.run_report.page import render
 from tests.browser import open_browser, resize
 from tests.components.run_report.artifacts import HOSTILE, with_every_part, write_run
 

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
+from components.run_report.content import collect
 from components.run_report.mlflow_run import Record
-from components.run_report.page import collect
 from components.run_report.tracking import _keep, _read
 from tests.components.run_report.artifacts import write_run
 from tests.outcomes import OUTCOME

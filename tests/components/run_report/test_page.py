@@ -9,9 +9,10 @@ import pytest
 
 from components.evaluator.counts import Counts
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE
+from components.run_report.content import collect
 from components.run_report.history import Run
 from components.run_report.input_data import read_input
-from components.run_report.page import collect, render
+from components.run_report.page import render
 from components.run_report.summary import verdict
 from preprocessing.labels import LABELS_FILE
 from tests.components.run_report.artifacts import (
