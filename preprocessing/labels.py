@@ -119,6 +119,14 @@ class Labels:
         """
         return 1 - shown if self.is_binary and answer == self.names[0] else shown
 
+    def effect_sign(self, answer: int) -> int:
+        """Return 1 if a word that raises the shown probability is in favour of the answer, else -1.
+
+        Args:
+          answer: the label of the answer; see `shown`.
+        """
+        return -1 if self.is_binary and answer == 0 else 1
+
     def by_class(self, scores: Any) -> Any:
         """Return the probability of each class, float [reviews, classes].
 

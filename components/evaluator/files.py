@@ -32,8 +32,8 @@ MISTAKES_FILE = "mistakes.json"
 """The file with the most confident mistakes: objects with `text`, `label`, `predicted` and
 `probability`, which is that of the answer; of two classes, that of the second one."""
 CONFUSIONS_FILE = "confusions.json"
-"""The file with the most frequent confusions of more than two classes: objects with `label`,
-`predicted`, and `texts`, which are objects with `text` and `probability`."""
+"""The file with the most frequent confusions: objects with `label`, `predicted`, and `texts`, which
+are objects with `text` and `probability`."""
 CHANGED_ANSWERS_FILE = "changed_answers.json"
 """The file about the reviews that exactly one of candidate and baseline gets right: an object with
 the numbers `newly_wrong` and `newly_right`, and with `regressions`, which are some of the reviews
@@ -239,7 +239,7 @@ def read_changed(evaluation: str) -> Changed | None:
 def read_confusions(evaluation: str) -> dict[tuple[int, int], list[dict[str, Any]]]:
     """Return label and predicted label -> `text` and `probability` of some reviews.
 
-    The result is empty for two classes, whose confusions are all in MISTAKES_FILE.
+    The result is empty without mistakes, and for two classes that an earlier version evaluated.
 
     Raises:
       tensorflow.errors.OpError: the file cannot be read.

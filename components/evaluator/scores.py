@@ -27,8 +27,7 @@ class Mistake(NamedTuple):
     """A wrong answer of the candidate. Mistakes are sorted by confidence, and then by hash.
 
     Attributes:
-      doubt: minus the confidence: the probability of the answer; of two classes, the distance of
-        the probability from THRESHOLD.
+      doubt: minus the confidence, which is the probability of the answer.
       hash: the hash of the Example.
       text: the beginning of the text.
       label: the label.
@@ -79,7 +78,7 @@ class Scores(NamedTuple):
       sampled: (hash, digest, prediction) of the SAMPLE_SIZE Examples with the smallest hashes.
       mistakes: the MISTAKES most confident mistakes of the candidate.
       confusions: label and predicted label -> the CONFUSION_TEXTS most confident mistakes with
-        different texts, of the most frequent confusions; empty for two classes.
+        different texts, of the most frequent confusions.
       changed: the answers that differ from those of the baseline; None without a baseline.
     """
 
@@ -141,8 +140,6 @@ def _most_confident(mistakes: Iterable[Mistake]) -> list[Mistake]:
 
 def shown_confusions(scores: Scores) -> list[dict[str, Any]]:
     """Return the content of `files.CONFUSIONS_FILE`: the most frequent confusions, with texts."""
-    if not scores.confusions:
-        return []
     return [
         {
             "label": each.label,

@@ -40,7 +40,7 @@ from core.progress import Progress
 from examples.tfrecords import batches, read
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
-from preprocessing.labels import THRESHOLD, Labels
+from preprocessing.labels import Labels
 from serving.predict_text import PREDICT_NGRAMS, NgramSettings, call_in_batches, make_predict_text
 
 SCORED = "texts scored"
@@ -135,8 +135,7 @@ class ScoreFiles(beam.DoFn):
         ]
         predicted = self._labels.decide(own)
         probability = self._labels.shown(own, predicted)
-        is_binary = self._labels.is_binary
-        doubt = -np.abs(own - THRESHOLD) if is_binary else -probability
+        doubt = -self._labels.of_label(own, predicted)
 
         def mistake(n: int) -> Mistake:
             text = texts[n].decode("utf-8", "replace")[:_TEXT_SIZE]
@@ -154,9 +153,6 @@ class ScoreFiles(beam.DoFn):
                 int(np.count_nonzero((predicted == labels) & ~was_right)),
                 [mistake(n) for n in newly_wrong[:REGRESSIONS].tolist()],
             )
-        if is_binary:
-            mistakes = [mistake(n) for n in wrong[:MISTAKES].tolist()]
-            return Scores(slices, sampled, mistakes, {}, changed)
         mistakes = [mistake(n) for n in wrong.tolist()]
         return Scores(slices, sampled, mistakes[:MISTAKES], confusion_texts(mistakes), changed)
 

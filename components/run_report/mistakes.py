@@ -139,8 +139,7 @@ def _with_common(
 
 def _reasons(mistake: Mapping[str, Any], labels: Labels) -> list[str]:
     """Return what may be the reasons of an answer: its strongest words, and _SHORT."""
-    # Of two classes, a positive effect makes the second class more probable.
-    sign = -1 if labels.is_binary and mistake["predicted"] == 0 else 1
+    sign = labels.effect_sign(mistake["predicted"])
     effects: dict[str, float] = {}
     for part in mistake["parts"]:
         word = _plain(part)

@@ -35,8 +35,8 @@ def save(saved_model: str, folder: str) -> None:
     labels = model_labels(saved_model)
     inputs: Any = [ColSpec("string", "text")]
     outputs: Any = [ColSpec("float", "probability"), ColSpec("long", "label")]
-    if not labels.is_binary:
-        probabilities = ColSpec(Array(DataType.double), "probabilities")
+    if labels.scores_shape:
+        probabilities = ColSpec(Array(DataType.double), labels.scores_name)
         outputs += [ColSpec("string", "class"), probabilities]
     examples = _REVIEWS if labels.noun == "review" else _TEXTS
     mlflow.pyfunc.save_model(

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from components.evaluator.files import Results
+from components.evaluator.gates import deciding
 from components.evaluator.metrics import ACCURACY, constant_answer, constant_share
 from components.run_report import words
 from components.run_report.content import Content
-from components.run_report.history import UNFINISHED, describe_result
-
-
-class Verdict(NamedTuple):
-    """The verdict of a run.
-
-    Attributes:
-      kind: `good`, `bad` or `neutral`, a class of the style sheet.
-      sentence: what happened.
-      reason: the number that decided it, as a sentence; empty if none did.
-    """
-
-    kind: str
-    sentence: str
-    reason: str = ""
+from components.run_report.history import describe_result
+from components.run_report.verdict import Decision, Verdict, judge
 
 
 class Tile(NamedTuple):
@@ -42,23 +30,11 @@ def result(content: Content) -> str:
 
 
 def verdict(content: Content) -> Verdict:
-    """Return the verdict of a run, with the number that decided it."""
-    run = content.run
-    name = result(content)
-    if name == "failed":
-        return Verdict("bad", "The run failed.", run.error)
-    if name == UNFINISHED:
-        return Verdict("neutral", "The run did not evaluate a model.")
-    if name == "not blessed":
-        return Verdict("bad", "The model is not blessed, and was not pushed.", _missed(content))
-    if name == "refused":
-        assert content.check is not None
-        sentence = "The model is blessed, but failed the serving check. It was not pushed."
-        return Verdict("bad", sentence, _sentence(content.check.get("cause", "")))
-    if name == "pushed":
-        sentence = f"The model is blessed, and was pushed to {run.pushed_to}."
-        return Verdict("good", sentence, _reached(content))
-    return Verdict("neutral", "The model is blessed. It was not pushed.", _reached(content))
+    """Return the verdict on a run."""
+    run, check = content.run, content.check
+    thresholds = deciding(content.evaluation.checks()) if content.evaluation else None
+    refused = "" if check is None or check["passed"] else check["cause"]
+    return judge(Decision(run.blessed, thresholds, refused, bool(run.pushed_to), run.error))
 
 
 def tiles(content: Content) -> list[Tile]:
@@ -121,40 +97,3 @@ def _time(content: Content) -> Tile | None:
 def _server(check: Mapping[str, Any] | None) -> str:
     memory = next((r for r in (check or {}).get("results", []) if r["name"] == "memory_mb"), None)
     return f"its server uses {memory['value']:,.0f} {memory['unit']}" if memory else ""
-
-
-def _missed(content: Content) -> str:
-    """Return the thresholds that the model did not reach, as a sentence."""
-    checks = content.evaluation.checks() if content.evaluation else []
-    missed: Sequence[str] = [check.sentence for check in checks if not check.passed]
-    if not missed:
-        return ""
-    more = f" ({len(missed) - 1} more below)" if len(missed) > 1 else ""
-    return _sentence(missed[0] + more)
-
-
-def _reached(content: Content) -> str:
-    """Return the number with which the model reached the decisive threshold, as a sentence."""
-    results = content.evaluation
-    if results is None or not results.candidate.examples:
-        return ""
-    value = ACCURACY.value(results.candidate)
-    settings = results.settings
-    if results.baseline is not None:
-        change = value - ACCURACY.value(results.baseline)
-        direction = "below" if change < 0 else "above"
-        allowed = f"; a drop of {settings.max_accuracy_drop:g} is allowed" if change < 0 else ""
-        name = content.run.baseline or "the served model"
-        return (
-            f"Its accuracy of {value:.4f} is {abs(change):.4f} {direction} that of {name}{allowed}."
-        )
-    if settings.min_accuracy > 0:
-        return f"Its accuracy is {value:.4f}; {settings.min_accuracy:g} is required."
-    return f"Its accuracy is {value:.4f}; no minimum is set."
-
-
-def _sentence(clause: str) -> str:
-    """Return a clause as a sentence."""
-    if not clause:
-        return ""
-    return f"{clause[0].upper()}{clause[1:]}".rstrip(".") + "."

@@ -21,7 +21,6 @@ from absl import logging
 from tfx.dsl.io import fileio
 from tfx.utils import io_utils, path_utils
 
-from components.evaluator.gates import deciding
 from components.properties import TRACKING
 from components.run_report.content import Content, collect
 from components.run_report.history import Run, Step
@@ -35,8 +34,7 @@ from components.run_report.mlflow_run import (
     send,
 )
 from components.run_report.outcome import Outcome
-from components.run_report.summary import result
-from components.run_report.verdict import Decision, Verdict, judge
+from components.run_report.summary import result, verdict
 from core.errors import ConfigError, InputError, ServerError, UserError, cause
 from serving.identity import identity
 
@@ -204,7 +202,7 @@ def send_unsent(client: MlflowClient, unsent: str) -> Iterator[Sent]:
                 problem = f"{file}: {cause(error)}; to give the run up, delete this file"
                 yield Sent(os.path.basename(file).removesuffix(".json"), problem)
                 continue
-            with contextlib.suppress(tf.errors.NotFoundError):  # Another machine has sent it too.
+            with contextlib.suppress(fileio.NotFoundError):  # Another machine has sent it too.
                 fileio.remove(file)
             yield Sent(record.content.run.id)
 
@@ -236,7 +234,8 @@ def _read(file: str) -> Record | None:
       InputError: the file is damaged, or a part of the run has been lost since `_keep`.
     """
     try:
-        text = io_utils.read_string_file(file)
+        with tf.io.gfile.GFile(file) as stream:
+            text = stream.read()
     except tf.errors.NotFoundError:
         return None
     try:
@@ -327,19 +326,11 @@ def _does_not_respond(error: BaseException) -> bool:
 
 def _tags(content: Content) -> dict[str, str]:
     run = content.run
-    verdict = _verdict(content)
+    judged = verdict(content)
     return {
         RESULT_TAG: result(content),
-        VERDICT_TAG: verdict.sentence,
+        VERDICT_TAG: judged.sentence,
         "host": platform.node(),
-        "mlflow.note.content": verdict.sentence,
+        "mlflow.note.content": judged.sentence,
         **{f"version.{name}": version for name, version in run.versions.items()},
     }
-
-
-def _verdict(content: Content) -> Verdict:
-    """Return the verdict on a run, from the content of its report."""
-    run, check = content.run, content.check
-    thresholds = deciding(content.evaluation.checks()) if content.evaluation else None
-    refused = "" if check is None or check["passed"] else check["cause"]
-    return judge(Decision(run.blessed, thresholds, refused, bool(run.pushed_to), run.error))

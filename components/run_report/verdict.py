@@ -47,6 +47,13 @@ class Verdict(NamedTuple):
             return f"{self.headline}."
         return f"{self.headline}: {self.reason.rstrip('.')}."
 
+    @property
+    def explanation(self) -> str:
+        """The reason as a sentence of its own; empty without one."""
+        if not self.reason:
+            return ""
+        return f"{self.reason[0].upper()}{self.reason[1:].rstrip('.')}."
+
 
 def judge(decision: Decision) -> Verdict:
     """Return the verdict on a run, such as "The model was pushed: accuracy is 0.9669, …".

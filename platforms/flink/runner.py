@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
+import subprocess
 import threading
 import uuid
 from collections.abc import Callable
@@ -101,7 +102,8 @@ class FlinkRunner(portable_runner.PortableRunner):
         portable = options.view_as(PortableOptions)
         name = options.view_as(GoogleCloudOptions).job_name = f"{PREFIX}{next(_JOBS):04d}"
         if master != LOCAL:
-            _cancel_with_this_process(address=master, prefix=PREFIX)
+            # The guard ends after this process, and must not keep a pipe of its output open.
+            _cancel_with_this_process(address=master, prefix=PREFIX, stdout=subprocess.DEVNULL)
         if portable.job_endpoint:
             host = portable.job_endpoint.rpartition(":")[0]
             portable.artifact_endpoint = portable.artifact_endpoint or f"{host}:{_ARTIFACT_PORT}"

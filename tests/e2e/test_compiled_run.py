@@ -95,7 +95,8 @@ def test_names_and_uris_of_artifacts_and_parameters_are_all_that_the_steps_need(
     [pushed], check = steps.launch(f"epochs={EPOCHS}", "min_accuracy=0.8")
     assert check["passed"], check["cause"]
     page = steps.report()
-    assert f"The model is blessed, and was pushed to {pushed}." in page
+    assert "The model is blessed and was pushed." in page
+    assert f">{pushed}</span>" in page
     assert re.search(rf"training\.epochs</th><td[^>]*>{EPOCHS}</td>", page)
     assert "evaluation.min_accuracy requires 0.8" in page
     [run] = mlflow_server.runs(name="compiled")

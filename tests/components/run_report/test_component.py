@@ -36,7 +36,7 @@ def execute(folder, reviews):
 
 def test_on_a_cluster_the_report_is_the_page_and_the_figures_are_properties(tmp_path):
     page, metrics, classification = execute(tmp_path, REVIEWS)
-    assert "The model is blessed. It was not pushed." in page
+    assert "The model is blessed and was not pushed." in page
     assert "accuracy is 0.6667, evaluation.min_accuracy requires 0.8" in page
     # A parameter of the run has replaced a setting.
     assert len(re.findall(r"training\.epochs</th><td[^>]*>7</td>", page)) == 2

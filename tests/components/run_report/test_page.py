@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from components.evaluator.counts import Counts
-from components.evaluator.files import BASELINE, CANDIDATE, WHOLE
+from components.evaluator.files import CANDIDATE, WHOLE
+from components.evaluator.thresholds import Evaluation
 from components.run_report.content import collect
 from components.run_report.history import Run
 from components.run_report.input_data import read_input
@@ -17,7 +18,6 @@ from components.run_report.summary import verdict
 from preprocessing.labels import LABELS_FILE
 from tests.components.run_report.artifacts import (
     CHECK,
-    EVALUATION,
     HOSTILE,
     REVIEWS,
     of_topics,
@@ -81,7 +81,7 @@ def test_an_artifact_that_was_deleted_is_named_and_is_not_empty(run, tmp_path, n
 def test_the_verdict_is_first(page):
     head = text_of(page[page.index("<header>") : page.index("<section")])
     verdict = (
-        "The model is blessed, but failed the serving check. It was not pushed. The p99 latency of "
+        "The model is blessed, but failed the serving check and was not pushed. The p99 latency of "
         "single requests is 310 ms, serving_check.max_p99_ms allows 250."
     )
     tiles = (
@@ -201,12 +201,12 @@ def quick_page(run, uris=None, **changes):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"blessed": False, "pushed_to": ""}, "The model is not blessed, and was not pushed."),
+        ({"blessed": False, "pushed_to": ""}, "The model is not blessed and was not pushed."),
         ({"error": "Trainer: out of <memory>"}, "The run failed."),
-        ({"error": "Trainer: out of <memory>"}, "Trainer: out of &lt;memory&gt;"),
+        ({"error": "Trainer: out of <memory>"}, "Trainer: out of &lt;memory&gt;."),
         ({"blessed": None}, "The run did not evaluate a model."),
-        ({"pushed_to": ""}, "The model is blessed. It was not pushed."),
-        ({}, "The model is blessed, and was pushed to /models/1."),
+        ({"pushed_to": ""}, "The model is blessed and was not pushed."),
+        ({}, "The model is blessed and was pushed."),
     ],
 )
 def test_the_verdict(run, change, sentence):
@@ -214,23 +214,22 @@ def test_the_verdict(run, change, sentence):
 
 
 def test_the_verdict_has_the_number_that_decided_it(content):
-    blessed = content._replace(check=None, training={})
-    assert (
-        verdict(blessed).reason
-        == "Its accuracy of 0.9100 is 0.0600 above that of the served model."
+    reached = content.evaluation._replace(
+        settings=Evaluation(min_accuracy=0.9, max_accuracy_drop=0.1)
     )
-    worse = content.evaluation._replace(
-        slices={WHOLE: {CANDIDATE: EVALUATION.baseline, BASELINE: EVALUATION.candidate}}
+    blessed = content._replace(check=None, training={}, evaluation=reached)
+    assert verdict(blessed).explanation == (
+        "Accuracy is 0.9100, evaluation.min_accuracy requires 0.9."
     )
-    assert verdict(blessed._replace(evaluation=worse)).reason == (
-        "Its accuracy of 0.8500 is 0.0600 below that of the served model; a drop of 0.1 is allowed."
+    missed = content._replace(check=None, run=dataclasses.replace(content.run, blessed=False))
+    assert verdict(missed).explanation == (
+        "Accuracy is 0.9100, evaluation.min_accuracy requires 0.95."
     )
-    alone = worse._replace(slices={WHOLE: {CANDIDATE: EVALUATION.candidate}})
-    assert verdict(blessed._replace(evaluation=alone)).reason == (
-        "Its accuracy is 0.9100; 0.95 is required."
-    )
-    missed = blessed._replace(run=dataclasses.replace(blessed.run, blessed=False))
-    assert verdict(missed).reason == "Accuracy is 0.9100, evaluation.min_accuracy requires 0.95."
+
+
+def test_the_page_shows_where_the_model_is(run):
+    assert 'Pushed to <span class="mono">/models/1</span>' in quick_page(run)
+    assert "Pushed to" not in quick_page(run, pushed_to="")
 
 
 def test_a_first_model_is_compared_with_none(small):

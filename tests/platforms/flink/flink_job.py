@@ -1,8 +1,11 @@
 """A Beam pipeline on Flink, run as a process of its own: `flink_job.py KIND FOLDER ARGUMENTS...`.
 
-It prints the class and the message of the error with which the pipeline ends, or `done`.
+It prints the class and the message of the error with which the pipeline ends, or `done`. After
+SIGUSR1 it writes the stacks of its threads to `FOLDER/stacks`.
 """
 
+import faulthandler
+import signal
 import sys
 import time
 from pathlib import Path
@@ -46,4 +49,6 @@ def main(kind, folder, *arguments):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    with Path(sys.argv[2], "stacks").open("w") as stacks:
+        faulthandler.register(signal.SIGUSR1, stacks)
+        main(*sys.argv[1:])

@@ -54,7 +54,14 @@ def settings(folder, args=(), **flink):
 
 def run(process):
     """Return the last line of output, and the exit code."""
-    output, _ = process.communicate(timeout=240)
+    try:
+        output, _ = process.communicate(timeout=240)
+    except subprocess.TimeoutExpired as error:
+        stacks = Path(process.args[3], "stacks")
+        process.send_signal(signal.SIGUSR1)
+        wait(stacks.read_text)
+        running = [each.cmdline() for each in below(process)]
+        pytest.fail(f"{error.stdout!r} after 240 s; {running}\n{stacks.read_text()}")
     return output.strip().splitlines()[-1], process.returncode
 
 
