@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from core.settings import PositiveInt, Section
-from pipeline.nodes import NODES
 
 Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]|[KMGTP]i)?$")]
 """A Kubernetes quantity of bytes: `16G`, `512Mi`."""
@@ -42,14 +41,6 @@ class Cluster(Section):
     """Component -> resources of its container; for `Trainer`, of each process of the training."""
     training_timeout_hours: Annotated[float, Field(gt=0)] = 24.0
     """Timeout of a training on several machines in hours, including its time in a queue."""
-
-    @field_validator("resources")
-    @classmethod
-    def _components_exist(cls, value: dict[str, Resources]) -> dict[str, Resources]:
-        for name in value:
-            if name not in NODES:
-                raise ValueError(f"unknown component {name}; known are {', '.join(NODES)}")
-        return value
 
 
 class Vertex(Section):

@@ -302,7 +302,7 @@ def load_config(
     except ValidationError as error:
         raise ConfigError(f"{origin}: {first_problem(error, PipelineConfig)}") from None
     try:
-        check_project(config.project, config.training.model)
+        check_project(config.project, config.training.model, config.cluster.resources)
     except ConfigError as error:
         raise ConfigError(f"{origin}: {error}") from None
     return config

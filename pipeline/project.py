@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import keyword
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -72,16 +73,17 @@ def find_model(project: str | None, name: str) -> CodeFile | None:
     )
 
 
-def check_project(project: str | None, model: str) -> None:
-    """Check that a project and the model of the settings exist.
+def check_project(project: str | None, model: str, resources: Iterable[str]) -> None:
+    """Check that a project, the model and the components of the settings exist.
 
     Args:
       project: the folder of the project; None: there is none.
       model: the value of `training.model`.
+      resources: the components in `cluster.resources`.
 
     Raises:
-      ConfigError: there is no such folder or model, a file cannot be read, or the name of a file is
-        not allowed.
+      ConfigError: there is no such folder, model or component, a file cannot be read, or the name
+        of a file is not allowed.
     """
     if project is not None and not os.path.isdir(project):
         raise ConfigError(
@@ -90,6 +92,12 @@ def check_project(project: str | None, model: str) -> None:
         )
     find_model(project, model)
     component_files(project)
+    known = [*NODES, *component_names(project)]
+    for name in resources:
+        if name not in known:
+            raise ConfigError(
+                f"cluster.resources: unknown component {name}; known are {', '.join(known)}"
+            )
 
 
 def component_files(project: str | None) -> list[CodeFile]:

@@ -46,6 +46,7 @@ def test_the_paths_of_a_settings_file_are_relative_to_its_project(project, tmp_p
         ),
         ("training.model=bert", "{project}/models: my_model"),
         ("training.model=bert", "Available: ngram_linear, deep_averaging, cnn_lstm, text_cnn, "),
+        ("cluster.resources={my_modle: {cpu: 1}}", "unknown component my_modle; known are Review"),
         ("project=absent", "/absent; set the folder of the project, or create one with `amazon-"),
     ],
 )

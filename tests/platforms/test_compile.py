@@ -123,7 +123,8 @@ def test_the_code_of_a_project_is_in_the_compiled_pipeline(tmp_path):
     """So the image does not contain it."""
     project = tmp_path / "mine"
     create_project(project)
-    config = settings("kubeflow", str(project / "mine.yaml"), "tracking.mlflow=http://mlflow:5000")
+    more = "tracking.mlflow=http://mlflow:5000,cluster.resources={my_component: {cpu: 2}}"
+    config = settings("kubeflow", str(project / "mine.yaml"), more)
     compile_to(tmp_path / "pipeline.yaml", config, "kubeflow")
     found = Compiled((tmp_path / "pipeline.yaml").read_text(), "kubeflow")
     custom = json.loads(found.constant("Trainer", "custom_config"))
@@ -132,6 +133,7 @@ def test_the_code_of_a_project_is_in_the_compiled_pipeline(tmp_path):
     assert env.keys() == {COMPONENT_FILE, TRACKING}
     text = (project / "components" / "my_component.py").read_text()
     assert CodeFile.model_validate_json(env[COMPONENT_FILE]).text == text
+    assert found.container("my_component")["resources"]["cpuLimit"] == 2
     assert {each["name"] for each in found.container("Trainer")["env"]} == {TRACKING}
     assert "my_component" in found.tasks["Pusher"]["dependentTasks"]
 
