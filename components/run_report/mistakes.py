@@ -12,10 +12,10 @@ from serving.predict_text import load_predict_text
 
 _WORDS = 3
 """Number of the words of a review that count as reasons of its answer."""
-_SHORT = ""
-"""The reason of the answer to a very short review, in place of a word."""
 _MOST_SHORT = 5
-"""Maximum number of words of a review that is called very short."""
+"""Maximum number of words of a very short review."""
+_SHORT = f"at most {_MOST_SHORT} words"
+"""What very short reviews have in common."""
 _AT_LEAST = 2
 """Minimum number of mistakes of a group with something in common."""
 _PUNCTUATION = " \t\n.,;:!?\"'()[]…„“”‚‘’«»¡¿-"
@@ -72,7 +72,7 @@ def grouped(mistakes: Sequence[Mapping[str, Any]], labels: Labels) -> list[Group
     by_pair: dict[tuple[int, int], list[Mapping[str, Any]]] = {}
     for mistake in mistakes:
         by_pair.setdefault((mistake["label"], mistake["predicted"]), []).append(mistake)
-    present = Counter(word for mistake in mistakes for word in set(_words(mistake)))
+    present = Counter(_word(word) for mistake in mistakes for word in set(_words(mistake)))
     groups = [
         Group(labels.names[label], labels.names[predicted], common, members)
         for (label, predicted), found in by_pair.items()
@@ -115,7 +115,7 @@ def _with_common(
     Args:
       mistakes: mistakes with the same label and answer.
       labels: the classes.
-      present: word -> number of all mistakes that contain it.
+      present: the result of `_word` -> number of all mistakes that contain the word.
     """
     remaining = list(mistakes)
     while remaining:
@@ -133,21 +133,21 @@ def _with_common(
         # Of equally frequent reasons, the one of the most confident mistake.
         common = max(typical, key=lambda reason: typical[reason])
         members = [m for m, each in zip(remaining, reasons, strict=True) if common in each]
-        yield _clause(common), _shortest_first(members)
+        yield common, _shortest_first(members)
         remaining = [m for m, each in zip(remaining, reasons, strict=True) if common not in each]
 
 
 def _reasons(mistake: Mapping[str, Any], labels: Labels) -> list[str]:
-    """Return what may be the reasons of an answer: its strongest words, and _SHORT."""
+    """Return clauses about what may explain an answer: its strongest words, and _SHORT."""
     sign = labels.effect_sign(mistake["predicted"])
     effects: dict[str, float] = {}
     for part in mistake["parts"]:
         word = _plain(part)
         if word and part.effect is not None and sign * part.effect > 0:
             effects[word] = max(effects.get(word, 0.0), sign * part.effect)
-    strongest = sorted(effects, key=lambda word: -effects[word])[:_WORDS]
+    strongest = map(_word, sorted(effects, key=lambda word: -effects[word])[:_WORDS])
     is_short = 0 < len(_words(mistake)) <= _MOST_SHORT
-    return [*strongest, _SHORT] if is_short else strongest
+    return [*strongest, _SHORT] if is_short else [*strongest]
 
 
 def _words(mistake: Mapping[str, Any]) -> list[str]:
@@ -159,8 +159,9 @@ def _plain(part: Part) -> str:
     return part.text.casefold().strip(_PUNCTUATION)
 
 
-def _clause(reason: str) -> str:
-    return f"at most {_MOST_SHORT} words" if reason == _SHORT else f"the word “{reason}”"
+def _word(word: str) -> str:
+    """Return the clause about a word that reviews have in common."""
+    return f"the word “{word}”"
 
 
 def _shortest_first(mistakes: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
