@@ -1,4 +1,4 @@
-"""`amazon-reviews compile` and `amazon-reviews submit`: the pipeline on a cluster."""
+"""`amazon-reviews compile`, `submit` and `schedule`: the pipeline on a cluster."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from platforms.checks import ClusterTarget
 
 SUFFIXES = {"vertex": ".json", "kubeflow": ".yaml"}
+
+ParameterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="Override a parameter of the run: input_base, epochs, strategy or min_accuracy. "
+        "May be repeated.",
+    ),
+]
 
 app = typer.Typer()
 
@@ -50,14 +59,7 @@ def compile(
 @app.command(epilog="Example: amazon-reviews submit --target kubeflow --config mine.yaml --wait")
 def submit(
     target: TargetOption,
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Override a parameter of the run: input_base, epochs, strategy or min_accuracy. "
-            "May be repeated.",
-        ),
-    ] = None,
+    parameter: ParameterOption = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Follow the run to its end and exit with its result.")
     ] = False,
@@ -70,18 +72,75 @@ def submit(
     130: Ctrl-C, after which a submitted run continues. 1: anything else.
     """  # noqa: DOC501
     from cli.console import print_line
-    from core.overrides import split_pair
     from pipeline.config import load_config
     from platforms import submission
 
     settings = load_config(config, overrides or ())
-    parameters = dict(split_pair(text, "--parameter", "epochs=3") for text in parameter or [])
+    parameters = _parameters(parameter)
     submission.check_submission(settings, target)
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / f"{settings.name}{SUFFIXES[target]}"
         compile_checked(package, settings, target)
         code = submission.submit(settings, target, package, parameters, wait, print_line)
     raise typer.Exit(code)
+
+
+@app.command(
+    epilog="Example: amazon-reviews schedule --target kubeflow --cron '0 3 * * *' "
+    "--config mine.yaml"
+)
+def schedule(
+    target: TargetOption,
+    cron: Annotated[
+        str | None,
+        typer.Option(
+            help="Times of the runs in UTC: minute, hour, day of the month, month, day of the week."
+        ),
+    ] = None,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove the schedule of the pipeline.")
+    ] = False,
+    parameter: ParameterOption = None,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+) -> None:
+    """Compile the pipeline, and let a cluster run it at the times of a cron expression.
+
+    A pipeline has one schedule, and its runs do not overlap. In the parameters span and input_base
+    the cluster replaces a placeholder by the time of the run.
+
+    Exit code 2: a setting is missing or wrong, or the pipeline has a schedule already.
+    """  # noqa: DOC501
+    from cli.console import print_line
+    from core.errors import ConfigError
+    from pipeline.config import load_config
+    from platforms import schedule as schedules
+    from platforms import submission
+
+    settings = load_config(config, overrides or ())
+    if remove == (cron is not None):
+        raise ConfigError("schedule: set either --cron or --remove")
+    parameters = _parameters(parameter)
+    times = schedules.check_cron(cron) if cron else ""
+    submission.check_submission(settings, target)
+    if remove:
+        schedules.remove(settings, target, print_line)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / f"{settings.name}{SUFFIXES[target]}"
+        compile_checked(package, settings, target)
+        schedules.create(settings, target, package, parameters, times, print_line)
+
+
+def _parameters(given: list[str] | None) -> dict[str, str]:
+    """Return the values of `--parameter`.
+
+    Raises:
+      ConfigError: a value is not NAME=VALUE.
+    """
+    from core.overrides import split_pair
+
+    return dict(split_pair(text, "--parameter", "epochs=3") for text in given or [])
 
 
 def compile_to(file: Path, settings: PipelineConfig, target: ClusterTarget) -> None:

@@ -12,6 +12,16 @@ from pipeline.config import PipelineConfig
 from pipeline.inputs import input_fingerprint
 
 
+def disable_cache(tasks: dict[str, dict[str, Any]]) -> None:
+    """Disable the cache for all tasks of a compiled pipeline.
+
+    Args:
+      tasks: node id -> JSON of its task, which is changed.
+    """
+    for task in tasks.values():
+        task["cachingOptions"] = {"enableCache": False}
+
+
 def set_cache(
     config: PipelineConfig, tasks: dict[str, dict[str, Any]], values: Mapping[str, Any]
 ) -> None:
@@ -29,8 +39,7 @@ def set_cache(
       values: parameter of the run -> value, for those that differ from the compiled pipeline.
     """
     if not config.cache:
-        for task in tasks.values():
-            task["cachingOptions"] = {"enableCache": False}
+        disable_cache(tasks)
         return
     try:
         found = input_fingerprint(config, values.get("input_base"))

@@ -196,10 +196,7 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
     """  # noqa: DOC501
     api, experiment_id = connect(config)
     runs = f"{os.environ.get(UI_VARIABLE, api.endpoint).rstrip('/')}/#/runs"
-    # A second document, if there is one, has the settings for Kubernetes.
-    spec, *others = yaml.safe_load_all(package.read_text(encoding="utf-8"))
-    document = {"pipeline_spec": spec, "platform_spec": others[0]} if others else spec
-    tasks = spec["root"]["dag"]["tasks"]
+    document, tasks = pipeline_document(package)
     set_cache(config, tasks, values)
     run = {
         "display_name": name,
@@ -208,7 +205,7 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
         "runtime_config": {"parameters": values, "pipeline_root": config.paths.root},
         "service_account": config.kubeflow.service_account or "",
     }
-    with _readable_errors(config):
+    with readable_errors(config):
         try:
             run_id = api("POST", "runs", run)["run_id"]
         except TooManyRequests:
@@ -218,6 +215,18 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
     namespace = config.kubeflow.namespace
     link, logs = f"{runs}/details/{run_id}", _log_command(namespace, run_id)
     return Run(name, list(tasks), link, logs, partial(_status, api, run_id, namespace))
+
+
+def pipeline_document(package: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a compiled pipeline as a field of a request, and its tasks, which are a part of it.
+
+    Args:
+      package: the file of the compiled pipeline.
+    """
+    # A second document, if there is one, has the settings for Kubernetes.
+    spec, *others = yaml.safe_load_all(package.read_text(encoding="utf-8"))
+    document = {"pipeline_spec": spec, "platform_spec": others[0]} if others else spec
+    return document, spec["root"]["dag"]["tasks"]
 
 
 def _status(api: Api, run_id: str, namespace: str) -> Status:
@@ -240,7 +249,7 @@ def connect(config: PipelineConfig) -> tuple[Api, str]:
       ServerError: the server refused a request, or limits the rate.
     """  # noqa: DOC501
     api, name = Api(config), cluster_name(config)
-    with _readable_errors(config):
+    with readable_errors(config):
         health = api("GET", "healthz")
         if health.get("apiServerReady") is False:
             raise NoResponse("503 the UI responds, but its API server is not ready")
@@ -280,8 +289,11 @@ def _reason(error: requests.RequestException) -> str:
 
 
 @contextlib.contextmanager
-def _readable_errors(config: PipelineConfig) -> Iterator[None]:
+def readable_errors(config: PipelineConfig) -> Iterator[None]:
     """Convert the errors of the API to errors that name the setting to check.
+
+    Args:
+      config: the settings of the pipeline.
 
     Raises:
       ConfigError: the endpoint is unreachable, or a setting is wrong.

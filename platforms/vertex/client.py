@@ -69,14 +69,15 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
       InputError: there are no credentials, or Vertex AI refuses the run.
       ServerError: Vertex AI did not respond. The run was perhaps submitted.
     """  # noqa: DOC501
-    vertex = config.vertex
-    parent = f"projects/{vertex.project}/locations/{vertex.region}"
+    vertex, parent = config.vertex, location(config)
     link = (
         f"https://console.cloud.google.com/vertex-ai/locations/{vertex.region}/pipelines/runs/"
         f"{name}?project={vertex.project}"
     )
     client = vertex_api.connect(PipelineServiceClient, vertex.region or "")
-    job = _pipeline_job(config, package, values, name)
+    document = read_document(package)
+    set_cache(config, document["pipelineSpec"]["root"]["dag"]["tasks"], values)
+    job = pipeline_job(config, document, values, name)
     retry = Retry(if_exception_type(*TRANSIENT), maximum=8.0, timeout=RETRY_SECONDS)
     request = {"parent": parent, "pipeline_job": job, "pipeline_job_id": name}
     try:
@@ -98,12 +99,33 @@ def _status(client: PipelineServiceClient, resource: str) -> Status:
     return Status(state, list(map(_task, job.job_detail.task_details)), job.error.message)
 
 
-def _pipeline_job(
-    config: PipelineConfig, package: Path, values: dict[str, Any], name: str
+def location(config: PipelineConfig) -> str:
+    """Return the resource name of the region in which the pipeline runs."""
+    return f"projects/{config.vertex.project}/locations/{config.vertex.region}"
+
+
+def read_document(package: Path) -> dict[str, Any]:
+    """Return the JSON of a compiled pipeline.
+
+    Args:
+      package: the file of the compiled pipeline.
+    """
+    document: dict[str, Any] = json.loads(package.read_text(encoding="utf-8"))
+    return document
+
+
+def pipeline_job(
+    config: PipelineConfig, document: dict[str, Any], values: dict[str, Any], name: str
 ) -> types.PipelineJob:
+    """Return the message of a run.
+
+    Args:
+      config: the settings of the pipeline.
+      document: the result of `read_document`.
+      values: parameter of the run -> value.
+      name: the name of the run.
+    """
     vertex = config.vertex
-    document = json.loads(package.read_text(encoding="utf-8"))
-    set_cache(config, document["pipelineSpec"]["root"]["dag"]["tasks"], values)
     job = types.PipelineJob.from_json(json.dumps(document))
     job.display_name = name
     job.runtime_config.gcs_output_directory = config.paths.root

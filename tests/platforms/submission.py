@@ -5,6 +5,7 @@ import json
 import yaml
 
 from pipeline.config import PipelineConfig
+from platforms import schedule
 from platforms.submission import check_submission, submit
 
 OPTIONS = '{"patterns": {"all": "**"}, "max_examples": {}}'
@@ -66,6 +67,17 @@ class Submission:
             wait,
             report or self.lines.append,
         )
+
+    def schedule(self, *parameters, cron="0 3 * * *", **changes):
+        """Create the schedule of the pipeline."""
+        config = self.config(**changes)
+        check_submission(config, self.target)
+        values = dict(each.split("=", 1) for each in parameters)
+        schedule.create(config, self.target, self.file, values, cron, self.lines.append)
+
+    def unschedule(self):
+        """Remove the schedule of the pipeline."""
+        schedule.remove(self.config(), self.target, self.lines.append)
 
     @property
     def states(self):

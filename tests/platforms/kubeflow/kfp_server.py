@@ -24,6 +24,7 @@ class KfpServer:
       requests: all received requests.
       multi_user: whether the server has several users.
       states: the states of a run, one for each request of the state; the last one is repeated.
+      recurring: the recurring runs that exist.
     """
 
     url = "http://kubeflow.example"
@@ -32,6 +33,7 @@ class KfpServer:
         self.requests = []
         self.multi_user = False
         self.states = [{"state": "SUCCEEDED"}]
+        self.recurring = []
         self._failures = []
 
     def fail(self, method, part, status, body="", *, times=1, headers=()):
@@ -66,9 +68,22 @@ class KfpServer:
             answer = {"multi_user": self.multi_user}
         elif path == "experiments":
             answer = {} if request.method == "GET" else {"experiment_id": "e-1"}
+        elif path.startswith("recurringruns"):
+            answer = self._recurring(request, path)
         elif request.method == "GET":
             answer |= self.states.pop(0) if len(self.states) > 1 else self.states[0]
         return 200, json.dumps(answer), {}
+
+    def _recurring(self, request, path):
+        """Return the answer of the part of the API for recurring runs."""
+        if request.method == "DELETE":
+            self.recurring = [r for r in self.recurring if not path.endswith(r["recurring_run_id"])]
+            return {}
+        if request.method == "GET":
+            return {"recurringRuns": self.recurring} if self.recurring else {}
+        created = {**request.body, "recurring_run_id": f"s-{len(self.recurring) + 1}"}
+        self.recurring.append(created)
+        return created
 
 
 def serving(monkeypatch):

@@ -37,7 +37,7 @@ class VertexServer(grpc.GenericRpcHandler):
     def __init__(self):
         self.requests = []
         self.jobs, self.models, self.endpoints = {}, {}, {}
-        self.pipeline_jobs = {}
+        self.pipeline_jobs, self.schedules = {}, {}
         self.states = [{"state": types.PipelineState.PIPELINE_STATE_SUCCEEDED}]
         self.on_create = lambda job: None
         self.slow = set()
@@ -113,6 +113,23 @@ class VertexServer(grpc.GenericRpcHandler):
         job = self._get(self.pipeline_jobs, request.name)
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         return types.PipelineJob(job, **state)
+
+    def CreateSchedule(self, request):
+        name = f"{self._parent(request)}/schedules/{self._next()}"
+        self.schedules[name] = types.Schedule(request.schedule, name=name)
+        return self.schedules[name]
+
+    def ListSchedules(self, request):
+        return types.ListSchedulesResponse(schedules=self._with_name(self.schedules, request))
+
+    def DeleteSchedule(self, request):
+        name = self._get(self.schedules, request.name).name
+
+        def do():
+            del self.schedules[name]
+            return empty_pb2.Empty()
+
+        return self._operation("DeleteSchedule", name, do)
 
     def UploadModel(self, request):
         assert re.fullmatch("[a-z_][a-z0-9_-]{0,62}", request.model_id)
@@ -232,7 +249,7 @@ class VertexServer(grpc.GenericRpcHandler):
         if not operation.done:
             answer = do()
             packed = any_pb2.Any()
-            packed.Pack(type(answer).pb(answer))
+            packed.Pack(type(answer).pb(answer) if hasattr(type(answer), "pb") else answer)
             operation.response.CopyFrom(packed)
             operation.done = True
 

@@ -1,0 +1,116 @@
+"""The schedule of a pipeline on a cluster, which starts a run at each of its times.
+
+A pipeline has at most one schedule, because runs of two schedules would push in turns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from core.errors import ConfigError
+from pipeline.config import PipelineConfig
+from platforms.checks import ClusterTarget, cluster_name
+from platforms.follow import Report
+from platforms.submission import check_parameters
+
+_FIELD = re.compile(r"[0-9A-Za-z*/,?-]+")
+_PLACEHOLDER = re.compile(r"\[\[.+\]\]|\{\{\$.+\}\}")
+"""The form of the placeholders of Kubeflow Pipelines and of Vertex AI, such as
+`[[ScheduledTime.2006-01-02]]` and `{{$.pipeline_job_schedule_time_utc}}`."""
+_WITH_PLACEHOLDER = ("input_base", "span")
+
+
+def check_cron(cron: str) -> str:
+    """Return a cron expression with single spaces between its five fields.
+
+    Args:
+      cron: minute, hour, day of the month, month and day of the week. The server checks the values.
+
+    Raises:
+      ConfigError: the expression does not have five fields, or a field has an unknown character.
+    """
+    fields = cron.split()
+    if len(fields) != 5 or not all(map(_FIELD.fullmatch, fields)):
+        raise ConfigError(
+            f"--cron: {cron!r} is no cron expression; set minute, hour, day of the month, month "
+            "and day of the week in UTC, such as '0 3 * * *' for each day at 03:00"
+        )
+    return " ".join(fields)
+
+
+def create(
+    config: PipelineConfig,
+    target: ClusterTarget,
+    package: Path,
+    parameters: Mapping[str, Any],
+    cron: str,
+    report: Report,
+) -> None:
+    """Create the schedule of a compiled pipeline, and report its name and link.
+
+    Args:
+      config: the settings, which `submission.check_submission` has checked.
+      target: the cluster.
+      package: the file that was compiled from `config` for `target`.
+      parameters: parameter of each run -> value, for those that differ from `config`. `span` and
+        `input_base` may contain a placeholder that the cluster replaces by the time of the run.
+      cron: the result of `check_cron`.
+      report: called with each line for the user.
+
+    Raises:
+      ConfigError: the pipeline has a schedule already, a parameter is wrong, or the cluster is
+        unreachable or denies access.
+      InputError: a value of a parameter is not allowed, or the cluster denies access.
+      ServerError: the cluster refused the schedule or did not respond.
+    """
+    name = cluster_name(config)
+    open_ones = {key: value for key, value in parameters.items() if _has_placeholder(value)}
+    for key, value in open_ones.items():
+        if key not in _WITH_PLACEHOLDER:
+            raise ConfigError(
+                f"parameter {key}: {value!r} is a placeholder; only "
+                f"{' and '.join(_WITH_PLACEHOLDER)} may contain one"
+            )
+    fixed = {key: value for key, value in parameters.items() if key not in open_ones}
+    values = check_parameters(config, target, fixed) | open_ones
+    schedules = _schedules(target)
+    if schedules.find(config, name):
+        raise ConfigError(
+            f"{name} has a schedule already; remove it with `amazon-reviews schedule --target "
+            f"{target} --remove`"
+        )
+    link = schedules.create(config, package, values, name, cron)
+    report(f"scheduled {name} at {cron} UTC")
+    report(link)
+
+
+def remove(config: PipelineConfig, target: ClusterTarget, report: Report) -> None:
+    """Remove the schedule of a pipeline, and report it. A run that has started continues.
+
+    Args:
+      config: the settings, which `submission.check_submission` has checked.
+      target: the cluster.
+      report: called with each line for the user.
+
+    Raises:
+      ConfigError, InputError: the cluster is unreachable or denies access.
+      ServerError: the cluster refused the request or did not respond.
+    """
+    name, schedules = cluster_name(config), _schedules(target)
+    found = schedules.find(config, name)
+    for schedule in found:
+        schedules.remove(config, schedule)
+    report(f"removed the schedule of {name}" if found else f"{name} has no schedule")
+
+
+def _has_placeholder(value: Any) -> bool:
+    return isinstance(value, str) and _PLACEHOLDER.search(value) is not None
+
+
+def _schedules(target: ClusterTarget) -> Any:
+    """Return the module with `find`, `create` and `remove`, whose imports take seconds."""
+    return import_module(f"platforms.{target}.schedules")

@@ -1,0 +1,126 @@
+"""The schedule of a pipeline, on either cluster."""
+
+import grpc
+import pytest
+from typer.testing import CliRunner
+
+from cli.compile import app
+from core.errors import ConfigError, InputError, ServerError
+from platforms.schedule import check_cron
+from tests.platforms.submission import JOB, PLATFORM, SPEC
+from tests.platforms.vertex.vertex_server import as_json
+
+DAY = "input_base=gs://bucket/[[ScheduledTime.2006-01-02]]"
+
+
+def test_kubeflow_gets_a_recurring_run(kubeflow):
+    kubeflow.schedule(DAY, "epochs=3")
+    [recurring] = kubeflow.server.recurring
+    assert recurring == {
+        "recurring_run_id": "s-1",
+        "display_name": "amazon-reviews",
+        "experiment_id": "e-1",
+        "pipeline_spec": {"pipeline_spec": SPEC, "platform_spec": PLATFORM},
+        "runtime_config": {
+            "parameters": {"input_base": "gs://bucket/[[ScheduledTime.2006-01-02]]", "epochs": 3},
+            "pipeline_root": "gs://bucket/root",
+        },
+        "service_account": "ksa",
+        "trigger": {"cron_schedule": {"cron": "0 0 3 * * *"}},
+        "max_concurrency": "1",
+        "no_catchup": True,
+        "mode": "ENABLE",
+    }
+    assert kubeflow.lines == [
+        "scheduled amazon-reviews at 0 3 * * * UTC",
+        "http://kubeflow.example/#/recurringrun/details/s-1",
+    ]
+
+
+def test_vertex_gets_a_schedule(vertex):
+    vertex.schedule("epochs=3", vertex__service_account="runner@my-project")
+    [(name, schedule)] = vertex.server.schedules.items()
+    assert as_json(schedule) == {
+        "name": name,
+        "displayName": "amazon-reviews",
+        "cron": "TZ=UTC 0 3 * * *",
+        "maxConcurrentRunCount": "1",
+        "allowQueueing": True,
+        "createPipelineJobRequest": {
+            "parent": "projects/my-project/locations/europe-west4",
+            "pipelineJob": {
+                **JOB,
+                "displayName": "amazon-reviews",
+                "runtimeConfig": {
+                    "gcsOutputDirectory": "gs://bucket/root",
+                    "parameterValues": {"epochs": 3},
+                },
+                "serviceAccount": "runner@my-project",
+            },
+        },
+    }
+    assert vertex.lines[0] == "scheduled amazon-reviews at 0 3 * * * UTC"
+
+
+@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
+def test_a_second_schedule_requires_the_removal_of_the_first_one(target, request):
+    cluster = request.getfixturevalue(target)
+    cluster.schedule()
+    message = (
+        "amazon-reviews has a schedule already; remove it with `amazon-reviews schedule "
+        f"--target {target} --remove`"
+    )
+    with pytest.raises(ConfigError, match=message):
+        cluster.schedule()
+    cluster.unschedule()
+    cluster.unschedule()
+    assert cluster.lines[2:] == [
+        "removed the schedule of amazon-reviews",
+        "amazon-reviews has no schedule",
+    ]
+    cluster.schedule(cron="30 4 1 * *")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "error", "message"),
+    [
+        (
+            "epochs=[[Index]]",
+            ConfigError,
+            "parameter epochs: '\\[\\[Index]]' is a placeholder; only",
+        ),
+        ("epochs=0", InputError, "epochs"),
+        ("days=3", ConfigError, "parameter days: the pipeline has no such parameter"),
+    ],
+)
+def test_a_wrong_parameter_creates_nothing(kubeflow, parameter, error, message):
+    with pytest.raises(error, match=message):
+        kubeflow.schedule(parameter)
+    assert kubeflow.server.recurring == []
+
+
+def test_without_the_cache_every_step_of_every_run_is_executed(kubeflow):
+    kubeflow.schedule(cache=False)
+    [recurring] = kubeflow.server.recurring
+    tasks = recurring["pipeline_spec"]["pipeline_spec"]["root"]["dag"]["tasks"]
+    assert {task["cachingOptions"]["enableCache"] for task in tasks.values()} == {False}
+
+
+def test_a_lost_response_leaves_no_doubt_about_what_to_check(kubeflow, vertex):
+    kubeflow.server.fail("POST", "recurringruns", 0)
+    vertex.server.fail("CreateSchedule", grpc.StatusCode.UNAVAILABLE)
+    for cluster in (kubeflow, vertex):
+        with pytest.raises(ServerError, match="unknown whether amazon-reviews was submitted, che"):
+            cluster.schedule()
+
+
+@pytest.mark.parametrize("cron", ["", "0 3 * *", "0 0 3 * * *", "@daily", "0 3 * * $"])
+def test_a_text_that_is_no_cron_expression_is_named(cron):
+    with pytest.raises(ConfigError, match="is no cron expression; set minute, hour, day of the"):
+        check_cron(cron)
+
+
+def test_one_of_the_options_is_required(kubeflow):
+    for options in ([], ["--cron", "0 3 * * *", "--remove"]):
+        done = CliRunner().invoke(app, ["schedule", "--target", "kubeflow", *options])
+        assert str(done.exception) == "schedule: set either --cron or --remove"
