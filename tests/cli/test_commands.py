@@ -20,7 +20,11 @@ ALL = [
     *((name, sub) for name, subs in SUBCOMMANDS.items() for sub in subs),
 ]
 WITH_SETTINGS = [command for command in ALL if command != ("init",)]
-NEEDED = {"compile": ("--target", "vertex"), "submit": ("--target", "kubeflow")}
+NEEDED = {
+    "compile": ("--target", "vertex"),
+    "submit": ("--target", "kubeflow"),
+    "schedule": ("--target", "kubeflow", "--remove"),
+}
 HEAVY = {"apache_beam", "kfp", "ml_metadata", "numpy", "pyarrow", "requests", "tensorflow", "tfx"}
 
 
