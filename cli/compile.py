@@ -54,8 +54,8 @@ def submit(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="Override a parameter of the run: input_base, epochs, strategy or min_accuracy. "
-            "May be repeated.",
+            help="Override a parameter of the run: input_base, span, epochs, strategy or "
+            "min_accuracy. May be repeated.",
         ),
     ] = None,
     wait: Annotated[
