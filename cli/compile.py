@@ -20,8 +20,8 @@ ParameterOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=VALUE",
-        help="Override a parameter of the run: input_base, epochs, strategy or min_accuracy. "
-        "May be repeated.",
+        help="Override a parameter of the run: input_base, span, epochs, strategy or "
+        "min_accuracy. May be repeated.",
     ),
 ]
 

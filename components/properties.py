@@ -31,6 +31,7 @@ REPORT_NODE = "RunReport"
 """Id of the node that writes the report of a run."""
 RUN_PARAMETERS = {
     "input_base": "data",
+    "span": "data",
     "epochs": "training",
     "strategy": "training",
     "min_accuracy": "evaluation",

@@ -124,6 +124,8 @@ def load_yaml(text: str, nothing: Any = None) -> Any:
 class _StrictLoader(yaml.SafeLoader):
     """SafeLoader that refuses a repeated key, and reads 1e-3 as a number, as YAML 1.2 and JSON do.
 
+    It reads a date as text.
+
     `load_yaml` describes how it reads a key without a value.
 
     It checks the nodes before PyYAML merges the mappings of `<<`. So a key may override a key that
@@ -158,8 +160,13 @@ class _StrictLoader(yaml.SafeLoader):
         """Return None for `null` or `~`, and "" for a key without a value."""
         return None if node.value else ""
 
+    def construct_date(self, node: yaml.ScalarNode) -> str:
+        """Return a date as text. PyYAML raises a ValueError for one like 2026-02-30."""
+        return str(node.value)
+
 
 _StrictLoader.add_constructor(_NULL, _StrictLoader.construct_null)
+_StrictLoader.add_constructor("tag:yaml.org,2002:timestamp", _StrictLoader.construct_date)
 _StrictLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )

@@ -28,6 +28,7 @@ from pipeline.label_setting import Task, parse_labels
 from pipeline.project import check_project, resolve_paths
 from pipeline.tracking_server import server_problem
 from preprocessing import features
+from preprocessing.reading.span_pattern import NEWEST, spans_of
 from preprocessing.settings import Transform
 from serving.rest.settings import Server
 from trainer_module.settings import Training
@@ -82,7 +83,14 @@ class Data(Section):
     """The raw files, and the splits that are made of them."""
 
     input_base: Annotated[str, Field(min_length=1)] | None = None
-    """Folder or `gs://` prefix with the raw files; None: a sample that the package contains."""
+    """Folder or `gs://` prefix with the raw files; None: a sample that the package contains. With
+    `{SPAN}`, or `{YYYY}`, `{MM}` and `{DD}`, and perhaps `{VERSION}` in the path, there is a folder
+    or a file for each span, such as `exports/{YYYY}-{MM}-{DD}`."""
+    window: PositiveInt = 1
+    """Number of spans that a run reads. With 2 or more, the newest span is the test split, and the
+    older ones are train and eval."""
+    span: str = NEWEST
+    """The newest span that a run reads: `newest`, a number, or a date such as `2026-11-28`."""
     sample: Literal["reviews", "stars"] = "reviews"
     """The sample that is read without `input_base`: synthetic product reviews that are negative or
     positive, or that have 1 to 5 stars."""
@@ -132,6 +140,21 @@ class Data(Section):
     @classmethod
     def _absolute(cls, value: str | None) -> str | None:
         return absolute(value) if value else value
+
+    @field_validator("span", mode="before")
+    @classmethod
+    def _span_is_text(cls, span: Any) -> Any:
+        return str(span) if isinstance(span, int) and not isinstance(span, bool) else span
+
+    @model_validator(mode="after")
+    def _spans_fit_together(self) -> Data:
+        spans_of(self.input_base, self.window, self.span)
+        if self.window > 1 and self.splits:
+            raise ValueError(
+                f"splits: with window: {self.window} the newest span is the test split and the "
+                "older ones are train and eval; remove splits, or set window: 1"
+            )
+        return self
 
     @model_validator(mode="after")
     def _splits_need_train(self) -> Data:

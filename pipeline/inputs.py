@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 from components.review_example_gen.inputs import SAMPLE, Options, input_folder
+from components.review_example_gen.spans import Input, find_input
 from pipeline.config import PipelineConfig
 from pipeline.label_setting import task_options
-from preprocessing.reading.files import SourceFile, find_sources, fingerprint
+from preprocessing.reading.files import fingerprint
 from preprocessing.reading.globs import EVERYTHING
 from preprocessing.reading.records import ReadOptions
 
@@ -20,31 +23,37 @@ def input_base(config: PipelineConfig) -> str:
     return config.data.input_base or SAMPLE
 
 
-def input_files(config: PipelineConfig, base: str | None = None) -> list[SourceFile]:
-    """Return the input files, see `find_sources`.
+def input_files(config: PipelineConfig, base: str | None = None, span: str | None = None) -> Input:
+    """Return the input files, see `find_input`.
 
     Args:
       config: the settings.
       base: the folder of the files; None: `data.input_base`.
+      span: the newest span; None: `data.span`.
 
     Raises:
-      InputError: a group has no files, or the folder cannot be listed.
+      InputError: a group or a span has no files, or the folder cannot be listed.
     """
-    return find_sources(input_folder(base or input_base(config)), _patterns(config))
+    data = config.data
+    folder = input_folder(base or input_base(config))
+    return find_input(folder, _patterns(config), data.window, span or data.span)
 
 
-def input_fingerprint(config: PipelineConfig, base: str | None = None) -> str:
+def input_fingerprint(
+    config: PipelineConfig, base: str | None = None, span: str | None = None
+) -> str:
     """Return the `fingerprint` of `input_files`.
 
     Args:
       config: the settings.
       base: the folder of the files; None: `data.input_base`.
+      span: the newest span; None: `data.span`.
 
     Raises:
-      InputError: a group has no files, or a file cannot be read.
+      InputError: a group or a span has no files, or a file cannot be read.
     """
-    base = base or input_base(config)
-    return fingerprint(input_folder(base), input_files(config, base))
+    found = input_files(config, base, span)
+    return fingerprint(found.base, found.files)
 
 
 def example_gen_options(config: PipelineConfig, input_fingerprint: str) -> Options:
@@ -57,8 +66,10 @@ def example_gen_options(config: PipelineConfig, input_fingerprint: str) -> Optio
     return Options(
         patterns=_patterns(config),
         read=read_options(config),
+        window=config.data.window,
         max_examples={str(split): count for split, count in config.data.max_examples.items()},
         max_rejected_fraction=config.data.max_rejected_fraction,
+        span_cache=_span_cache(config),
         input_fingerprint=input_fingerprint,
     )
 
@@ -76,6 +87,12 @@ def read_options(config: PipelineConfig) -> ReadOptions:
         },
         **task_options(data.labels),
     )
+
+
+def _span_cache(config: PipelineConfig) -> str:
+    """Return the folder that keeps what was read of each span; empty if nothing is kept."""
+    is_used = config.cache and config.data.window > 1
+    return os.path.join(config.paths.root, "spans", config.name) if is_used else ""
 
 
 def _patterns(config: PipelineConfig) -> dict[str, str]:

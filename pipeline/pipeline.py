@@ -71,6 +71,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
     golden = config.serving_check.parameters(classes)
     example_gen = ReviewExampleGen(
         platform.parameter("input_base", input_base(config)),
+        platform.parameter("span", config.data.span),
         example_gen_options(config, platform.input_fingerprint),
     )
     examples = example_gen.outputs["examples"]

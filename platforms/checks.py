@@ -17,6 +17,7 @@ from pipeline.config import PipelineConfig
 from pipeline.destinations import DESTINATIONS, destination_paths
 from platforms.flink import checks as flink
 from preprocessing.reading.globs import is_data
+from preprocessing.reading.span_pattern import parse_pattern
 
 Target = Literal["local", "vertex", "kubeflow"]
 """The platforms, by their names in `--target`."""
@@ -131,9 +132,10 @@ def _inside_input(config: PipelineConfig) -> Iterator[str]:
     # With `data.splits` only the files that match its globs are read.
     if not base or config.data.splits:
         return
+    pattern = parse_pattern(base)
     for key in ("root", "metadata", "serving", "checkpoints"):
         path = getattr(config.paths, key)
-        inside = path.removeprefix(base + "/")
+        inside = pattern.inside(path) if pattern else path.removeprefix(base + "/")
         if inside != path and is_data(inside):
             yield (
                 f"paths.{key}: {path} is inside data.input_base ({base}), and every file there is "

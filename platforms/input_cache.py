@@ -42,7 +42,7 @@ def set_cache(
         disable_cache(tasks)
         return
     try:
-        found = input_fingerprint(config, values.get("input_base"))
+        found = input_fingerprint(config, values.get("input_base"), values.get("span"))
     except InputError as error:
         # Perhaps only the steps can access the input. Any other problem is an error of a step.
         logging.getLogger(__name__).warning(

@@ -15,6 +15,7 @@ from typing import Any
 import apache_beam as beam
 from absl import logging
 from tfx import types
+from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME, VERSION_PROPERTY_NAME
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.dsl.io import fileio
 from tfx.orchestration.data_types import RuntimeParameter
@@ -36,15 +37,16 @@ from components.review_example_gen.classes import (
     collect_labels,
     join_labels,
 )
-from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
+from components.review_example_gen.inputs import OPTIONS_KEY, SPAN_KEY, Options, input_folder
+from components.review_example_gen.read_spans import SpanReader
 from components.review_example_gen.read_unit import UnitResult, read_unit
+from components.review_example_gen.spans import Input, check_spans, find_again, find_input
 from components.review_example_gen.splits import find_held_out, find_limits
 from components.review_example_gen.units import Source, in_units, lines_before
 from core.errors import InputError
 from preprocessing.labels import Labels, write_labels
 from preprocessing.reading.files import (
     SourceFile,
-    find_sources,
     fingerprint,
     is_remote,
     select_same_paths,
@@ -59,6 +61,8 @@ from preprocessing.reading.records import (
 )
 
 REJECTED_KEY = "rejected"
+CODE_KEY = "code"
+"""The execution property with the fingerprint of the code, which the pipeline adds."""
 
 _FILE_PREFIX = "data_tfrecord"
 _FILES_AT_ONCE = 16
@@ -81,8 +85,13 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
     ) -> None:
         self._log_startup(input_dict, output_dict, exec_properties)
         options = Options.model_validate_json(exec_properties[OPTIONS_KEY])
-        base = input_folder(exec_properties[INPUT_BASE_KEY])
-        files = find_sources(base, options.patterns)
+        found = find_input(
+            input_folder(exec_properties[INPUT_BASE_KEY]),
+            options.patterns,
+            options.window,
+            exec_properties[SPAN_KEY],
+        )
+        base, files = found.base, found.files
         # The fingerprint in the options is a part of the cache key. In a bucket it contains the
         # times of the objects, so no later content has it again, and the cache cannot reuse these
         # Examples for other content. There it is enough to compare the fingerprints before and
@@ -95,24 +104,33 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         fileio.makedirs(scratch)
         fileio.makedirs(rejected.uri)
 
+        spans = None
+        if len(found.spans) > 1:
+            code = str(exec_properties.get(CODE_KEY))
+            spans = SpanReader(found, options.span_cache, code, self._make_beam_pipeline, scratch)
         sources = _cut(files, options.read)
-        classes = self._find_classes(sources, options.read, scratch)
+        classes = self._find_classes(sources, options.read, scratch, spans)
         sources = _with_label_map(sources, classes)
         layouts = {source.piece.path: source.piece.layout for source in sources}
-        rejected.set_string_custom_property(READING_PROPERTY, "\n".join(describe(layouts.values())))
-        self._read_and_write(sources, options, scratch)
-        again = select_same_paths(files, find_sources(base, options.patterns))
+        lines = [*found.describe(), *describe(layouts.values())]
+        rejected.set_string_custom_property(READING_PROPERTY, "\n".join(lines))
+        if spans:
+            done = spans.read(sources, options.max_examples)
+        else:
+            self._read_and_write(sources, options, scratch)
+            done = [UnitResult.from_json(unit) for unit in read_results(scratch)]
+        again = select_same_paths(files, find_again(found, options.patterns))
         if fingerprint(base, again) != key:
             # Otherwise a later run on the earlier content would reuse these Examples.
             raise InputError(
                 f"data.input_base: a file in {base} changed after the start of the run; run again"
             )
-        done = [UnitResult.from_json(unit) for unit in read_results(scratch)]
         shards: dict[str, list[tuple[str, int]]] = {split: [] for split in SPLITS}
         for unit in done:
             for split, path, count in unit.shards:
                 shards[split].append((path, count))
         publish(examples, _FILE_PREFIX, shards)
+        _set_span(examples, found)
         write_labels(examples.uri, classes.labels)
         write_lines(rejected.uri, _rejected_lines(done))
         fileio.rmtree(scratch)
@@ -132,6 +150,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         rejected.set_string_custom_property(UNUSED_PROPERTY, "\n".join(unused))
         size = sum(file.size for file in files)
         first = functools.partial(_first_rejected, rejected.uri)
+        check_spans(found, by_file)
         check_counts(counts, by_file, size, options.max_rejected_fraction, first)
         notes = classes.notes
         if options.read.task != SENTIMENT_TASK:
@@ -144,8 +163,12 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         for line in notes:
             logging.info("Classes: %s", line)
         rejected.set_string_custom_property(CLASSES_PROPERTY, "\n".join(notes))
+        if spans:
+            spans.remove_old()
 
-    def _find_classes(self, sources: list[Source], read: ReadOptions, scratch: str) -> Classes:
+    def _find_classes(
+        self, sources: list[Source], read: ReadOptions, scratch: str, spans: SpanReader | None
+    ) -> Classes:
         """Return the classes. Unless the task is sentiment, all files are read for them.
 
         Raises:
@@ -153,12 +176,14 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         """
         if read.task == SENTIMENT_TASK:
             return Classes(Labels(read.classes), {}, ())
+        columns = [source.piece.layout.columns for source in sources]
+        if spans:
+            return choose_classes(join_labels(spans.labels(sources)), read, columns)
         folder = os.path.join(scratch, "labels")
         fileio.makedirs(folder)
         with self._make_beam_pipeline() as pipeline:
             units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
             write_results(pipeline, units | "Labels" >> beam.FlatMap(collect_labels), folder)
-        columns = [source.piece.layout.columns for source in sources]
         return choose_classes(join_labels(read_results(folder)), read, columns)
 
     def _read_and_write(self, sources: list[Source], options: Options, scratch: str) -> None:
@@ -176,6 +201,7 @@ class ReviewExampleGenSpec(types.ComponentSpec):
 
     PARAMETERS = {
         INPUT_BASE_KEY: ExecutionParameter(type=str),
+        SPAN_KEY: ExecutionParameter(type=str),
         OPTIONS_KEY: ExecutionParameter(type=str),
     }
     INPUTS: dict[str, ChannelParameter] = {}
@@ -193,20 +219,33 @@ class ReviewExampleGen(base_beam_component.BaseBeamComponent):
     Args:
       input_base: the folder or gs:// prefix of the raw files, `sample` for the reviews of this
         package, or a parameter of the run.
+      span: the newest span that is read, see `data.span`, or a parameter of the run.
       options: the files, the options of their reader, and the limits.
     """
 
     SPEC_CLASS = ReviewExampleGenSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(ReviewExampleGenExecutor)
 
-    def __init__(self, input_base: str | RuntimeParameter, options: Options):
+    def __init__(
+        self, input_base: str | RuntimeParameter, span: str | RuntimeParameter, options: Options
+    ):
         spec = ReviewExampleGenSpec(
             input_base=input_base,
+            span=span,
             options=options.model_dump_json(),
             examples=types.Channel(type=standard_artifacts.Examples),
             rejected=types.Channel(type=RejectedLines),
         )
         super().__init__(spec=spec)
+
+
+def _set_span(examples: types.Artifact, found: Input) -> None:
+    """Set the properties of TFX's ExampleGen: the newest span and its version."""
+    if found.spans:
+        newest = found.spans[-1]
+        examples.set_int_custom_property(SPAN_PROPERTY_NAME, newest.number)
+        if newest.version is not None:
+            examples.set_int_custom_property(VERSION_PROPERTY_NAME, newest.version)
 
 
 def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:

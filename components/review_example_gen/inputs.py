@@ -10,27 +10,33 @@ from preprocessing.reading.records import ReadOptions
 
 OPTIONS_KEY = "options"
 """The execution property that contains `Options` as JSON."""
+SPAN_KEY = "span"
+"""The execution property that contains `data.span`."""
 SAMPLE = "sample"
 """The `input_base` that selects the sample reviews of this package."""
 
 
 class Options(Section):
-    """The parameters of ReviewExampleGen other than `input_base`.
+    """The parameters of ReviewExampleGen other than `input_base` and `span`.
 
     Attributes:
       patterns: group -> glob below `input_base`. The groups are the splits train, eval and test, or
         the single group `all`.
       read: the options of the reader.
+      window: the number of spans that are read, if the input has spans.
       max_examples: split -> maximum number of its reviews; a split without a limit is missing.
       max_rejected_fraction: the component fails if a larger fraction of the lines is unusable.
+      span_cache: the folder that keeps what was read of each span; empty: nothing is kept.
       input_fingerprint: fingerprint of the files, a part of the cache key; empty if it is unknown.
         The executor fails if local files have another fingerprint.
     """
 
     patterns: dict[str, str]
     read: ReadOptions = ReadOptions()
+    window: PositiveInt = 1
     max_examples: dict[str, PositiveInt] = {}
     max_rejected_fraction: Fraction = 0.01
+    span_cache: str = ""
     input_fingerprint: str = ""
 
 

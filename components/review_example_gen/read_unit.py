@@ -22,9 +22,11 @@ from components.review_example_gen.splits import (
     HeldOut,
     Limits,
     assign_batch,
+    assign_shards,
     count_batch,
     is_over,
 )
+from components.review_example_gen.unit_index import IndexWriter
 from components.review_example_gen.units import Unit, read_in_turns
 from core.machine import cores
 from core.progress import Progress
@@ -47,13 +49,15 @@ class UnitResult(NamedTuple):
     """Split -> label -> number of its Examples."""
     lines: Sequence[tuple[str, int, int]]
     """(path of a file, number of a piece, number of lines in it)."""
+    index_file: str = ""
+    """Path of the `unit_index.UnitIndex` of the unit; empty if it was not written."""
 
     def to_json(self) -> list[Any]:
         """Return a list for JSON. Its first element is the number of the unit, for sorting."""
         counts = {path: of_file.to_file() for path, of_file in self.counts.items()}
         # JSON has no keys that are numbers.
         classes = {split: list(found.items()) for split, found in self.classes.items()}
-        return [self.unit, self.shards, self.rejected, counts, classes, self.lines]
+        return [self.unit, self.shards, self.rejected, counts, classes, self.lines, self.index_file]
 
     @classmethod
     def from_json(cls, stored: Sequence[Any]) -> UnitResult:
@@ -65,14 +69,19 @@ class UnitResult(NamedTuple):
         Raises:
           ValueError: `stored` has another form.
         """
-        unit, shards, rejected, by_file, by_split, lines = stored
+        unit, shards, rejected, by_file, by_split, lines, index_file = stored
         classes = {split: Counter(dict(found)) for split, found in by_split.items()}
         counts = {path: LineCounts.from_file(of_file) for path, of_file in by_file.items()}
-        return cls(unit, shards, rejected, counts, classes, lines)
+        return cls(unit, shards, rejected, counts, classes, lines, index_file)
 
 
 def read_unit(
-    unit: Unit, held_out: HeldOut, limits: Limits, named: frozenset[str], scratch: str
+    unit: Unit,
+    held_out: HeldOut,
+    limits: Limits,
+    named: frozenset[str],
+    scratch: str,
+    is_indexed: bool = False,
 ) -> Iterator[list[Any]]:
     """Read every line of a unit, assign its split, encode it and write it.
 
@@ -82,6 +91,7 @@ def read_unit(
       limits: the number of ranges of text keys that each limited split keeps.
       named: the groups that have files of their own.
       scratch: the folder of the files that are written, local or remote.
+      is_indexed: whether the index of the unit is written too.
 
     Yields:
       One element, the JSON of a `UnitResult`.
@@ -93,6 +103,7 @@ def read_unit(
     # The name is unique, so a bundle that Beam retries leaves only unused files.
     name = FileSystems.join(scratch, f"{unit.number:05d}-{uuid.uuid4().hex}")
     lines: Counter[tuple[str, int]] = Counter()
+    index = IndexWriter(unit.shards)
     with (
         ThreadPoolExecutor(cores()) as pool,
         Progress("texts read", str(unit.number)) as progress,
@@ -102,12 +113,17 @@ def read_unit(
         for group, piece, batch in read_in_turns(unit, pool):
             assigned = assign_batch(batch, group, named, held_out)
             output.add(piece, assigned, is_over(assigned, limits))
+            if is_indexed:
+                index.add(piece, assigned)
             lines[piece.path, piece.number] += batch.lines
             progress.advance(batch.lines)
         shards = output.close()
     by_piece = tuple((path, number, count) for (path, number), count in lines.items())
+    index_file = f"{name}.npz" if is_indexed else ""
+    if is_indexed:
+        index.save(index_file)
     result = UnitResult(
-        unit.number, shards, f"{name}.jsonl", output.counts, output.classes, by_piece
+        unit.number, shards, f"{name}.jsonl", output.counts, output.classes, by_piece, index_file
     )
     yield result.to_json()
 
@@ -164,8 +180,7 @@ class UnitOutput:
     def _write_examples(self, assigned: AssignedBatch, chosen: np.ndarray) -> None:
         """Write the chosen reviews of a batch."""
         examples = encode_examples(assigned.batch.columns)
-        # The text of a review decides its shard.
-        shard = (assigned.keys >> np.uint64(8)) % np.uint64(self._shards)
+        shard = assign_shards(assigned.keys, self._shards)
         all_labels = np.asarray(assigned.batch.labels)
         for split in SPLITS:
             of_split = chosen & (assigned.split == split)

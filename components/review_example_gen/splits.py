@@ -60,7 +60,11 @@ class AssignedBatch(NamedTuple):
 
 
 def assign_batch(
-    batch: Batch, group: str, named: frozenset[str], held_out: HeldOut
+    batch: Batch,
+    group: str,
+    named: frozenset[str],
+    held_out: HeldOut,
+    priorities: Mapping[str, int] = HELD_OUT,
 ) -> AssignedBatch:
     """Assign a split to each review of a batch, and find the duplicates of held-out reviews.
 
@@ -68,13 +72,15 @@ def assign_batch(
       batch: the reviews.
       group: the group of their file.
       named: the groups that have files of their own.
-      held_out: the text keys of the reviews in the files of held-out groups.
+      held_out: the text keys of the reviews in the files of groups with a priority.
+      priorities: group -> priority. A text in the files of several groups belongs to the group with
+        the highest priority; the priority of other groups is 0.
     """
     keys = text_keys(batch.texts)
     duplicate_in = np.full(len(keys), "", "U5")
-    for name, priority in HELD_OUT.items():  # the highest priority last
+    for name, priority in priorities.items():  # the highest priority last
         found = held_out.get(name, keys[:0])
-        if priority > HELD_OUT.get(group, 0) and len(found):
+        if priority > priorities.get(group, 0) and len(found):
             index = np.minimum(np.searchsorted(found, keys), len(found) - 1)
             duplicate_in[found[index] == keys] = name
     return AssignedBatch(batch, keys, assign_splits(keys, group, named), duplicate_in)
@@ -108,11 +114,32 @@ def assign_splits(keys: np.ndarray, group: str, named: frozenset[str]) -> np.nda
     return split
 
 
+def assign_shards(keys: np.ndarray, shards: int) -> np.ndarray:
+    """Return the shard of each text, so that equal texts are in one shard, uint64 [texts].
+
+    Args:
+      keys: the `text_keys` of the texts, uint64 [texts].
+      shards: the number of shards.
+    """
+    return (keys >> np.uint64(8)) % np.uint64(shards)
+
+
 def is_over(assigned: AssignedBatch, limits: Limits) -> np.ndarray:
     """Return whether each review of a batch is over the limit of its split, bool [reviews]."""
-    over = np.zeros(len(assigned.keys), bool)
+    return are_over(assigned.keys, assigned.split, limits)
+
+
+def are_over(keys: np.ndarray, split: np.ndarray, limits: Limits) -> np.ndarray:
+    """Return whether each review is over the limit of its split, bool [reviews].
+
+    Args:
+      keys: the text keys of the reviews, uint64 [reviews].
+      split: the split of each review, str [reviews].
+      limits: the limits.
+    """
+    over = np.zeros(len(keys), bool)
     for name, kept in limits.items():
-        over |= (assigned.split == name) & (_ranges(assigned.keys) >= kept)
+        over |= (split == name) & (_ranges(keys) >= kept)
     return over
 
 

@@ -63,6 +63,7 @@ def RunReport(
     metadata: Parameter[str] = _NOT_GIVEN,
     created: Parameter[str] = _NOT_GIVEN,
     input_base: Parameter[str] = _NOT_GIVEN,
+    span: Parameter[str] = _NOT_GIVEN,
     epochs: Parameter[int] = _NOT_GIVEN,
     strategy: Parameter[str] = _NOT_GIVEN,
     min_accuracy: Parameter[float] = _NOT_GIVEN,
@@ -96,6 +97,7 @@ def RunReport(
         contains the duration of each component.
       created: the time at which the pipeline was created, so that the component is no cache hit.
       input_base: the parameter of the run that replaces `data.input_base` in `settings`.
+      span: the parameter of the run that replaces `data.span` in `settings`.
       epochs: the parameter of the run that replaces `training.epochs` in `settings`.
       strategy: the parameter of the run that replaces `training.strategy` in `settings`.
       min_accuracy: the parameter of the run that replaces `evaluation.min_accuracy` in `settings`.

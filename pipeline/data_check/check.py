@@ -9,6 +9,7 @@ from typing import Any
 
 from components.line_counts import SPLITS
 from components.review_example_gen.inputs import input_folder
+from components.review_example_gen.spans import Input
 from core.errors import InputError, UserError
 from pipeline.config import PipelineConfig
 from pipeline.data_check import remedies
@@ -33,6 +34,7 @@ from preprocessing.reading.records import (
     STARS_TASK,
     ReadOptions,
 )
+from preprocessing.reading.span_pattern import parse_pattern
 
 _MOST_LOST = 0.1
 """The greatest fraction of lines whose loss is proposed."""
@@ -52,18 +54,25 @@ def check_data(config: PipelineConfig, *, is_own: bool = True) -> DataCheck:
     Raises:
       OSError: a file cannot be read.
     """
-    base = input_folder(input_base(config))
     try:
-        files = input_files(config)
+        found = input_files(config)
     except InputError as error:
+        base = input_folder(input_base(config))
         return DataCheck(base, problems=(Problem(str(error)),), is_settled=False)
+    base, files = found.base, found.files
     some = _some(files)
     # The commands convert all files; a bucket has no commands.
     encodings = _encodings(some if is_remote(base) else files, config)
     with TemporaryDirectory() as scratch:
-        check = _check(config, some, Converted(base, some, encodings, scratch), is_own)
+        check = _check(config, found, some, Converted(base, some, encodings, scratch), is_own)
     is_complete = check.is_complete and len(some) == len(files)
     return replace(check, number_of_files=len(files), is_complete=is_complete)
+
+
+def _new_base(config: PipelineConfig, converted: Converted) -> str:
+    """Return the `input_base` of the settings that read the converted files."""
+    pattern = parse_pattern(input_base(config))
+    return pattern.below(converted.folder) if pattern else converted.folder
 
 
 def _some(files: Sequence[SourceFile]) -> list[SourceFile]:
@@ -76,12 +85,16 @@ def _some(files: Sequence[SourceFile]) -> list[SourceFile]:
 
 
 def _check(
-    config: PipelineConfig, files: Sequence[SourceFile], converted: Converted, is_own: bool
+    config: PipelineConfig,
+    found: Input,
+    files: Sequence[SourceFile],
+    converted: Converted,
+    is_own: bool,
 ) -> DataCheck:
     base = converted.base
-    problems = _encoding_problems(converted)
+    problems = _encoding_problems(config, converted)
     options = read_options(config)
-    settled = remedies.settle_files(converted, base, options)
+    settled = remedies.settle_files(converted, base, options, has_spans=bool(found.spans))
     problems += settled.problems
     changes = dict(settled.changes)
     columns = {**options.columns, **changes.get("columns", {})}
@@ -92,14 +105,16 @@ def _check(
         attempt, reading, more = _read(attempts, attempt, settled.files, config, changes, converted)
         problems += more
     problems += _text_questions(settled.files, attempt, converted)
-    changed = with_data(config, converted.folder, changes)
+    changed = with_data(config, _new_base(config, converted), changes)
     blocking = [problem for problem in problems if problem.is_blocking]
     is_settled = all(problem.settings or problem.commands for problem in blocking)
     return DataCheck(
         base,
         is_complete=attempts.is_complete and not (reading.incomplete or converted.partial),
         files=found_files(files, converted, settled.files, attempt, reading, options),
-        reading=tuple(describe(attempt.mapped_layouts())) if attempt and attempt.layouts else (),
+        reading=(*found.describe(), *describe(attempt.mapped_layouts()))
+        if attempt and attempt.layouts
+        else (),
         labels=attempt.labels() if attempt else (),
         task=_task(attempt) if attempt else None,
         other_tasks=_other_tasks(attempts, attempt) if attempt else (),
@@ -128,7 +143,7 @@ def _encodings(files: Sequence[SourceFile], config: PipelineConfig) -> dict[str,
     return found
 
 
-def _encoding_problems(converted: Converted) -> list[Problem]:
+def _encoding_problems(config: PipelineConfig, converted: Converted) -> list[Problem]:
     if not converted.encodings:
         return []
     names = [
@@ -138,7 +153,7 @@ def _encoding_problems(converted: Converted) -> list[Problem]:
     message = f"{joined(names)}; a run reads lines of UTF-8: convert the files into a new folder"
     if is_remote(converted.base):
         return [Problem(message)]
-    settings = as_yaml({"data": {"input_base": converted.folder}})
+    settings = as_yaml({"data": {"input_base": _new_base(config, converted)}})
     return [Problem(message, settings, converted.commands())]
 
 
@@ -162,7 +177,7 @@ def _read(
         problems += settled.problems
         if settled.changes:
             changes |= settled.changes
-            labels = read_options(with_data(config, converted.folder, changes))
+            labels = read_options(with_data(config, _new_base(config, converted), changes))
             attempt = attempts.attempt(replace(labels, columns=attempt.options.columns))
             reading = Reading() if attempt.error else read_sample(files, attempt, config)
             error = attempt.error or next(iter(reading.errors), None)

@@ -12,6 +12,7 @@ import numpy as np
 from components.line_counts import SPLITS, LineCounts, class_problem
 from components.review_example_gen.acceptance import check_counts
 from components.review_example_gen.classes import check_classes
+from components.review_example_gen.spans import PRIORITIES
 from components.review_example_gen.splits import (
     assign_batch,
     count_batch,
@@ -80,13 +81,14 @@ def read_sample(files: Sequence[SourceFile], attempt: Attempt, config: PipelineC
     """
     sample = Sample(files, attempt.mapped_layouts())
     named = frozenset(group for group, _ in sample.sources) & set(SPLITS)
+    priorities = PRIORITIES if config.data.window > 1 else HELD_OUT
     held_out = join_keys(
-        (group, text_keys(batch.texts)) for group, _, batch in sample.only(HELD_OUT).batches()
+        (group, text_keys(batch.texts)) for group, _, batch in sample.only(priorities).batches()
     )
     assigned = []
     rejected: list[tuple[str, int, str, str]] = []
     for group, piece, batch in sample.batches():
-        assigned.append((piece.path, assign_batch(batch, group, named, held_out)))
+        assigned.append((piece.path, assign_batch(batch, group, named, held_out, priorities)))
         kept = Counter(reason for _, _, reason, _ in rejected)
         for item in batch.rejected:
             if kept[item.reason] < _REJECTED:

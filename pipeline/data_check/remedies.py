@@ -51,13 +51,16 @@ class Settled:
     problems: tuple[Problem, ...]
 
 
-def settle_files(converted: Converted, base: str, options: ReadOptions) -> Settled:
+def settle_files(
+    converted: Converted, base: str, options: ReadOptions, *, has_spans: bool
+) -> Settled:
     """Find columns for files whose columns are unknown, and leave out files that are not reviews.
 
     Args:
       converted: the files.
       base: the folder of the files.
       options: the options for reading them.
+      has_spans: whether the files are in folders of spans, which `data.splits` cannot name.
     """
     files = converted.files
     tried = inspect_files(files, options)
@@ -93,7 +96,7 @@ def settle_files(converted: Converted, base: str, options: ReadOptions) -> Settl
     others += [(file, error) for file, error in copies]
     good = [file for file in good if file not in [copy for copy, _ in copies]]
     if others and good:
-        settings = _leave_out(converted, base, good)
+        settings = {} if has_spans else _leave_out(converted, base, good)
         changes |= settings
         for file, error in others:
             message = converted.message(str(error))

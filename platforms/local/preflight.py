@@ -49,7 +49,7 @@ def check_run(config: PipelineConfig) -> None:
     except ValueError as error:
         raise ConfigError(str(error)) from None
     check_model(config)
-    decide_layouts(input_files(config), read_options(config))
+    decide_layouts(input_files(config).files, read_options(config))
 
 
 def _check_same_pipeline(config: PipelineConfig) -> None:

@@ -26,10 +26,10 @@ def write(folder, name, lines):
     return folder
 
 
-def read_files(folder, inputs, patterns=None, runner=(), **options):
+def read_files(folder, inputs, patterns=None, runner=(), span="newest", **options):
     """Return one execution on the files of these globs, in the folder."""
     options = {"patterns": patterns or {"all": "*"}, "max_rejected_fraction": 0.5, **options}
-    properties = {"input_base": str(inputs), "options": json.dumps(options)}
+    properties = {"input_base": str(inputs), "span": span, "options": json.dumps(options)}
     return Read(folder, properties, runner)
 
 

@@ -47,7 +47,7 @@ def test_a_look_has_the_numbers_of_the_component(tmp_path, name):
     check = check_data(config)
     assert check.starts and check.is_complete, check.problems
     options = example_gen_options(config, "")
-    properties = {"input_base": str(folder), "options": options.model_dump_json()}
+    properties = {"input_base": str(folder), "span": "newest", "options": options.model_dump_json()}
     read = Read(tmp_path / "out", properties)
     assert read.reading == "\n".join(check.reading)
     assert LineCounts.from_file(read.counts).sentence() == check.counts

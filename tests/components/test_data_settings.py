@@ -22,6 +22,7 @@ SETTINGS = {
     "max_examples": "{train: 5}",
     "max_rejected_fraction": "0.25",
     "statistics_examples": "7",
+    "span": "3",
 }
 LABELS = ("1", "2", "neutral", "x")
 
@@ -36,10 +37,11 @@ def expected(numbers):
 
 
 def test_every_setting_of_the_data_reaches_its_reader(tmp_path):
-    # `sample` names the input that is read without `input_base`.
-    assert {"input_base", "sample", *SETTINGS} == set(Data.model_fields)
-    inputs = tmp_path / "input"
+    # `sample` names the input that is read without `input_base`; `window` excludes `splits`.
+    assert {"input_base", "sample", "window", *SETTINGS} == set(Data.model_fields)
+    inputs = tmp_path / "day-3"
     inputs.mkdir()
+    (tmp_path / "day-4").mkdir()
     files = {"train": range(100), "test": range(100, 120), "other": range(120, 140)}
     for name, numbers in files.items():
         with (inputs / f"{name}.txt").open("w", newline="") as file:
@@ -48,7 +50,7 @@ def test_every_setting_of_the_data_reaches_its_reader(tmp_path):
             for n in numbers:
                 said = f"It is\n__label__2 number {n}"
                 out.writerow([LABELS[n % 4], f"Head {n}", said, 5, "another title", "another text"])
-    overrides = [f"paths.root={tmp_path / 'runs'}", f"data.input_base={inputs}"]
+    overrides = [f"paths.root={tmp_path / 'runs'}", f"data.input_base={tmp_path}/day-{{SPAN}}"]
     overrides += [f"data.{name}={value}" for name, value in SETTINGS.items()]
     config = load_config(overrides=overrides, environ={})
     components = {item.id: item for item in create_pipeline(config, Local(config)).components}
@@ -61,3 +63,16 @@ def test_every_setting_of_the_data_reaches_its_reader(tmp_path):
     assert train.total() == 5
     assert train + eval_ <= expected(files["train"])
     assert train.total() + eval_.total() == 75 - read.counts["over_max_examples"]
+
+
+def test_the_window_reaches_the_reader(tmp_path):
+    for day, numbers in {1: range(40), 2: range(40, 80), 3: range(80, 120)}.items():
+        lines = [f"__label__{1 + n % 2} number {n}\n" for n in numbers]
+        (tmp_path / f"day-{day}.txt").write_text("".join(lines))
+    overrides = [f"paths.root={tmp_path / 'runs'}", f"data.input_base={tmp_path}/day-{{SPAN}}.txt"]
+    config = load_config(overrides=[*overrides, "data.window=2"], environ={})
+    components = {item.id: item for item in create_pipeline(config, Local(config)).components}
+    read = Read(tmp_path, components["ReviewExampleGen"].exec_properties)
+    assert set(read.texts("test")) == {b"number %d" % n for n in range(80, 120)}
+    assert read.counts["examples/train"] + read.counts["examples/eval"] == 40
+    assert len(list((tmp_path / "runs/spans/amazon_reviews").iterdir())) == 2

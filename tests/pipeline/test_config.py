@@ -280,6 +280,6 @@ def test_any_override_text_is_parsed_or_refused(text):
 @pytest.mark.parametrize(("preset", "file"), [("sample", "reviews.ft.txt"), ("stars", "stars.csv")])
 def test_a_preset_without_an_input_reads_its_sample(preset, file):
     config = load_config(preset, environ={})
-    [source] = input_files(config)
+    [source] = input_files(config).files
     assert os.path.basename(source.path) == file
-    assert decide_layouts(input_files(config), read_options(config))
+    assert decide_layouts(input_files(config).files, read_options(config))

@@ -53,6 +53,7 @@ def test_every_preset_compiles_for_every_target(preset, target):
     loaded = kfp_components.load_component_from_text(yaml.safe_dump(found.spec))
     assert {name: spec.default for name, spec in loaded.component_spec.inputs.items()} == {
         "input_base": "gs://bucket/raw",
+        "span": "newest",
         "epochs": settings(target, preset).training.epochs,
         "strategy": settings(target, preset).training.strategy,
         "min_accuracy": settings(target, preset).evaluation.min_accuracy,
@@ -60,6 +61,19 @@ def test_every_preset_compiles_for_every_target(preset, target):
     if found.job:
         job = json_format.ParseDict(found.job, pipeline_spec_pb2.PipelineJob())
         assert job.runtime_config.gcs_output_directory == "gs://bucket/root"
+
+
+@pytest.mark.parametrize("target", REQUIRED)
+def test_the_window_and_the_span_reach_the_reading(target):
+    more = "data={input_base: 'gs://bucket/{YYYY}-{MM}-{DD}', window: 7, span: 2026-11-28}"
+    found = compiled(target, more=more)
+    given = found.tasks["ReviewExampleGen"]["inputs"]["parameters"]
+    assert given["span"] == {"componentInputParameter": "span"}
+    defaults = found.spec["root"]["inputDefinitions"]["parameters"]
+    assert defaults["span"]["defaultValue"] == "2026-11-28"
+    options = json.loads(found.constant("ReviewExampleGen", OPTIONS_KEY))
+    assert (options["window"], options["patterns"]) == (7, {"all": "**"})
+    assert options["span_cache"] == "gs://bucket/root/spans/amazon_reviews"
 
 
 @pytest.mark.parametrize("target", REQUIRED)

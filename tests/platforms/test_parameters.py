@@ -25,6 +25,8 @@ TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
         ({}, "strategy= ", "parameter strategy: the value is empty"),
         ({}, "input_base=gs:///data", "parameter input_base: gs:///data has no bucket"),
         ({}, "input_base=/data", "data.input_base: /data is not accessible"),
+        ({}, "span=2026-11-28", "parameter span=2026-11-28 contradicts .*data.input_base; write"),
+        ({}, "span=", "parameter span: the value is empty"),
         (TWO_WORKERS, "strategy=mirrored", "parameter strategy=mirrored contradicts .*2 workers"),
     ],
 )
@@ -35,8 +37,19 @@ def test_the_submission_refuses_it(training, given, line):
         check_parameters(config, "kubeflow", {name: text})
 
 
+def test_a_span_is_a_date_or_a_number_as_the_input_base_has_it():
+    config = settings("kubeflow", more="data.input_base=gs://bucket/{YYYY}/{MM}/{DD}")
+    given = {"span": "2026-11-28"}
+    assert check_parameters(config, "kubeflow", given) == given
+    given = {"span": "7", "input_base": "gs://bucket/day-{SPAN}"}
+    assert check_parameters(config, "kubeflow", given) == given
+    with pytest.raises(UserError, match="span: 7 is not a date"):
+        check_parameters(config, "kubeflow", {"span": "7"})
+
+
 READERS = {
     "input_base": "ReviewExampleGen",
+    "span": "ReviewExampleGen",
     "epochs": "Trainer",
     "strategy": "Trainer",
     "min_accuracy": "Evaluator",

@@ -59,6 +59,10 @@ def test_outputs_below_the_input_are_refused_because_they_would_be_read(tmp_path
     for place in ("in/.runs", "input", "runs"):
         check(place)
     check("in/runs", splits={"train": "*.csv"})
+    spans = str(tmp_path / "in" / "day-{SPAN}")
+    check("in/runs", input_base=spans)
+    with pytest.raises(ConfigError, match=rf"paths\.{key}: .*/in/day-3/runs is inside data\."):
+        check("in/day-3/runs", input_base=spans)
 
 
 @pytest.mark.parametrize("key", ["root", "metadata", "serving", "checkpoints"])

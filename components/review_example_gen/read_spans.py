@@ -1,0 +1,205 @@
+"""Read the spans of a window, each of them alone, unless an earlier run has read the same files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import apache_beam as beam
+from absl import logging
+from tfx.dsl.io import fileio
+
+from components.beam import read_results, write_results
+from components.review_example_gen.classes import collect_labels
+from components.review_example_gen.read_unit import UnitResult, read_unit
+from components.review_example_gen.span_cache import Key, SpanCache
+from components.review_example_gen.spans import NEWER, OLDER, Input, Span
+from components.review_example_gen.units import Source, Unit, in_units
+from components.review_example_gen.window import NAMED, READ_AS, ReadSpan, assemble
+from core.errors import InputError
+from preprocessing.reading.files import fingerprint
+
+_LABELS, _EXAMPLES = "labels", "examples"
+"""Kinds of entries in the cache: the labels of a span, and its units."""
+
+
+class SpanReader:
+    """A reader of the spans of a window.
+
+    Args:
+      found: the input, with at least two spans.
+      cache: the folder of the cache; empty: nothing is reused or kept.
+      code: the fingerprint of the code that reads.
+      make_pipeline: returns a new Beam pipeline.
+      scratch: an existing folder for files.
+    """
+
+    def __init__(
+        self,
+        found: Input,
+        cache: str,
+        code: str,
+        make_pipeline: Callable[[], beam.Pipeline],
+        scratch: str,
+    ):
+        self._found, self._code, self._scratch = found, code, scratch
+        self._cache = SpanCache(cache or os.path.join(scratch, "spans"))
+        self._make_pipeline = make_pipeline
+        self._used: list[Key] = []
+
+    def labels(self, sources: Sequence[Source]) -> list[list[tuple[str, str, int]]]:
+        """Return the labels of each unit of the spans, for `classes.join_labels`.
+
+        Args:
+          sources: the pieces of all files.
+
+        Raises:
+          InputError: a file cannot be read, or changes meanwhile.
+        """
+        keys = self._keys(_LABELS, sources)
+        values = [self._cache.find(key) for key in keys]
+        new = [number for number, value in enumerate(values) if value is None]
+        for number, results in self._run(new, sources, _labels_of, _LABELS).items():
+            self._check_unchanged(_LABELS, sources, keys[number], number)
+            self._cache.store(keys[number], results)
+            values[number] = results
+        newest = len(values) - 1
+        return [
+            [(label, NEWER if number == newest else OLDER, count) for label, _, count in unit]
+            for number, units in enumerate(values)
+            for unit in units
+        ]
+
+    def read(self, sources: Sequence[Source], max_examples: Mapping[str, int]) -> list[UnitResult]:
+        """Read the spans, and write the files of the window.
+
+        Args:
+          sources: the pieces of all files, with layouts that decide the class of each label.
+          max_examples: split -> maximum number of its reviews; a split without a limit is missing.
+
+        Returns:
+          The units of the window in their order.
+
+        Raises:
+          InputError: a file cannot be read, or changes meanwhile.
+          OSError, tensorflow.errors.OpError: a file cannot be written.
+        """
+        keys = self._keys(_EXAMPLES, sources)
+        done = [self._cache.find_units(key) for key in keys]
+        new = [number for number, units in enumerate(done) if units is None]
+        logging.info("Spans: %d are read, %d are reused", len(new), len(done) - len(new))
+        for number, results in self._run(new, sources, _examples_of, _EXAMPLES).items():
+            self._check_unchanged(_EXAMPLES, sources, keys[number], number)
+            units = [UnitResult.from_json(result) for result in results]
+            done[number] = self._cache.store_units(keys[number], units)
+        names = [span.name for span in self._found.spans]
+        spans = [ReadSpan(name, units or []) for name, units in zip(names, done, strict=True)]
+        return assemble(spans, max_examples, self._scratch)
+
+    def remove_old(self) -> None:
+        """Remove the entries of the cache that no later run will use, see `SpanCache`."""
+        self._cache.remove_old(self._used, len(self._found.spans))
+
+    def _run(
+        self,
+        numbers: Sequence[int],
+        sources: Sequence[Source],
+        read: Callable[..., Iterator[list[Any]]],
+        name: str,
+    ) -> dict[int, list[Any]]:
+        """Read spans; return number of a span -> the results of its units, sorted.
+
+        Args:
+          numbers: the numbers of the spans in the window.
+          sources: the pieces of all files.
+          read: the function that Beam calls for (number of a span, unit) and a folder.
+          name: the name of the folder.
+
+        Raises:
+          InputError: a file cannot be read.
+        """
+        if not numbers:
+            return {}
+        folder = os.path.join(self._scratch, name)
+        fileio.makedirs(folder)
+        of_span = self._of_span(sources)
+        units = [(number, unit) for number in numbers for unit in in_units(of_span[number])]
+        # The number of a unit is a part of the names of its files and of its progress.
+        numbered = [(number, unit._replace(number=at)) for at, (number, unit) in enumerate(units)]
+        with self._make_pipeline() as pipeline:
+            done = (
+                pipeline
+                | "Units" >> beam.Create(numbered, reshuffle=True)
+                | "ReadSpans" >> beam.FlatMap(read, folder)
+            )
+            write_results(pipeline, done, folder)
+        results: dict[int, list[Any]] = {number: [] for number in numbers}
+        for number, result in read_results(folder):
+            results[number].append(result)
+        return results
+
+    def _of_span(self, sources: Iterable[Source]) -> list[list[Source]]:
+        """Return the pieces of each span of the window, in the group READ_AS."""
+        number_of = {
+            file.path: number
+            for number, span in enumerate(self._found.spans)
+            for file in self._found.of_span(span)
+        }
+        of_span: list[list[Source]] = [[] for _ in self._found.spans]
+        for source in sources:
+            of_span[number_of[source.piece.path]].append(source._replace(group=READ_AS))
+        return of_span
+
+    def _keys(self, kind: str, sources: Sequence[Source]) -> list[Key]:
+        """Return the key of each span in the cache.
+
+        Raises:
+          InputError: a file cannot be read.
+        """
+        keys = [
+            self._key(kind, span, of_span)
+            for span, of_span in zip(self._found.spans, self._of_span(sources), strict=True)
+        ]
+        self._used += keys
+        return keys
+
+    def _key(self, kind: str, span: Span, sources: Iterable[Source]) -> Key:
+        files = [file._replace(group=READ_AS) for file in self._found.of_span(span)]
+        layouts = {source.piece.path: repr(source.piece.layout) for source in sources}
+        # The paths are in the rejected lines.
+        content = [
+            kind,
+            self._found.base,
+            fingerprint(self._found.base, files),
+            layouts,
+            self._code,
+        ]
+        digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return Key(span.number, digest)
+
+    def _check_unchanged(self, kind: str, sources: Sequence[Source], key: Key, number: int) -> None:
+        """Check that the files of a span have the content of its key, now that they were read.
+
+        Raises:
+          InputError: a file has changed.
+        """
+        span = self._found.spans[number]
+        if self._key(kind, span, self._of_span(sources)[number]) != key:
+            raise InputError(
+                f"data.input_base: a file in {span.path} changed while it was read; run again"
+            )
+
+
+def _labels_of(numbered: tuple[int, Unit], folder: str) -> Iterator[list[Any]]:
+    span, unit = numbered
+    for labels in collect_labels(unit):
+        yield [span, labels]
+
+
+def _examples_of(numbered: tuple[int, Unit], folder: str) -> Iterator[list[Any]]:
+    span, unit = numbered
+    for result in read_unit(unit, {}, {}, NAMED, folder, is_indexed=True):
+        yield [span, result]

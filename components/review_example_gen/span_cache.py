@@ -1,0 +1,164 @@
+"""The folder that keeps what was read of each span, so that a later window does not read it again.
+
+The name of an entry contains a digest of everything that decides its content. An entry is complete
+if it has its file `entry.json`, which is written last and by one rename; what a killed run left
+behind is no entry. The size and the SHA-256 of each local file are compared before it is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from absl import logging
+from tfx.dsl.io import fileio
+
+from components.review_example_gen.read_unit import UnitResult
+from core.errors import storage_errors
+from core.files import stream_sha256
+from preprocessing.reading.files import is_remote
+
+_FILE = "entry.json"
+_NAME = re.compile(r"([0-9]+)-[0-9a-f]+")
+_VALUE, _FILES = "value", "files"
+
+
+class Key(NamedTuple):
+    """The name of an entry."""
+
+    span: int
+    """The number of the span."""
+    digest: str
+    """A digest, in hexadecimal digits, of everything that decides the content."""
+
+    def __str__(self) -> str:
+        return f"{self.span:010d}-{self.digest}"
+
+
+class SpanCache:
+    """The entries of a pipeline.
+
+    Args:
+      folder: the folder of all entries, local or remote. It need not exist.
+    """
+
+    def __init__(self, folder: str):
+        self._folder = folder
+
+    def find(self, key: Key) -> Any:
+        """Return the value of an entry, or None if there is no complete entry with this key.
+
+        Args:
+          key: the key.
+        """
+        folder = os.path.join(self._folder, str(key))
+        try:
+            with fileio.open(os.path.join(folder, _FILE)) as source:
+                entry = json.loads(source.read())
+            files = entry[_FILES].items()
+            if all(_stamp(os.path.join(folder, name)) == stamp for name, stamp in files):
+                return entry[_VALUE]
+        except (*storage_errors(), ValueError, KeyError):  # type: ignore[misc]
+            return None
+        logging.warning("%s is damaged, so its span is read again", folder)
+        return None
+
+    def store(self, key: Key, value: Any, paths: Sequence[str] = ()) -> None:
+        """Move files into an entry, and complete it.
+
+        Args:
+          key: the key.
+          value: what `find` returns. JSON can represent it.
+          paths: files, whose names differ from those of all other files in entries.
+
+        Raises:
+          OSError, tensorflow.errors.OpError: a file cannot be moved or written.
+        """
+        folder = os.path.join(self._folder, str(key))
+        fileio.makedirs(folder)
+        stamps = {}
+        for path in paths:
+            name = os.path.basename(path)
+            fileio.rename(path, os.path.join(folder, name), overwrite=True)
+            stamps[name] = _stamp(os.path.join(folder, name))
+        file = os.path.join(folder, _FILE)
+        with fileio.open(f"{file}.part", "w") as target:
+            target.write(json.dumps({_VALUE: value, _FILES: stamps}))
+        fileio.rename(f"{file}.part", file, overwrite=True)
+
+    def remove_old(self, used: Collection[Key], window: int) -> None:
+        """Remove the entries that no run of the newest windows can use.
+
+        The entries of the spans in this window that are not used are of another content or code.
+        Those of other spans are kept if they are in a window that ends at the newest span of all
+        entries, so a run of earlier spans does not remove those of the next day.
+
+        Args:
+          used: the keys of the entries that this run has used.
+          window: the number of spans of a window.
+        """
+        with contextlib.suppress(*storage_errors()):
+            found = [name.rstrip("/") for name in fileio.listdir(self._folder)]
+            numbers = {name: int(match[1]) for name in found if (match := _NAME.fullmatch(name))}
+            first = max(numbers.values()) - window + 1
+            kept, spans = set(map(str, used)), {key.span for key in used}
+            for name, span in numbers.items():
+                if name not in kept and (span in spans or span < first):
+                    fileio.rmtree(os.path.join(self._folder, name))
+
+    def find_units(self, key: Key) -> list[UnitResult] | None:
+        """Return the units of a span; None if there is no complete entry with this key."""
+        value = self.find(key)
+        if value is None:
+            return None
+        folder = os.path.join(self._folder, str(key))
+        return [_moved(UnitResult.from_json(unit), folder) for unit in value]
+
+    def store_units(self, key: Key, units: Sequence[UnitResult]) -> list[UnitResult]:
+        """Move the files of the units of a span into an entry; return the units that it has then.
+
+        Args:
+          key: the key.
+          units: the units.
+
+        Raises:
+          OSError, tensorflow.errors.OpError: a file cannot be moved or written.
+        """
+        paths = [
+            path
+            for unit in units
+            for path in (*(path for _, path, _ in unit.shards), unit.rejected, unit.index_file)
+        ]
+        self.store(key, [_moved(unit, "").to_json() for unit in units], paths)
+        folder = os.path.join(self._folder, str(key))
+        return [_moved(unit, folder) for unit in units]
+
+
+def _moved(unit: UnitResult, folder: str) -> UnitResult:
+    """Return a unit whose files have the same names in another folder."""
+
+    def moved(path: str) -> str:
+        return os.path.join(folder, os.path.basename(path))
+
+    shards = tuple((split, moved(path), count) for split, path, count in unit.shards)
+    return unit._replace(
+        shards=shards, rejected=moved(unit.rejected), index_file=moved(unit.index_file)
+    )
+
+
+def _stamp(path: str) -> list[Any]:
+    """Return the size and the SHA-256 of a file; of a remote one, which is not read, the size.
+
+    Raises:
+      OSError, tensorflow.errors.OpError: the file cannot be read.
+    """
+    if is_remote(path):
+        import tensorflow as tf
+
+        return [int(tf.io.gfile.stat(path).length)]
+    with open(path, "rb") as stream:
+        return [os.path.getsize(path), stream_sha256(stream)]

@@ -1,0 +1,291 @@
+"""Assemble the splits of a window from its spans, each of which was read alone.
+
+A span is read without regard to the others: its reviews are split into train and eval by the hash
+of their text. In a window, the older spans keep these files as they are. The newest span is the
+test split, from which the texts of older spans are removed: so the files of an older span are the
+same in every window, and the cost of a new span does not depend on the size of the window. The
+model in production, which was trained on almost the same older spans, has not seen the test split
+either.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from apache_beam.io.filesystems import FileSystems
+
+from components.line_counts import DUPLICATE, SPLITS, LineCounts
+from components.review_example_gen.read_unit import UnitResult
+from components.review_example_gen.spans import NEWER, OLDER
+from components.review_example_gen.splits import (
+    Limits,
+    are_over,
+    assign_splits,
+    count_ranges,
+    find_limit,
+)
+from components.review_example_gen.unit_index import UnitIndex, load_index
+from core.machine import cores
+from examples.tfrecords import batches, read
+from examples.writer import TEXT_LEVEL, ShardWriter
+from preprocessing.reading.files import is_remote
+
+READ_AS = OLDER
+"""The group of the files of every span while it is read."""
+NAMED = frozenset({OLDER, NEWER})
+"""The groups with files of their own, for `splits.assign_splits`."""
+_BATCH = 1024
+
+
+class ReadSpan(NamedTuple):
+    """A span that was read: its name, and its units."""
+
+    name: str
+    units: Sequence[UnitResult]
+
+
+class _Part(NamedTuple):
+    """A unit in a window: what happens to each of its reviews."""
+
+    unit: UnitResult
+    reviews: UnitIndex
+    split: np.ndarray
+    """The split in the window, str [reviews]."""
+    older: np.ndarray
+    """The index of the first older span with the same text, or -1, int [reviews]; of an older span
+    it is always -1."""
+
+
+def assemble(
+    spans: Sequence[ReadSpan], max_examples: Mapping[str, int], scratch: str
+) -> list[UnitResult]:
+    """Write the files of a window.
+
+    Args:
+      spans: the spans in ascending order, at least two.
+      max_examples: split -> maximum number of its reviews; a split without a limit is missing.
+      scratch: an existing folder for the files. A file without a change is a link or a copy.
+
+    Returns:
+      The units of all spans, numbered in their order, with the splits and counts in the window.
+
+    Raises:
+      InputError: a file of a span is damaged.
+      OSError, tensorflow.errors.OpError: a file cannot be read or written.
+    """
+    *older, newest = spans
+    seen = _first_seen(older, newest)
+    limits = _find_limits(_parts(spans, seen), max_examples) if max_examples else {}
+    names = [span.name for span in older]
+    return [
+        _assemble_unit(part._replace(unit=part.unit._replace(unit=number)), limits, names, scratch)
+        for number, part in enumerate(_parts(spans, seen))
+    ]
+
+
+def _first_seen(older: Sequence[ReadSpan], newest: ReadSpan) -> tuple[np.ndarray, np.ndarray]:
+    """Return the texts of the newest span, and where each of them was seen first.
+
+    Returns:
+      The sorted, unique text keys, uint64 [keys]; and the index of the first older span that
+      contains the text, or -1, int32 [keys].
+    """
+    keys = np.unique(
+        np.concatenate(
+            [np.zeros(0, np.uint64), *(load_index(u.index_file).keys for u in newest.units)]
+        )
+    )
+    first = np.full(len(keys), -1, np.int32)
+    for number, span in reversed(list(enumerate(older))):
+        for unit in span.units:
+            first[_positions(keys, np.unique(load_index(unit.index_file).keys))] = number
+    return keys, first
+
+
+def _positions(keys: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the indices in the sorted `keys` of those that are in `others`."""
+    if not len(keys):
+        return np.zeros(0, np.int64)
+    at = np.minimum(np.searchsorted(keys, others), len(keys) - 1)
+    return at[keys[at] == others]
+
+
+def _parts(spans: Sequence[ReadSpan], seen: tuple[np.ndarray, np.ndarray]) -> Iterator[_Part]:
+    """Yield the units of all spans in their order; only one index is in memory at a time."""
+    keys, first = seen
+    for span in spans:
+        for unit in span.units:
+            index = load_index(unit.index_file)
+            if span is spans[-1]:
+                split = np.full(len(index.keys), NEWER)
+                older = first[np.searchsorted(keys, index.keys)]
+            else:
+                split = assign_splits(index.keys, READ_AS, NAMED)
+                older = np.full(len(index.keys), -1, np.int32)
+            yield _Part(unit, index, split, older)
+
+
+def _find_limits(parts: Iterator[_Part], max_examples: Mapping[str, int]) -> Limits:
+    counts = {split: count_ranges(np.zeros(0, np.uint64)) for split in max_examples}
+    for part in parts:
+        for split, total in counts.items():
+            total += count_ranges(part.reviews.keys[(part.split == split) & (part.older < 0)])
+    return {split: find_limit(total, max_examples[split]) for split, total in counts.items()}
+
+
+def _assemble_unit(
+    part: _Part, limits: Limits, older_names: Sequence[str], scratch: str
+) -> UnitResult:
+    """Return a unit with the files and the counts that it has in the window."""
+    over = are_over(part.reviews.keys, part.split, limits)
+    kept = (part.older < 0) & ~over
+    return part.unit._replace(
+        shards=tuple(_shards(part, kept, scratch)),
+        rejected=_rejected(part, older_names, scratch),
+        counts=_counts(part, kept, over),
+        classes=_classes(part, kept),
+    )
+
+
+def _shards(part: _Part, kept: np.ndarray, scratch: str) -> Iterator[tuple[str, str, int]]:
+    """Write the shards of a unit; yield (split, path, number of Examples) of each.
+
+    Args:
+      part: the unit.
+      kept: whether each review is an Example, bool [reviews].
+      scratch: the folder of the files.
+    """
+    unit, reviews = part.unit, part.reviews
+    written_as = assign_splits(reviews.keys, READ_AS, NAMED)
+    waiting = {
+        split: iter(np.unique(reviews.shards[written_as == split]).tolist()) for split in SPLITS
+    }
+    for number, (split, path, count) in enumerate(unit.shards):
+        # `read_unit` writes the shards of a split in ascending order.
+        chosen = np.flatnonzero((written_as == split) & (reviews.shards == next(waiting[split])))
+        assert len(chosen) == count, path
+        target = os.path.join(scratch, f"{unit.unit:05d}-{number:03d}.gz")
+        left = kept[chosen]
+        if left.any():
+            if left.all():
+                _link(path, target)
+            else:
+                _write_some(path, left, target)
+            yield part.split[chosen[0]].item(), target, int(np.count_nonzero(left))
+
+
+def _link(path: str, target: str) -> None:
+    """Create a file with the content of another one; local ones share it if they can.
+
+    Raises:
+      OSError: the file cannot be written. A remote file raises the errors of its file system.
+    """
+    if is_remote(path):
+        FileSystems.copy([path], [target])
+        return
+    try:
+        os.link(path, target)
+    except OSError:  # some file systems have no hard links
+        shutil.copyfile(path, target)
+
+
+def _write_some(path: str, kept: np.ndarray, target: str) -> None:
+    """Write the Examples of a shard that are kept, in their order.
+
+    Args:
+      path: the shard.
+      kept: whether each of its Examples is kept, bool [examples].
+      target: the new file.
+
+    Raises:
+      InputError: the shard is damaged.
+      tensorflow.errors.OpError: a file cannot be read or written.
+    """
+    at = 0
+    with ThreadPoolExecutor(cores()) as pool:
+        writer = ShardWriter(target, TEXT_LEVEL, pool)
+        for batch in read(batches([path], _BATCH).prefetch(tf.data.AUTOTUNE), [path]):
+            examples = batch.numpy()
+            chosen = np.flatnonzero(kept[at : at + len(examples)]).tolist()
+            writer.write([examples[index] for index in chosen])
+            at += len(examples)
+        writer.close()
+
+
+def _rejected(part: _Part, older_names: Sequence[str], scratch: str) -> str:
+    """Return the file of the rejected lines of a unit, with those of older spans.
+
+    Args:
+      part: the unit.
+      older_names: the names of the older spans.
+      scratch: the folder of a new file.
+
+    Raises:
+      OSError: a file cannot be read or written.
+    """
+    unit, reviews = part.unit, part.reviews
+    repeated = np.flatnonzero(part.older >= 0).tolist()
+    if not repeated:
+        return unit.rejected
+    path = os.path.join(scratch, f"{unit.unit:05d}.jsonl")
+    with FileSystems.create(path) as target:
+        with FileSystems.open(unit.rejected) as source:
+            target.write(source.read())
+        for review in repeated:
+            file, piece, _ = unit.lines[reviews.pieces[review]]
+            detail = f"the same text is in span {older_names[part.older[review]]}"
+            line = [file, piece, int(reviews.positions[review]), DUPLICATE, detail]
+            target.write(json.dumps(line).encode() + b"\n")
+    return path
+
+
+def _counts(part: _Part, kept: np.ndarray, over: np.ndarray) -> dict[str, LineCounts]:
+    """Return path of a file -> the counts of its lines in the window.
+
+    Args:
+      part: the unit.
+      kept: whether each review is an Example, bool [reviews].
+      over: whether each review is over the limit of its split, bool [reviews].
+    """
+    paths = list(part.unit.counts)
+    of_piece = np.array([paths.index(path) for path, _, _ in part.unit.lines], np.int64)
+    of_review = of_piece[part.reviews.pieces]
+
+    def count(chosen: np.ndarray) -> list[int]:
+        return np.bincount(of_review[chosen], minlength=len(paths)).tolist()
+
+    examples = {split: count(kept & (part.split == split)) for split in SPLITS}
+    repeated, beyond = count(part.older >= 0), count(over & (part.older < 0))
+    return {
+        path: LineCounts(
+            examples=+Counter({split: numbers[at] for split, numbers in examples.items()}),
+            neutral=before.neutral,
+            over_max_examples=beyond[at],
+            rejected=before.rejected + Counter({DUPLICATE: repeated[at]}),
+            lost_bytes=before.lost_bytes,
+        )
+        for at, (path, before) in enumerate(part.unit.counts.items())
+    }
+
+
+def _classes(part: _Part, kept: np.ndarray) -> dict[str, Counter[int]]:
+    """Return split -> label -> number of its Examples.
+
+    Args:
+      part: the unit.
+      kept: whether each review is an Example, bool [reviews].
+    """
+    found = {}
+    for split in SPLITS:
+        labels = part.reviews.labels[kept & (part.split == split)]
+        classes, numbers = np.unique(labels, return_counts=True)
+        found[split] = Counter(dict(zip(classes.tolist(), numbers.tolist(), strict=True)))
+    return found

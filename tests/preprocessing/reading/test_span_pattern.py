@@ -1,0 +1,92 @@
+"""Placeholders for spans: which paths match, and what is refused."""
+
+import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from preprocessing.reading.span_pattern import NEWEST, parse_pattern, spans_of
+
+DATES = st.dates(datetime.date(1970, 1, 1), datetime.date(9999, 12, 31))
+WIDTHS = st.one_of(st.none(), st.integers(1, 12))
+LITERALS = st.text("ab-_.[*?+()", max_size=4)
+
+
+def days(date):
+    return (date - datetime.date(1970, 1, 1)).days
+
+
+def written(number, width):
+    """Return a placeholder's width, and the number in a path; None if it has too many digits."""
+    if width is None:
+        return "", str(number)
+    text = str(number).zfill(width)
+    return f":{width}", text if len(text) == width else None
+
+
+@given(st.integers(0, 10**8), st.integers(0, 1000), WIDTHS, WIDTHS, LITERALS, LITERALS)
+def test_a_path_with_numbers_matches_its_pattern(span, version, width, other, before, after):
+    shown, text = written(span, width)
+    shown_version, version_text = written(version, other)
+    path = f"/in/{before}x{{SPAN{shown}}}{after}/v{{VERSION{shown_version}}}"
+    pattern = parse_pattern(path)
+    assert (pattern.base, str(pattern), pattern.has_version) == ("/in", path, True)
+    if text and version_text:
+        parts = (f"{before}x{text}{after}", f"v{version_text}")
+        assert pattern.match(parts) == (span, version)
+        assert pattern.may_contain(parts[:1]) and not pattern.may_contain(("y", *parts[1:]))
+        assert pattern.match(parts[:1]) is None and pattern.match((*parts, "a.txt")) is None
+
+
+@given(DATES, st.sampled_from(["{YYYY}-{MM}-{DD}", "{YYYY}{MM}{DD}.csv", "{DD}.{MM}.{YYYY}"]))
+def test_a_date_is_the_days_since_1970_and_every_way_to_set_it_is_the_same_span(date, name):
+    pattern = parse_pattern(f"gs://bucket/{name}")
+    year, month, day = date.isoformat().split("-")
+    parts = (name.replace("{YYYY}", year).replace("{MM}", month).replace("{DD}", day),)
+    span, version = pattern.match(parts)
+    assert (span, version) == (days(date), None)
+    assert pattern.name(span) == date.isoformat()
+    compact = f"{year}{month}{day}"
+    for text in (date.isoformat(), compact, f"{compact}030000", f"{date}T03:00:00Z"):
+        assert pattern.number(text) == span
+    assert pattern.number(NEWEST) is None
+
+
+def test_dates_in_three_folders_and_what_does_not_match():
+    pattern = parse_pattern("/in/{YYYY}/{MM}/{DD}/")
+    assert pattern.match(("2026", "11", "28")) == (days(datetime.date(2026, 11, 28)), None)
+    for parts in [("2026", "11", "8"), ("26", "11", "28"), ("2026", "11", "28x")]:
+        assert pattern.match(parts) is None
+    with pytest.raises(ValueError, match="day is out of range"):
+        pattern.match(("2026", "02", "30"))
+    assert parse_pattern("/in/{span}/{}/a") is None
+    assert pattern.inside("/in/2026/11/28/runs/a") == "runs/a"
+    for path in ("/in/2026/11/runs/a", "/in/2026/11/28", "/elsewhere/2026/11/28/a"):
+        assert pattern.inside(path) == path
+
+
+@pytest.mark.parametrize(
+    ("path", "window", "span", "line"),
+    [
+        ("/in", 7, NEWEST, "window: 7 requires spans in data.input_base; write {SPAN}"),
+        ("/in", 1, "3", "span: 3 requires spans in data.input_base"),
+        (None, 2, NEWEST, "window: 2 requires spans"),
+        ("/in/{VERSION}", 1, NEWEST, "input_base: .* has {VERSION} without a span; add {SPAN}"),
+        ("/in/{SPAN}/{SPAN}", 1, NEWEST, "input_base: .* has {SPAN} more than once"),
+        ("/in/{YYYY}-{MM}", 1, NEWEST, "input_base: .* has {YYYY}, {MM}; a span is {SPAN}, or"),
+        ("/in/{SPAN}{YYYY}{MM}{DD}", 1, NEWEST, "input_base: .*; a span is {SPAN}, or"),
+        ("/in/{SPAN}{VERSION}", 1, NEWEST, "input_base: .*put another character between them"),
+        ("/in/{DAY}", 1, NEWEST, "input_base: .*unknown placeholder {DAY}; known are {SPAN}"),
+        ("/in/{SPAN:0}", 1, NEWEST, "input_base: .*{SPAN} requires a number of digits"),
+        ("/in/{YYYY}{MM}{DD:2}", 1, NEWEST, "input_base: .*{DD} has no width"),
+        ("gs://{SPAN}/in", 1, NEWEST, "input_base: .*the name of a bucket has no placeholder"),
+        ("/in/{SPAN}", 1, "2026-11-28", "span: 2026-11-28 is not a number"),
+        ("/in/{YYYY}{MM}{DD}", 1, "28", "span: 28 is not a date"),
+        ("/in/{YYYY}{MM}{DD}", 1, "2026-02-30", "span: 2026-02-30 is not a date"),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_one_line(path, window, span, line):
+    with pytest.raises(ValueError, match=f"^{line}") as error:
+        spans_of(path, window, span)
+    assert "\n" not in str(error.value)
