@@ -24,6 +24,7 @@ _EPOCH = datetime.date(1970, 1, 1)
 _DAY = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})([T ].*)?|([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{6})?"
 )
+_DAYS_BEFORE = re.compile(r"(.+)-([0-9]{1,4})d")
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,8 @@ class SpanPattern:
 
         Args:
           span: NEWEST, a number, or, if the spans are dates, a date or a time such as 2026-11-28,
-            20261128 or 2026-11-28T03:00:00Z, of which the day counts.
+            20261128 or 2026-11-28T03:00:00Z, of which the day counts. With `-1d` at its end it is
+            the day before.
 
         Returns:
           The number; None for NEWEST.
@@ -115,10 +117,13 @@ class SpanPattern:
                     f"or {NEWEST}"
                 )
             return int(span)
-        found = _DAY.fullmatch(span)
+        before = _DAYS_BEFORE.fullmatch(span)
+        day, delay = (before[1], int(before[2])) if before else (span, 0)
+        found = _DAY.fullmatch(day)
         try:
             if found:
-                return _days(*(found.group(1, 2, 3) if found[1] else found.group(5, 6, 7)))
+                parts = found.group(1, 2, 3) if found[1] else found.group(5, 6, 7)
+                return _days(*parts) - delay
         except ValueError:
             pass
         raise ValueError(

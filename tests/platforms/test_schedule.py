@@ -10,7 +10,7 @@ from platforms.schedule import check_cron
 from tests.platforms.submission import JOB, PLATFORM, SPEC
 from tests.platforms.vertex.vertex_server import as_json
 
-DAY = "input_base=gs://bucket/[[ScheduledTime.2006-01-02]]"
+DAY = "span=[[ScheduledTime.2006-01-02]]-1d"
 
 
 def test_kubeflow_gets_a_recurring_run(kubeflow):
@@ -22,7 +22,7 @@ def test_kubeflow_gets_a_recurring_run(kubeflow):
         "experiment_id": "e-1",
         "pipeline_spec": {"pipeline_spec": SPEC, "platform_spec": PLATFORM},
         "runtime_config": {
-            "parameters": {"input_base": "gs://bucket/[[ScheduledTime.2006-01-02]]", "epochs": 3},
+            "parameters": {"span": "[[ScheduledTime.2006-01-02]]-1d", "epochs": 3},
             "pipeline_root": "gs://bucket/root",
         },
         "service_account": "ksa",

@@ -50,6 +50,7 @@ def test_a_date_is_the_days_since_1970_and_every_way_to_set_it_is_the_same_span(
     compact = f"{year}{month}{day}"
     for text in (date.isoformat(), compact, f"{compact}030000", f"{date}T03:00:00Z"):
         assert pattern.number(text) == span
+        assert pattern.number(f"{text}-1d") == span - 1
     assert pattern.number(NEWEST) is None
 
 
