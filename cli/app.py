@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from cli import compile, data, image, init, models, predict, run, runs, serve
+from cli import compile, data, image, init, models, predict, run, runs, serve, watch
 from core import exit_codes, processes
 from core.empty import check_values
 from core.errors import UserError
@@ -66,7 +66,7 @@ app = typer.Typer(
     # Typer would keep the line breaks of a docstring, which fit only one width of a terminal.
     rich_markup_mode="markdown",
 )
-for module in (init, run, predict, runs, models, serve, compile, image, data):
+for module in (init, run, predict, runs, models, watch, serve, compile, image, data):
     app.add_typer(module.app)
     for command in module.app.registered_commands:
         command.cls = _Command

@@ -73,7 +73,7 @@ class Destination(abc.ABC):
     repair: str
 
     @abc.abstractmethod
-    def push(self, model: str, uri: str) -> Push:
+    def push(self, model: str, uri: str, reference: str | None = None) -> Push:
         """Push a SavedModel, and copy it to the folder `uri` of the artifact.
 
         The retry of an interrupted push does not push a second copy.
@@ -81,6 +81,8 @@ class Destination(abc.ABC):
         Args:
           model: the folder of the SavedModel, or its URL.
           uri: the folder or the URL of the artifact `pushed_model`.
+          reference: the file `serving.drift.reference.REFERENCE_FILE` of the evaluation, for
+            `amazon-reviews watch`, which only reads the versions in a folder. None: there is none.
 
         Raises:
           InputError: the model was rolled back, or a server could not load it.

@@ -4,14 +4,18 @@
 `from __future__ import annotations`, which turns them into strings.
 """
 
+import os
+
 from absl import logging
 from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
+from tfx.dsl.io import fileio
 from tfx.types import standard_artifacts
 from tfx.utils import path_utils
 
 from components.destination import make_destination
 from components.properties import BLESSED_PROPERTY, PUSHED, PUSHED_DESTINATION
+from serving.drift.reference import REFERENCE_FILE
 
 
 @component
@@ -19,6 +23,7 @@ def VersionPusher(
     model: InputArtifact[standard_artifacts.Model],
     model_blessing: InputArtifact[standard_artifacts.ModelBlessing],
     infra_blessing: InputArtifact[standard_artifacts.InfraBlessing],
+    evaluation: InputArtifact[standard_artifacts.ModelEvaluation],
     pushed_model: OutputArtifact[standard_artifacts.PushedModel],
     destination: Parameter[str],
 ) -> None:
@@ -31,6 +36,8 @@ def VersionPusher(
       model: the output of the Trainer.
       model_blessing: the blessing of the Evaluator.
       infra_blessing: the blessing of the ServingCheck.
+      evaluation: the output of the Evaluator, with the reviews that `amazon-reviews watch` compares
+        new ones with.
       pushed_model: the output: a copy of the pushed model, with the properties that TFX's own
         Pusher sets; empty if the model lacks a blessing.
       destination: the JSON of `make_destination`.
@@ -44,7 +51,10 @@ def VersionPusher(
         logging.info("The model lacks a blessing, and is not pushed")
         return
     source = path_utils.serving_model_path(model.uri)
-    push = make_destination(destination).push(source, pushed_model.uri)
+    file = os.path.join(evaluation.uri, REFERENCE_FILE)
+    # The evaluation of an earlier version of this code, which a cache returns, has no such file.
+    reference = file if fileio.exists(file) else None
+    push = make_destination(destination).push(source, pushed_model.uri, reference)
     # The properties that TFX's own Pusher sets.
     pushed_model.set_int_custom_property(PUSHED, 1)
     pushed_model.set_string_custom_property(PUSHED_DESTINATION, push.location)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -29,7 +29,7 @@ _UNREADABLE = (
 """Errors of a file system, which do not mean that a model is damaged."""
 
 
-def copy_model(source: str, target: str) -> None:
+def copy_model(source: str, target: str, further: Mapping[str, str] | None = None) -> None:
     """Copy a SavedModel to the folder `target`, verify the copy, and write its DIGESTS.
 
     A server loads a folder as soon as it contains MODEL_FILE. Therefore this file is written under
@@ -38,6 +38,7 @@ def copy_model(source: str, target: str) -> None:
     Args:
       source: the folder of the SavedModel, or its URL.
       target: the folder of the copy, or its URL. Files in it are overwritten.
+      further: path of a file in the copy, relative to it -> a file to copy from elsewhere.
 
     Raises:
       InputError: the model is missing.
@@ -52,6 +53,8 @@ def copy_model(source: str, target: str) -> None:
         name: _copy_file(os.path.join(source, name), os.path.join(target, name))
         for name in names - {MODEL_FILE, DIGESTS}
     }
+    for name, file in (further or {}).items():
+        digests[name] = _copy_file(file, os.path.join(target, name))
     partial = f"{target}/{MODEL_FILE}.partial"
     digests[MODEL_FILE] = _copy_file(f"{source}/{MODEL_FILE}", partial)
     io_utils.write_string_file(os.path.join(target, DIGESTS), to_text(digests))
@@ -77,6 +80,21 @@ def copy_folder(source: str, target: str) -> None:
         raise InputError(f"{source} is missing, or has no files")
     for name in names:
         _copy_file(os.path.join(source, name), os.path.join(target, name))
+
+
+def add_missing(source: str, target: str) -> None:
+    """Copy a file, and verify the copy, unless the target exists.
+
+    Args:
+      source: the file, or its URL.
+      target: the file of the copy, or its URL.
+
+    Raises:
+      OSError, tensorflow.errors.OpError: a file cannot be read or written, or the copy differs from
+        the original.
+    """
+    if not fileio.exists(target):
+        _copy_file(source, target)
 
 
 def check_files(model: str) -> None:

@@ -47,7 +47,7 @@ class ServingFolder(Destination):
     def __init__(self, serving: str):
         self.location = serving
 
-    def push(self, model: str, uri: str) -> Push:
+    def push(self, model: str, uri: str, reference: str | None = None) -> Push:
         """Push a SavedModel, and copy it to the folder `uri` of the artifact.
 
         A model that is the newest version already is not copied to the serving folder again.
@@ -55,18 +55,23 @@ class ServingFolder(Destination):
         Args:
           model: the folder of the SavedModel, or its URL.
           uri: the folder or the URL of the artifact `pushed_model`.
+          reference: the file REFERENCE_FILE of its evaluation, which the version keeps in
+            `assets.extra`; None: it keeps none.
 
         Raises:
           InputError: the model was rolled back, a server could not load it, or no version can
             follow the newest one.
         """
-        from components.saved_models import check_files, copy_folder
+        from components.saved_models import add_missing, check_files, copy_folder
+        from serving.drift.reference import KEPT_FILE
 
         check_files(model)
         version, content = self.newest(), identity(model)
         if version is None or identity(version) != content:
             self.check_not_rolled_back(content)
-            version = self._copy(model)
+            version = self._copy(model, reference=reference)
+        elif reference:  # An earlier version of this code may have pushed the model.
+            add_missing(reference, os.path.join(version, KEPT_FILE))
         copy_folder(model, uri)
         return Push(version, os.path.basename(version))
 
@@ -154,13 +159,14 @@ class ServingFolder(Destination):
     def _serve_again(self, model: PushedModel) -> None:
         self._copy(self.folder(model.name), rolls_back=True)
 
-    def _copy(self, model: str, *, rolls_back: bool = False) -> str:
+    def _copy(self, model: str, *, reference: str | None = None, rolls_back: bool = False) -> str:
         """Copy a model to a new version; return its folder."""
         import tensorflow as tf
         from tfx.dsl.io import fileio
         from tfx.utils import io_utils
 
         from components.saved_models import copy_model
+        from serving.drift.reference import KEPT_FILE
 
         fileio.makedirs(self.location)
         while True:
@@ -172,7 +178,7 @@ class ServingFolder(Destination):
             if rolls_back:
                 text = f"a copy of version {os.path.basename(model)}\n"
                 io_utils.write_string_file(os.path.join(version, _ROLLBACK), text)
-            copy_model(model, version)
+            copy_model(model, version, {KEPT_FILE: reference} if reference else {})
             return version
 
 

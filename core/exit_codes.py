@@ -12,6 +12,9 @@ remedy."""
 NOT_BLESSED = 3
 """`run` has trained a model that was not pushed, because it was not blessed or failed the serving
 check."""
+DRIFT = 4
+"""`watch` has found that new reviews differ from those that the served model was evaluated on. It
+is not 3: after `watch --then run`, 3 means that the new model was not pushed."""
 INTERRUPTED = 130
 """Ctrl-C, by the convention of shells, and SIGTERM to `run` and to `predict --input`. A training
 writes a checkpoint first; a second signal ends it immediately."""

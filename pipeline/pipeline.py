@@ -139,6 +139,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
             model=trainer.outputs["model"],
             model_blessing=evaluator.outputs["blessing"],
             infra_blessing=serving_check.outputs["blessing"],
+            evaluation=evaluator.outputs["evaluation"],
             destination=destination_json(config),
         ).with_id(PUSHER)
         # A component of the project that fails prevents the push.

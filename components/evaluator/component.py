@@ -41,6 +41,7 @@ from core.progress import report
 from core.settings import with_parameters
 from examples.counts import count_examples
 from preprocessing.labels import Labels, model_labels, read_labels
+from serving.drift import reference
 
 
 class EvaluatorExecutor(LocalBeamExecutor):
@@ -128,6 +129,9 @@ def _write(
     )
     if scores.changed:
         files.write_changed(folder, scores.changed.stored())
+    if scores.reference:
+        file = os.path.join(folder, reference.REFERENCE_FILE)
+        reference.write(file, scores.reference.reviews)
     results = Results(labels, settings, scores.slices, other)
     tfma_files.write(folder, results, models)
     files.write(folder, results)

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import binomtest
 
 from components.evaluator.counts import TOP, Counts, ratio
+from core.intervals import wilson
 from preprocessing.labels import SENTIMENT, Labels
 from preprocessing.reading.records import printable
 
@@ -55,17 +55,6 @@ class Metric:
             return self.interval_function(counts)
         part, whole = self.fraction(counts)
         return wilson(part, whole) if whole else None
-
-
-def wilson(part: int, whole: int) -> tuple[float, float]:
-    """Return the ends of Wilson's 95 % confidence interval of a fraction.
-
-    Args:
-      part: the number of reviews with a property.
-      whole: the number of all reviews, at least 1.
-    """
-    interval = binomtest(part, whole).proportion_ci(0.95, "wilson")
-    return float(interval.low), float(interval.high)
 
 
 def class_name(labels: Labels, label: int) -> str:

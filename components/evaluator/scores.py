@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from components.evaluator.counts import Counts
 from components.evaluator.files import CANDIDATE, WHOLE, Changed, Slice
 from components.examples import SAMPLE_SIZE
+from serving.drift import reference
+from serving.drift.reference import HashedReviews
 
 MISTAKES = 20
 """Number of mistakes of the candidate that are stored."""
@@ -80,6 +82,7 @@ class Scores(NamedTuple):
       confusions: label and predicted label -> the CONFUSION_TEXTS most confident mistakes with
         different texts, of the most frequent confusions.
       changed: the answers that differ from those of the baseline; None without a baseline.
+      reference: the reviews that a push keeps with the model; None without a review.
     """
 
     slices: dict[Slice, dict[str, Counts]]
@@ -87,6 +90,7 @@ class Scores(NamedTuple):
     mistakes: list[Mistake]
     confusions: dict[tuple[int, int], list[Mistake]]
     changed: ChangedAnswers | None = None
+    reference: HashedReviews | None = None
 
 
 def merge(parts: Iterable[Scores]) -> Scores:
@@ -113,6 +117,7 @@ def merge(parts: Iterable[Scores]) -> Scores:
         heapq.nsmallest(MISTAKES, chain.from_iterable(part.mistakes for part in parts)),
         _merge_confusions(parts, slices),
         _merge_changed([part.changed for part in parts if part.changed is not None]),
+        reference.merge(part.reference for part in parts if part.reference is not None),
     )
 
 

@@ -41,6 +41,7 @@ from examples.tfrecords import batches, read
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
 from preprocessing.labels import Labels
+from serving.drift import reference
 from serving.predict_text import PREDICT_NGRAMS, NgramSettings, call_in_batches, make_predict_text
 
 SCORED = "texts scored"
@@ -153,8 +154,10 @@ class ScoreFiles(beam.DoFn):
                 int(np.count_nonzero((predicted == labels) & ~was_right)),
                 [mistake(n) for n in newly_wrong[:REGRESSIONS].tolist()],
             )
+        kept = reference.select(hashes, own, texts, labels, reference.rows(self._labels))
         mistakes = [mistake(n) for n in wrong.tolist()]
-        return Scores(slices, sampled, mistakes[:MISTAKES], confusion_texts(mistakes), changed)
+        confusions = confusion_texts(mistakes)
+        return Scores(slices, sampled, mistakes[:MISTAKES], confusions, changed, kept)
 
     def _slice_values(
         self, feature: str, examples: Sequence[bytes], texts: Sequence[bytes]

@@ -78,7 +78,7 @@ class Endpoint(Destination):
     def _endpoints(self) -> Any:
         return vertex_api.connect(EndpointServiceClient, self._vertex.region or "")
 
-    def push(self, model: str, uri: str) -> Push:
+    def push(self, model: str, uri: str, reference: str | None = None) -> Push:
         """Push a SavedModel, and copy it to the subfolder `1` of the folder of the artifact.
 
         A push without a response from Vertex AI is repeated up to ATTEMPTS times.
@@ -86,6 +86,7 @@ class Endpoint(Destination):
         Args:
           model: the folder of the SavedModel, or its URL.
           uri: the URL of the artifact `pushed_model`, a folder in a bucket.
+          reference: not pushed, because `amazon-reviews watch` reads no endpoint.
 
         Raises:
           InputError: the model is incomplete or was rolled back, or Vertex AI refuses a setting.

@@ -33,7 +33,15 @@ def push_model(model, artifact, destination, lacks=""):
     }
     for key, blessing in blessings.items():
         blessing.set_int_custom_property("blessed", int(key != lacks))
-    VersionPusher.test_call(model=given, pushed_model=pushed, destination=destination, **blessings)
+    evaluation = standard_artifacts.ModelEvaluation()
+    evaluation.uri = str(Path(model) / "evaluation")
+    VersionPusher.test_call(
+        model=given,
+        evaluation=evaluation,
+        pushed_model=pushed,
+        destination=destination,
+        **blessings,
+    )
     return pushed
 
 

@@ -23,7 +23,7 @@ class Shelf(Destination):
         self.location = f"the shelf {shelf}"
         self._shelf = shelf
 
-    def push(self, model: str, uri: str) -> Push:
+    def push(self, model: str, uri: str, reference: str | None = None) -> Push:
         from components.saved_models import copy_folder
 
         names, _, _ = self._read()

@@ -1,0 +1,239 @@
+"""The figures of new reviews against the reference of a model, the alarms and the advice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from core.intervals import wilson
+from preprocessing.features import UNDECIDED
+from preprocessing.labels import Labels
+from preprocessing.reading.records import printable
+from serving.drift.accuracy import Estimate, estimate_accuracy
+from serving.drift.domain import NgramShare, compare_texts
+from serving.drift.reference import ScoredReviews
+from serving.drift.shares import (
+    alarms,
+    drop_p_value,
+    label_p_value,
+    score_distance,
+    share_p_value,
+)
+
+LEAST_REVIEWS = 20
+"""Minimum number of new reviews. With fewer ones no figure would say anything."""
+FALSE_ALARMS = 0.05
+"""The probability of any false alarm of a comparison, all tests together."""
+Severity = Literal["none", "low", "high"]
+SCORES, WORDS, UNSURE = "scores", "words", "unsure"
+ACCURACY, LABELS, ESTIMATE = "accuracy", "labels", "estimate"
+"""The names of the figures."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the comparison.
+
+    Attributes:
+      name: SCORES, WORDS, UNSURE, ACCURACY, LABELS or ESTIMATE.
+      value: its value for the new reviews.
+      interval: the 95 % confidence interval of the value.
+      reference: the value for the reference; None for a figure that compares both.
+      p_value: that of its test; None for the estimate, which is not tested.
+      is_alarm: whether the test is significant.
+      sentence: the figure in a sentence.
+    """
+
+    name: str
+    value: float
+    interval: tuple[float, float]
+    reference: float | None
+    p_value: float | None
+    is_alarm: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """New reviews against the reference of a model.
+
+    Attributes:
+      reviews: the number of new reviews that were compared.
+      reference_reviews: the number of reviews of the reference.
+      figures: the figures; those of labels only if the new reviews have some.
+      ngrams: the n-grams whose frequencies differ, see `Domain`; empty without an alarm of WORDS.
+      severity: `none` without an alarm; `high` if the accuracy has dropped by more than the
+        settings allow, or is estimated to have; otherwise `low`.
+      advice: what to do, in a sentence.
+    """
+
+    reviews: int
+    reference_reviews: int
+    figures: tuple[Figure, ...]
+    ngrams: tuple[NgramShare, ...]
+    severity: Severity
+    advice: str
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether any test is significant."""
+        return any(figure.is_alarm for figure in self.figures)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A figure before the tests are corrected for their number."""
+
+    name: str
+    value: float
+    interval: tuple[float, float]
+    reference: float | None
+    p_value: float | None
+    sentence: str
+
+
+def compare(
+    reference: ScoredReviews,
+    new: ScoredReviews,
+    classes: Labels,
+    allowed_drop: float,
+    seed: int = 0,
+) -> Comparison:
+    """Compare new reviews with the reference of the model that scored both.
+
+    Args:
+      reference: the reference, with labels.
+      new: at least LEAST_REVIEWS new reviews.
+      classes: the classes of the model.
+      allowed_drop: the greatest drop of the accuracy that is no high severity.
+      seed: determines the folds, permutations and resamples.
+    """
+    assert reference.labels is not None
+    domain = compare_texts(reference.texts, new.texts, seed)
+    estimate = estimate_accuracy(reference.scores, reference.labels, new.scores, classes, seed)
+    noun = f"{classes.noun}s"
+    words = _Found(
+        WORDS,
+        domain.auc,
+        domain.interval,
+        None,
+        domain.p_value,
+        f"a classifier of words tells new {noun} from old ones with the AUC {domain.auc:.3f}, "
+        "where 0.5 is chance",
+    )
+    found = [_scores(reference, new, classes), words, _unsure(reference, new, classes)]
+    right = _right(reference, classes)
+    if new.labels is not None:
+        found += [_accuracy(reference, new, classes), _labels(reference, new, classes)]
+    found.append(_estimated(estimate, right / len(reference), noun))
+    tested = {each.name: each.p_value for each in found if each.p_value is not None}
+    significant = alarms(tested, FALSE_ALARMS)
+    figures = tuple(
+        Figure(
+            each.name,
+            each.value,
+            each.interval,
+            each.reference,
+            each.p_value,
+            each.name in significant,
+            each.sentence,
+        )
+        for each in found
+    )
+    severity, advice = _advice(figures, allowed_drop, noun)
+    ngrams = domain.ngrams if WORDS in significant else ()
+    return Comparison(len(new), len(reference), figures, ngrams, severity, advice)
+
+
+def _scores(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> _Found:
+    distance = score_distance(reference.scores, new.scores, classes)
+    name = printable(classes.names[distance.label])
+    return _Found(
+        SCORES,
+        distance.value,
+        distance.interval,
+        None,
+        distance.p_value,
+        f"the probabilities of {name} differ by up to {distance.value:.1%} of the {classes.noun}s",
+    )
+
+
+def _unsure(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> _Found:
+    old, found = (
+        (int(np.count_nonzero(classes.by_class(each.scores).max(axis=1) < UNDECIDED)), len(each))
+        for each in (reference, new)
+    )
+    before, now = old[0] / old[1], found[0] / found[1]
+    return _Found(
+        UNSURE,
+        now,
+        wilson(*found),
+        before,
+        share_p_value(old, found),
+        f"the model is unsure of {now:.1%} of the answers (a probability below {UNDECIDED:g}), "
+        f"before of {before:.1%}",
+    )
+
+
+def _accuracy(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> _Found:
+    old = _right(reference, classes), len(reference)
+    found = _right(new, classes), len(new)
+    before, now = old[0] / old[1], found[0] / found[1]
+    sentence = f"the accuracy is {now:.4f}, before {before:.4f}"
+    return _Found(ACCURACY, now, wilson(*found), before, drop_p_value(old, found), sentence)
+
+
+def _labels(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> _Found:
+    old, found = (
+        np.bincount(np.asarray(each.labels), minlength=classes.number) for each in (reference, new)
+    )
+    change = found / found.sum() - old / old.sum()
+    most = 1 if classes.is_binary else int(np.abs(change).argmax())
+    count, total = int(found[most]), int(found.sum())
+    before = float(old[most] / old.sum())
+    return _Found(
+        LABELS,
+        count / total,
+        wilson(count, total),
+        before,
+        label_p_value(old, found),
+        f"{count / total:.1%} of the labels are {printable(classes.names[most])}, "
+        f"before {before:.1%}",
+    )
+
+
+def _estimated(estimate: Estimate, before: float, noun: str) -> _Found:
+    sentence = (
+        f"the accuracy on these {noun} is estimated as {estimate.value:.4f} without labels, "
+        f"before it was {before:.4f}"
+    )
+    return _Found(ESTIMATE, estimate.value, estimate.interval, before, None, sentence)
+
+
+def _right(reviews: ScoredReviews, classes: Labels) -> int:
+    return int(np.count_nonzero(classes.decide(reviews.scores) == reviews.labels))
+
+
+def _advice(figures: tuple[Figure, ...], allowed_drop: float, noun: str) -> tuple[Severity, str]:
+    """Return the severity, and what to do."""
+    by_name = {figure.name: figure for figure in figures}
+    if not any(figure.is_alarm for figure in figures):
+        return (
+            "none",
+            f"no sign that the model no longer fits; nothing has to be done for these {noun}",
+        )
+    judged = by_name.get(ACCURACY, by_name[ESTIMATE])
+    assert judged.reference is not None
+    dropped = judged.reference - judged.value > allowed_drop
+    if ACCURACY in by_name:
+        if dropped:
+            return "high", f"retrain with these {noun}"
+        return "low", f"the accuracy holds; add these {noun} to the next training"
+    if dropped:
+        return (
+            "high",
+            f"label some hundred of these {noun}, measure the accuracy with them, and retrain",
+        )
+    return "low", f"label some hundred of these {noun} to measure the accuracy"

@@ -1,0 +1,200 @@
+"""Read the new reviews of a comparison, draw a sample of them, and score it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from core.errors import InputError
+from core.machine import cores
+from preprocessing.labels import Labels
+from preprocessing.reading.columns import Layout
+from preprocessing.reading.files import SourceFile
+from preprocessing.reading.layouts import decide_layouts, describe
+from preprocessing.reading.listing import listed
+from preprocessing.reading.pieces import cut_file
+from preprocessing.reading.read import read_batches
+from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions
+from serving.batch.run import find_inputs
+from serving.drift.compare import LEAST_REVIEWS
+from serving.drift.reference import TEXTS, ScoredReviews, beginning, rows
+from serving.predict_text import PredictText
+
+_TEXTS_AT_ONCE = 1_024
+_SHOWN = 8
+"""Maximum number of classes in a message."""
+
+
+@dataclass(frozen=True)
+class NewReviews:
+    """A random sample of the reviews of some files.
+
+    Attributes:
+      texts: their texts in UTF-8, in random order.
+      labels: the index of the class of each one, int64 [reviews]; None for reviews without labels.
+      total: the number of reviews of the files.
+      rejected: reason -> number of lines that could not be read.
+      reading: the formats and columns of the files, in a few lines.
+      unlabelled: the reason why no labels were read; empty if they were.
+    """
+
+    texts: Sequence[bytes]
+    labels: np.ndarray | None
+    total: int
+    rejected: Mapping[str, int]
+    reading: Sequence[str]
+    unlabelled: str
+
+
+def read_new_reviews(
+    words: Sequence[str], options: ReadOptions, classes: Labels, seed: int = 0
+) -> NewReviews:
+    """Return a sample of the reviews of some files, with their labels if they have some.
+
+    Args:
+      words: paths or URLs of files and folders, and globs, see `find_inputs`.
+      options: the options of a training for reading files.
+      classes: the classes of the model.
+      seed: determines the sample.
+
+    Raises:
+      InputError: a word matches no file, a file cannot be read, or there are fewer than
+        LEAST_REVIEWS reviews.
+      OSError: a file cannot be read.
+    """
+    files = find_inputs(words)
+    options = _with_format(files, options)
+    problem = _other_classes(options, classes)
+    found = None
+    if not problem:
+        try:
+            found = _read(files, replace(options, labels="required"), classes, seed)
+            if not found.texts:
+                reasons = ", ".join(f"{name} {count:,}" for name, count in found.rejected.items())
+                problem = f"no line has a label ({reasons})"
+        except InputError as error:
+            problem = str(error)
+    if problem:
+        found = _read(files, replace(options, labels="optional"), classes, seed)
+        found = replace(found, labels=None, unlabelled=problem)
+    assert found is not None
+    if len(found.texts) < LEAST_REVIEWS:
+        raise InputError(
+            f"--input: {len(found.texts)} {classes.noun}s, and a comparison requires at least "
+            f"{LEAST_REVIEWS}; give more files, or wait for more {classes.noun}s"
+        )
+    return found
+
+
+def score(new: NewReviews, predict: PredictText, classes: Labels) -> ScoredReviews:
+    """Return the reviews with the scores of a model.
+
+    Args:
+      new: the reviews.
+      predict: the model.
+      classes: its classes.
+
+    Raises:
+      tensorflow.errors.OpError: the model failed.
+    """
+    parts = [
+        np.asarray(predict(new.texts[start : start + _TEXTS_AT_ONCE])[classes.scores_name])
+        for start in range(0, len(new.texts), _TEXTS_AT_ONCE)
+    ]
+    scores = np.concatenate(parts).reshape(-1, *classes.scores_shape).astype(np.float32)
+    return ScoredReviews(scores, [beginning(text) for text in new.texts[:TEXTS]], new.labels)
+
+
+def _with_format(files: Sequence[SourceFile], options: ReadOptions) -> ReadOptions:
+    """Return the options with the format `auto`, unless a file has no format that is detected.
+
+    New reviews may have another format than the files of the training.
+    """
+    detected = replace(options, format="auto", labels="optional")
+    try:
+        decide_layouts(files, detected)
+    except InputError:
+        return options
+    return replace(options, format="auto")
+
+
+def _other_classes(options: ReadOptions, classes: Labels) -> str:
+    """Return a clause if labels cannot have the classes of the model; otherwise an empty text."""
+    if options.task in (STARS_TASK, EACH_TASK) or options.classes == classes.names:
+        return ""
+    return (
+        f"data.labels has the classes {listed(list(options.classes), _SHOWN)}, and the model "
+        f"{listed(list(classes.names), _SHOWN)}; pass the settings of its run with --config"
+    )
+
+
+def _read(
+    files: Sequence[SourceFile], options: ReadOptions, classes: Labels, seed: int
+) -> NewReviews:
+    layouts = decide_layouts(files, options)
+    draw = _Draw(rows(classes), seed)
+    rejected: Counter[str] = Counter()
+    with ThreadPoolExecutor(cores()) as pool:
+        for file, layout in zip(files, layouts, strict=True):
+            for piece in cut_file(file.path, _of_model(layout, options, classes)):
+                for batch in read_batches(piece, pool):
+                    draw.add(batch.texts, batch.labels)
+                    rejected.update(line.reason for line in batch.rejected)
+    texts, labels = draw.drawn()
+    return NewReviews(texts, labels, draw.total, dict(rejected), describe(layouts), "")
+
+
+def _of_model(layout: Layout, options: ReadOptions, classes: Labels) -> Layout:
+    """Return a layout with the class of each label.
+
+    A training finds the classes of these tasks in its files. Here they are those of the model.
+    """
+    if options.labels == "optional" or options.task not in (STARS_TASK, EACH_TASK):
+        return layout
+    names = classes.names
+    if options.task == STARS_TASK:
+        names = tuple(name.lower() for name in names)
+    return replace(layout, label_map={name: label for label, name in enumerate(names)})
+
+
+class _Draw:
+    """A uniform random sample of a stream. The memory is bounded by the size of the sample.
+
+    Args:
+      most: the size of the sample.
+      seed: determines it.
+
+    Attributes:
+      total: the number of texts of the stream.
+    """
+
+    def __init__(self, most: int, seed: int):
+        self._most = most
+        self._random = np.random.default_rng(seed)
+        self._kept: list[tuple[float, bytes, int]] = []
+        self._limit = 1.0
+        self.total = 0
+
+    def add(self, texts: Sequence[bytes], labels: Sequence[int]) -> None:
+        """Add the next texts of the stream with their labels."""
+        self.total += len(texts)
+        keys = self._random.random(len(texts))
+        for n in np.flatnonzero(keys < self._limit).tolist():
+            self._kept.append((float(keys[n]), texts[n], labels[n]))
+        if len(self._kept) > 2 * self._most:
+            self._cut()
+
+    def drawn(self) -> tuple[list[bytes], np.ndarray]:
+        """Return the texts of the sample in random order, and their labels."""
+        self._cut()
+        texts = [text for _, text, _ in self._kept]
+        return texts, np.array([label for _, _, label in self._kept], np.int64)
+
+    def _cut(self) -> None:
+        self._kept = sorted(self._kept)[: self._most]
+        if len(self._kept) == self._most:
+            self._limit = self._kept[-1][0]
