@@ -14,16 +14,15 @@ from pipeline.config import PipelineConfig
 from pipeline.data_check import remedies
 from pipeline.data_check.attempts import Attempt, Attempts
 from pipeline.data_check.columns import other_texts
-from pipeline.data_check.encodings import Converted, find_encoding
+from pipeline.data_check.converted import Converted
 from pipeline.data_check.files import found_files
 from pipeline.data_check.found import DataCheck, Problem, Task
 from pipeline.data_check.reading import Reading, read_sample
 from pipeline.data_check.settings_file import as_yaml, settings_file, with_data
 from pipeline.inputs import input_base, input_files, read_options
 from pipeline.named_classes import named_classes
-from preprocessing.reading.files import SourceFile, is_remote, relative_path
+from preprocessing.reading.files import SourceFile
 from preprocessing.reading.layouts import describe
-from preprocessing.reading.listing import joined
 from preprocessing.reading.look import read_table
 from preprocessing.reading.records import (
     BAD_LABEL,
@@ -36,8 +35,10 @@ from preprocessing.reading.records import (
 
 _MOST_LOST = 0.1
 """The greatest fraction of lines whose loss is proposed."""
-_MOST_FILES = 300
-"""The maximum number of files that are looked at."""
+_OTHER_SPLITS = (
+    "data.splits: the command gives the files new names, and no globs match the same files there: "
+    "run it, and look at the new folder"
+)
 
 
 def check_data(config: PipelineConfig, *, is_own: bool = True) -> DataCheck:
@@ -57,33 +58,26 @@ def check_data(config: PipelineConfig, *, is_own: bool = True) -> DataCheck:
         files = input_files(config)
     except InputError as error:
         return DataCheck(base, problems=(Problem(str(error)),), is_settled=False)
-    some = _some(files)
-    # The commands convert all files; a bucket has no commands.
-    encodings = _encodings(some if is_remote(base) else files, config)
     with TemporaryDirectory() as scratch:
-        check = _check(config, some, Converted(base, some, encodings, scratch), is_own)
-    is_complete = check.is_complete and len(some) == len(files)
+        converted = Converted(base, files, config.data.max_rejected_fraction, scratch)
+        check = _check(config, converted, is_own)
+    is_complete = check.is_complete and converted.is_all
     return replace(check, number_of_files=len(files), is_complete=is_complete)
 
 
-def _some(files: Sequence[SourceFile]) -> list[SourceFile]:
-    """Return the files, or some of each group at equal distances if there are very many."""
-    step = -(-len(files) // _MOST_FILES)
-    groups: dict[str, list[SourceFile]] = {}
-    for file in files:
-        groups.setdefault(file.group, []).append(file)
-    return [file for group in groups.values() for file in group[::step]]
-
-
-def _check(
-    config: PipelineConfig, files: Sequence[SourceFile], converted: Converted, is_own: bool
-) -> DataCheck:
+def _check(config: PipelineConfig, converted: Converted, is_own: bool) -> DataCheck:
     base = converted.base
-    problems = _encoding_problems(converted)
+    problems = _conversion(converted)
     options = read_options(config)
     settled = remedies.settle_files(converted, base, options)
     problems += settled.problems
     changes = dict(settled.changes)
+    if converted.changed and config.data.splits:
+        splits = converted.split_globs(config.data.splits)
+        if splits is None:
+            problems.append(Problem(_OTHER_SPLITS))
+        else:
+            changes["splits"] = splits
     columns = {**options.columns, **changes.get("columns", {})}
     attempts = Attempts(settled.files, config.data.max_rejected_fraction)
     attempt = attempts.attempt(replace(options, columns=columns)) if settled.files else None
@@ -98,7 +92,7 @@ def _check(
     return DataCheck(
         base,
         is_complete=attempts.is_complete and not (reading.incomplete or converted.partial),
-        files=found_files(files, converted, settled.files, attempt, reading, options),
+        files=found_files(converted, settled.files, attempt, reading, options),
         reading=tuple(describe(attempt.mapped_layouts())) if attempt and attempt.layouts else (),
         labels=attempt.labels() if attempt else (),
         task=_task(attempt) if attempt else None,
@@ -115,31 +109,12 @@ def _check(
     )
 
 
-def _encodings(files: Sequence[SourceFile], config: PipelineConfig) -> dict[str, str]:
-    """Return path -> encoding of the files that are not UTF-8."""
-    found: dict[str, str] = {}
-    for file in files:
-        try:
-            name = find_encoding(file.path, config.data.max_rejected_fraction)
-        except InputError:
-            continue  # the inspection of the file raises it again
-        if name:
-            found[file.path] = name
-    return found
-
-
-def _encoding_problems(converted: Converted) -> list[Problem]:
-    if not converted.encodings:
+def _conversion(converted: Converted) -> list[Problem]:
+    if not converted.changed:
         return []
-    names = [
-        f"{relative_path(converted.base, path)} is {name.replace('WINDOWS', 'Windows')}"
-        for path, name in sorted(converted.encodings.items())
-    ]
-    message = f"{joined(names)}; a run reads lines of UTF-8: convert the files into a new folder"
-    if is_remote(converted.base):
-        return [Problem(message)]
-    settings = as_yaml({"data": {"input_base": converted.folder}})
-    return [Problem(message, settings, converted.commands())]
+    commands = converted.commands()
+    settings = as_yaml({"data": {"input_base": converted.folder}}) if commands else ""
+    return [Problem(converted.problem(), settings, commands)]
 
 
 def _read(

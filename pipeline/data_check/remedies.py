@@ -13,12 +13,13 @@ from typing import Any
 from core.errors import InputError
 from pipeline.data_check.attempts import Attempt, Attempts
 from pipeline.data_check.columns import Candidate, Proposal, nested_columns, propose
-from pipeline.data_check.encodings import Converted
+from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import LABEL, TEXT, Choice, Problem
 from pipeline.data_check.settings_file import as_yaml
+from preprocessing.reading import globs
 from preprocessing.reading.copies import find_copies
 from preprocessing.reading.detect import Inspection
-from preprocessing.reading.files import SourceFile, is_remote, match_files, relative_path
+from preprocessing.reading.files import SourceFile, is_remote, relative_path
 from preprocessing.reading.layouts import inspect_files
 from preprocessing.reading.listing import joined
 from preprocessing.reading.look import Table, read_table
@@ -60,7 +61,10 @@ def settle_files(converted: Converted, base: str, options: ReadOptions) -> Settl
       options: the options for reading them.
     """
     files = converted.files
-    tried = inspect_files(files, options)
+    inspected = inspect_files(files, options)
+    tried = [
+        converted.errors.get(file.path, item) for file, item in zip(files, inspected, strict=True)
+    ]
     failing = [
         (file, item)
         for file, item in zip(files, tried, strict=True)
@@ -93,7 +97,7 @@ def settle_files(converted: Converted, base: str, options: ReadOptions) -> Settl
     others += [(file, error) for file, error in copies]
     good = [file for file in good if file not in [copy for copy, _ in copies]]
     if others and good:
-        settings = _leave_out(converted, base, good)
+        settings = _leave_out(converted, good)
         changes |= settings
         for file, error in others:
             message = converted.message(str(error))
@@ -226,21 +230,18 @@ def question(role: str, candidates: Sequence[Candidate], *, is_blocking: bool = 
     )
 
 
-def _leave_out(converted: Converted, base: str, good: Sequence[SourceFile]) -> dict[str, Any]:
+def _leave_out(converted: Converted, good: Sequence[SourceFile]) -> dict[str, Any]:
     """Return settings in `data` that read the good files alone; empty if there are none."""
-    kept = [converted.original(file.path) for file in good]
-    if any(converted.is_renamed(path) for path in kept):
-        return {}
+    kept = [converted.name(file.path) for file in good]
     # The files may be a sample of those in the folder.
-    known = {converted.original(file.path) for file in converted.files}
-    paths = [relative_path(base, path) for path in kept]
-    endings = Counter(path.partition(".")[2] for path in map(os.path.basename, paths))
-    folders = {os.path.dirname(path) for path in paths}
-    globs = [f"**/*.{ending}" for ending in endings if ending]
-    globs += [f"{folder}/**" for folder in folders if folder] + paths[:1]
+    known = [one.name for one in converted.outputs]
+    endings = Counter(name.partition(".")[2] for name in map(os.path.basename, kept))
+    folders = {os.path.dirname(name) for name in kept}
+    found = [f"**/*.{ending}" for ending in endings if ending]
+    found += [f"{folder}/**" for folder in folders if folder] + kept[:1]
     if all(file.group == "all" for file in good):
-        for glob in globs:
-            if known.intersection(file.path for file in match_files(base, glob)) == set(kept):
+        for glob in found:
+            if {name for name in known if globs.matches(name, glob)} == set(kept):
                 return {"splits": {"train": glob}}
     return {}
 
