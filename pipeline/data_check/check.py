@@ -7,18 +7,20 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from components.line_counts import SPLITS
+from components.line_counts import SPLITS, LineCounts
 from components.review_example_gen.inputs import input_folder
 from core.errors import InputError, UserError
 from pipeline.config import PipelineConfig
 from pipeline.data_check import remedies
-from pipeline.data_check.attempts import Attempt, Attempts
+from pipeline.data_check.attempts import REJECTED, Attempt, Attempts
 from pipeline.data_check.columns import other_texts
 from pipeline.data_check.converted import Converted
 from pipeline.data_check.files import found_files
 from pipeline.data_check.found import DataCheck, Problem, Task
+from pipeline.data_check.inspections import Inspections
 from pipeline.data_check.reading import Reading, read_sample
 from pipeline.data_check.settings_file import as_yaml, settings_file, with_data
+from pipeline.data_check.splits import in_splits, propose_splits, split_note
 from pipeline.inputs import input_base, input_files, read_options
 from pipeline.named_classes import named_classes
 from preprocessing.reading.files import SourceFile
@@ -61,15 +63,17 @@ def check_data(config: PipelineConfig, *, is_own: bool = True) -> DataCheck:
     with TemporaryDirectory() as scratch:
         converted = Converted(base, files, config.data.max_rejected_fraction, scratch)
         check = _check(config, converted, is_own)
-    is_complete = check.is_complete and converted.is_all
-    return replace(check, number_of_files=len(files), is_complete=is_complete)
+    number = converted.number_of_files
+    is_complete = check.is_complete and number == len(check.files)
+    return replace(check, number_of_files=number, is_complete=is_complete)
 
 
 def _check(config: PipelineConfig, converted: Converted, is_own: bool) -> DataCheck:
     base = converted.base
     problems = _conversion(converted)
     options = read_options(config)
-    settled = remedies.settle_files(converted, base, options)
+    inspections = Inspections()
+    settled = remedies.settle_files(converted, options, inspections)
     problems += settled.problems
     changes = dict(settled.changes)
     if converted.changed and config.data.splits:
@@ -78,21 +82,31 @@ def _check(config: PipelineConfig, converted: Converted, is_own: bool) -> DataCh
             problems.append(Problem(_OTHER_SPLITS))
         else:
             changes["splits"] = splits
+    files = settled.files
+    if not config.data.splits:
+        names = {file.path: converted.name(file.path) for file in files}
+        others = {one.name for one in converted.outputs} - set(names.values())
+        proposed = propose_splits(list(names.values()), others)
+        if proposed:
+            problems = [_with_splits(problem, changes, proposed) for problem in problems]
+            changes["splits"] = proposed
+            problems.append(split_note(proposed))
+            files = in_splits(files, names, proposed)
     columns = {**options.columns, **changes.get("columns", {})}
-    attempts = Attempts(settled.files, config.data.max_rejected_fraction)
-    attempt = attempts.attempt(replace(options, columns=columns)) if settled.files else None
+    attempts = Attempts(files, config.data.max_rejected_fraction, inspections)
+    attempt = attempts.attempt(replace(options, columns=columns)) if files else None
     reading = Reading()
     if attempt:
-        attempt, reading, more = _read(attempts, attempt, settled.files, config, changes, converted)
+        attempt, reading, more = _read(attempts, attempt, files, config, changes, converted)
         problems += more
-    problems += _text_questions(settled.files, attempt, converted)
+    problems += _text_questions(files, attempt, converted)
     changed = with_data(config, converted.folder, changes)
     blocking = [problem for problem in problems if problem.is_blocking]
     is_settled = all(problem.settings or problem.commands for problem in blocking)
     return DataCheck(
         base,
         is_complete=attempts.is_complete and not (reading.incomplete or converted.partial),
-        files=found_files(converted, settled.files, attempt, reading, options),
+        files=found_files(converted, files, attempt, reading, options),
         reading=tuple(describe(attempt.mapped_layouts())) if attempt and attempt.layouts else (),
         labels=attempt.labels() if attempt else (),
         task=_task(attempt) if attempt else None,
@@ -107,6 +121,15 @@ def _check(config: PipelineConfig, converted: Converted, is_own: bool) -> DataCh
         settings=settings_file(changed, is_own, problems),
         is_settled=is_settled,
     )
+
+
+def _with_splits(problem: Problem, changes: dict[str, Any], splits: dict[str, str]) -> Problem:
+    """Return the problem of files that a glob leaves out, with the globs of splits in its place."""
+    if "splits" not in changes or problem.settings != as_yaml(
+        {"data": {"splits": changes["splits"]}}
+    ):
+        return problem
+    return replace(problem, settings=as_yaml({"data": {"splits": splits}}))
 
 
 def _conversion(converted: Converted) -> list[Problem]:
@@ -194,11 +217,19 @@ def _problem_of_lines(
     )
     # Labels on another scale fail a run whatever their number is.
     is_other_scale = bool(counts.rejected[OTHER_SCALE])
-    if allowed < lost <= _MOST_LOST and counts.examples["train"] and not is_other_scale:
+    unlabelled = _without_label(attempt, counts)
+    is_unlabelled = counts.unusable.total() - unlabelled <= allowed * counts.lines_with_review
+    is_acceptable = lost <= _MOST_LOST or (is_unlabelled and not counts.lost_bytes)
+    if allowed < lost and is_acceptable and counts.examples["train"] and not is_other_scale:
         # The fraction is rounded up.
         settings = {"max_rejected_fraction": min(1.0, (int(1000 * lost) + 1) / 1000)}
         changes |= settings
         text = as_yaml({"data": settings})
+        if is_unlabelled:
+            message = (
+                f"{unlabelled:,} of {counts.lines_with_review:,} lines have no label, more than "
+                f"data.max_rejected_fraction ({allowed}) allows"
+            )
         return Problem(f"{message}; or accept the loss of these lines", text)
     totals = {
         label: sum(of[label] for of in reading.examples_of.values())
@@ -213,6 +244,12 @@ def _problem_of_lines(
     if is_blocking:
         changes["labels"] = labels
     return Problem(message, as_yaml({"data": {"labels": labels}}), is_blocking=is_blocking)
+
+
+def _without_label(attempt: Attempt, counts: LineCounts) -> int:
+    """Return the number of lines whose label is empty or a word for a missing value."""
+    others = sum(label.lines for label in attempt.labels() if label.read_as == REJECTED)
+    return max(0, counts.rejected[BAD_LABEL] - others)
 
 
 def _text_questions(

@@ -8,12 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.errors import InputError
+from pipeline.data_convert.archives import TAR, ZIP
 from pipeline.data_convert.convert import LOOK, SUFFIX, Converter, Output
+from pipeline.data_convert.encodings import JSON_DOCUMENT
 from preprocessing.reading import globs
-from preprocessing.reading.files import SourceFile, is_remote
+from preprocessing.reading.files import SourceFile, is_remote, relative_path
 from preprocessing.reading.listing import joined
 
 _SHOWN = 4
+_PLURALS = {JSON_DOCUMENT: "JSON documents", ZIP: "zip archives", TAR: "tar archives"}
 
 
 class Converted:
@@ -31,7 +34,8 @@ class Converted:
       errors: path of a file -> why it cannot be converted.
       folder: the folder that the command writes; `base` if no file has to be converted.
       partial: the paths of converted parts that are not the whole file.
-      is_all: whether `outputs` has all files.
+      number_of_files: number of files of the input, where the folders of a converted file count as
+        one, and each member of an archive.
     """
 
     def __init__(
@@ -40,7 +44,7 @@ class Converted:
         self.base = base
         converter = Converter(scratch, max_fraction, LOOK)
         self.outputs = converter.convert(base, files)
-        self.is_all = converter.is_all
+        self.number_of_files = len(self.outputs) + converter.left_out
         self.errors = {one.file.path: InputError(one.error) for one in self.outputs if one.error}
         self.partial = {one.file.path for one in self.outputs if not one.is_all}
         self._by_path = {one.file.path: one for one in self.outputs}
@@ -74,7 +78,7 @@ class Converted:
 
     def message(self, text: str) -> str:
         """Return a message with the paths of the files in place of those of converted parts."""
-        for one in self.changed:
+        for one in self.outputs:
             text = text.replace(one.file.path, os.path.join(self.base, one.shown))
         return text
 
@@ -106,20 +110,19 @@ class Converted:
 
     def problem(self) -> str:
         """Return what has to be converted, in one line."""
-        found: dict[str, str] = {}  # a file or archive -> what it is
+        found: dict[str, dict[str, None]] = {}  # what it is -> the files, each once
         for one in self.changed:
-            name = one.shown
-            if one.source == os.path.join(self.base, one.shown):
-                found[name] = f"{name} is {one.changes[0]}"
-            elif os.path.isfile(one.source):
-                name = os.path.relpath(one.source, self.base)
-                found[name] = f"{name} is {one.changes[0]}"
-            else:
-                found[name] = f"{name} have {one.changes[0]}"
-        shown = joined(list(found.values()), _SHOWN)
+            is_file = is_remote(one.source) or os.path.isfile(one.source)
+            name = relative_path(self.base, one.source) if is_file else one.shown
+            found.setdefault(one.changes[0], {})[name] = None
+        parts = [
+            f"{joined(list(names), _SHOWN)} "
+            + (f"is {what}" if len(names) == 1 else f"are {_PLURALS.get(what, what)}")
+            for what, names in found.items()
+        ]
         return (
-            f"{shown}; a run reads lines of UTF-8 (CSV, JSON lines, fastText) and Parquet: convert "
-            "the files into a new folder"
+            f"{', '.join(parts)}; a run reads lines of UTF-8 (CSV, JSON lines, fastText) and "
+            "Parquet: convert the files into a new folder"
         )
 
 

@@ -43,6 +43,7 @@ def found_files(
       options: the options for reading files.
     """
     layouts: Mapping[str, Layout] = {}
+    groups = {file.path: file.group for file in read}
     if attempt:
         layouts = {file.path: layout for file, layout in zip(read, attempt.layouts, strict=False)}
     found = []
@@ -52,7 +53,7 @@ def found_files(
         found.append(
             FoundFile(
                 one.shown,
-                one.file.group,
+                groups.get(path, one.file.group),
                 one.size,
                 describe([layout])[0].partition(":")[0] if layout else "",
                 _compression(one),

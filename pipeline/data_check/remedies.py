@@ -15,12 +15,12 @@ from pipeline.data_check.attempts import Attempt, Attempts
 from pipeline.data_check.columns import Candidate, Proposal, nested_columns, propose
 from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import LABEL, TEXT, Choice, Problem
+from pipeline.data_check.inspections import Inspections
 from pipeline.data_check.settings_file import as_yaml
 from preprocessing.reading import globs
 from preprocessing.reading.copies import find_copies
 from preprocessing.reading.detect import Inspection
 from preprocessing.reading.files import SourceFile, is_remote, relative_path
-from preprocessing.reading.layouts import inspect_files
 from preprocessing.reading.listing import joined
 from preprocessing.reading.look import Table, read_table
 from preprocessing.reading.records import EACH_TASK, SENTIMENT_TASK, STARS_TASK, ReadOptions
@@ -29,7 +29,19 @@ _SHOWN = 4
 _BAD = {"bad", "negative", "neg", "no", "false", "dislike", "schlecht", "unsatisfied", "down"}
 _GOOD = {"good", "positive", "pos", "yes", "true", "like", "gut", "satisfied", "up"}
 _NEITHER = {"neutral", "offered", "unoffered", "mixed", "average", "ok", ""}
-_NEITHER |= {"irrelevant", "unknown", "unrated", "none", "n/a", "other", "unclear", "unsure"}
+_NEITHER |= {
+    "unsup",
+    "unlabeled",
+    "unlabelled",
+    "irrelevant",
+    "unknown",
+    "unrated",
+    "none",
+    "n/a",
+    "other",
+    "unclear",
+    "unsure",
+}
 """Words whose sentiment is proposed, and those that are left out; the user decides."""
 
 
@@ -52,16 +64,16 @@ class Settled:
     problems: tuple[Problem, ...]
 
 
-def settle_files(converted: Converted, base: str, options: ReadOptions) -> Settled:
+def settle_files(converted: Converted, options: ReadOptions, inspections: Inspections) -> Settled:
     """Find columns for files whose columns are unknown, and leave out files that are not reviews.
 
     Args:
       converted: the files.
-      base: the folder of the files.
       options: the options for reading them.
+      inspections: the results of inspecting them.
     """
-    files = converted.files
-    inspected = inspect_files(files, options)
+    files, base = converted.files, converted.base
+    inspected = inspections.inspect(files, options)
     tried = [
         converted.errors.get(file.path, item) for file, item in zip(files, inspected, strict=True)
     ]
@@ -82,7 +94,8 @@ def settle_files(converted: Converted, base: str, options: ReadOptions) -> Settl
         proposal = propose(table, options) if table else None
         found = proposal.columns() if proposal else {}
         new = {role: name for role, name in found.items() if options.columns.get(role) != name}
-        if proposal and _reads(new, [*good, *(item[0] for item in group)], columns, options):
+        together = [*good, *(item[0] for item in group)]
+        if proposal and _reads(new, together, columns, options, inspections):
             columns = new
             problems.append(Problem(message, as_yaml({"data": {"columns": new}})))
             problems += _questions(proposal)
@@ -93,19 +106,17 @@ def settle_files(converted: Converted, base: str, options: ReadOptions) -> Settl
         else:
             problems.append(Problem(message + (_flatten(table) if table else "")))
     changes: dict[str, Any] = {"columns": columns} if columns else {}
-    copies = _copies(good, replace(options, columns={**options.columns, **columns}))
+    copies = _copies(good, replace(options, columns={**options.columns, **columns}), inspections)
     others += [(file, error) for file, error in copies]
     good = [file for file in good if file not in [copy for copy, _ in copies]]
     if others and good:
         settings = _leave_out(converted, good)
         changes |= settings
-        for file, error in others:
-            message = converted.message(str(error))
-            is_moved = not settings and not is_remote(base)
-            commands = (_move(converted, base, file),) if is_moved else ()
-            problems.append(
-                Problem(message, as_yaml({"data": settings}) if settings else "", commands)
-            )
+        if settings:
+            problems.append(_left_out(converted, others, settings))
+        for file, error in [] if settings else others:
+            commands = () if is_remote(base) else (_move(converted, base, file),)
+            problems.append(Problem(converted.message(str(error)), commands=commands))
     elif others:
         problems += [Problem(converted.message(str(error))) for _, error in others]
     return Settled(tuple(good), changes, tuple(problems))
@@ -128,13 +139,16 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
     stars = attempts.with_task(options, STARS_TASK)
     each = attempts.with_task(options, EACH_TASK)
     sentiment = attempts.with_task(options, SENTIMENT_TASK)
-    if not stars.error:
+    has_names = any(layout.class_names for layout in each.layouts)
+    if has_names and not each.error:
+        choices.append((EACH_TASK, f"{len(each.names)} classes: {joined(each.names, _SHOWN)}"))
+    if not stars.error and not has_names:
         choices.append(
             (STARS_TASK, f"{len(stars.names)} ordered classes: {joined(stars.names, _SHOWN)}")
         )
     if each.error and not each.is_certain:
         choices.append((EACH_TASK, "more classes than the one at the beginning of a sorted file"))
-    if not each.error and each.names != stars.names:
+    if not each.error and each.names != stars.names and not has_names:
         choices.append((EACH_TASK, f"{len(each.names)} classes: {joined(each.names, _SHOWN)}"))
     if not sentiment.error and options.task != SENTIMENT_TASK:
         choices.append(({}, "negative and positive"))
@@ -161,11 +175,11 @@ def leave_out_rare(names: Sequence[str], totals: Mapping[int, int], least: int) 
 
 
 def _copies(
-    files: Sequence[SourceFile], options: ReadOptions
+    files: Sequence[SourceFile], options: ReadOptions, inspections: Inspections
 ) -> list[tuple[SourceFile, InputError]]:
     """Return the files that contain the same reviews as another one."""
-    inspections = inspect_files(files, replace(options, task=EACH_TASK))
-    layouts = [item.layout for item in inspections if isinstance(item, Inspection)]
+    inspected = inspections.inspect(files, replace(options, task=EACH_TASK))
+    layouts = [item.layout for item in inspected if isinstance(item, Inspection)]
     if len(layouts) < len(files):
         return []
     return [(file, InputError(message)) for file, message in find_copies(files, layouts)]
@@ -193,12 +207,13 @@ def _reads(
     files: Sequence[SourceFile],
     earlier: Mapping[str, str],
     options: ReadOptions,
+    inspections: Inspections,
 ) -> bool:
     """Return whether all files can be read with these columns, which contradict no earlier ones."""
     if not columns or any(earlier.get(role, name) != name for role, name in columns.items()):
         return False
     attempt = replace(options, columns={**options.columns, **columns}, task=EACH_TASK)
-    return not any(isinstance(item, InputError) for item in inspect_files(files, attempt))
+    return not any(isinstance(item, InputError) for item in inspections.inspect(files, attempt))
 
 
 def _questions(proposal: Proposal) -> list[Problem]:
@@ -228,6 +243,20 @@ def question(role: str, candidates: Sequence[Candidate], *, is_blocking: bool = 
         choices=choices,
         is_blocking=is_blocking,
     )
+
+
+def _left_out(
+    converted: Converted,
+    others: Sequence[tuple[SourceFile, InputError]],
+    settings: Mapping[str, Any],
+) -> Problem:
+    """Return the one problem of all files that a setting leaves out."""
+    _, error = others[0]
+    message = converted.message(str(error))
+    if len(others) > 1:
+        names = [converted.name(file.path) for file, _ in others[1:]]
+        message += f"; nor can a run read {joined(names, _SHOWN)}"
+    return Problem(message, as_yaml({"data": settings}))
 
 
 def _leave_out(converted: Converted, good: Sequence[SourceFile]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class _Member(NamedTuple):
     stream: BinaryIO
 
 
-def unpack(path: str, kind: str, folder: str, most: int, members: int) -> bool:
+def unpack(path: str, kind: str, folder: str, most: int, total: int) -> bool:
     """Write the members of an archive into a folder.
 
     Args:
@@ -38,7 +38,7 @@ def unpack(path: str, kind: str, folder: str, most: int, members: int) -> bool:
       kind: ZIP or TAR.
       folder: an existing folder.
       most: the maximum number of bytes of a member that are written.
-      members: the maximum number of members that are written.
+      total: the maximum number of bytes of all members, beyond which no other one is written.
 
     Returns:
       Whether all bytes of all members were written.
@@ -46,13 +46,12 @@ def unpack(path: str, kind: str, folder: str, most: int, members: int) -> bool:
     Raises:
       InputError: the archive is damaged, or requires a password.
     """
-    is_all, number = True, 0
+    is_all, written = True, 0
     try:
         with ExitStack() as stack:
             for member in _members(path, kind, stack):
-                if number == members:
+                if written > total:
                     return False
-                number += 1
                 target = os.path.join(folder, member.name)
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 with member.stream, open(target, "wb") as file:
@@ -60,6 +59,7 @@ def unpack(path: str, kind: str, folder: str, most: int, members: int) -> bool:
                     while left and (data := member.stream.read(min(_STEP, left))):
                         file.write(data)
                         left -= len(data)
+                        written += len(data)
                 is_all = is_all and member.size <= most
     except _ERRORS as error:
         why = "requires a password" if "password" in str(error) else f"is damaged ({error})"

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from core.machine import cores
 from pipeline.data_convert.archives import TAR, ZIP, unpack
 from pipeline.data_convert.encodings import JSON_DOCUMENT, decode, find_change
 from pipeline.data_convert.json_documents import read_records, write_lines
+from pipeline.data_convert.parts import write_part
 from pipeline.data_convert.text_folders import TextFolders, find_text_folders, write_texts
 from preprocessing.reading import encoding
 from preprocessing.reading.archives import CorruptArchive
@@ -29,7 +31,7 @@ from preprocessing.reading.files import (
 )
 from preprocessing.reading.globs import EVERYTHING
 
-TEXTS = "one text a file"
+TEXTS = "folders with a text in each file"
 SUFFIX = re.compile(r"(\.(bz2|gz|zst|zstd|zip|tar|tgz))+$", re.IGNORECASE)
 _MOST_FILES = 300
 
@@ -38,19 +40,23 @@ class Limits(NamedTuple):
     """How much is converted.
 
     Attributes:
-      files: number of files of each group, and of members of an archive.
+      files: number of files of each group.
       bytes: bytes of a file that are decoded or unpacked.
+      archive: bytes of all members of an archive.
       document: bytes of a JSON document; -1: all.
       texts: number of files with one text.
+      packed: bytes of a compressed file, of which a larger one is read in part.
     """
 
     files: int = sys.maxsize
     bytes: int = sys.maxsize
+    archive: int = sys.maxsize
     document: int = -1
     texts: int = sys.maxsize
+    packed: int = sys.maxsize
 
 
-ALL, LOOK = Limits(), Limits(_MOST_FILES, 16 << 20, 64 << 20, 2_000)
+ALL, LOOK = Limits(), Limits(_MOST_FILES, 16 << 20, 128 << 20, 64 << 20, 2_000, 1 << 20)
 
 
 class Output(NamedTuple):
@@ -86,14 +92,14 @@ class Converter:
       limits: how much is converted.
 
     Attributes:
-      is_all: whether no file was left out because of the limits.
+      left_out: number of files that were left out because of the limits.
     """
 
     def __init__(self, scratch: str, max_fraction: float, limits: Limits = ALL) -> None:
         self._scratch = scratch
         self._max_fraction = max_fraction
         self._limits = limits
-        self.is_all = True
+        self.left_out = 0
 
     def convert(self, base: str, files: Sequence[SourceFile]) -> list[Output]:
         """Return the files that a run may be able to read, in the order of `files`.
@@ -115,12 +121,27 @@ class Converter:
             Output(file, new[name], file.path, name, size=file.size)
             for file, name in _some(others, self._limits.files)
         ]
-        self.is_all = self.is_all and len(plain) == len(others)
+        self.left_out += len(others) - len(plain)
+        large = [number for number, one in enumerate(plain) if one.size > self._limits.packed]
         with ThreadPoolExecutor(cores()) as pool:
+            parts = pool.map(partial(self._part, number=len(large)), [plain[at] for at in large])
+            for at, part in zip(large, parts, strict=True):
+                plain[at] = part
             for outputs in pool.map(self._convert, plain):
                 # A file that is not converted keeps its name.
                 found += [one if one.changes else one._replace(name=one.shown) for one in outputs]
         return found
+
+    def _part(self, given: Output, number: int) -> Output:
+        """Return a part of a large compressed file; another file as it is."""
+        target = os.path.join(mkdtemp(dir=self._scratch), os.path.basename(given.name))
+        try:
+            if not write_part(given.file.path, target, number):
+                return given
+        except InputError as error:
+            return given._replace(error=str(error))
+        file = given.file._replace(path=target, size=os.path.getsize(target))
+        return given._replace(file=file, is_all=False)
 
     def _convert(self, given: Output) -> list[Output]:
         path = given.file.path
@@ -149,7 +170,7 @@ class Converter:
 
     def _unpacked(self, given: Output, what: str, folder: str) -> list[Output]:
         limits = self._limits
-        is_all = unpack(given.file.path, what, folder, limits.bytes, limits.files)
+        is_all = unpack(given.file.path, what, folder, limits.bytes, limits.archive)
         members = find_files(folder, EVERYTHING)
         files = [file._replace(group=given.file.group) for file in members]
         return [
