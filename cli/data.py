@@ -83,6 +83,33 @@ def check(
         raise typer.Exit(exit_codes.BAD_INPUT)
 
 
+@app.command(epilog="Example: amazon-reviews data convert export/ export-utf8/")
+def convert(
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="Folder or gs:// prefix of the files.")
+    ],
+    target: Annotated[
+        Path, typer.Argument(metavar="NEW_FOLDER", help="Folder that does not exist, or is empty.")
+    ],
+) -> None:
+    """Write files that no run reads into a new folder, as JSON lines or CSV in UTF-8.
+
+    It unpacks zip and tar archives, decodes text of other encodings than UTF-8, writes JSON
+    documents as JSON lines, and joins folders with one text in each file, whose labels are the
+    names of the folders. Other files are copied.
+
+    Exit code 2: a file cannot be converted, or NEW_FOLDER cannot be written.
+    """
+    from cli.console import print_line
+    from pipeline.config import PipelineConfig
+    from pipeline.data_convert.convert import convert_folder
+
+    fraction = PipelineConfig().data.max_rejected_fraction
+    number = convert_folder(folder, target, fraction, print_line)
+    files = "1 file" if number == 1 else f"{number:,} files"
+    print_line(f"{files} in {target}")
+
+
 @app.command(epilog="Example: amazon-reviews data fetch --config amazon")
 def fetch(config: ConfigOption = None, overrides: SetOption = None) -> None:
     """Download the Kaggle data set (4,000,000 reviews, 492 MB) into data.input_base.

@@ -13,13 +13,14 @@ from components.review_example_gen.classes import (
 )
 from core.errors import InputError
 from pipeline.data_check.found import FoundLabel
+from pipeline.data_check.inspections import Inspections
 from pipeline.data_check.sample import Sample
 from preprocessing.labels import SENTIMENT, Labels
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.detect import Inspection
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.labels import NEUTRAL, CollectedLabels, LabelReader
-from preprocessing.reading.layouts import choose_layouts, inspect_files
+from preprocessing.reading.layouts import choose_layouts
 from preprocessing.reading.listing import listed
 from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions
 
@@ -80,13 +81,17 @@ class Attempts:
     Args:
       files: the files.
       max_rejected: the maximum fraction of lines that may be rejected.
+      inspections: the results of inspecting the files.
 
     Attributes:
       is_complete: whether the labels that were read so far are those of all lines.
     """
 
-    def __init__(self, files: Sequence[SourceFile], max_rejected: float) -> None:
+    def __init__(
+        self, files: Sequence[SourceFile], max_rejected: float, inspections: Inspections
+    ) -> None:
         self._files = files
+        self._inspections = inspections
         self._max_rejected = max_rejected
         self._found: dict[tuple[object, ...], FoundLabels] = {}
         self.is_complete = True
@@ -97,7 +102,7 @@ class Attempts:
         Args:
           options: the options for reading them.
         """
-        tried = inspect_files(self._files, options)
+        tried = self._inspections.inspect(self._files, options)
         for item in tried:
             if isinstance(item, InputError):
                 return Attempt(options, error=item)

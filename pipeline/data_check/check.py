@@ -7,24 +7,25 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from components.line_counts import SPLITS
+from components.line_counts import SPLITS, LineCounts
 from components.review_example_gen.inputs import input_folder
 from components.review_example_gen.spans import Input
 from core.errors import InputError, UserError
 from pipeline.config import PipelineConfig
 from pipeline.data_check import remedies
-from pipeline.data_check.attempts import Attempt, Attempts
+from pipeline.data_check.attempts import REJECTED, Attempt, Attempts
 from pipeline.data_check.columns import other_texts
-from pipeline.data_check.encodings import Converted, find_encoding
+from pipeline.data_check.converted import Converted
 from pipeline.data_check.files import found_files
 from pipeline.data_check.found import DataCheck, Problem, Task
+from pipeline.data_check.inspections import Inspections
 from pipeline.data_check.reading import Reading, read_sample
 from pipeline.data_check.settings_file import as_yaml, settings_file, with_data
+from pipeline.data_check.splits import in_splits, propose_splits, split_note
 from pipeline.inputs import input_base, input_files, read_options
 from pipeline.named_classes import named_classes
-from preprocessing.reading.files import SourceFile, is_remote, relative_path
+from preprocessing.reading.files import SourceFile
 from preprocessing.reading.layouts import describe
-from preprocessing.reading.listing import joined
 from preprocessing.reading.look import read_table
 from preprocessing.reading.records import (
     BAD_LABEL,
@@ -38,8 +39,10 @@ from preprocessing.reading.span_pattern import parse_pattern
 
 _MOST_LOST = 0.1
 """The greatest fraction of lines whose loss is proposed."""
-_MOST_FILES = 300
-"""The maximum number of files that are looked at."""
+_OTHER_SPLITS = (
+    "data.splits: the command gives the files new names, and no globs match the same files there: "
+    "run it, and look at the new folder"
+)
 
 
 def check_data(config: PipelineConfig, *, is_own: bool = True) -> DataCheck:
@@ -60,13 +63,12 @@ def check_data(config: PipelineConfig, *, is_own: bool = True) -> DataCheck:
         base = input_folder(input_base(config))
         return DataCheck(base, problems=(Problem(str(error)),), is_settled=False)
     base, files = found.base, found.files
-    some = _some(files)
-    # The commands convert all files; a bucket has no commands.
-    encodings = _encodings(some if is_remote(base) else files, config)
     with TemporaryDirectory() as scratch:
-        check = _check(config, found, some, Converted(base, some, encodings, scratch), is_own)
-    is_complete = check.is_complete and len(some) == len(files)
-    return replace(check, number_of_files=len(files), is_complete=is_complete)
+        converted = Converted(base, files, config.data.max_rejected_fraction, scratch)
+        check = _check(config, found, converted, is_own)
+    number = converted.number_of_files
+    is_complete = check.is_complete and number == len(check.files)
+    return replace(check, number_of_files=number, is_complete=is_complete)
 
 
 def _new_base(config: PipelineConfig, converted: Converted) -> str:
@@ -75,43 +77,46 @@ def _new_base(config: PipelineConfig, converted: Converted) -> str:
     return pattern.below(converted.folder) if pattern else converted.folder
 
 
-def _some(files: Sequence[SourceFile]) -> list[SourceFile]:
-    """Return the files, or some of each group at equal distances if there are very many."""
-    step = -(-len(files) // _MOST_FILES)
-    groups: dict[str, list[SourceFile]] = {}
-    for file in files:
-        groups.setdefault(file.group, []).append(file)
-    return [file for group in groups.values() for file in group[::step]]
-
-
-def _check(
-    config: PipelineConfig,
-    found: Input,
-    files: Sequence[SourceFile],
-    converted: Converted,
-    is_own: bool,
-) -> DataCheck:
+def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: bool) -> DataCheck:
     base = converted.base
-    problems = _encoding_problems(config, converted)
+    problems = _conversion(config, converted)
     options = read_options(config)
-    settled = remedies.settle_files(converted, base, options, has_spans=bool(found.spans))
+    inspections = Inspections()
+    has_spans = bool(found.spans)
+    settled = remedies.settle_files(converted, options, inspections, has_spans=has_spans)
     problems += settled.problems
     changes = dict(settled.changes)
+    if converted.changed and config.data.splits:
+        splits = converted.split_globs(config.data.splits)
+        if splits is None:
+            problems.append(Problem(_OTHER_SPLITS))
+        else:
+            changes["splits"] = splits
+    files = settled.files
+    if not (config.data.splits or has_spans):
+        names = {file.path: converted.name(file.path) for file in files}
+        others = {one.name for one in converted.outputs} - set(names.values())
+        proposed = propose_splits(list(names.values()), others)
+        if proposed:
+            problems = [_with_splits(problem, changes, proposed) for problem in problems]
+            changes["splits"] = proposed
+            problems.append(split_note(proposed))
+            files = in_splits(files, names, proposed)
     columns = {**options.columns, **changes.get("columns", {})}
-    attempts = Attempts(settled.files, config.data.max_rejected_fraction)
-    attempt = attempts.attempt(replace(options, columns=columns)) if settled.files else None
+    attempts = Attempts(files, config.data.max_rejected_fraction, inspections)
+    attempt = attempts.attempt(replace(options, columns=columns)) if files else None
     reading = Reading()
     if attempt:
-        attempt, reading, more = _read(attempts, attempt, settled.files, config, changes, converted)
+        attempt, reading, more = _read(attempts, attempt, files, config, changes, converted)
         problems += more
-    problems += _text_questions(settled.files, attempt, converted)
+    problems += _text_questions(files, attempt, converted)
     changed = with_data(config, _new_base(config, converted), changes)
     blocking = [problem for problem in problems if problem.is_blocking]
     is_settled = all(problem.settings or problem.commands for problem in blocking)
     return DataCheck(
         base,
         is_complete=attempts.is_complete and not (reading.incomplete or converted.partial),
-        files=found_files(files, converted, settled.files, attempt, reading, options),
+        files=found_files(converted, files, attempt, reading, options),
         reading=(*found.describe(), *describe(attempt.mapped_layouts()))
         if attempt and attempt.layouts
         else (),
@@ -130,31 +135,21 @@ def _check(
     )
 
 
-def _encodings(files: Sequence[SourceFile], config: PipelineConfig) -> dict[str, str]:
-    """Return path -> encoding of the files that are not UTF-8."""
-    found: dict[str, str] = {}
-    for file in files:
-        try:
-            name = find_encoding(file.path, config.data.max_rejected_fraction)
-        except InputError:
-            continue  # the inspection of the file raises it again
-        if name:
-            found[file.path] = name
-    return found
+def _with_splits(problem: Problem, changes: dict[str, Any], splits: dict[str, str]) -> Problem:
+    """Return the problem of files that a glob leaves out, with the globs of splits in its place."""
+    if "splits" not in changes or problem.settings != as_yaml(
+        {"data": {"splits": changes["splits"]}}
+    ):
+        return problem
+    return replace(problem, settings=as_yaml({"data": {"splits": splits}}))
 
 
-def _encoding_problems(config: PipelineConfig, converted: Converted) -> list[Problem]:
-    if not converted.encodings:
+def _conversion(config: PipelineConfig, converted: Converted) -> list[Problem]:
+    if not converted.changed:
         return []
-    names = [
-        f"{relative_path(converted.base, path)} is {name.replace('WINDOWS', 'Windows')}"
-        for path, name in sorted(converted.encodings.items())
-    ]
-    message = f"{joined(names)}; a run reads lines of UTF-8: convert the files into a new folder"
-    if is_remote(converted.base):
-        return [Problem(message)]
-    settings = as_yaml({"data": {"input_base": _new_base(config, converted)}})
-    return [Problem(message, settings, converted.commands())]
+    commands = converted.commands()
+    new_base = {"input_base": _new_base(config, converted)}
+    return [Problem(converted.problem(), as_yaml({"data": new_base}) if commands else "", commands)]
 
 
 def _read(
@@ -234,11 +229,19 @@ def _problem_of_lines(
     )
     # Labels on another scale fail a run whatever their number is.
     is_other_scale = bool(counts.rejected[OTHER_SCALE])
-    if allowed < lost <= _MOST_LOST and counts.examples["train"] and not is_other_scale:
+    unlabelled = _without_label(attempt, counts)
+    is_unlabelled = counts.unusable.total() - unlabelled <= allowed * counts.lines_with_review
+    is_acceptable = lost <= _MOST_LOST or (is_unlabelled and not counts.lost_bytes)
+    if allowed < lost and is_acceptable and counts.examples["train"] and not is_other_scale:
         # The fraction is rounded up.
         settings = {"max_rejected_fraction": min(1.0, (int(1000 * lost) + 1) / 1000)}
         changes |= settings
         text = as_yaml({"data": settings})
+        if is_unlabelled:
+            message = (
+                f"{unlabelled:,} of {counts.lines_with_review:,} lines have no label, more than "
+                f"data.max_rejected_fraction ({allowed}) allows"
+            )
         return Problem(f"{message}; or accept the loss of these lines", text)
     totals = {
         label: sum(of[label] for of in reading.examples_of.values())
@@ -253,6 +256,12 @@ def _problem_of_lines(
     if is_blocking:
         changes["labels"] = labels
     return Problem(message, as_yaml({"data": {"labels": labels}}), is_blocking=is_blocking)
+
+
+def _without_label(attempt: Attempt, counts: LineCounts) -> int:
+    """Return the number of lines whose label is empty or a word for a missing value."""
+    others = sum(label.lines for label in attempt.labels() if label.read_as == REJECTED)
+    return max(0, counts.rejected[BAD_LABEL] - others)
 
 
 def _text_questions(

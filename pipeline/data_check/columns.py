@@ -13,6 +13,7 @@ from pipeline.data_check.found import LABEL, TEXT, TITLE
 from preprocessing.reading.choice import Chooser
 from preprocessing.reading.columns import HEADERLESS, Columns, Layout
 from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, label_name, scale_label
+from preprocessing.reading.listing import joined
 from preprocessing.reading.look import Table
 from preprocessing.reading.records import ReadOptions, as_text, is_filled, printable
 
@@ -21,20 +22,23 @@ _EXAMPLE = 60
 _MIN_FILLED, _MIN_WORDS, _SIMILAR = 0.2, 2.5, 0.4
 """Minimum fraction of records that fill a text, minimum mean number of its words, and the minimum
 length of another possible text, as a fraction of that of the longest one."""
+_NAMED = 3
+"""The maximum number of labels that describe a column."""
 _MOST_LABELS, _LONGEST_LABEL = 100, 60
 _TITLE = re.compile(
     r"title|subject|headline|summary|titel|betreff|überschrift|objet|titre|asunto|t[ií]tulo"
-    r"|oggetto|titolo|onderwerp|temat|konu|başlık|тема|заголовок|件名|タイトル|标题|제목",
+    r"|oggetto|titolo|onderwerp|temat|tytu[łl]|název|cím\b|konu|başlık|overskrift|rubrik|titlu"
+    r"|тема|заголовок|件名|タイトル|标题|標題|제목",
     re.IGNORECASE,
 )
 _ANSWER = re.compile(r"reply|response|antwort|answer|réponse|respuesta|risposta", re.IGNORECASE)
 _LABEL = re.compile(
-    r"label|rating|score|\bnps\b|stars?\b|sentiment|polarity|class|target|category|topic|intent|grade"
+    r"label|rating|score|\bnps\b|stars?\b|sentiment|polarity|class|target|category|topic|intent|reason|grade"
     r"|kategorie|bewertung|sterne|thema|anliegen|note|étoiles|catégorie|puntua|valorac|calific|estrellas"
     r"|categor|voto|stelle|nota|avalia|beoordeling|ocena|gwiazd|оценка|категория|评分|類別|評価|별점",
     re.IGNORECASE,
 )
-_OTHER_LABEL = re.compile(r"priority|type|reason|queue|team|group|department|tag|art\b|grund", re.I)
+_OTHER_LABEL = re.compile(r"priority|type|queue|team|group|department|tag|art\b|grund", re.I)
 _DATE = re.compile(r"[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}([T ].*)?")
 _NO_LABEL = re.compile(
     r"\bid\b|_id$|date|time|lang|countr|territory|locale|version|device|brand|store|channel|status"
@@ -46,7 +50,7 @@ _NO_LABEL = re.compile(
 
 @dataclass(frozen=True)
 class Candidate:
-    """A column that may have a role: its name, and the value of one of its fields."""
+    """A column that may have a role: its name, and the value of a field, or its labels."""
 
     name: str
     example: str
@@ -203,7 +207,9 @@ def _labels(table: Table, others: set[str]) -> list[Candidate]:
             rank = 3
         elif _NO_LABEL.search(name):
             rank = 0.3
-        found.append(_candidate(table, name, rank))
+        rank *= labels.total() / len(table.records)
+        shown = joined([label for label, _ in labels.most_common()], _NAMED)
+        found.append(Candidate(name, f"{len(labels)} labels: {printable(shown)}", rank))
     found.sort(key=lambda one: -one.rank)
     return found
 

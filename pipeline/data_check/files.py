@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 from core.errors import InputError
 from pipeline.data_check.attempts import Attempt
 from pipeline.data_check.columns import example, roles, values_of
-from pipeline.data_check.encodings import JSON_DOCUMENT, Converted, file_compression
+from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import IGNORED, FoundColumn, FoundFile
 from pipeline.data_check.reading import Reading
+from pipeline.data_convert.archives import TAR, ZIP
+from pipeline.data_convert.convert import TEXTS, Output
+from pipeline.data_convert.encodings import JSON_DOCUMENT
+from preprocessing.reading.archives import MAGIC_BYTES, compression
 from preprocessing.reading.choice import survey
 from preprocessing.reading.columns import ROLES, Layout
-from preprocessing.reading.files import SourceFile, relative_path
+from preprocessing.reading.files import SourceFile, is_remote, open_raw
 from preprocessing.reading.layouts import describe
 from preprocessing.reading.look import read_table
 from preprocessing.reading.records import ReadOptions
@@ -22,7 +27,6 @@ _FILES = 50
 
 
 def found_files(
-    files: Sequence[SourceFile],
     converted: Converted,
     read: Sequence[SourceFile],
     attempt: Attempt | None,
@@ -32,31 +36,31 @@ def found_files(
     """Return the files of an input, with what was found in each.
 
     Args:
-      files: the files.
-      converted: the same files, of which some are converted.
+      converted: the files, of which some are converted.
       read: the files that were read.
       attempt: how they were read; None if none was.
       reading: the lines of a sample.
       options: the options for reading files.
     """
     layouts: Mapping[str, Layout] = {}
+    groups = {file.path: file.group for file in read}
     if attempt:
         layouts = {file.path: layout for file, layout in zip(read, attempt.layouts, strict=False)}
     found = []
-    for number, (file, used) in enumerate(zip(files, converted.files, strict=True)):
-        layout = layouts.get(used.path)
+    for number, one in enumerate(converted.outputs):
+        path = one.file.path
+        layout = layouts.get(path)
         found.append(
             FoundFile(
-                relative_path(converted.base, file.path),
-                file.group,
-                file.size,
+                one.shown,
+                groups.get(path, one.file.group),
+                one.size,
                 describe([layout])[0].partition(":")[0] if layout else "",
-                _compression(file.path),
-                _encoding(converted, file.path, layout),
-                _columns(used.path, layout, options) if number < _FILES else (),
-                reading.lines.get(used.path, 0),
-                used.path in reading.lines
-                and used.path not in reading.incomplete | converted.partial,
+                _compression(one),
+                _encoding(one, layout),
+                _columns(path, layout, options) if number < _FILES else (),
+                reading.lines.get(path, 0),
+                path in reading.lines and path not in reading.incomplete | converted.partial,
             )
         )
     return tuple(found)
@@ -83,16 +87,23 @@ def _columns(path: str, layout: Layout | None, options: ReadOptions) -> tuple[Fo
     )
 
 
-def _encoding(converted: Converted, path: str, layout: Layout | None) -> str:
+def _encoding(output: Output, layout: Layout | None) -> str:
     """Return the encoding of a file; empty if it is unknown, or the file is no text."""
     if layout and layout.format == "parquet":
         return ""
-    name = converted.encodings.get(path, "UTF-8" if layout else "")
-    return "UTF-8" if name == JSON_DOCUMENT else name
+    known = {JSON_DOCUMENT, TEXTS, ZIP, TAR}
+    names = [change for change in output.changes if change not in known]
+    return names[0] if names else "UTF-8" if layout else ""
 
 
-def _compression(path: str) -> str:
+def _compression(output: Output) -> str:
+    for kind, name in ((ZIP, "zip"), (TAR, "tar")):
+        if kind in output.changes:
+            return name
+    if is_remote(output.source) or not os.path.isfile(output.source):
+        return ""
     try:
-        return file_compression(path)
+        with open_raw(output.source) as raw:
+            return compression(output.source, raw.read(MAGIC_BYTES)) or ""
     except (InputError, OSError):
         return ""

@@ -13,13 +13,14 @@ from typing import Any
 from core.errors import InputError
 from pipeline.data_check.attempts import Attempt, Attempts
 from pipeline.data_check.columns import Candidate, Proposal, nested_columns, propose
-from pipeline.data_check.encodings import Converted
+from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import LABEL, TEXT, Choice, Problem
+from pipeline.data_check.inspections import Inspections
 from pipeline.data_check.settings_file import as_yaml
+from preprocessing.reading import globs
 from preprocessing.reading.copies import find_copies
 from preprocessing.reading.detect import Inspection
-from preprocessing.reading.files import SourceFile, is_remote, match_files, relative_path
-from preprocessing.reading.layouts import inspect_files
+from preprocessing.reading.files import SourceFile, is_remote, relative_path
 from preprocessing.reading.listing import joined
 from preprocessing.reading.look import Table, read_table
 from preprocessing.reading.records import EACH_TASK, SENTIMENT_TASK, STARS_TASK, ReadOptions
@@ -28,7 +29,19 @@ _SHOWN = 4
 _BAD = {"bad", "negative", "neg", "no", "false", "dislike", "schlecht", "unsatisfied", "down"}
 _GOOD = {"good", "positive", "pos", "yes", "true", "like", "gut", "satisfied", "up"}
 _NEITHER = {"neutral", "offered", "unoffered", "mixed", "average", "ok", ""}
-_NEITHER |= {"irrelevant", "unknown", "unrated", "none", "n/a", "other", "unclear", "unsure"}
+_NEITHER |= {
+    "unsup",
+    "unlabeled",
+    "unlabelled",
+    "irrelevant",
+    "unknown",
+    "unrated",
+    "none",
+    "n/a",
+    "other",
+    "unclear",
+    "unsure",
+}
 """Words whose sentiment is proposed, and those that are left out; the user decides."""
 
 
@@ -52,18 +65,21 @@ class Settled:
 
 
 def settle_files(
-    converted: Converted, base: str, options: ReadOptions, *, has_spans: bool
+    converted: Converted, options: ReadOptions, inspections: Inspections, *, has_spans: bool
 ) -> Settled:
     """Find columns for files whose columns are unknown, and leave out files that are not reviews.
 
     Args:
       converted: the files.
-      base: the folder of the files.
       options: the options for reading them.
+      inspections: the results of inspecting them.
       has_spans: whether the files are in folders of spans, which `data.splits` cannot name.
     """
-    files = converted.files
-    tried = inspect_files(files, options)
+    files, base = converted.files, converted.base
+    inspected = inspections.inspect(files, options)
+    tried = [
+        converted.errors.get(file.path, item) for file, item in zip(files, inspected, strict=True)
+    ]
     failing = [
         (file, item)
         for file, item in zip(files, tried, strict=True)
@@ -81,7 +97,8 @@ def settle_files(
         proposal = propose(table, options) if table else None
         found = proposal.columns() if proposal else {}
         new = {role: name for role, name in found.items() if options.columns.get(role) != name}
-        if proposal and _reads(new, [*good, *(item[0] for item in group)], columns, options):
+        together = [*good, *(item[0] for item in group)]
+        if proposal and _reads(new, together, columns, options, inspections):
             columns = new
             problems.append(Problem(message, as_yaml({"data": {"columns": new}})))
             problems += _questions(proposal)
@@ -92,19 +109,17 @@ def settle_files(
         else:
             problems.append(Problem(message + (_flatten(table) if table else "")))
     changes: dict[str, Any] = {"columns": columns} if columns else {}
-    copies = _copies(good, replace(options, columns={**options.columns, **columns}))
+    copies = _copies(good, replace(options, columns={**options.columns, **columns}), inspections)
     others += [(file, error) for file, error in copies]
     good = [file for file in good if file not in [copy for copy, _ in copies]]
     if others and good:
-        settings = {} if has_spans else _leave_out(converted, base, good)
+        settings = {} if has_spans else _leave_out(converted, good)
         changes |= settings
-        for file, error in others:
-            message = converted.message(str(error))
-            is_moved = not settings and not is_remote(base)
-            commands = (_move(converted, base, file),) if is_moved else ()
-            problems.append(
-                Problem(message, as_yaml({"data": settings}) if settings else "", commands)
-            )
+        if settings:
+            problems.append(_left_out(converted, others, settings))
+        for file, error in [] if settings else others:
+            commands = () if is_remote(base) else (_move(converted, base, file),)
+            problems.append(Problem(converted.message(str(error)), commands=commands))
     elif others:
         problems += [Problem(converted.message(str(error))) for _, error in others]
     return Settled(tuple(good), changes, tuple(problems))
@@ -127,13 +142,16 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
     stars = attempts.with_task(options, STARS_TASK)
     each = attempts.with_task(options, EACH_TASK)
     sentiment = attempts.with_task(options, SENTIMENT_TASK)
-    if not stars.error:
+    has_names = any(layout.class_names for layout in each.layouts)
+    if has_names and not each.error:
+        choices.append((EACH_TASK, f"{len(each.names)} classes: {joined(each.names, _SHOWN)}"))
+    if not stars.error and not has_names:
         choices.append(
             (STARS_TASK, f"{len(stars.names)} ordered classes: {joined(stars.names, _SHOWN)}")
         )
     if each.error and not each.is_certain:
         choices.append((EACH_TASK, "more classes than the one at the beginning of a sorted file"))
-    if not each.error and each.names != stars.names:
+    if not each.error and each.names != stars.names and not has_names:
         choices.append((EACH_TASK, f"{len(each.names)} classes: {joined(each.names, _SHOWN)}"))
     if not sentiment.error and options.task != SENTIMENT_TASK:
         choices.append(({}, "negative and positive"))
@@ -160,11 +178,11 @@ def leave_out_rare(names: Sequence[str], totals: Mapping[int, int], least: int) 
 
 
 def _copies(
-    files: Sequence[SourceFile], options: ReadOptions
+    files: Sequence[SourceFile], options: ReadOptions, inspections: Inspections
 ) -> list[tuple[SourceFile, InputError]]:
     """Return the files that contain the same reviews as another one."""
-    inspections = inspect_files(files, replace(options, task=EACH_TASK))
-    layouts = [item.layout for item in inspections if isinstance(item, Inspection)]
+    inspected = inspections.inspect(files, replace(options, task=EACH_TASK))
+    layouts = [item.layout for item in inspected if isinstance(item, Inspection)]
     if len(layouts) < len(files):
         return []
     return [(file, InputError(message)) for file, message in find_copies(files, layouts)]
@@ -192,12 +210,13 @@ def _reads(
     files: Sequence[SourceFile],
     earlier: Mapping[str, str],
     options: ReadOptions,
+    inspections: Inspections,
 ) -> bool:
     """Return whether all files can be read with these columns, which contradict no earlier ones."""
     if not columns or any(earlier.get(role, name) != name for role, name in columns.items()):
         return False
     attempt = replace(options, columns={**options.columns, **columns}, task=EACH_TASK)
-    return not any(isinstance(item, InputError) for item in inspect_files(files, attempt))
+    return not any(isinstance(item, InputError) for item in inspections.inspect(files, attempt))
 
 
 def _questions(proposal: Proposal) -> list[Problem]:
@@ -229,21 +248,32 @@ def question(role: str, candidates: Sequence[Candidate], *, is_blocking: bool = 
     )
 
 
-def _leave_out(converted: Converted, base: str, good: Sequence[SourceFile]) -> dict[str, Any]:
+def _left_out(
+    converted: Converted,
+    others: Sequence[tuple[SourceFile, InputError]],
+    settings: Mapping[str, Any],
+) -> Problem:
+    """Return the one problem of all files that a setting leaves out."""
+    _, error = others[0]
+    message = converted.message(str(error))
+    if len(others) > 1:
+        names = [converted.name(file.path) for file, _ in others[1:]]
+        message += f"; nor can a run read {joined(names, _SHOWN)}"
+    return Problem(message, as_yaml({"data": settings}))
+
+
+def _leave_out(converted: Converted, good: Sequence[SourceFile]) -> dict[str, Any]:
     """Return settings in `data` that read the good files alone; empty if there are none."""
-    kept = [converted.original(file.path) for file in good]
-    if any(converted.is_renamed(path) for path in kept):
-        return {}
+    kept = [converted.name(file.path) for file in good]
     # The files may be a sample of those in the folder.
-    known = {converted.original(file.path) for file in converted.files}
-    paths = [relative_path(base, path) for path in kept]
-    endings = Counter(path.partition(".")[2] for path in map(os.path.basename, paths))
-    folders = {os.path.dirname(path) for path in paths}
-    globs = [f"**/*.{ending}" for ending in endings if ending]
-    globs += [f"{folder}/**" for folder in folders if folder] + paths[:1]
+    known = [one.name for one in converted.outputs]
+    endings = Counter(name.partition(".")[2] for name in map(os.path.basename, kept))
+    folders = {os.path.dirname(name) for name in kept}
+    found = [f"**/*.{ending}" for ending in endings if ending]
+    found += [f"{folder}/**" for folder in folders if folder] + kept[:1]
     if all(file.group == "all" for file in good):
-        for glob in globs:
-            if known.intersection(file.path for file in match_files(base, glob)) == set(kept):
+        for glob in found:
+            if {name for name in known if globs.matches(name, glob)} == set(kept):
                 return {"splits": {"train": glob}}
     return {}
 

@@ -185,14 +185,25 @@ def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
     """
     if _UNFINISHED.fullmatch(path):
         raise InputError(f"{path} has the name of an unfinished download: {_FINISH}, or rename it")
+    found = find_kind(head)
+    if found:
+        kind, remedy = found
+        raise InputError(f"{path} {'contains' if packed else 'is'} {kind}: {remedy}")
+
+
+def find_kind(head: bytes) -> tuple[str, str] | None:
+    """Return what content is, such as `a zip archive`, and the remedy; None if it may be reviews.
+
+    Args:
+      head: the first 512 bytes of its decompressed content.
+    """
     head = head.removeprefix(codecs.BOM_UTF8)
     found = [(kind, remedy) for pattern, kind, remedy in _KINDS if pattern.match(head)]
     if _is_tar(head):
         found.append(("a tar archive", _UNPACK))
     if _is_binary(head):
         found.append(("a binary file", _EXPORT))
-    for kind, remedy in found:
-        raise InputError(f"{path} {'contains' if packed else 'is'} {kind}: {remedy}")
+    return found[0] if found else None
 
 
 def _is_binary(head: bytes) -> bool:

@@ -97,7 +97,7 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
     if options.labels == "optional" or options.task != SENTIMENT_TASK:
         return Inspection(path, replace(layout, label_scale=STARS), None)
     if layout.columns is None:
-        parts = chain([head], () if is_all else _sampled_lines(path))
+        parts = chain([head], () if is_all else sampled_lines(path))
         found = chain.from_iterable(_labels(lines, layout) for lines in parts)
         return Inspection(path, layout, frozenset(labels_among(found)))
     by_column = _labels_in_columns(path, head, is_all, layout)
@@ -137,7 +137,7 @@ def _labels_in_columns(
     inspect_labels(_records(head, layout, is_head=True))
     only_stars = has_stars(layout.columns and layout.columns.label) and all(map(has_stars, found))
     if layout.format != "parquet" and not is_all and not only_stars:
-        for lines in _sampled_lines(path):
+        for lines in sampled_lines(path):
             inspect_labels(_records(lines, layout))
     return {name: frozenset(labels_among(values)) for name, values in found.items()}
 
@@ -164,11 +164,17 @@ def _records(lines: bytes, layout: Layout, is_head: bool = False) -> Iterable[Ma
     return objects(lines) if layout.format == "jsonl" else []
 
 
-def _sampled_lines(path: str) -> Iterator[bytes]:
+def sampled_lines(path: str) -> Iterator[bytes]:
     """Yield complete lines from samples distributed over a file, including its end.
 
     The head of a sorted file has only one label. Nothing is yielded for a gzip or zstd file, which
     can only be read from its start.
+
+    Args:
+      path: path or URL of the file.
+
+    Raises:
+      InputError: the file cannot be opened.
     """
     with open_raw(path) as raw:
         packed = compression(path, raw.read(MAGIC_BYTES))

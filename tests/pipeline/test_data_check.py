@@ -16,11 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.config import load_config
-from pipeline.data_check import check as check_module
+from pipeline.data_check import converted as converted_module
 from pipeline.data_check import sample as sample_module
 from pipeline.data_check.check import check_data
-from pipeline.data_check.encodings import JSON_DOCUMENT, find_encoding
 from pipeline.data_check.texts import script
+from pipeline.data_convert.convert import LOOK
+from pipeline.data_convert.encodings import JSON_DOCUMENT, find_change
 from tests.pipeline import exports
 
 REVIEWS = "".join(
@@ -134,7 +135,7 @@ def test_everything_that_is_missing_is_there_at_once(tmp_path):
     )
     check = look(folder)
     encoding, columns, page, copy, labels = check.problems
-    assert "a.csv is Windows-1252, b.csv is Windows-1252" in encoding.message
+    assert "a.csv is Windows-1252 (or Latin-1), b.csv is Windows-1252" in encoding.message
     assert "set data.columns.label and data.columns.text (1 more file has" in columns.message
     assert "login.html is a web page" in page.message
     assert "a.csv and " in copy.message and "contain the same texts" in copy.message
@@ -323,7 +324,7 @@ def test_a_class_that_a_sample_lacks_is_a_note(tmp_path, monkeypatch):
 
 
 def test_of_very_many_files_some_of_each_split_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(check_module, "_MOST_FILES", 5)
+    monkeypatch.setattr(converted_module, "LOOK", LOOK._replace(files=5))
     lines = REVIEWS.splitlines(keepends=True)
     files = {f"{'test' if n == 19 else 'train'}_{n}__jsonl": lines[n] * 2 for n in range(20)}
     check = look(write(tmp_path, **files), "data.splits={train: 'train*', test: 'test*'}")
@@ -377,7 +378,10 @@ def test_the_writing_system_of_a_text(text, name):
         ("label\ttext\n" * 9, "utf-32", "UTF-32"),
         ('[{"a": 1}]', "utf-8", JSON_DOCUMENT),
         ('{"a": 1}\n{"a": 1}\n', "utf-8", None),
-        ('[{"a": 1}', "utf-8", None),
+        ('{"a": 1\n{"a": 1}\n{"a": 1}\n', "utf-8", None),
+        ("评分很好\n" * 9, "gbk", "GB18030"),
+        ("배송이 빨라요\n" * 9, "cp949", "CP949"),
+        ("とても良い\n" * 9, "cp932", "CP932"),
         ("Größe\n" * 9, "utf-8", None),
         ("size\n" * 900 + "Größe\n", "cp1252", None),
     ],
@@ -385,7 +389,7 @@ def test_the_writing_system_of_a_text(text, name):
 def test_the_encoding_of_a_file(tmp_path, text, encoding, name):
     path = tmp_path / "file"
     path.write_bytes(text.encode(encoding))
-    assert find_encoding(str(path), 0.01) == name
+    assert find_change(str(path), 0.01) == name
 
 
 CHARACTERS = st.characters(blacklist_categories=["Cs"], blacklist_characters="\0")
@@ -500,7 +504,7 @@ def test_files_of_one_name_are_moved_into_different_folders(tmp_path):
 
 
 def test_the_commands_convert_all_of_very_many_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(check_module, "_MOST_FILES", 2)
+    monkeypatch.setattr(converted_module, "LOOK", LOOK._replace(files=2))
     documents = {
         f"page{page}__json": json.dumps(
             {"reviews": [{"stars": n % 5 + 1, "text": f"text {page} {n}"} for n in range(40)]}
@@ -525,7 +529,7 @@ def test_an_encoding_that_begins_later_is_found(tmp_path):
     lines = [f"{n % 5 + 1},{'schön ' * (n > 15_000)}{'word ' * 20}{n}\n" for n in range(30_000)]
     folder = write(tmp_path, a__csv=f"rating,review\n{''.join(lines)}".encode("cp1252"))
     found = look(folder)
-    assert "WINDOWS-1252" in found.problems[0].commands[1]
+    assert "a.csv is Windows-1252" in found.problems[0].message
     assert look_again(tmp_path, found).starts
 
 

@@ -197,8 +197,12 @@ def test_the_command_of_a_file_without_a_header_makes_it_readable(folder):
         ("latin-1", "Note,Expérience", "WINDOWS-1252"),
         ("cp1251", "оценка,отзыв", "WINDOWS-1251"),
         ("koi8-r", "оценка,отзыв", "KOI8-R"),
-        ("shift_jis", "ひょうか,レビュー", "SHIFT_JIS"),
-        ("cp850", "Sterne,Überprüfung für später", "ENCODING"),
+        ("shift_jis", "ひょうか,レビュー", "CP932"),
+        ("cp850", "Sterne,Überprüfung für später", "CP850"),
+        ("gbk", "评分,用户评论内容", "GB18030"),
+        ("cp949", "평가 점수,리뷰 내용의 요약", "CP949"),
+        ("cp1254", "puan,müşteri görüşü", "WINDOWS-1254"),
+        ("cp1250", "ocena,ocena łączna i treść", "WINDOWS-1250"),
     ],
 )
 def test_the_encoding_of_a_header_is_named(folder, encoding, header, command):

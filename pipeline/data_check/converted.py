@@ -1,0 +1,135 @@
+"""The files of an input, of which those that no run reads are converted for the look."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from core.errors import InputError
+from pipeline.data_convert.archives import TAR, ZIP
+from pipeline.data_convert.convert import LOOK, SUFFIX, Converter, Output
+from pipeline.data_convert.encodings import JSON_DOCUMENT
+from preprocessing.reading import globs
+from preprocessing.reading.files import SourceFile, is_remote, relative_path
+from preprocessing.reading.listing import joined
+
+_SHOWN = 4
+_PLURALS = {JSON_DOCUMENT: "JSON documents", ZIP: "zip archives", TAR: "tar archives"}
+
+
+class Converted:
+    """The files of an input, or of very many some, of which some are replaced by converted parts.
+
+    Args:
+      base: the folder of the input.
+      files: all files of the input.
+      max_fraction: the maximum fraction of lines that may be in another encoding than UTF-8.
+      scratch: an existing empty folder for the converted parts.
+
+    Attributes:
+      base: the folder of the input.
+      outputs: the files, with what was converted.
+      errors: path of a file -> why it cannot be converted.
+      folder: the folder that the command writes; `base` if no file has to be converted.
+      partial: the paths of converted parts that are not the whole file.
+      number_of_files: number of files of the input, where the folders of a converted file count as
+        one, and each member of an archive.
+    """
+
+    def __init__(
+        self, base: str, files: Sequence[SourceFile], max_fraction: float, scratch: str
+    ) -> None:
+        self.base = base
+        converter = Converter(scratch, max_fraction, LOOK)
+        self.outputs = converter.convert(base, files)
+        self.number_of_files = len(self.outputs) + converter.left_out
+        self.errors = {one.file.path: InputError(one.error) for one in self.outputs if one.error}
+        self.partial = {one.file.path for one in self.outputs if not one.is_all}
+        self._by_path = {one.file.path: one for one in self.outputs}
+        self.folder = _new_folder(base) if self.changed else base
+
+    @property
+    def files(self) -> list[SourceFile]:
+        """The files, with the paths of the converted parts."""
+        return [one.file for one in self.outputs]
+
+    @property
+    def changed(self) -> list[Output]:
+        """The files that have to be converted."""
+        return [one for one in self.outputs if one.changes]
+
+    def final(self, path: str) -> str:
+        """Return the path of a file after the command.
+
+        Args:
+          path: the path of the file, or of its converted part.
+        """
+        return os.path.join(self.folder, self.name(path))
+
+    def name(self, path: str) -> str:
+        """Return the path of a file after the command, below its folder.
+
+        Args:
+          path: the path of the file, or of its converted part.
+        """
+        return self._by_path[path].name
+
+    def message(self, text: str) -> str:
+        """Return a message with the paths of the files in place of those of converted parts."""
+        for one in self.outputs:
+            text = text.replace(one.file.path, os.path.join(self.base, one.shown))
+        return text
+
+    def split_globs(self, splits: Mapping[Any, str]) -> dict[str, str] | None:
+        """Return `data.splits` for the new folder; None if no globs match the same files there.
+
+        Args:
+          splits: `data.splits` for the folder of the input.
+        """
+        found = {}
+        for split, glob in splits.items():
+            names = {one.name for one in self.outputs if one.file.group == split}
+            others = {one.name for one in self.outputs} - names
+            for new in (glob, SUFFIX.sub("", glob), globs.inside(SUFFIX.sub("", glob)), *names):
+                matched = {name for name in names | others if globs.matches(name, new)}
+                if matched == names:
+                    found[split] = new
+                    break
+            else:
+                return None
+        return found
+
+    def commands(self) -> tuple[str, ...]:
+        """Return the command that writes all files into `folder`; none without need."""
+        if not self.changed or is_remote(self.base):
+            return ()
+        source, target = shlex.quote(self.base), shlex.quote(self.folder)
+        return (f"amazon-reviews data convert {source} {target}",)
+
+    def problem(self) -> str:
+        """Return what has to be converted, in one line."""
+        found: dict[str, dict[str, None]] = {}  # what it is -> the files, each once
+        for one in self.changed:
+            is_file = is_remote(one.source) or os.path.isfile(one.source)
+            name = relative_path(self.base, one.source) if is_file else one.shown
+            found.setdefault(one.changes[0], {})[name] = None
+        parts = [
+            f"{joined(list(names), _SHOWN)} "
+            + (f"is {what}" if len(names) == 1 else f"are {_PLURALS.get(what, what)}")
+            for what, names in found.items()
+        ]
+        return (
+            f"{', '.join(parts)}; a run reads lines of UTF-8 (CSV, JSON lines, fastText) and "
+            "Parquet: convert the files into a new folder"
+        )
+
+
+def _new_folder(base: str) -> str:
+    """Return the name of a folder beside `base` that does not exist."""
+    name = plain = f"{base.rstrip('/')}-utf8"
+    number = 2
+    while os.path.exists(name):
+        name, number = f"{plain}-{number}", number + 1
+    return name

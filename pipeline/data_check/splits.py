@@ -1,0 +1,113 @@
+"""Propose `data.splits` for files whose names are those of splits, such as `test.csv`."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from pipeline.data_check.found import Choice, Problem
+from pipeline.data_check.settings_file import as_yaml
+from preprocessing.reading import globs
+from preprocessing.reading.files import SourceFile
+
+_WORDS = {
+    "train": "train",
+    "training": "train",
+    "test": "test",
+    "testing": "test",
+    "eval": "eval",
+    "val": "eval",
+    "valid": "eval",
+    "validation": "eval",
+    "dev": "eval",
+}
+"""Word in the name of a file or folder -> its split."""
+_WORD = re.compile(r"[a-z]+")
+
+
+def propose_splits(good: Sequence[str], others: Collection[str]) -> dict[str, str]:
+    """Return a glob for each split; empty if the names are not those of train and another split.
+
+    Args:
+      good: the paths of the files that can be read, below the folder.
+      others: the paths of the other files, which no glob may match.
+    """
+    groups: dict[str, set[str]] = {}
+    for name in good:
+        words = {_WORDS[word]: word for word in _WORD.findall(name.lower()) if word in _WORDS}
+        if len(words) != 1:
+            return {}
+        groups.setdefault(next(iter(words)), set()).add(name)
+    if "train" not in groups or len(groups) < 2:
+        return {}
+    found = {}
+    for split, names in groups.items():
+        outside = {*good, *others} - names
+        for glob in _globs(sorted(names)):
+            matched = {name for name in names | outside if globs.matches(name, glob)}
+            if matched == names:
+                found[split] = glob
+                break
+        else:
+            return {}
+    return {split: found[split] for split in ("train", "eval", "test") if split in found}
+
+
+def in_splits(
+    files: Sequence[SourceFile], names: Mapping[str, str], splits: Mapping[str, str]
+) -> tuple[SourceFile, ...]:
+    """Return the files with the splits whose globs they match.
+
+    Args:
+      files: the files.
+      names: path of a file -> its path below the folder.
+      splits: the result of `propose_splits`.
+    """
+    return tuple(
+        file._replace(group=split)
+        for split, glob in splits.items()
+        for file in files
+        if globs.matches(names[file.path], glob)
+    )
+
+
+def split_note(splits: dict[str, str]) -> Problem:
+    """Return the question whether the files of splits are these splits.
+
+    Args:
+      splits: the result of `propose_splits`, not empty.
+    """
+    settings = as_yaml({"data": {"splits": splits}})
+    choices = (
+        Choice(settings, f"held out: {', '.join(name for name in splits if name != 'train')}"),
+        Choice(as_yaml({"data": {"splits": {}}}), "all files are split by a hash of the texts"),
+    )
+    return Problem(
+        f"the names of the files are those of splits: {', '.join(splits)}",
+        settings,
+        choices=choices,
+        is_blocking=False,
+    )
+
+
+def _globs(names: Sequence[str]) -> Iterator[str]:
+    """Yield globs that may match these files alone, the most specific one first."""
+    if len(names) == 1:
+        yield names[0]
+    folder = os.path.commonpath([os.path.dirname(name) for name in names])
+    prefix = f"{folder}/" if folder else ""
+    inside = [name.removeprefix(prefix) for name in names]
+    # The first and the last of sorted names differ where any two of them do.
+    pairs = itertools.takewhile(
+        lambda pair: pair[0] == pair[1], zip(inside[0], inside[-1], strict=False)
+    )
+    start = "".join(char for char, _ in pairs)
+    if start and "/" not in start:
+        yield f"{prefix}{start}*"
+    if folder:
+        yield f"{folder}/**"
+    for word in _WORDS:
+        yield f"**/*{word}*"
+        yield f"**/*{word}*/**"

@@ -1,0 +1,1 @@
+"""Convert files that no run reads into files of lines in UTF-8."""

@@ -1,0 +1,309 @@
+"""Convert the files of an input: archives, other encodings, JSON documents, and a text a file."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import NamedTuple
+
+from core.errors import ConfigError, InputError
+from core.machine import cores
+from pipeline.data_convert.archives import TAR, ZIP, unpack
+from pipeline.data_convert.encodings import JSON_DOCUMENT, decode, find_change
+from pipeline.data_convert.json_documents import read_records, write_lines
+from pipeline.data_convert.parts import write_part
+from pipeline.data_convert.text_folders import TextFolders, find_text_folders, write_texts
+from preprocessing.reading import encoding
+from preprocessing.reading.archives import CorruptArchive
+from preprocessing.reading.files import (
+    SourceFile,
+    find_files,
+    open_bytes,
+    open_raw,
+    relative_path,
+)
+from preprocessing.reading.globs import EVERYTHING
+
+TEXTS = "folders with a text in each file"
+SUFFIX = re.compile(r"(\.(bz2|gz|zst|zstd|zip|tar|tgz))+$", re.IGNORECASE)
+_MOST_FILES = 300
+
+
+class Limits(NamedTuple):
+    """How much is converted.
+
+    Attributes:
+      files: number of files of each group.
+      bytes: bytes of a file that are decoded or unpacked.
+      archive: bytes of all members of an archive.
+      document: bytes of a JSON document; -1: all.
+      texts: number of files with one text.
+      packed: bytes of a compressed file, of which a larger one is read in part.
+    """
+
+    files: int = sys.maxsize
+    bytes: int = sys.maxsize
+    archive: int = sys.maxsize
+    document: int = -1
+    texts: int = sys.maxsize
+    packed: int = sys.maxsize
+
+
+ALL, LOOK = Limits(), Limits(_MOST_FILES, 16 << 20, 128 << 20, 64 << 20, 2_000, 1 << 20)
+
+
+class Output(NamedTuple):
+    """A file that a run may be able to read.
+
+    Attributes:
+      file: the file: one of the input, or one that was converted.
+      name: its path below the new folder.
+      source: what it was made of: the path of a file, or of the folder of several files.
+      shown: the same below the folder of the input, with the member of an archive.
+      changes: what was converted, such as `a zip archive`; empty if it is a file of the input.
+      size: the size of what it was made of, in bytes.
+      is_all: whether it has the whole content.
+      error: why it cannot be converted; empty if it can be.
+    """
+
+    file: SourceFile
+    name: str
+    source: str
+    shown: str
+    changes: tuple[str, ...] = ()
+    size: int = 0
+    is_all: bool = True
+    error: str = ""
+
+
+class Converter:
+    """A conversion of files.
+
+    Args:
+      scratch: an existing empty folder for the new files.
+      max_fraction: the maximum fraction of lines that may be in another encoding than UTF-8.
+      limits: how much is converted.
+
+    Attributes:
+      left_out: number of files that were left out because of the limits.
+    """
+
+    def __init__(self, scratch: str, max_fraction: float, limits: Limits = ALL) -> None:
+        self._scratch = scratch
+        self._max_fraction = max_fraction
+        self._limits = limits
+        self.left_out = 0
+
+    def convert(self, base: str, files: Sequence[SourceFile]) -> list[Output]:
+        """Return the files that a run may be able to read, in the order of `files`.
+
+        Args:
+          base: the folder of the files.
+          files: the files.
+
+        Raises:
+          OSError: a file cannot be read or written.
+        """
+        names = [(file, relative_path(base, file.path)) for file in files]
+        new = _new_names([name for _, name in names])
+        folders = find_text_folders(names)
+        inside = {file.path for each in folders for file in each.files}
+        found = [self._texts(base, each, new) for each in folders]
+        others = [one for one in names if one[0].path not in inside]
+        plain = [
+            Output(file, new[name], file.path, name, size=file.size)
+            for file, name in _some(others, self._limits.files)
+        ]
+        self.left_out += len(others) - len(plain)
+        large = [number for number, one in enumerate(plain) if one.size > self._limits.packed]
+        with ThreadPoolExecutor(cores()) as pool:
+            parts = pool.map(partial(self._part, number=len(large)), [plain[at] for at in large])
+            for at, part in zip(large, parts, strict=True):
+                plain[at] = part
+            for outputs in pool.map(self._convert, plain):
+                # A file that is not converted keeps its name.
+                found += [one if one.changes else one._replace(name=one.shown) for one in outputs]
+        return found
+
+    def _part(self, given: Output, number: int) -> Output:
+        """Return a part of a large compressed file; another file as it is."""
+        target = os.path.join(mkdtemp(dir=self._scratch), os.path.basename(given.name))
+        try:
+            if not write_part(given.file.path, target, number):
+                return given
+        except InputError as error:
+            return given._replace(error=str(error))
+        file = given.file._replace(path=target, size=os.path.getsize(target))
+        return given._replace(file=file, is_all=False)
+
+    def _convert(self, given: Output) -> list[Output]:
+        path = given.file.path
+        try:
+            what = find_change(path, self._max_fraction)
+            if what is None:
+                return [given]
+            folder = mkdtemp(dir=self._scratch)
+            if what in (ZIP, TAR):
+                return self._unpacked(given, what, folder)
+            target = os.path.join(folder, os.path.basename(given.name))
+            if what == JSON_DOCUMENT:
+                is_all = self._document(path, target)
+            else:
+                is_all = decode(path, what, target, self._limits.bytes)
+        except InputError as error:
+            return [given._replace(error=str(error))]
+        if is_all is None:
+            return [given]
+        done = given._replace(
+            file=given.file._replace(path=target, size=os.path.getsize(target)),
+            changes=(*given.changes, what if what == JSON_DOCUMENT else encoding.shown(what)),
+            is_all=given.is_all and is_all,
+        )
+        return [done] if what == JSON_DOCUMENT else self._convert(done)
+
+    def _unpacked(self, given: Output, what: str, folder: str) -> list[Output]:
+        limits = self._limits
+        is_all = unpack(given.file.path, what, folder, limits.bytes, limits.archive)
+        members = find_files(folder, EVERYTHING)
+        files = [file._replace(group=given.file.group) for file in members]
+        return [
+            one._replace(
+                name=f"{given.name}/{one.name}",
+                source=given.source,
+                shown=f"{given.shown}/{one.shown}",
+                changes=(*given.changes, what, *one.changes),
+                is_all=one.is_all and is_all,
+            )
+            for one in self.convert(folder, files)
+        ]
+
+    def _document(self, path: str, target: str) -> bool | None:
+        """Convert a JSON document; return whether all of it; None if it has no records.
+
+        Raises:
+          InputError: the document is not valid.
+        """
+        with open_bytes(path) as stream:
+            try:
+                content = stream.read(self._limits.document)
+                is_all = not stream.read(1)
+            except CorruptArchive:
+                return None
+        try:
+            records = read_records(content, is_all)
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"{path} is {JSON_DOCUMENT} that is not valid ({error}): write or download it again"
+            ) from None
+        if not records:
+            return None
+        with open(target, "w", encoding="utf-8") as file:
+            write_lines(records, file)
+        return is_all
+
+    def _texts(self, base: str, folders: TextFolders, new: dict[str, str]) -> Output:
+        parent = folders.parent
+        name = _free(f"{parent or 'texts'}.jsonl", set(new.values()))
+        new[name] = name
+        target = os.path.join(mkdtemp(dir=self._scratch), os.path.basename(name))
+        is_all = write_texts(folders, target, self._limits.texts)
+        labels = ", ".join(sorted(folders.labels)[:4])
+        shown = f"{f'{parent}: ' if parent else ''}{len(folders.files):,} files in {labels}"
+        size = sum(file.size for file in folders.files)
+        file = SourceFile(target, os.path.getsize(target), group=folders.group)
+        source = os.path.join(base, parent)
+        return Output(file, name, source, shown, (TEXTS,), size, is_all)
+
+
+def convert_folder(
+    base: str, target: Path, max_fraction: float, report: Callable[[str], object]
+) -> int:
+    """Write all files of a folder into a new folder, in which a run can read them.
+
+    Files that need no conversion are copied.
+
+    Args:
+      base: the folder or prefix of the files.
+      target: the new folder. After a failure it does not exist.
+      max_fraction: the maximum fraction of lines that may be in another encoding than UTF-8.
+      report: called with a line for each file.
+
+    Returns:
+      The number of files in the new folder.
+
+    Raises:
+      InputError: the files cannot be listed, or an archive cannot be unpacked.
+      ConfigError: `target` is not empty, or cannot be written.
+    """
+    files = find_files(base, EVERYTHING)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ConfigError(f"{target} exists already; remove it, or write another folder")
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        scratch = mkdtemp(dir=target, prefix=".part-")
+        outputs = Converter(scratch, max_fraction).convert(base, files)
+        for one in outputs:
+            if one.error:
+                raise InputError(one.error)
+        for one in outputs:
+            new = target / one.name
+            new.parent.mkdir(parents=True, exist_ok=True)
+            if one.changes:
+                os.replace(one.file.path, new)
+            else:
+                with open_raw(one.file.path) as source, new.open("wb") as file:
+                    shutil.copyfileobj(source, file)
+            report(f"{one.name}: {_origin(one)}")
+        shutil.rmtree(scratch)
+    except BaseException as error:
+        shutil.rmtree(target, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise ConfigError(f"{target} cannot be written: {error}") from None
+        raise
+    return len(outputs)
+
+
+def _origin(output: Output) -> str:
+    if not output.changes:
+        return "copied"
+    damaged = "" if output.is_all else ", only what is before the damage"
+    return f"from {output.shown} ({', '.join(output.changes)}{damaged})"
+
+
+def _some(files: Sequence[tuple[SourceFile, str]], most: int) -> Iterable[tuple[SourceFile, str]]:
+    """Return the files, or some of each group at equal distances if there are very many."""
+    step = max(1, -(-len(files) // most))
+    groups: dict[str, list[tuple[SourceFile, str]]] = {}
+    for file in files:
+        groups.setdefault(file[0].group, []).append(file)
+    return [file for group in groups.values() for file in group[::step]]
+
+
+def _new_names(names: Sequence[str]) -> dict[str, str]:
+    """Return name -> its name without the suffixes of archives; no two are equal.
+
+    They depend on the list of all files alone, so that a sample of the files has the same names.
+    """
+    taken = set(names) | {os.path.dirname(name) for name in names}
+    found = {}
+    for name in sorted(names):
+        plain = SUFFIX.sub("", name)
+        found[name] = name if plain == name else _free(plain, taken)
+        taken.add(found[name])
+    return found
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Return a name, with a number if it is taken."""
+    stem, ending = os.path.splitext(name)
+    free, number = name, 2
+    while free in taken:
+        free, number = f"{stem}-{number}{ending}", number + 1
+    return free

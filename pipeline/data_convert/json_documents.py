@@ -1,0 +1,156 @@
+"""Find the records of a JSON document, and write them as JSON lines.
+
+A document is a list of objects, also inside of other objects as in the answers of servers, a table
+as pandas writes it, or objects over several lines.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, TextIO
+
+from preprocessing.reading.formats.jsonl import parse_object
+
+_LINES, _START = 20, 9
+"""Lines that show whether a file is JSON lines, and characters of a list of objects that contain
+the beginning of its first object."""
+_LEVELS = 4
+"""The maximum number of objects around the list of records."""
+_BLANK = re.compile(r"[\s,]*")
+_LIST = re.compile(r"\[\s*(?=\{)")
+
+
+def may_be_document(head: bytes, is_all: bool) -> bool:
+    """Return whether a file may be a JSON document and not JSON lines.
+
+    Args:
+      head: the beginning of the file.
+      is_all: whether this is the whole file.
+    """
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    if not text.startswith((b"[", b"{")):
+        return False
+    first, end, rest = text.partition(b"\n")
+    if not end and not is_all:
+        return True  # a line of more than a MiB
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        lines = rest.split(b"\n")[:_LINES]
+        objects = sum(isinstance(parse_object(1, line), dict) for line in lines)
+        if 2 * objects >= max(2, len(lines)):
+            return False  # JSON lines after a broken one
+        return first.startswith(b"{") or first.strip() == b"[" or b"{" in first[:_START]
+    if isinstance(value, dict):
+        # A line of its own is a record, unless it contains records.
+        return not rest.strip() and len(find_records([value])) > 1
+    return bool(find_records([value]))
+
+
+def read_records(content: bytes, is_all: bool) -> list[dict[str, Any]]:
+    """Return the records of a document; empty if there are none.
+
+    Args:
+      content: the document in UTF-8, or its beginning.
+      is_all: whether this is the whole document. If not, the complete objects of its first list of
+        objects are the records.
+
+    Raises:
+      ValueError: the whole document is not valid JSON.
+      RecursionError: it has too many levels.
+    """
+    text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
+    if not is_all:
+        start = _LIST.search(text)
+        return list(_values(text, start.end())) if start else []
+    try:
+        values = [json.loads(text)]
+    except RecursionError:
+        return []
+    except json.JSONDecodeError:
+        values = list(_values(text, 0, is_all=True))
+    return find_records(values)
+
+
+def find_records(values: list[Any]) -> list[dict[str, Any]]:
+    """Return the records in the values of a document, which has one value unless it has several.
+
+    Args:
+      values: the values, one after the other.
+    """
+    if len(values) == 1:
+        return _records(values[0], _LEVELS)
+    if values and all(isinstance(value, dict) for value in values):
+        return values
+    lists = [value for value in values if isinstance(value, list)]
+    return _records([one for value in lists for one in value], 1)
+
+
+def write_lines(records: list[dict[str, Any]], file: TextIO) -> None:
+    """Write records as JSON lines; the names of nested values contain dots.
+
+    A half of a surrogate pair, as in a text that was cut, becomes a question mark.
+
+    Args:
+      records: the records.
+      file: the new file.
+    """
+    for record in records:
+        text = json.dumps(dict(_flat(record)), ensure_ascii=False)
+        file.write(text.encode("utf-8", "replace").decode() + "\n")
+
+
+def _values(text: str, start: int, is_all: bool = False) -> Iterator[Any]:
+    """Yield the values from a position on, up to the first one that is not complete.
+
+    Raises:
+      ValueError: with `is_all`, something else follows the last value.
+      RecursionError: with `is_all`, a value has too many levels.
+    """
+    decoder = json.JSONDecoder()
+    while True:
+        blank = _BLANK.match(text, start)
+        start = blank.end() if blank else start
+        try:
+            value, start = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            if is_all and start < len(text):
+                raise
+            return
+        yield value
+
+
+def _records(value: Any, levels: int) -> list[dict[str, Any]]:
+    if isinstance(value, list):
+        objects = [one for one in value if isinstance(one, dict)]
+        if objects and len(objects) == len(value):
+            return objects
+        rows = [one for one in value if isinstance(one, list) and len(one) == len(value[0])]
+        if len(rows) == len(value) > 1 and all(isinstance(name, str) for name in rows[0]):
+            return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+        return []
+    if not isinstance(value, dict) or not levels:
+        return []
+    if isinstance(value.get("columns"), list) and isinstance(value.get("data"), list):
+        return _records([value["columns"], *value["data"]], levels)  # pandas, orient="split"
+    inside = max((_records(one, levels - 1) for one in value.values()), key=len, default=[])
+    parts = [one for one in value.values() if isinstance(one, dict)]
+    if len(parts) < 2 or len(parts) < len(value) or len(inside) > len(parts):
+        return inside
+    keys = set(parts[0])
+    if all(set(part) == keys for part in parts) and all(key.isdigit() for key in keys):
+        # pandas, orient="columns"
+        return [{name: part[key] for name, part in value.items()} for key in parts[0]]
+    is_alike = all(keys & set(part) for part in parts)
+    return parts if is_alike else inside  # objects by their ids
+
+
+def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

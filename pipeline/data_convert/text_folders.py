@@ -1,0 +1,124 @@
+"""Find folders with one text in each file, whose labels are the names of the folders.
+
+Such are the IMDB reviews (`train/pos/0_9.txt`) and 20 newsgroups (`sci.med/58045`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from preprocessing.reading import encoding
+from preprocessing.reading.archives import CorruptArchive
+from preprocessing.reading.contents import find_kind
+from preprocessing.reading.files import SourceFile, open_bytes
+from preprocessing.reading.formats import fasttext
+from preprocessing.reading.formats.jsonl import parse_object
+
+_NAME = re.compile(r"(?!part-)[^.]*|.*\.(txt|text|\d+|msg|eml)", re.IGNORECASE)
+"""Names of files with one text. Programs that process data in parts write `part-00000`."""
+_MIN_FILES, _LARGEST = 5, 1 << 18
+"""Minimum mean number of files of a label, and the maximum mean size of a text."""
+_SAMPLE = 5
+"""Number of files of each label whose content is inspected."""
+
+
+class TextFolders(NamedTuple):
+    """Folders with one text in each file, side by side.
+
+    Attributes:
+      parent: the path of the folder that contains them, below that of the input; empty: the input.
+      group: the group of the files.
+      labels: name of a folder -> its files.
+    """
+
+    parent: str
+    group: str
+    labels: dict[str, list[SourceFile]]
+
+    @property
+    def files(self) -> list[SourceFile]:
+        """All files."""
+        return [file for files in self.labels.values() for file in files]
+
+
+def find_text_folders(names: Sequence[tuple[SourceFile, str]]) -> list[TextFolders]:
+    """Return the folders with one text in each file.
+
+    Args:
+      names: the files, each with its path below the folder of the input.
+
+    Raises:
+      InputError: a file cannot be opened.
+    """
+    found: dict[tuple[str, str], TextFolders] = {}
+    for file, name in names:
+        folder, base = os.path.split(name)
+        if not folder or not _NAME.fullmatch(base):
+            continue
+        parent, label = os.path.split(folder)
+        key = (parent, file.group)
+        found.setdefault(key, TextFolders(parent, file.group, {})).labels.setdefault(
+            label, []
+        ).append(file)
+    return [folders for folders in found.values() if _are_texts(folders)]
+
+
+def write_texts(folders: TextFolders, target: str, most: int) -> bool:
+    """Write the texts as JSON lines with the keys `label` and `text`.
+
+    Args:
+      folders: the folders.
+      target: path of the new file.
+      most: the maximum number of texts; of more, some of each label are written.
+
+    Returns:
+      Whether all texts were written.
+
+    Raises:
+      InputError: a file cannot be opened.
+      OSError: a file cannot be read or written.
+    """
+    step = max(1, -(-len(folders.files) // most))
+    with open(target, "w", encoding="utf-8") as file:
+        for label, files in folders.labels.items():
+            for source in files[::step]:
+                record = {"label": label, "text": _text(source.path)}
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    return step == 1
+
+
+def _text(path: str) -> str:
+    with open_bytes(path) as stream:
+        content = stream.read()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        name = encoding.wide(content) or encoding.guess(content) or "WINDOWS-1252"
+        return content.decode(name, "replace")
+
+
+def _are_texts(folders: TextFolders) -> bool:
+    files, labels = folders.files, folders.labels
+    if len(labels) < 2 or len(files) < _MIN_FILES * len(labels):
+        return False
+    if sum(file.size for file in files) > _LARGEST * len(files):
+        return False
+    sample: Iterable[SourceFile] = (one for each in labels.values() for one in each[:_SAMPLE])
+    return all(_is_one_text(file.path) for file in sample)
+
+
+def _is_one_text(path: str) -> bool:
+    try:
+        with open_bytes(path) as stream:
+            head = stream.read(1 << 12)
+    except CorruptArchive:
+        return False
+    if find_kind(head[:512]) or b"\0" in head:
+        return False
+    first = next((line for line in head.split(b"\n") if line.strip()), b"")
+    is_record = fasttext.LINE.fullmatch(first) or isinstance(parse_object(1, first), dict)
+    return not is_record
