@@ -24,6 +24,7 @@ _COLUMNS = (
     "run",
     "started",
     "data",
+    "span",
     "model",
     "strategy",
     "seconds",
@@ -34,6 +35,8 @@ _COLUMNS = (
 )
 _OF_CLASSES = ("classes", "macro F1")
 """The columns of a table with a run of more than two classes."""
+_OF_SPANS = ("span",)
+"""The columns of a table with a run whose input has spans."""
 
 
 @app.command(epilog="Example: amazon-reviews report --output report.html")
@@ -160,9 +163,14 @@ def compare(
 
 
 def _columns(found: Sequence[Run]) -> list[str]:
-    """Return the columns of the table; some require a run with more than two classes."""
-    has_more = any(run.outcome and run.outcome.class_count > 2 for run in found)
-    return [name for name in _COLUMNS if has_more or name not in _OF_CLASSES]
+    """Return the columns of the table; some require a run with more than two classes or spans."""
+    outcomes = [run.outcome for run in found if run.outcome]
+    hidden: tuple[str, ...] = ()
+    if not any(outcome.class_count > 2 for outcome in outcomes):
+        hidden += _OF_CLASSES
+    if not any(outcome.span for outcome in outcomes):
+        hidden += _OF_SPANS
+    return [name for name in _COLUMNS if name not in hidden]
 
 
 def _values(run: Run) -> dict[str, Any]:
@@ -175,6 +183,7 @@ def _values(run: Run) -> dict[str, Any]:
         "run": run.id,
         "started": time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)),
         "data": (setting(run, "data.input_base") or "sample") if run.settings else None,
+        "span": outcome.span or None if outcome else None,
         "model": setting(run, "training.model"),
         "strategy": (outcome.strategy if outcome else "") or setting(run, "training.strategy"),
         "seconds": round(run.seconds, 1),

@@ -27,7 +27,12 @@ from components.artifacts import RejectedLines
 from components.beam import LocalBeamExecutor, read_results, write_results
 from components.examples import publish
 from components.line_counts import SPLITS, LineCounts
-from components.properties import CLASSES_PROPERTY, READING_PROPERTY, UNUSED_PROPERTY
+from components.properties import (
+    CLASSES_PROPERTY,
+    NEWEST_SPAN_PROPERTY,
+    READING_PROPERTY,
+    UNUSED_PROPERTY,
+)
 from components.rejected_lines import RejectedLine, read_lines, write_counts, write_lines
 from components.review_example_gen.acceptance import check_counts
 from components.review_example_gen.classes import (
@@ -114,6 +119,8 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         layouts = {source.piece.path: source.piece.layout for source in sources}
         lines = [*found.describe(), *describe(layouts.values())]
         rejected.set_string_custom_property(READING_PROPERTY, "\n".join(lines))
+        newest = found.spans[-1].name if found.spans else ""
+        rejected.set_string_custom_property(NEWEST_SPAN_PROPERTY, newest)
         if spans:
             done = spans.read(sources, options.max_examples)
         else:

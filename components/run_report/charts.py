@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from components.evaluator.counts import Counts, Point, Tenth
 from components.evaluator.metrics import class_metrics, class_name
@@ -39,11 +39,13 @@ class Dot(NamedTuple):
       accuracy: its accuracy.
       interval: the ends of its 95 % confidence interval; None if they are unknown.
       is_good: whether its model was pushed, or blessed where nothing is pushed.
+      span: the newest span that it read, which is its test split; empty for an input without spans.
     """
 
     accuracy: float
     interval: tuple[float, float] | None
     is_good: bool
+    span: str = ""
 
 
 def confusion(counts: Counts, labels: Labels, shown: Sequence[int]) -> str:
@@ -198,7 +200,9 @@ def history(dots: Sequence[Dot], minimum: float) -> str:
       dots: the runs, the oldest first.
       minimum: the threshold `evaluation.min_accuracy` of the last run; 0: none.
     """
-    figure, axes = new_axes("run (the last one is the newest)", "accuracy")
+    has_spans = any(dot.span for dot in dots)
+    order = "newest span of the run" if has_spans else "run (the last one is the newest)"
+    figure, axes = new_axes(order, "accuracy")
     if len(dots) > NARROW_RUNS:
         figure.set_size_inches(9, 3.6)
     _runs(axes, dots)
@@ -207,10 +211,19 @@ def history(dots: Sequence[Dot], minimum: float) -> str:
     if minimum > low - (high - low):
         axes.axhline(minimum, linestyle="--", color=MUTED, label="required")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if has_spans:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: _span(dots, place)))
+        axes.tick_params(axis="x", rotation=30)
     axes.set_xlim(0.5, len(dots) + 0.5)
     axes.grid(axis="y")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, handletextpad=0.3)
     return to_svg(figure, f"Accuracy of the last {len(dots)} runs")
+
+
+def _span(dots: Sequence[Dot], place: float) -> str:
+    """Return the span of the run at a place of the axis; empty if there is no run."""
+    number = round(place)
+    return dots[number - 1].span if 1 <= number <= len(dots) else ""
 
 
 def _runs(axes: Axes, dots: Sequence[Dot]) -> None:

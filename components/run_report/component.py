@@ -24,6 +24,7 @@ from components.evaluator.files import Results
 from components.evaluator.metrics import key_figures
 from components.properties import (
     BASELINE_PROPERTY,
+    NEWEST_SPAN_PROPERTY,
     PUSHED,
     PUSHED_DESTINATION,
     RUN_PARAMETERS,
@@ -123,7 +124,9 @@ def RunReport(
         baseline=blessing.get_string_custom_property(BASELINE_PROPERTY),
         pushed_to=_destination(pushed_model),
     )
-    content = collect(run, earlier=read_earlier(store, run) if store else Earlier())
+    earlier = read_earlier(store, run) if store else Earlier()
+    span = rejected.get_string_custom_property(NEWEST_SPAN_PROPERTY)
+    content = collect(run, earlier=earlier, span=span)
     on_cluster = not metadata
     file = report.uri if on_cluster else os.path.join(report.uri, REPORT_FILE)
     io_utils.write_string_file(file, render(content))

@@ -41,6 +41,7 @@ class Content(NamedTuple):
       confusion_texts: the result of `files.read_confusions`.
       changes: what changed since the served model; None if no other model was served.
       recent: the last runs before this one, the newest first.
+      span: the newest span that was read; empty for an input without spans.
       model_bytes: the size of the SavedModel; None if it is unknown.
     """
 
@@ -57,10 +58,13 @@ class Content(NamedTuple):
     confusion_texts: Mapping[tuple[int, int], Sequence[Mapping[str, Any]]] = {}
     changes: Changes | None = None
     recent: Sequence[Run] = ()
+    span: str = ""
     model_bytes: int | None = None
 
 
-def collect(run: Run, model: str | None = None, earlier: Earlier = _NO_RUNS) -> Content:
+def collect(
+    run: Run, model: str | None = None, earlier: Earlier = _NO_RUNS, span: str = ""
+) -> Content:
     """Return the content of a report, from the artifacts of a run.
 
     A part that cannot be read is left out and named in `problems`, because a failed run has a
@@ -70,6 +74,7 @@ def collect(run: Run, model: str | None = None, earlier: Earlier = _NO_RUNS) -> 
       run: the run.
       model: the folder of the SavedModel of the run; None: the output of the Trainer.
       earlier: the runs before it.
+      span: the newest span that it read; empty for an input without spans.
     """
     problems: list[str] = []
 
@@ -110,6 +115,7 @@ def collect(run: Run, model: str | None = None, earlier: Earlier = _NO_RUNS) -> 
         confusion_texts=read("confusions", files.read_confusions, uri("evaluation")) or {},
         changes=_changes(run, earlier.served, evaluation, answers),
         recent=earlier.recent,
+        span=span,
         model_bytes=read("size of the model", _folder_bytes, model),
     )
 

@@ -40,6 +40,7 @@ class Outcome:
       loss_curve: the mean loss of equal parts of the training, in their order; empty if it is
         unknown.
       steps: the number of steps of the training; 0 if it is unknown.
+      span: the newest span that was read; empty for an input without spans.
       not_tested: a sentence about the classes that the test split lacks; empty if it has all.
 
     Early records lack the attributes with a default.
@@ -69,6 +70,7 @@ class Outcome:
     thresholds: Sequence[str] | None = None
     loss_curve: Sequence[float] = ()
     steps: int = 0
+    span: str = ""
 
     @property
     def verdict(self) -> Verdict:

@@ -36,7 +36,7 @@ def render(content: Content) -> str:
     run, results = content.run, content.evaluation
     dots = run_dots(content.recent)
     if results and results.candidate.examples:
-        dots.append(own_dot(results, result(content) in ("pushed", "blessed")))
+        dots.append(own_dot(results, result(content) in ("pushed", "blessed"), content.span))
     templates = environment()
     templates.globals |= {
         **{"highlighted": mistakes.highlighted, "answer": mistakes.answer},

@@ -101,21 +101,23 @@ def run_dots(runs: Sequence[Run]) -> list[Dot]:
             run.outcome.accuracy,
             run.outcome.accuracy_interval,
             recorded_result(run) in ("pushed", "blessed"),
+            run.outcome.span,
         )
         for run in reversed(runs)
         if run.outcome and np.isfinite(run.outcome.accuracy)
     ]
 
 
-def own_dot(results: Results, is_good: bool) -> Dot:
+def own_dot(results: Results, is_good: bool, span: str) -> Dot:
     """Return the run of an evaluation.
 
     Args:
       results: the evaluation.
       is_good: see `Dot`.
+      span: see `Dot`.
     """
     counts = results.candidate
-    return Dot(ACCURACY.value(counts), ACCURACY.interval(counts), is_good)
+    return Dot(ACCURACY.value(counts), ACCURACY.interval(counts), is_good, span)
 
 
 @matplotlib.rc_context(STYLE)
@@ -132,9 +134,11 @@ def history_picture(dots: Sequence[Dot], minimum: float) -> Picture:
         sentence = f"The newest of {len(dots)} runs has the highest accuracy, {last:.4f}."
     else:
         place = len(dots) - accuracies[::-1].index(best)
+        span = dots[place - 1].span
+        which = f"that of span {span}" if span else f"run {place} of the picture"
         sentence = (
-            f"The newest of {len(dots)} runs has the accuracy {last:.4f}; the best one is run "
-            f"{place} of the picture with {best:.4f}."
+            f"The newest of {len(dots)} runs has the accuracy {last:.4f}; the best one is {which} "
+            f"with {best:.4f}."
         )
     note = "A line is a 95 % interval. Runs with other test data cannot be compared exactly."
     is_wide = len(dots) > charts.NARROW_RUNS

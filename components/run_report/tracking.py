@@ -332,5 +332,6 @@ def _tags(content: Content) -> dict[str, str]:
         VERDICT_TAG: judged.sentence,
         "host": platform.node(),
         "mlflow.note.content": judged.sentence,
+        **({"span": content.span} if content.span else {}),
         **{f"version.{name}": version for name, version in run.versions.items()},
     }

@@ -24,6 +24,7 @@ from components.line_counts import LineCounts
 from components.properties import (
     CAUSE_PROPERTY,
     CLASSES_PROPERTY,
+    NEWEST_SPAN_PROPERTY,
     NOT_CHECKED_PROPERTY,
     READING_PROPERTY,
     TRACKING,
@@ -174,6 +175,7 @@ def collect_outcome(run: history.Run) -> Outcome:
     return Outcome(
         lines=LineCounts.from_properties(counts),
         reading=read_lines[READING_PROPERTY].string_value.splitlines(),
+        span=read_lines[NEWEST_SPAN_PROPERTY].string_value,
         class_lines=read_lines[CLASSES_PROPERTY].string_value.splitlines(),
         unused=read_lines[UNUSED_PROPERTY].string_value.splitlines(),
         accuracy=ACCURACY.value(own),

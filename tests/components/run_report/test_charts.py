@@ -107,6 +107,17 @@ def test_the_last_runs_are_in_order_and_rejected_ones_differ(drawn):
     )
 
 
+def test_runs_on_spans_have_their_names(drawn):
+    days = ["2026-11-01", "2026-11-02", "2026-11-03"]
+    dots = [Dot(0.9, (0.8, 0.95), True, days[0]), Dot(0.7, None, False, days[1])]
+    picture = pictures.draw({}, None, [*dots, Dot(0.85, None, True, days[2])]).main[0]
+    axes = drawn["Accuracy of the last 3 runs"]
+    formatted = axes.xaxis.get_major_formatter()
+    assert [formatted(place) for place in (0, 1, 2, 3, 4)] == ["", *days, ""]
+    assert axes.get_xlabel() == "newest span of the run"
+    assert "the best one is that of span 2026-11-01 with 0.9000" in picture.sentence
+
+
 @pytest.mark.parametrize(
     ("losses", "sentence"),
     [

@@ -175,9 +175,9 @@ def test_the_tags_and_the_name_of_a_run_show_its_verdict(monkeypatch):
     counts = Counts.from_predictions(np.array([0, 1]), np.array([0.1, 0.2]), SENTIMENT)
     results = Results(SENTIMENT, Evaluation(min_accuracy=0.7), {WHOLE: {CANDIDATE: counts}})
     run = Run(name="reviews", id="run-7", blessed=False)
-    content = SimpleNamespace(run=run, evaluation=results, check=None)
+    content = SimpleNamespace(run=run, evaluation=results, check=None, span="2026-11-28")
     tags = tracking._tags(content)
-    assert tags["result"] == "not blessed"
+    assert (tags["result"], tags["span"]) == ("not blessed", "2026-11-28")
     assert tags["verdict"] == tags["mlflow.note.content"]
     assert tags["verdict"].startswith(
         "The model is not blessed and was not pushed: accuracy is 0.5"
@@ -189,8 +189,9 @@ def test_the_tags_and_the_name_of_a_run_show_its_verdict(monkeypatch):
     assert created == [("run-7", "not blessed: run-7")]
     refused = {"passed": False, "cause": "p99 is 400 ms"}
     failed = tracking._tags(
-        SimpleNamespace(run=replace(run, blessed=True), evaluation=results, check=refused)
+        SimpleNamespace(run=replace(run, blessed=True), evaluation=results, check=refused, span="")
     )
+    assert "span" not in failed
     assert failed["verdict"].endswith("failed the serving check and was not pushed: p99 is 400 ms.")
 
 

@@ -14,7 +14,7 @@ KEYS = {
     *("lines", "reading", "unused", "accuracy", "auc", "constant_answer", "baseline"),
     *("accuracy_change", "blessed", "reasons", "refused", "not_checked", "pushed_to", "report"),
     *("strategy", "metrics", "accuracy_interval", "not_compared", "not_tested"),
-    *("class_count", "class_lines", "thresholds", "loss_curve", "steps"),
+    *("class_count", "class_lines", "thresholds", "loss_curve", "steps", "span"),
 }
 
 
