@@ -5,7 +5,6 @@ Transform stores both next to the splits, because counting again would take a pa
 
 from __future__ import annotations
 
-import functools
 import io
 import json
 import os
@@ -23,6 +22,9 @@ from preprocessing.settings import ngram_rows
 
 LABELS, NGRAMS = "labels", "ngrams"
 """Kinds of counts by class."""
+_AT, _SHAPE = "at", "shape"
+"""Arrays in a file of `ClassCounter.save`: the indices of the n-grams that occur in the table, and
+the shape of the table."""
 _EXAMPLES_FILE = "example_counts.json"
 _CLASSES_FILE = "class_counts.npz"
 _MAX_COUNTS = 2**25
@@ -151,7 +153,7 @@ class ClassCounter:
             np.add.at(self.counts[NGRAMS].reshape(-1), classes + ids, 1)
 
     def save(self, file: str) -> None:
-        """Write the counts to a file; `write_class_counts` sums such files.
+        """Write the counts that are not 0 to a file; `write_class_counts` sums such files.
 
         Args:
           file: the path, local or remote.
@@ -159,7 +161,17 @@ class ClassCounter:
         Raises:
           tensorflow.errors.OpError: the file cannot be written.
         """
-        _save(file, self.counts)
+        table = self.counts[NGRAMS]
+        at = np.flatnonzero(table)
+        _save(
+            file,
+            {
+                LABELS: self.counts[LABELS],
+                NGRAMS: table.reshape(-1)[at].astype(np.min_scalar_type(table.max(initial=0))),
+                _AT: at.astype(np.min_scalar_type(table.size)),
+                _SHAPE: table.shape,
+            },
+        )
 
 
 def write_class_counts(folder: str, parts: Mapping[str, Sequence[str]]) -> None:
@@ -175,13 +187,27 @@ def write_class_counts(folder: str, parts: Mapping[str, Sequence[str]]) -> None:
     """
     counts = {}
     for split, files in parts.items():
-        for kind in (LABELS, NGRAMS):
-            total = functools.reduce(np.add, (_load(file)[kind] for file in files))
+        for kind, total in _sum(files).items():
             # The file is not compressed: with a small train split, compression takes longer than
             # the pass of the Trainer that the counts replace.
             counts[f"{split}.{kind}"] = total.astype(np.min_scalar_type(total.max(initial=0)))
     if counts:
         _save(os.path.join(folder, _CLASSES_FILE), counts)
+
+
+def _sum(files: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return the sums of the counts in files that `ClassCounter.save` wrote."""
+    totals: dict[str, np.ndarray] = {}
+    for file in files:
+        part = _load(file)
+        if not totals:
+            totals = {
+                LABELS: np.zeros(part[LABELS].shape, np.int64),
+                NGRAMS: np.zeros(part[_SHAPE], np.int64),
+            }
+        totals[LABELS] += part[LABELS]
+        totals[NGRAMS].reshape(-1)[part[_AT]] += part[NGRAMS].astype(np.int64)
+    return totals
 
 
 def read_class_counts(

@@ -60,6 +60,30 @@ def batches(files: Sequence[str], size: int) -> tf.data.Dataset:
     )
 
 
+def batches_of_files(files: Sequence[str], size: int) -> tf.data.Dataset:
+    """Return batches of the serialized Examples of files, file by file.
+
+    Args:
+      files: paths of gzipped TFRecord files.
+      size: Examples in a batch.
+
+    Returns:
+      A dataset of pairs: the index of the file, int64 [], and a string tensor [size], or shorter at
+      the end of each file. Its iterator raises the errors of that of `batches`.
+    """
+    return (
+        tf.data.Dataset.from_tensor_slices(list(files))
+        .enumerate()
+        .flat_map(
+            lambda index, file: (
+                tf.data.TFRecordDataset(file, compression_type="GZIP")
+                .batch(size)
+                .map(lambda batch: (index, batch))
+            )
+        )
+    )
+
+
 def read(dataset: tf.data.Dataset, files: Sequence[str]) -> Iterator[Any]:
     """Yield the elements of a dataset as eager tensors, in the structure of its elements.
 

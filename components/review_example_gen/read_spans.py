@@ -15,10 +15,10 @@ from tfx.dsl.io import fileio
 from components.beam import read_results, write_results
 from components.review_example_gen.classes import collect_labels
 from components.review_example_gen.read_unit import UnitResult, read_unit
-from components.review_example_gen.span_cache import Key, SpanCache
 from components.review_example_gen.spans import NEWER, OLDER, Input, Span
 from components.review_example_gen.units import Source, Unit, in_units
 from components.review_example_gen.window import NAMED, READ_AS, ReadSpan, assemble
+from components.span_cache import Key, SpanCache
 from core.errors import InputError
 from preprocessing.reading.files import fingerprint
 
@@ -88,16 +88,43 @@ class SpanReader:
           OSError, tensorflow.errors.OpError: a file cannot be written.
         """
         keys = self._keys(_EXAMPLES, sources)
-        done = [self._cache.find_units(key) for key in keys]
+        done = [self._find_units(key) for key in keys]
         new = [number for number, units in enumerate(done) if units is None]
         logging.info("Spans: %d are read, %d are reused", len(new), len(done) - len(new))
         for number, results in self._run(new, sources, _examples_of, _EXAMPLES).items():
             self._check_unchanged(_EXAMPLES, sources, keys[number], number)
             units = [UnitResult.from_json(result) for result in results]
-            done[number] = self._cache.store_units(keys[number], units)
+            done[number] = self._store_units(keys[number], units)
         names = [span.name for span in self._found.spans]
         spans = [ReadSpan(name, units or []) for name, units in zip(names, done, strict=True)]
         return assemble(spans, max_examples, self._scratch)
+
+    def _find_units(self, key: Key) -> list[UnitResult] | None:
+        """Return the units of a span; None if there is no complete entry with this key."""
+        value = self._cache.find(key)
+        if value is None:
+            return None
+        folder = self._cache.folder(key)
+        return [_moved(UnitResult.from_json(unit), folder) for unit in value]
+
+    def _store_units(self, key: Key, units: Sequence[UnitResult]) -> list[UnitResult]:
+        """Move the files of the units of a span into an entry; return the units that it has then.
+
+        Args:
+          key: the key.
+          units: the units.
+
+        Raises:
+          OSError, tensorflow.errors.OpError: a file cannot be moved or written.
+        """
+        paths = [
+            path
+            for unit in units
+            for path in (*(path for _, path, _ in unit.shards), unit.rejected, unit.index_file)
+        ]
+        self._cache.store(key, [_moved(unit, "").to_json() for unit in units], paths)
+        folder = self._cache.folder(key)
+        return [_moved(unit, folder) for unit in units]
 
     def remove_old(self) -> None:
         """Remove the entries of the cache that no later run will use, see `SpanCache`."""
@@ -191,6 +218,18 @@ class SpanReader:
             raise InputError(
                 f"data.input_base: a file in {span.path} changed while it was read; run again"
             )
+
+
+def _moved(unit: UnitResult, folder: str) -> UnitResult:
+    """Return a unit whose files have the same names in another folder."""
+
+    def moved(path: str) -> str:
+        return os.path.join(folder, os.path.basename(path))
+
+    shards = tuple((split, moved(path), count) for split, path, count in unit.shards)
+    return unit._replace(
+        shards=shards, rejected=moved(unit.rejected), index_file=moved(unit.index_file)
+    )
 
 
 def _labels_of(numbered: tuple[int, Unit], folder: str) -> Iterator[list[Any]]:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from components.line_counts import DUPLICATE, LineCounts
 from core.errors import InputError
-from preprocessing.reading.files import SourceFile, find_sources, list_below
+from preprocessing.reading.files import SourceFile, find_sources
+from preprocessing.reading.folders import find_file, list_below
 from preprocessing.reading.span_pattern import NEWEST, SpanPattern, spans_of
 
 _SHOWN = 5
@@ -175,7 +176,8 @@ def _files(spans: Sequence[Span], patterns: Mapping[str, str]) -> list[SourceFil
     files: list[SourceFile] = []
     for span in spans:
         try:
-            found = find_sources(span.path, patterns, is_file_allowed=True)
+            file = find_file(span.path) if list(patterns) == ["all"] else None
+            found = [file] if file else find_sources(span.path, patterns)
         except InputError as error:
             raise InputError(f"data.input_base: span {span.name} has no files: {error}") from error
         if len(spans) > 1:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +35,7 @@ from components.review_example_gen.unit_index import UnitIndex, load_index
 from core.machine import cores
 from examples.tfrecords import batches, read
 from examples.writer import TEXT_LEVEL, ShardWriter
-from preprocessing.reading.files import is_remote
+from preprocessing.reading.files import link_file
 
 READ_AS = OLDER
 """The group of the files of every span while it is read."""
@@ -176,25 +175,10 @@ def _shards(part: _Part, kept: np.ndarray, scratch: str) -> Iterator[tuple[str, 
         left = kept[chosen]
         if left.any():
             if left.all():
-                _link(path, target)
+                link_file(path, target)
             else:
                 _write_some(path, left, target)
             yield part.split[chosen[0]].item(), target, int(np.count_nonzero(left))
-
-
-def _link(path: str, target: str) -> None:
-    """Create a file with the content of another one; local ones share it if they can.
-
-    Raises:
-      OSError: the file cannot be written. A remote file raises the errors of its file system.
-    """
-    if is_remote(path):
-        FileSystems.copy([path], [target])
-        return
-    try:
-        os.link(path, target)
-    except OSError:  # some file systems have no hard links
-        shutil.copyfile(path, target)
 
 
 def _write_some(path: str, kept: np.ndarray, target: str) -> None:

@@ -11,7 +11,8 @@ import glob
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -38,9 +39,7 @@ class SourceFile(NamedTuple):
     group: str = "all"  # `train`, `eval`, `test` or `all`
 
 
-def find_sources(
-    base: str, patterns: Mapping[str, str], *, is_file_allowed: bool = False
-) -> list[SourceFile]:
+def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
     """Find the files of an input, ordered by group and path.
 
     A file that matches the globs of several groups belongs to the one with the highest priority.
@@ -48,14 +47,11 @@ def find_sources(
     Args:
       base: folder or gs:// prefix.
       patterns: group -> glob below `base`, see `match_files`.
-      is_file_allowed: whether `base` may also be a file, if the only group is `all`.
 
     Raises:
       InputError: the folder is missing, cannot be listed or belongs to a table, or a group has no
         file.
     """
-    if is_file_allowed and list(patterns) == ["all"] and (file := _as_file(base)):
-        return [file]
     found = {}
     for group in sorted(patterns, key=lambda group: HELD_OUT.get(group, 0)):
         for file in find_files(base, patterns[group]):
@@ -68,65 +64,6 @@ def find_sources(
             )
     order = list(patterns)
     return sorted(found.values(), key=lambda file: (order.index(file.group), file.path))
-
-
-def _as_file(path: str) -> SourceFile | None:
-    """Return the file at a path; None if the path is that of a folder or a prefix."""
-    if not is_remote(path):
-        return SourceFile(path, os.path.getsize(path)) if os.path.isfile(path) else None
-    found, _ = _remote_files(*os.path.split(path))
-    return next((file for file in found if file.path == path), None)
-
-
-def list_below(
-    base: str, depth: int, may_contain: Callable[[Sequence[str]], bool]
-) -> Iterator[tuple[str, ...]]:
-    """Yield the names of each path that is `depth` names below a folder, whatever is there.
-
-    Args:
-      base: folder or gs:// prefix.
-      depth: the number of names, at least 1.
-      may_contain: returns whether some names below `base`, at most `depth`, are of interest.
-
-    Raises:
-      InputError: the folder or prefix, or a subfolder of interest, cannot be listed.
-    """
-    try:
-        yield from (_remote_names if is_remote(base) else _local_names)(base, depth, may_contain)
-    except Exception as error:  # every cloud client has exceptions of its own
-        raise InputError(
-            f"data.input_base: {base} cannot be listed: {error}; it must be a folder or a gs:// "
-            "prefix that this user or service account may read"
-        ) from error
-
-
-def _local_names(
-    base: str, depth: int, may_contain: Callable[[Sequence[str]], bool]
-) -> Iterator[tuple[str, ...]]:
-    waiting: list[tuple[str, ...]] = [()]
-    while waiting:
-        above = waiting.pop()
-        folder = os.path.join(base, *above)
-        for name in os.listdir(folder):
-            names = (*above, name)
-            if not may_contain(names):
-                continue
-            if len(names) == depth:
-                yield names
-            elif os.path.isdir(os.path.join(folder, name)):
-                waiting.append(names)
-
-
-def _remote_names(
-    base: str, depth: int, may_contain: Callable[[Sequence[str]], bool]
-) -> Iterator[tuple[str, ...]]:
-    from apache_beam.io.filesystems import FileSystems
-
-    prefix = base.rstrip("/") + "/"
-    [result] = FileSystems.match([glob.escape(prefix) + "**"])
-    parts = (found.path.removeprefix(prefix).split("/") for found in result.metadata_list)
-    names = {tuple(each[:depth]) for each in parts}
-    yield from (each for each in names if len(each) == depth and each[-1] and may_contain(each))
 
 
 def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
@@ -353,6 +290,28 @@ def delete_file(path: str) -> None:
         from apache_beam.io.filesystems import FileSystems
 
         FileSystems.delete([glob.escape(path)])
+
+
+def link_file(path: str, target: str) -> None:
+    """Create a file with the content of another one; local ones share it if they can.
+
+    Args:
+      path: path or URL of a file that is not changed any more.
+      target: the new file, in the same file system.
+
+    Raises:
+      OSError: the file cannot be written. A remote file raises the errors of its file system in
+        Beam.
+    """
+    if is_remote(path):
+        from apache_beam.io.filesystems import FileSystems
+
+        FileSystems.copy([path], [target])
+        return
+    try:
+        os.link(path, target)
+    except OSError:  # some file systems have no hard links
+        shutil.copyfile(path, target)
 
 
 def open_raw(path: str) -> BinaryIO:

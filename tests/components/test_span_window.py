@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from components.review_example_gen import read_spans, span_cache, units
+from components import span_cache
+from components.review_example_gen import read_spans, units
 from core.errors import InputError
 from preprocessing.reading import pieces
 from tests.components.example_gen import line, read_files

@@ -52,7 +52,7 @@ def test_the_wheel_pushes_a_model_without_a_checkout(tmp_path):
     origin = "import cli; print(cli.__file__)"
     assert str(bin_folder.parent) in _run(bin_folder / "python", "-c", origin, cwd=folder)
     from_preset = "from pipeline import config, inputs; c = config.load_config('stars', environ={})"
-    stars = f"{from_preset}; print(*(file.path for file in inputs.input_files(c)))"
+    stars = f"{from_preset}; print(*(file.path for file in inputs.input_files(c).files))"
     assert "stars.csv" in _run(bin_folder / "python", "-c", stars, cwd=folder)
     overrides = [f"--set={each}" for each in SETTINGS.split(",")]
     printed = _run(bin_folder / "amazon-reviews", "run", *overrides, cwd=folder)

@@ -1,4 +1,4 @@
-"""The folder that keeps what was read of each span, so that a later window does not read it again.
+"""A folder that keeps what a component has made of each span, for the windows of later runs.
 
 The name of an entry contains a digest of everything that decides its content. An entry is complete
 if it has its file `entry.json`, which is written last and by one rename; what a killed run left
@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from absl import logging
 from tfx.dsl.io import fileio
 
-from components.review_example_gen.read_unit import UnitResult
 from core.errors import storage_errors
 from core.files import stream_sha256
 from preprocessing.reading.files import is_remote
@@ -40,7 +39,7 @@ class Key(NamedTuple):
 
 
 class SpanCache:
-    """The entries of a pipeline.
+    """The entries of a component.
 
     Args:
       folder: the folder of all entries, local or remote. It need not exist.
@@ -49,13 +48,17 @@ class SpanCache:
     def __init__(self, folder: str):
         self._folder = folder
 
+    def folder(self, key: Key) -> str:
+        """Return the folder of the files of an entry."""
+        return os.path.join(self._folder, str(key))
+
     def find(self, key: Key) -> Any:
         """Return the value of an entry, or None if there is no complete entry with this key.
 
         Args:
           key: the key.
         """
-        folder = os.path.join(self._folder, str(key))
+        folder = self.folder(key)
         try:
             with fileio.open(os.path.join(folder, _FILE)) as source:
                 entry = json.loads(source.read())
@@ -64,7 +67,7 @@ class SpanCache:
                 return entry[_VALUE]
         except (*storage_errors(), ValueError, KeyError):  # type: ignore[misc]
             return None
-        logging.warning("%s is damaged, so its span is read again", folder)
+        logging.warning("%s is damaged, so it is made again", folder)
         return None
 
     def store(self, key: Key, value: Any, paths: Sequence[str] = ()) -> None:
@@ -78,7 +81,7 @@ class SpanCache:
         Raises:
           OSError, tensorflow.errors.OpError: a file cannot be moved or written.
         """
-        folder = os.path.join(self._folder, str(key))
+        folder = self.folder(key)
         fileio.makedirs(folder)
         stamps = {}
         for path in paths:
@@ -109,45 +112,6 @@ class SpanCache:
             for name, span in numbers.items():
                 if name not in kept and (span in spans or span < first):
                     fileio.rmtree(os.path.join(self._folder, name))
-
-    def find_units(self, key: Key) -> list[UnitResult] | None:
-        """Return the units of a span; None if there is no complete entry with this key."""
-        value = self.find(key)
-        if value is None:
-            return None
-        folder = os.path.join(self._folder, str(key))
-        return [_moved(UnitResult.from_json(unit), folder) for unit in value]
-
-    def store_units(self, key: Key, units: Sequence[UnitResult]) -> list[UnitResult]:
-        """Move the files of the units of a span into an entry; return the units that it has then.
-
-        Args:
-          key: the key.
-          units: the units.
-
-        Raises:
-          OSError, tensorflow.errors.OpError: a file cannot be moved or written.
-        """
-        paths = [
-            path
-            for unit in units
-            for path in (*(path for _, path, _ in unit.shards), unit.rejected, unit.index_file)
-        ]
-        self.store(key, [_moved(unit, "").to_json() for unit in units], paths)
-        folder = os.path.join(self._folder, str(key))
-        return [_moved(unit, folder) for unit in units]
-
-
-def _moved(unit: UnitResult, folder: str) -> UnitResult:
-    """Return a unit whose files have the same names in another folder."""
-
-    def moved(path: str) -> str:
-        return os.path.join(folder, os.path.basename(path))
-
-    shards = tuple((split, moved(path), count) for split, path, count in unit.shards)
-    return unit._replace(
-        shards=shards, rejected=moved(unit.rejected), index_file=moved(unit.index_file)
-    )
 
 
 def _stamp(path: str) -> list[Any]:

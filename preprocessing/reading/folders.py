@@ -1,0 +1,75 @@
+"""What is in a folder, local or remote, for folders and files whose names are patterns."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator, Sequence
+
+from core.errors import InputError
+from preprocessing.reading.files import SourceFile, is_remote
+
+
+def find_file(path: str) -> SourceFile | None:
+    """Return the file at a path; None if the path is that of a folder or a prefix."""
+    if not is_remote(path):
+        return SourceFile(path, os.path.getsize(path)) if os.path.isfile(path) else None
+    from apache_beam.io.filesystems import FileSystems
+
+    [result] = FileSystems.match([glob.escape(path)])
+    for found in result.metadata_list:
+        return SourceFile(
+            found.path, int(found.size_in_bytes), float(found.last_updated_in_seconds or 0)
+        )
+    return None
+
+
+def list_below(
+    base: str, depth: int, may_contain: Callable[[Sequence[str]], bool]
+) -> Iterator[tuple[str, ...]]:
+    """Yield the names of each path that is `depth` names below a folder, whatever is there.
+
+    Args:
+      base: folder or gs:// prefix.
+      depth: the number of names, at least 1.
+      may_contain: returns whether some names below `base`, at most `depth`, are of interest.
+
+    Raises:
+      InputError: the folder or prefix, or a subfolder of interest, cannot be listed.
+    """
+    try:
+        yield from (_remote_names if is_remote(base) else _local_names)(base, depth, may_contain)
+    except Exception as error:  # every cloud client has exceptions of its own
+        raise InputError(
+            f"data.input_base: {base} cannot be listed: {error}; it must be a folder or a gs:// "
+            "prefix that this user or service account may read"
+        ) from error
+
+
+def _local_names(
+    base: str, depth: int, may_contain: Callable[[Sequence[str]], bool]
+) -> Iterator[tuple[str, ...]]:
+    waiting: list[tuple[str, ...]] = [()]
+    while waiting:
+        above = waiting.pop()
+        folder = os.path.join(base, *above)
+        for name in os.listdir(folder):
+            names = (*above, name)
+            if not may_contain(names):
+                continue
+            if len(names) == depth:
+                yield names
+            elif os.path.isdir(os.path.join(folder, name)):
+                waiting.append(names)
+
+
+def _remote_names(
+    base: str, depth: int, may_contain: Callable[[Sequence[str]], bool]
+) -> Iterator[tuple[str, ...]]:
+    from apache_beam.io.filesystems import FileSystems
+
+    prefix = base.rstrip("/") + "/"
+    [result] = FileSystems.match([glob.escape(prefix) + "**"])
+    parts = (found.path.removeprefix(prefix).split("/") for found in result.metadata_list)
+    names = {tuple(each[:depth]) for each in parts}
+    yield from (each for each in names if len(each) == depth and each[-1] and may_contain(each))
