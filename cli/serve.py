@@ -48,7 +48,13 @@ def serve(
     # TensorFlow logs while it is imported, before it can be configured.
     with silent_stderr():
         last_pushed_model(settings)
+        from serving.rest.sample import RequestSample
         from serving.rest.server import serve as serve_models
+    sample = None
+    if address.sample_folder:
+        # `amazon-reviews watch` reads the column of the texts from the same settings.
+        sample = RequestSample(address, settings.data.columns.get("text") or "text")
+        sample.prepare()
     _log_to_stderr()
 
     def ready(url: str, version: int) -> None:
@@ -58,7 +64,7 @@ def serve(
         sys.stdout.flush()
 
     with contextlib.ExitStack() as running:
-        serve_models(folder, listener, ready)
+        serve_models(folder, listener, ready, sample=sample)
 
 
 def _log_to_stderr() -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import isotonic_regression
 
 from preprocessing.labels import Labels
 
-_RESAMPLES = 1_000
-_SMALLEST = 1e-7
-_TEMPERATURES = (0.05, 20.0)
-"""The least and the greatest temperature."""
+_RESAMPLES = 200
+_LEAST_ANSWERS = 200
+"""Minimum number of answers of a class in the reference that have a calibration of their own."""
 
 
 class Estimate(NamedTuple):
@@ -30,14 +30,15 @@ class Estimate(NamedTuple):
 def estimate_accuracy(
     scores: np.ndarray, labels: np.ndarray, new: np.ndarray, classes: Labels, seed: int = 0
 ) -> Estimate:
-    """Return the estimated accuracy on new reviews: average thresholded confidence.
+    """Return the estimated accuracy on new reviews: their average calibrated confidence.
 
-    In the reference, the threshold separates as many reviews as the model gets wrong from the
-    others. The estimate is the share of the new reviews above it (Garg et al. 2022, "Leveraging
-    unlabeled data to predict out-of-distribution performance"). The confidence is the greatest
-    probability after temperature scaling (Guo et al. 2017). The interval is Efron's percentile
-    bootstrap over both samples. It contains no error that follows from the shift itself, such as
-    that of texts which the model misunderstands with confidence.
+    The confidence is the greatest probability. Isotonic regression on the reference (Zadrozny and
+    Elkan 2002), of each answer for itself, converts it to the probability that the answer is right.
+    Garg et al. (2022, "Leveraging unlabeled data to predict out-of-distribution performance")
+    compare such estimates; the results in the documentation compare this one with theirs, average
+    thresholded confidence. The interval is Efron's percentile bootstrap over both samples. It
+    contains no error that follows from the shift itself, such as that of texts which the model
+    misunderstands with confidence.
 
     Args:
       scores: the scores of the reference, see `Labels.decide`.
@@ -46,52 +47,62 @@ def estimate_accuracy(
       classes: the classes.
       seed: determines the resamples.
     """
-    is_wrong = classes.decide(scores) != labels
-    temperature = _temperature(scores, labels, classes)
-    known = _confidence(scores, temperature, classes)
-    found = np.sort(_confidence(new, temperature, classes))
-    order = np.argsort(known, kind="stable")
-    known, is_wrong = known[order], is_wrong[order]
-
-    def share_above(weights: np.ndarray) -> float:
-        errors = int(weights[is_wrong].sum())
-        at = int(np.searchsorted(np.cumsum(weights), errors, "right")) if errors else 0
-        threshold = known[min(at, len(known) - 1)] if errors else -np.inf
-        return 1 - float(np.searchsorted(found, threshold)) / len(found)
-
     random = np.random.default_rng(seed)
-    value = share_above(np.ones(len(known), np.int64))
-    resampled = np.empty(_RESAMPLES)
-    for number in range(_RESAMPLES):
-        drawn = np.bincount(random.integers(len(known), size=len(known)), minlength=len(known))
-        # The number above a threshold in a resample of the new reviews is binomial.
-        resampled[number] = random.binomial(len(found), share_above(drawn)) / len(found)
-    low, high = np.percentile(resampled, [2.5, 97.5])
-    return Estimate(value, (float(low), float(high)))
+    total, resampled = 0.0, np.zeros(_RESAMPLES)
+    answers, new_answers = classes.decide(scores), classes.decide(new)
+    is_right, known = answers == labels, _confidence(scores, classes)
+    confidence = _confidence(new, classes)
+    for group in _groups(answers, classes):
+        here = np.flatnonzero(group[answers])
+        here = here[np.argsort(known[here], kind="stable")]
+        found = confidence[group[new_answers]]
+        if not len(found):
+            continue
+        total += _calibrated(known[here], is_right[here], found).sum()
+        for number in range(_RESAMPLES):
+            # Sorted indices of a sorted array are a sorted resample.
+            drawn = here[np.sort(random.integers(len(here), size=len(here)))]
+            drawn_new = found[random.integers(len(found), size=len(found))]
+            resampled[number] += _calibrated(known[drawn], is_right[drawn], drawn_new).sum()
+    low, high = np.percentile(resampled / len(new), [2.5, 97.5])
+    return Estimate(float(total / len(new)), (float(low), float(high)))
 
 
-def _temperature(scores: np.ndarray, labels: np.ndarray, classes: Labels) -> float:
-    """Return the temperature with the least cross-entropy on the reference."""
-    logits = _logits(scores, classes)
-    rows = np.arange(len(labels))
+def _groups(answers: np.ndarray, classes: Labels) -> Iterator[np.ndarray]:
+    """Yield the classes whose answers are calibrated together, bool [classes].
 
-    def loss(logarithm: float) -> float:
-        scaled = logits / np.exp(logarithm)
-        peak = scaled.max(axis=1)
-        total = peak + np.log(np.exp(scaled - peak[:, None]).sum(axis=1))
-        return float((total - scaled[rows, labels]).mean())
+    Args:
+      answers: the answers of the reference.
+      classes: the classes.
+    """
+    counts = np.bincount(answers, minlength=classes.number)
+    is_rare = counts < _LEAST_ANSWERS
+    if counts[is_rare].sum() < _LEAST_ANSWERS:
+        # The rare classes are too few together, so all classes share one calibration.
+        if is_rare.any():
+            yield np.ones(classes.number, bool)
+            return
+    else:
+        yield is_rare
+    for label in np.flatnonzero(~is_rare):
+        yield np.arange(classes.number) == label
 
-    bounds = tuple(np.log(_TEMPERATURES).tolist())
-    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+
+def _calibrated(known: np.ndarray, is_right: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Return the probability that an answer is right for each confidence in `found`.
+
+    Args:
+      known: confidences of the reference, ascending.
+      is_right: whether their answers are right.
+      found: confidences.
+    """
+    # Equal confidences have one probability.
+    values, starts, counts = np.unique(known, return_index=True, return_counts=True)
+    shares = np.add.reduceat(is_right.astype(np.float64), starts) / counts
+    return np.interp(found, values, isotonic_regression(shares, weights=counts).x)
 
 
-def _confidence(scores: np.ndarray, temperature: float, classes: Labels) -> np.ndarray:
-    """Return the greatest probability of each review at a temperature, float64 [reviews]."""
-    scaled = _logits(scores, classes) / temperature
-    scaled -= scaled.max(axis=1, keepdims=True)
-    found: np.ndarray = 1 / np.exp(scaled).sum(axis=1)
+def _confidence(scores: np.ndarray, classes: Labels) -> np.ndarray:
+    """Return the probability of the answer to each review, float64 [reviews]."""
+    found: np.ndarray = classes.by_class(scores.astype(np.float64)).max(axis=1)
     return found
-
-
-def _logits(scores: np.ndarray, classes: Labels) -> np.ndarray:
-    return np.log(np.maximum(classes.by_class(scores.astype(np.float64)), _SMALLEST))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 from scipy.sparse import csr_matrix
-from scipy.stats import norm, rankdata
+from scipy.stats import norm
 
 _WORD = re.compile(r"[\w']+|[^\w\s]+")
 _LONGEST = 2
@@ -194,7 +194,9 @@ def _aucs(
     for fold in folds:
         positive = is_positive[fold]
         number = positive.sum(axis=0)
-        ranks = (rankdata(predicted[fold], axis=0) * positive).sum(axis=0)
+        # Equal texts have equal predictions. Their order is that of the fold, which is random.
+        order = np.argsort(predicted[fold], axis=0, kind="stable")
+        ranks = np.arange(1, len(fold) + 1) @ np.take_along_axis(positive, order, axis=0)
         above += ranks - number * (number + 1) / 2
         pairs += number * (len(fold) - number)
     return np.divide(above, pairs, out=np.full_like(above, 0.5), where=pairs > 0)

@@ -14,6 +14,8 @@ from preprocessing.labels import Labels
 _LEAST_EXPECTED = 5
 """Minimum expected number of reviews of a class in the chi-squared test (Cochran 1954)."""
 _CONFIDENCE = 0.95
+_DECIMALS = 5
+"""Decimals of a probability that are compared. Batches of another size change its last bits."""
 
 
 class Distance(NamedTuple):
@@ -46,8 +48,9 @@ def score_distance(reference: np.ndarray, new: np.ndarray, classes: Labels) -> D
       new: those of the new reviews.
       classes: the classes.
     """
-    old_columns = reference.reshape(len(reference), -1).T
-    new_columns = new.reshape(len(new), -1).T
+    old_columns, new_columns = (
+        np.round(each.reshape(len(each), -1), _DECIMALS).T for each in (reference, new)
+    )
     found = [
         ks_2samp(old, column, method="asymp")
         for old, column in zip(old_columns, new_columns, strict=True)

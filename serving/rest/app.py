@@ -39,6 +39,7 @@ from serving.rest.classify import ClassifyRequest, format_classes
 from serving.rest.limits import Bodies, Limits
 from serving.rest.metrics import Metrics
 from serving.rest.model import LoadedModel
+from serving.rest.sample import RequestSample
 from serving.rest.settings import MODEL_NAME, VERSION_HEADER
 from serving.rest.versions import ServedVersions
 
@@ -73,15 +74,21 @@ class _Name(StringConvertor):
 register_url_convertor("name", _Name())
 
 
-def create_app(versions: ServedVersions, metrics: Metrics, limits: Limits) -> Router:
+def create_app(
+    versions: ServedVersions,
+    metrics: Metrics,
+    limits: Limits,
+    sample: RequestSample | None = None,
+) -> Router:
     """Return the application.
 
     Args:
       versions: the versions in the serving folder. The current one answers.
       metrics: the metrics that are updated and served.
       limits: the limits of requests.
+      sample: the sample of the texts of requests; None: none is kept.
     """
-    handlers = _Handlers(versions, metrics, limits)
+    handlers = _Handlers(versions, metrics, limits, sample)
     model_routes = [
         (":predict", "POST", handlers.predict),
         (":classify", "POST", handlers.classify),
@@ -161,8 +168,15 @@ class _Application(Router):
 class _Handlers:
     """The functions that answer requests; see `create_app` for the arguments."""
 
-    def __init__(self, versions: ServedVersions, metrics: Metrics, limits: Limits):
+    def __init__(
+        self,
+        versions: ServedVersions,
+        metrics: Metrics,
+        limits: Limits,
+        sample: RequestSample | None,
+    ):
         self._versions = versions
+        self._sample = sample
         self._metrics = metrics
         self._limits = limits
         self._bodies = Bodies(limits)
@@ -171,12 +185,17 @@ class _Handlers:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Router) -> AsyncIterator[None]:
-        """Search for new versions while the server runs."""
-        watching = asyncio.create_task(self._versions.watch(self._limits.poll_seconds))
+        """Search for new versions, and write the sample of requests, while the server runs."""
+        tasks = [asyncio.create_task(self._versions.watch(self._limits.poll_seconds))]
+        if self._sample:
+            tasks.append(asyncio.create_task(self._sample.write_regularly()))
         yield
-        watching.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await watching
+        for task in tasks:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        if self._sample:
+            self._sample.write()
         self._batcher.stop()
 
     async def predict(self, request: Request) -> Response:
@@ -195,6 +214,8 @@ class _Handlers:
                 found = f"the model has {', '.join(model.inputs)}, not {signature[:_QUOTED]}"
                 raise HTTPException(400, f"signature_name: {found}")
             outputs = await self._call(model, signature, parsed.texts)
+            if self._sample and signature == PREDICT_TEXT:
+                self._sample.add(parsed.texts)
             return _json(format_answer(outputs, parsed.by_row), model)
 
     async def classify(self, request: Request) -> Response:

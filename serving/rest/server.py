@@ -23,6 +23,7 @@ from serving.rest.app import create_app
 from serving.rest.limits import Limits
 from serving.rest.metrics import Metrics
 from serving.rest.protocol import LimitedProtocol, RefusalLog
+from serving.rest.sample import RequestSample
 from serving.rest.settings import Server, open_socket, url
 from serving.rest.versions import ServedVersions
 
@@ -42,6 +43,7 @@ def serve(
     listener: socket.socket,
     ready: Callable[[str, int], object],
     limits: Limits | None = None,
+    sample: RequestSample | None = None,
 ) -> None:
     """Serve the models in `folder` until SIGTERM or SIGINT, and then answer the accepted requests.
 
@@ -50,6 +52,7 @@ def serve(
       listener: the socket that `open_socket` returned.
       ready: called with the URL and the version once the server accepts requests.
       limits: by default those of `Limits`.
+      sample: the sample of the texts of requests; None: none is kept.
 
     Raises:
       NoModelError: the folder contains no model.
@@ -61,7 +64,7 @@ def serve(
     # most of the objects. The models are loaded later, so that a replaced model is collected.
     gc.freeze()
     versions = ServedVersions(folder, metrics)
-    config = uvicorn_config(versions, metrics, limits or Limits())
+    config = uvicorn_config(versions, metrics, limits or Limits(), sample)
     server = uvicorn.Server(config)
 
     def end(*_: object) -> None:
@@ -76,16 +79,22 @@ def serve(
     server.run(sockets=[listener])
 
 
-def uvicorn_config(versions: ServedVersions, metrics: Metrics, limits: Limits) -> uvicorn.Config:
+def uvicorn_config(
+    versions: ServedVersions,
+    metrics: Metrics,
+    limits: Limits,
+    sample: RequestSample | None = None,
+) -> uvicorn.Config:
     """Return the configuration with which uvicorn runs the application.
 
     Args:
       versions: the versions in the serving folder.
       metrics: the metrics that are updated and served.
       limits: the limits of requests.
+      sample: the sample of the texts of requests; None: none is kept.
     """
     return uvicorn.Config(
-        create_app(versions, metrics, limits),
+        create_app(versions, metrics, limits, sample),
         http=partial(LimitedProtocol, limits.read_seconds, RefusalLog()),  # type: ignore[arg-type]
         loop="uvloop",
         ws="none",

@@ -23,6 +23,13 @@ class Server(Section):
     """Address to listen on; the default is reachable from this machine only."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8501
     """TCP port; 0: any free port, which the command prints."""
+    sample_folder: Annotated[str, Field(min_length=1)] | None = None
+    """Local folder in which the server keeps a random sample of the texts of requests, for
+    `amazon-reviews watch`; None: it keeps none. Only its owner can read the files."""
+    sample_texts: Annotated[int, Field(ge=1, le=100_000)] = 1_000
+    """Maximum number of texts of a day (UTC) that a server keeps."""
+    sample_days: Annotated[int, Field(ge=1)] = 30
+    """Number of days, the present one included, after which the server removes their texts."""
 
 
 def url(host: str, port: int) -> str:
