@@ -9,7 +9,7 @@ from typing import Any
 
 from core.errors import InputError
 from pipeline.data_convert.archives import TAR, ZIP
-from pipeline.data_convert.convert import LOOK, SUFFIX, Converter, Output
+from pipeline.data_convert.convert import LINES, LOOK, SUFFIX, TEXTS, Converter, Output
 from pipeline.data_convert.encodings import JSON_DOCUMENT
 from preprocessing.reading import globs
 from preprocessing.reading.files import SourceFile, is_remote, relative_path
@@ -115,11 +115,11 @@ class Converted:
             is_file = is_remote(one.source) or os.path.isfile(one.source)
             name = relative_path(self.base, one.source) if is_file else one.shown
             found.setdefault(one.changes[0], {})[name] = None
-        parts = [
-            f"{joined(list(names), _SHOWN)} "
-            + (f"is {what}" if len(names) == 1 else f"are {_PLURALS.get(what, what)}")
-            for what, names in found.items()
-        ]
+        parts = []
+        for what, names in found.items():
+            is_one = len(names) == 1 and what not in (TEXTS, LINES)
+            is_what = f"is {what}" if is_one else f"are {_PLURALS.get(what, what)}"
+            parts.append(f"{joined(list(names), _SHOWN)} {is_what}")
         return (
             f"{', '.join(parts)}; a run reads lines of UTF-8 (CSV, JSON lines, fastText) and "
             "Parquet: convert the files into a new folder"

@@ -121,6 +121,12 @@ ARCHIVES = {
         400,
     ),
     "texts in tar": ({"t__tgz": tarred(texts())}, ["t/texts.jsonl"], 80),
+    "a label in the names of files": (
+        {f"rt-polarity__{label}": "".join(f"{word} café, film {n}\n" for n in range(90))
+         .encode("latin-1") for label, word in (("pos", "good"), ("neg", "bad"))},
+        ["rt-polarity.jsonl"],
+        180,
+    ),
     "packed document": (
         {"a__json__gz": gzip.compress(dumped({"data": {"reviews": [
             {"stars": n % 5 + 1, "text": f"A text of number {n}"} for n in range(200)]}}))},
