@@ -39,8 +39,15 @@ from components.review_example_gen.classes import (
 from components.review_example_gen.inputs import OPTIONS_KEY, Options, input_folder
 from components.review_example_gen.read_unit import UnitResult, read_unit
 from components.review_example_gen.splits import find_held_out, find_limits
-from components.review_example_gen.units import Source, in_units, lines_before
+from components.review_example_gen.units import (
+    BYTES,
+    BYTES_OF_LABELS,
+    Source,
+    in_units,
+    lines_before,
+)
 from core.errors import InputError
+from core.progress import report
 from preprocessing.labels import Labels, write_labels
 from preprocessing.reading.files import (
     SourceFile,
@@ -96,7 +103,11 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         fileio.makedirs(rejected.uri)
 
         sources = _cut(files, options.read)
+        size = sum(file.size for file in files)
+        if options.read.task != SENTIMENT_TASK:
+            report(BYTES_OF_LABELS, 0, size)
         classes = self._find_classes(sources, options.read, scratch)
+        report(BYTES, 0, size)
         sources = _with_label_map(sources, classes)
         layouts = {source.piece.path: source.piece.layout for source in sources}
         rejected.set_string_custom_property(READING_PROPERTY, "\n".join(describe(layouts.values())))
@@ -130,7 +141,6 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         for line in unused:
             logging.warning(line)
         rejected.set_string_custom_property(UNUSED_PROPERTY, "\n".join(unused))
-        size = sum(file.size for file in files)
         first = functools.partial(_first_rejected, rejected.uri)
         check_counts(counts, by_file, size, options.max_rejected_fraction, first)
         notes = classes.notes
