@@ -48,7 +48,9 @@ class Converted:
         self.errors = {one.file.path: InputError(one.error) for one in self.outputs if one.error}
         self.partial = {one.file.path for one in self.outputs if not one.is_all}
         self._by_path = {one.file.path: one for one in self.outputs}
-        self.folder = _new_folder(base) if self.changed else base
+        is_one = len(files) == 1 and files[0].group != "all"
+        self._source = files[0].path if is_one else base
+        self.folder = _new_folder(SUFFIX.sub("", self._source)) if self.changed else base
 
     @property
     def files(self) -> list[SourceFile]:
@@ -105,7 +107,7 @@ class Converted:
         """Return the command that writes all files into `folder`; none without need."""
         if not self.changed or is_remote(self.base):
             return ()
-        source, target = shlex.quote(self.base), shlex.quote(self.folder)
+        source, target = shlex.quote(self._source), shlex.quote(self.folder)
         return (f"amazon-reviews data convert {source} {target}",)
 
     def problem(self) -> str:
@@ -126,9 +128,9 @@ class Converted:
         )
 
 
-def _new_folder(base: str) -> str:
-    """Return the name of a folder beside `base` that does not exist."""
-    name = plain = f"{base.rstrip('/')}-utf8"
+def _new_folder(source: str) -> str:
+    """Return the name of a folder beside a folder or a file that does not exist."""
+    name = plain = f"{source.rstrip('/')}-utf8"
     number = 2
     while os.path.exists(name):
         name, number = f"{plain}-{number}", number + 1

@@ -237,7 +237,7 @@ def convert_folder(
     Files that need no conversion are copied.
 
     Args:
-      base: the folder or prefix of the files.
+      base: the folder or prefix of the files, or one file.
       target: the new folder. After a failure it does not exist.
       max_fraction: the maximum fraction of lines that may be in another encoding than UTF-8.
       report: called with a line for each file.
@@ -249,7 +249,11 @@ def convert_folder(
       InputError: the files cannot be listed, or an archive cannot be unpacked.
       ConfigError: `target` is not empty, or cannot be written.
     """
-    files = find_files(base, EVERYTHING)
+    if os.path.isfile(base):
+        files = [SourceFile(os.path.abspath(base), os.path.getsize(base))]
+        base = os.path.dirname(files[0].path)
+    else:
+        files = find_files(base, EVERYTHING)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"{target} exists already; remove it, or write another folder")
     try:

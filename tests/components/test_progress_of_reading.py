@@ -16,7 +16,10 @@ from preprocessing.reading.layouts import decide_layouts
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import ReadOptions
 
-RECORDS = [{"rating": n % 5 + 1, "text": f"text {n} {n * 2_654_435_761 % 2**32:x} " * 9} for n in range(30_000)]
+RECORDS = [
+    {"rating": n % 5 + 1, "text": f"text {n} {n * 2_654_435_761 % 2**32:x} " * 9}
+    for n in range(30_000)
+]
 LINES = "".join(json.dumps(one) + "\n" for one in RECORDS).encode()
 CSV = "".join(["rating,text\n", *(f"{one['rating']},{one['text']}\n" for one in RECORDS)]).encode()
 

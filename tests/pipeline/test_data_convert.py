@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import json
+import shlex
 import tarfile
 import zipfile
 
@@ -267,6 +268,30 @@ def test_what_a_conversion_prints(tmp_path):
         2,
         f"{target} exists already; remove it, or write another folder\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("[a] b.csv", reviews(encoding="utf-16")),
+        ("a.zip", zipped({"b.csv": reviews()})),
+        ("a.csv", reviews()),
+    ],
+)
+def test_one_file_is_looked_at_and_converted_without_those_beside_it(
+    tmp_path, monkeypatch, name, content
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / "invoice.pdf").write_bytes(b"%PDF-1.7")
+    done = CliRunner().invoke(app, ["data", "check", name, "--write", "mine.yaml"])
+    assert done.exit_code == (name != "a.csv") * 2
+    for line in done.stdout.partition("\nnext:\n")[2].splitlines():
+        if " convert " in line:
+            assert CliRunner().invoke(app, shlex.split(line)[1:]).exit_code == 0
+    again = CliRunner().invoke(app, ["data", "check", "--config", "mine.yaml"])
+    assert again.exit_code == 0
+    assert "200 read: " in again.stdout and "invoice" not in again.stdout
 
 
 def with_password(archive):
