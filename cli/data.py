@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 from collections.abc import Callable
@@ -27,7 +28,7 @@ def check(
         str | None,
         typer.Argument(
             metavar="FOLDER",
-            help="Folder or gs:// prefix of the files \\[default: data.input_base].",
+            help="Folder or gs:// prefix of the files, or one file \\[default: data.input_base].",
             show_default=False,
         ),
     ] = None,
@@ -55,7 +56,7 @@ def check(
 
     if write and write.exists():
         raise ConfigError(f"--write: {write} exists already; remove it, or write another file")
-    given = [*(overrides or ()), *([f"{_KEY}={json.dumps(folder)}"] if folder else [])]
+    given = [*(overrides or ()), *(_input_settings(folder) if folder else [])]
     settings = load_config(config, given)
     if settings.data.input_base is None:
         raise ConfigError(
@@ -83,10 +84,20 @@ def check(
         raise typer.Exit(exit_codes.BAD_INPUT)
 
 
+def _input_settings(folder: str) -> list[str]:
+    """Return the settings for a folder or for one file."""
+    if not os.path.isfile(folder):
+        return [f"{_KEY}={json.dumps(folder)}"]
+    parent, name = os.path.split(os.path.abspath(folder))
+    splits = {"train": glob.escape(name)}
+    return [f"{_KEY}={json.dumps(parent)}", f"data.splits={json.dumps(splits)}"]
+
+
 @app.command(epilog="Example: amazon-reviews data convert export/ export-utf8/")
 def convert(
     folder: Annotated[
-        str, typer.Argument(metavar="FOLDER", help="Folder or gs:// prefix of the files.")
+        str,
+        typer.Argument(metavar="FOLDER", help="Folder or gs:// prefix of the files, or one file."),
     ],
     target: Annotated[
         Path, typer.Argument(metavar="NEW_FOLDER", help="Folder that does not exist, or is empty.")

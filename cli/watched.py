@@ -29,6 +29,7 @@ _STYLES = {
 _BAR_WIDTH = 16
 _WIDE, _WITH_BAR = 76, 96
 """Columns of a terminal from which on the table has a column with the progress, and bars in it."""
+_BYTES = "bytes"
 _SECONDS_TO_ESTIMATE = 2.0
 """Seconds of work after which the time left is estimated."""
 
@@ -101,16 +102,23 @@ class Component:
         """Return the number of finished items of a unit."""
         return sum(self.counts[unit].values())
 
-    def seconds_left(self) -> float | None:
-        """Return the estimated seconds until all items of the first unit with a total are finished.
+    def unit_of_bar(self) -> str | None:
+        """Return the first unit with a total whose items are not all finished, or another unit."""
+        unfinished = [unit for unit in self.totals if self.done(unit) < self.totals[unit]]
+        counted = [unit for unit in list(self.counts) if self.done(unit)]
+        finished = [unit for unit in counted if unit in self.totals]
+        return next(iter([*unfinished, *finished, *counted]), None)
 
-        The estimate is None without such a unit, in the first seconds, after the last item, and in
-        a stage, which has no count.
+    def seconds_left(self) -> float | None:
+        """Return the estimated seconds until all items of `unit_of_bar` are finished.
+
+        The estimate is None without a total, in the first seconds, after the last item, and in a
+        stage, which has no count.
         """
-        unit = next(iter(self.totals), None)
+        unit = self.unit_of_bar()
         if unit is None or self.stage or self.ended is not None:
             return None
-        done, total = self.done(unit), self.totals[unit]
+        done, total = self.done(unit), self.totals.get(unit, 0)
         since, first = self.begun.get(unit, (0.0, done))
         seconds = time.monotonic() - since
         if not first < done < total or seconds < _SECONDS_TO_ESTIMATE:
@@ -245,7 +253,7 @@ def describe(component: Component) -> str:
     for unit in list(component.counts):
         done, total = component.done(unit), component.totals.get(unit)
         if done or total:
-            parts.append(f"{done:,}/{total:,} {unit}" if total else f"{done:,} {unit}")
+            parts.append(_counted(unit, done, total))
     if component.loss is not None:
         parts.append(f"loss {component.loss:.4f}")
     if component.ended is None:
@@ -255,17 +263,25 @@ def describe(component: Component) -> str:
     return ", ".join(parts)
 
 
+def _counted(unit: str, done: int, total: int | None) -> str:
+    """Return a count with its total; bytes as megabytes, such as `1.2/3.4 MB read`."""
+    if unit.startswith(_BYTES):
+        shown, of = f"{done / 1e6:,.1f}", f"/{total / 1e6:,.1f}" if total else ""
+        return f"{shown}{of} MB{unit.removeprefix(_BYTES)}"
+    return f"{done:,}/{total:,} {unit}" if total else f"{done:,} {unit}"
+
+
 def _progress(component: Component, *, has_bar: bool) -> RenderableType:
     """Return the progress of a component; while it runs, with a bar if `has_bar`.
 
     The bar pulses if the total is unknown.
     """
     text = Text(describe(component), style="" if component.ended is None else "dim")
-    units = [unit for unit in list(component.counts) if component.done(unit)]
-    if component.state != events.RUNNING or not units or not has_bar:
+    unit = component.unit_of_bar()
+    if component.state != events.RUNNING or unit is None or not component.done(unit) or not has_bar:
         return text
-    total = component.totals.get(units[0])
-    bar = ProgressBar(total, component.done(units[0]), _BAR_WIDTH, pulse=not total)
+    total = component.totals.get(unit)
+    bar = ProgressBar(total, component.done(unit), _BAR_WIDTH, pulse=not total)
     grid = Table.grid(padding=(0, 1))
     grid.add_row(bar, text)
     return grid

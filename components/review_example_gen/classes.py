@@ -9,7 +9,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from components.review_example_gen.stars import choose_stars
-from components.review_example_gen.units import Source, Unit, read_in_turns
+from components.review_example_gen.units import (
+    BYTES_OF_LABELS,
+    Source,
+    Unit,
+    count_bytes,
+    read_in_turns,
+)
 from core.errors import InputError
 from core.machine import cores
 from core.progress import Progress
@@ -64,11 +70,13 @@ def collect_labels(unit: Unit) -> Iterator[list[Any]]:
     )
     with (
         ThreadPoolExecutor(cores()) as pool,
+        Progress(BYTES_OF_LABELS, str(unit.number)) as size,
         Progress("labels read", str(unit.number)) as progress,
     ):
 
         def batches() -> Iterator[tuple[str, Batch]]:
-            for group, _, batch in read_in_turns(unit._replace(sources=sources), pool):
+            found = read_in_turns(unit._replace(sources=sources), pool)
+            for group, _, batch in count_bytes(unit, found, size):
                 progress.advance(batch.lines)
                 yield group, batch
 

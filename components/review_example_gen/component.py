@@ -47,8 +47,15 @@ from components.review_example_gen.read_spans import SpanReader
 from components.review_example_gen.read_unit import UnitResult, read_unit
 from components.review_example_gen.spans import Input, check_spans, find_again, find_input
 from components.review_example_gen.splits import find_held_out, find_limits
-from components.review_example_gen.units import Source, in_units, lines_before
+from components.review_example_gen.units import (
+    BYTES,
+    BYTES_OF_LABELS,
+    Source,
+    in_units,
+    lines_before,
+)
 from core.errors import InputError
+from core.progress import report
 from preprocessing.labels import Labels, write_labels
 from preprocessing.reading.files import (
     SourceFile,
@@ -114,6 +121,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
             code = str(exec_properties.get(CODE_KEY))
             spans = SpanReader(found, options.span_cache, code, self._make_beam_pipeline, scratch)
         sources = _cut(files, options.read)
+        size = sum(file.size for file in files)
         classes = self._find_classes(sources, options.read, scratch, spans)
         sources = _with_label_map(sources, classes)
         layouts = {source.piece.path: source.piece.layout for source in sources}
@@ -124,6 +132,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         if spans:
             done = spans.read(sources, options.max_examples)
         else:
+            report(BYTES, 0, size)
             self._read_and_write(sources, options, scratch)
             done = [UnitResult.from_json(unit) for unit in read_results(scratch)]
         again = select_same_paths(files, find_again(found, options.patterns))
@@ -155,7 +164,6 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         for line in unused:
             logging.warning(line)
         rejected.set_string_custom_property(UNUSED_PROPERTY, "\n".join(unused))
-        size = sum(file.size for file in files)
         first = functools.partial(_first_rejected, rejected.uri)
         check_spans(found, by_file)
         check_counts(counts, by_file, size, options.max_rejected_fraction, first)
@@ -186,6 +194,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         columns = [source.piece.layout.columns for source in sources]
         if spans:
             return choose_classes(join_labels(spans.labels(sources)), read, columns)
+        report(BYTES_OF_LABELS, 0, sum(source.piece.stored for source in sources))
         folder = os.path.join(scratch, "labels")
         fileio.makedirs(folder)
         with self._make_beam_pipeline() as pipeline:

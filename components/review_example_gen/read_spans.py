@@ -16,10 +16,17 @@ from components.beam import read_results, write_results
 from components.review_example_gen.classes import collect_labels
 from components.review_example_gen.read_unit import UnitResult, read_unit
 from components.review_example_gen.spans import NEWER, OLDER, Input, Span
-from components.review_example_gen.units import Source, Unit, in_units
+from components.review_example_gen.units import (
+    BYTES,
+    BYTES_OF_LABELS,
+    Source,
+    Unit,
+    in_units,
+)
 from components.review_example_gen.window import NAMED, READ_AS, ReadSpan, assemble
 from components.span_cache import Key, SpanCache
 from core.errors import InputError
+from core.progress import report
 from preprocessing.reading.files import fingerprint
 
 _LABELS, _EXAMPLES = "labels", "examples"
@@ -153,6 +160,8 @@ class SpanReader:
         folder = os.path.join(self._scratch, name)
         fileio.makedirs(folder)
         of_span = self._of_span(sources)
+        size = sum(source.piece.stored for number in numbers for source in of_span[number])
+        report(BYTES if name == _EXAMPLES else BYTES_OF_LABELS, 0, size)
         units = [(number, unit) for number in numbers for unit in in_units(of_span[number])]
         # The number of a unit is a part of the names of its files and of its progress.
         numbered = [(number, unit._replace(number=at)) for at, (number, unit) in enumerate(units)]

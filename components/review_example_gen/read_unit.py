@@ -27,7 +27,7 @@ from components.review_example_gen.splits import (
     is_over,
 )
 from components.review_example_gen.unit_index import IndexWriter
-from components.review_example_gen.units import Unit, read_in_turns
+from components.review_example_gen.units import BYTES, Unit, count_bytes, read_in_turns
 from core.machine import cores
 from core.progress import Progress
 from examples.writer import TEXT_LEVEL, ShardWriter
@@ -106,11 +106,12 @@ def read_unit(
     index = IndexWriter(unit.shards)
     with (
         ThreadPoolExecutor(cores()) as pool,
+        Progress(BYTES, str(unit.number)) as size,
         Progress("texts read", str(unit.number)) as progress,
         FileSystems.create(f"{name}.jsonl") as rejected,
     ):
         output = UnitOutput(name, unit.shards, rejected, pool)
-        for group, piece, batch in read_in_turns(unit, pool):
+        for group, piece, batch in count_bytes(unit, read_in_turns(unit, pool), size):
             assigned = assign_batch(batch, group, named, held_out)
             output.add(piece, assigned, is_over(assigned, limits))
             if is_indexed:

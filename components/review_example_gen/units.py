@@ -9,6 +9,7 @@ from itertools import islice
 from random import Random
 from typing import NamedTuple
 
+from core.progress import Progress
 from preprocessing.reading.pieces import Piece
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import Batch
@@ -16,6 +17,10 @@ from preprocessing.reading.records import Batch
 _BYTES_PER_UNIT = 128 << 20
 _BYTES_PER_SHARD = 16 << 20
 _PIECES_AT_ONCE = 8
+
+
+BYTES, BYTES_OF_LABELS = "bytes read", "bytes searched for labels"
+"""The units of the progress: bytes of the files as they are stored, of all files."""
 
 
 class Source(NamedTuple):
@@ -87,6 +92,27 @@ def read_in_turns(unit: Unit, pool: ThreadPoolExecutor) -> Iterator[tuple[str, P
         else:
             reading.append((group, piece, batches))
             yield group, piece, batch
+
+
+def count_bytes(
+    unit: Unit, batches: Iterable[tuple[str, Piece, Batch]], progress: Progress
+) -> Iterator[tuple[str, Piece, Batch]]:
+    """Yield the batches of a unit, and count the bytes of its files, as they are stored.
+
+    Args:
+      unit: the pieces.
+      batches: the result of `read_in_turns`.
+      progress: the counter of bytes. At the end it has those of all pieces.
+    """
+    sizes = {(piece.path, piece.number): piece.stored for _, piece in unit.sources}
+    read = dict.fromkeys(sizes, 0)
+    for group, piece, batch in batches:
+        key = piece.path, piece.number
+        now = max(read[key], min(batch.read, sizes[key]))
+        progress.advance(now - read[key])
+        read[key] = now
+        yield group, piece, batch
+    progress.advance(sum(sizes.values()) - sum(read.values()))
 
 
 def lines_before(lines: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.errors import InputError
 from pipeline.data_convert.archives import TAR, ZIP
-from pipeline.data_convert.convert import LOOK, SUFFIX, Converter, Output
+from pipeline.data_convert.convert import LINES, LOOK, SUFFIX, TEXTS, Converter, Output
 from pipeline.data_convert.encodings import JSON_DOCUMENT
 from preprocessing.reading import globs
 from preprocessing.reading.files import SourceFile, is_remote, relative_path
@@ -48,7 +48,9 @@ class Converted:
         self.errors = {one.file.path: InputError(one.error) for one in self.outputs if one.error}
         self.partial = {one.file.path for one in self.outputs if not one.is_all}
         self._by_path = {one.file.path: one for one in self.outputs}
-        self.folder = _new_folder(base) if self.changed else base
+        is_one = len(files) == 1 and files[0].group != "all"
+        self._source = files[0].path if is_one else base
+        self.folder = _new_folder(SUFFIX.sub("", self._source)) if self.changed else base
 
     @property
     def files(self) -> list[SourceFile]:
@@ -105,7 +107,7 @@ class Converted:
         """Return the command that writes all files into `folder`; none without need."""
         if not self.changed or is_remote(self.base):
             return ()
-        source, target = shlex.quote(self.base), shlex.quote(self.folder)
+        source, target = shlex.quote(self._source), shlex.quote(self.folder)
         return (f"amazon-reviews data convert {source} {target}",)
 
     def problem(self) -> str:
@@ -115,20 +117,20 @@ class Converted:
             is_file = is_remote(one.source) or os.path.isfile(one.source)
             name = relative_path(self.base, one.source) if is_file else one.shown
             found.setdefault(one.changes[0], {})[name] = None
-        parts = [
-            f"{joined(list(names), _SHOWN)} "
-            + (f"is {what}" if len(names) == 1 else f"are {_PLURALS.get(what, what)}")
-            for what, names in found.items()
-        ]
+        parts = []
+        for what, names in found.items():
+            is_one = len(names) == 1 and what not in (TEXTS, LINES)
+            is_what = f"is {what}" if is_one else f"are {_PLURALS.get(what, what)}"
+            parts.append(f"{joined(list(names), _SHOWN)} {is_what}")
         return (
             f"{', '.join(parts)}; a run reads lines of UTF-8 (CSV, JSON lines, fastText) and "
             "Parquet: convert the files into a new folder"
         )
 
 
-def _new_folder(base: str) -> str:
-    """Return the name of a folder beside `base` that does not exist."""
-    name = plain = f"{base.rstrip('/')}-utf8"
+def _new_folder(source: str) -> str:
+    """Return the name of a folder beside a folder or a file that does not exist."""
+    name = plain = f"{source.rstrip('/')}-utf8"
     number = 2
     while os.path.exists(name):
         name, number = f"{plain}-{number}", number + 1

@@ -12,7 +12,7 @@ from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import IGNORED, FoundColumn, FoundFile
 from pipeline.data_check.reading import Reading
 from pipeline.data_convert.archives import TAR, ZIP
-from pipeline.data_convert.convert import TEXTS, Output
+from pipeline.data_convert.convert import LINES, TEXTS, Output
 from pipeline.data_convert.encodings import JSON_DOCUMENT
 from preprocessing.reading.archives import MAGIC_BYTES, compression
 from preprocessing.reading.choice import survey
@@ -91,7 +91,7 @@ def _encoding(output: Output, layout: Layout | None) -> str:
     """Return the encoding of a file; empty if it is unknown, or the file is no text."""
     if layout and layout.format == "parquet":
         return ""
-    known = {JSON_DOCUMENT, TEXTS, ZIP, TAR}
+    known = {JSON_DOCUMENT, TEXTS, LINES, ZIP, TAR}
     names = [change for change in output.changes if change not in known]
     return names[0] if names else "UTF-8" if layout else ""
 

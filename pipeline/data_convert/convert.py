@@ -30,8 +30,10 @@ from preprocessing.reading.files import (
     relative_path,
 )
 from preprocessing.reading.globs import EVERYTHING
+from preprocessing.reading.listing import joined
 
-TEXTS = "folders with a text in each file"
+TEXTS, LINES = "folders with a text in each file", "files with a text on each line"
+_SHOWN = 4
 SUFFIX = re.compile(r"(\.(bz2|gz|zst|zstd|zip|tar|tgz))+$", re.IGNORECASE)
 _MOST_FILES = 300
 
@@ -210,16 +212,21 @@ class Converter:
 
     def _texts(self, base: str, folders: TextFolders, new: dict[str, str]) -> Output:
         parent = folders.parent
-        name = _free(f"{parent or 'texts'}.jsonl", set(new.values()))
+        plain = os.path.join(parent, folders.name) if folders.name else parent or "texts"
+        name = _free(f"{plain}.jsonl", set(new.values()))
         new[name] = name
         target = os.path.join(mkdtemp(dir=self._scratch), os.path.basename(name))
         is_all = write_texts(folders, target, self._limits.texts)
-        labels = ", ".join(sorted(folders.labels)[:4])
-        shown = f"{f'{parent}: ' if parent else ''}{len(folders.files):,} files in {labels}"
+        if folders.by_line:
+            shown = joined([relative_path(base, file.path) for file in folders.files], _SHOWN)
+        else:
+            inside = f"{len(folders.files):,} files in {joined(sorted(folders.labels), _SHOWN)}"
+            shown = f"{parent}: {inside}" if parent else inside
         size = sum(file.size for file in folders.files)
         file = SourceFile(target, os.path.getsize(target), group=folders.group)
         source = os.path.join(base, parent)
-        return Output(file, name, source, shown, (TEXTS,), size, is_all)
+        what = LINES if folders.by_line else TEXTS
+        return Output(file, name, source, shown, (what,), size, is_all)
 
 
 def convert_folder(
@@ -230,7 +237,7 @@ def convert_folder(
     Files that need no conversion are copied.
 
     Args:
-      base: the folder or prefix of the files.
+      base: the folder or prefix of the files, or one file.
       target: the new folder. After a failure it does not exist.
       max_fraction: the maximum fraction of lines that may be in another encoding than UTF-8.
       report: called with a line for each file.
@@ -242,7 +249,11 @@ def convert_folder(
       InputError: the files cannot be listed, or an archive cannot be unpacked.
       ConfigError: `target` is not empty, or cannot be written.
     """
-    files = find_files(base, EVERYTHING)
+    if os.path.isfile(base):
+        files = [SourceFile(os.path.abspath(base), os.path.getsize(base))]
+        base = os.path.dirname(files[0].path)
+    else:
+        files = find_files(base, EVERYTHING)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"{target} exists already; remove it, or write another folder")
     try:

@@ -1,6 +1,7 @@
-"""Find folders with one text in each file, whose labels are the names of the folders.
+"""Find texts whose labels are the names of their folders or files.
 
-Such are the IMDB reviews (`train/pos/0_9.txt`) and 20 newsgroups (`sci.med/58045`).
+Such are the IMDB reviews (`train/pos/0_9.txt`) and 20 newsgroups (`sci.med/58045`), with one text
+in each file, and Cornell's sentence polarity (`rt-polarity.pos`), with one on each line.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from preprocessing.reading.formats.jsonl import parse_object
 
 _NAME = re.compile(r"(?!part-)[^.]*|.*\.(txt|text|\d+|msg|eml)", re.IGNORECASE)
 """Names of files with one text. Programs that process data in parts write `part-00000`."""
+_LABELS = {"pos", "neg", "neu", "positive", "negative", "neutral"}
+_WORD = re.compile(r"[^\W_]+")
+_TABLE = re.compile(r".*\.(csv|tsv|json|jsonl|ndjson|parquet|xlsx?)(\.\w+)?", re.IGNORECASE)
+"""Words in the name of a file of lines that are the label of all of them, and other names."""
 _MIN_FILES, _LARGEST = 5, 1 << 18
 """Minimum mean number of files of a label, and the maximum mean size of a text."""
 _SAMPLE = 5
@@ -27,17 +32,21 @@ _SAMPLE = 5
 
 
 class TextFolders(NamedTuple):
-    """Folders with one text in each file, side by side.
+    """Folders with one text in each file, side by side, or such files with a text on each line.
 
     Attributes:
       parent: the path of the folder that contains them, below that of the input; empty: the input.
       group: the group of the files.
-      labels: name of a folder -> its files.
+      labels: name of a folder, or word in the name of a file -> its files.
+      name: the name of the new file without its suffix.
+      by_line: whether each line is a text.
     """
 
     parent: str
     group: str
     labels: dict[str, list[SourceFile]]
+    name: str = ""
+    by_line: bool = False
 
     @property
     def files(self) -> list[SourceFile]:
@@ -46,7 +55,7 @@ class TextFolders(NamedTuple):
 
 
 def find_text_folders(names: Sequence[tuple[SourceFile, str]]) -> list[TextFolders]:
-    """Return the folders with one text in each file.
+    """Return the folders with one text in each file, and the files with the name of a label.
 
     Args:
       names: the files, each with its path below the folder of the input.
@@ -64,7 +73,28 @@ def find_text_folders(names: Sequence[tuple[SourceFile, str]]) -> list[TextFolde
         found.setdefault(key, TextFolders(parent, file.group, {})).labels.setdefault(
             label, []
         ).append(file)
-    return [folders for folders in found.values() if _are_texts(folders)]
+    folders = [each for each in found.values() if _are_texts(each)]
+    inside = {file.path for each in folders for file in each.files}
+    return folders + _files_of_labels([one for one in names if one[0].path not in inside])
+
+
+def _files_of_labels(names: Sequence[tuple[SourceFile, str]]) -> list[TextFolders]:
+    """Return the files of lines whose names have the word of a label, such as `pos.txt`."""
+    found: dict[tuple[str, str, str], TextFolders] = {}
+    for file, name in names:
+        folder, base = os.path.split(name)
+        words = [word for word in _WORD.findall(base) if word.lower() in _LABELS]
+        if len(words) != 1 or _TABLE.fullmatch(base):
+            continue
+        rest = base.replace(words[0], "").removesuffix(".txt").strip("-_. ")
+        key = (folder, rest, file.group)
+        new = TextFolders(folder, file.group, {}, rest or "texts", by_line=True)
+        found.setdefault(key, new).labels.setdefault(words[0].lower(), []).append(file)
+    return [
+        each
+        for each in found.values()
+        if len(each.labels) > 1 and all(_is_one_text(file.path) for file in each.files)
+    ]
 
 
 def write_texts(folders: TextFolders, target: str, most: int) -> bool:
@@ -86,8 +116,11 @@ def write_texts(folders: TextFolders, target: str, most: int) -> bool:
     with open(target, "w", encoding="utf-8") as file:
         for label, files in folders.labels.items():
             for source in files[::step]:
-                record = {"label": label, "text": _text(source.path)}
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+                text = _text(source.path)
+                for one in text.splitlines() if folders.by_line else [text]:
+                    record = {"label": label, "text": one}
+                    if one.strip() or not folders.by_line:
+                        file.write(json.dumps(record, ensure_ascii=False) + "\n")
     return step == 1
 
 

@@ -134,6 +134,10 @@ class DecompressedStream(io.RawIOBase):
         del self._content[:wanted]
         return found
 
+    def stored(self) -> int:
+        """Return the number of bytes of the archive that were read so far."""
+        return self._raw.tell()
+
     def close(self) -> None:
         self._raw.close()
         super().close()

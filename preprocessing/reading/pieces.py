@@ -11,10 +11,15 @@ import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from preprocessing.fast import bz2_blocks
-from preprocessing.reading.archives import MAGIC_BYTES, CorruptArchive, compression
+from preprocessing.reading.archives import (
+    MAGIC_BYTES,
+    CorruptArchive,
+    DecompressedStream,
+    compression,
+)
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.files import file_size, open_bytes, open_raw
 from preprocessing.reading.records import CORRUPT_ARCHIVE, LINE_TOO_LONG, Rejected, rejected
@@ -48,6 +53,11 @@ class Piece(NamedTuple):
     is_bz2: bool
     unpacked: int
 
+    @property
+    def stored(self) -> int:
+        """The (compressed) bytes of the piece."""
+        return file_size(self.path) if self.end is None else self.end - self.start
+
 
 def cut_file(path: str, layout: Layout) -> list[Piece]:
     """Return the pieces of a file in their order; a file that cannot be cut is one piece.
@@ -80,6 +90,7 @@ class Chunk(NamedTuple):
     own: bool  # False for a part of the file after the piece
     damage: str | None = None  # the problem and its position
     lost: int = 0  # the size of the damaged part in (compressed) bytes of the file
+    read: int = 0  # (compressed) bytes of the piece that were read so far
 
 
 def decompress(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Chunk]:
@@ -101,11 +112,20 @@ def decompress(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Chunk]:
     return _bz2(piece, piece.end, pool) if piece.is_bz2 else _plain(piece, piece.end)
 
 
+def bytes_read(stream: BinaryIO) -> int:
+    """Return the number of bytes that were read of a file, as it is stored.
+
+    Args:
+      stream: the result of `files.open_bytes`.
+    """
+    return stream.stored() if isinstance(stream, DecompressedStream) else stream.tell()
+
+
 def _whole(piece: Piece) -> Iterator[Chunk]:
     try:
         with open_bytes(piece.path) as stream:
             while data := stream.read(_READ):
-                yield Chunk(data, True)
+                yield Chunk(data, True, read=bytes_read(stream))
     except CorruptArchive as error:
         yield Chunk(b"", True, error.detail, file_size(piece.path) - error.delivered)
 
@@ -115,7 +135,7 @@ def _plain(piece: Piece, end: int) -> Iterator[Chunk]:
         raw.seek(piece.start)
         left = end - piece.start
         while data := raw.read(min(_READ, left) if left else _READ):
-            yield Chunk(data, left > 0)
+            yield Chunk(data, left > 0, read=end - piece.start - left)
             left = max(0, left - len(data))
 
 
@@ -126,7 +146,8 @@ def _bz2(piece: Piece, end: int, pool: ThreadPoolExecutor) -> Iterator[Chunk]:
             if block.damage is None:
                 # A block of one repeated byte may have 45 MB.
                 for at in range(0, len(block.data), _READ):
-                    yield Chunk(block.data[at : at + _READ], own)
+                    read = max(0, block.at // 8 - piece.start)
+                    yield Chunk(block.data[at : at + _READ], own, read=read)
             else:
                 error = CorruptArchive(piece.path, block.position, block.damage)
                 yield Chunk(b"", own, error.detail, block.lost)

@@ -20,7 +20,15 @@ from concurrent.futures import ThreadPoolExecutor
 from preprocessing.reading.archives import DecompressedStream
 from preprocessing.reading.files import file_size, open_bytes
 from preprocessing.reading.formats import csv, fasttext, jsonl, parquet
-from preprocessing.reading.pieces import Lines, Piece, count_filled, decompress, split_lines
+from preprocessing.reading.pieces import (
+    Chunk,
+    Lines,
+    Piece,
+    bytes_read,
+    count_filled,
+    decompress,
+    split_lines,
+)
 from preprocessing.reading.records import CORRUPT_ARCHIVE, Batch
 
 _LINE_PARSERS = {
@@ -52,15 +60,24 @@ def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
         yield from _read_stream(piece, content)
         return
     parse = make_parser(piece.layout)
-    for found in split_lines(decompress(piece, pool), piece.start):
+    read = 0
+
+    def chunks() -> Iterator[Chunk]:
+        nonlocal read
+        for chunk in decompress(piece, pool):
+            read = max(read, chunk.read)
+            yield chunk
+
+    for found in split_lines(chunks(), piece.start):
         if isinstance(found, Lines):
             batch = parse(found)
             batch.lost = content.stored(count_filled(found.data))
-            yield batch
         elif found.record.reason == CORRUPT_ARCHIVE:
-            yield Batch(rejected=[found.record], lost=found.bytes)
+            batch = Batch(rejected=[found.record], lost=found.bytes)
         else:
-            yield Batch(rejected=[found.record], lost=content.stored(found.bytes))
+            batch = Batch(rejected=[found.record], lost=content.stored(found.bytes))
+        batch.read = read
+        yield batch
 
 
 def _read_stream(piece: Piece, content: _ContentBytes) -> Iterator[Batch]:
@@ -69,6 +86,7 @@ def _read_stream(piece: Piece, content: _ContentBytes) -> Iterator[Batch]:
         reader = _STREAM_READERS[piece.layout.format]
         for batch in reader(piece.path, stream, piece.layout):
             batch.lost = content.stored(batch.lost)
+            batch.read = bytes_read(stream)
             yield batch
         if isinstance(stream, DecompressedStream) and stream.damage:
             yield Batch(lost=file_size(piece.path) - stream.damage.delivered)
@@ -89,7 +107,7 @@ class _ContentBytes:
         if not content:
             return 0
         piece = self._piece
-        size = file_size(piece.path) if piece.end is None else piece.end - piece.start
+        size = piece.stored
         share = round(content * size / max(size, piece.unpacked))
         found = min(share, size - self._counted)
         self._counted += found

@@ -68,6 +68,7 @@ class Batch:
       neutrals: the line numbers of reviews whose label is left out.
       lost: number of bytes of the (compressed) file that cannot be read, because they are damaged,
         or belong to lines that are too long or to long runs of NUL or 0xFF.
+      read: number of (compressed) bytes of the piece that were read before the end of the batch.
     """
 
     positions: list[int] = field(default_factory=list)
@@ -77,6 +78,7 @@ class Batch:
     rejected: list[Rejected] = field(default_factory=list)
     neutrals: list[int] = field(default_factory=list)
     lost: int = 0
+    read: int = 0
 
     @property
     def lines(self) -> int:

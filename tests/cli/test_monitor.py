@@ -53,6 +53,24 @@ def test_the_progress_of_several_files_is_summed_and_units_are_next_to_each_othe
     assert "25 steps, 2/9 tasks at http://localhost:8081" in shown(state)
 
 
+def test_two_passes_over_files_show_the_bytes_of_all(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+
+    def read(unit, done, total=None, source="0"):
+        return {"event": "progress", **asdict(Event(unit, done, total, source))}
+
+    labels = "bytes searched for labels"
+    state = watched(RUNNING, read(labels, 0, 4_000_000, ""), read(labels, 1_500_000))
+    assert "1.5/4.0 MB searched for labels" in shown(state)
+    for event in (read(labels, 4_000_000), read("bytes read", 0, 4_000_000, "")):
+        state.update(event)
+    state.update(read("bytes read", 1_000_000))
+    now += 10
+    state.update(read("bytes read", 2_000_000))
+    assert "4.0/4.0 MB searched for labels, 2.0/4.0 MB read, 20 s left" in shown(state)
+
+
 def test_a_training_shows_steps_loss_stage_and_the_time_left(monkeypatch):
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
