@@ -14,13 +14,27 @@ import yaml
 from typer.testing import CliRunner
 
 from cli.app import app
+from pipeline.config import load_config
 from pipeline.data_check import converted as converted_module
+from pipeline.data_check.check import check_data
+from pipeline.data_convert import parts
 from pipeline.data_convert.convert import LOOK
 from pipeline.data_convert.json_documents import may_be_document, read_records
-from tests.pipeline.test_data_check import look, look_again, write
+from tests.pipeline.test_data_check import look, write
 
 RECORDS = [{"stars": n % 5 + 1, "text": f"A text of number {n}"} for n in range(6)]
 BOM = b"\xef\xbb\xbf"
+
+
+def look_again(tmp_path, check):
+    """Run the commands of a check in this process, and look with its settings."""
+    for problem in check.problems:
+        for command in problem.commands:
+            done = CliRunner().invoke(app, shlex.split(command)[1:])
+            assert done.exit_code == 0, done.output
+    path = tmp_path / "mine.yaml"
+    path.write_text(check.settings)
+    return check_data(load_config(str(path), environ={}))
 
 
 def dumped(value, **options):
@@ -62,6 +76,7 @@ def test_the_records_of_a_document(name):
         b'{"stars": 1, "text": "the only line", "tags": [{"a": 1}]}\n',
         b"[Bad] a text\n[Good] another text\n",
     ],
+    ids=["lines", "a broken line", "one line", "text"],
 )
 def test_what_is_no_document(content):
     assert not may_be_document(content, is_all=True)
@@ -104,8 +119,11 @@ def texts(folder="", count=40):
 
 
 ARCHIVES = {
-    "zip": ({"a__zip": zipped({"x y.csv": reviews(), "__MACOSX/._x": b"\0"})}, ["a/x y.csv"], 200),
-    "zip of Windows-1252": ({"a__zip": zipped({"x.csv": reviews(encoding="cp1252")})}, None, 200),
+    "zip of Windows-1252": (
+        {"a__zip": zipped({"x y.csv": reviews(encoding="cp1252"), "__MACOSX/._x": b"\0"})},
+        ["a/x y.csv"],
+        200,
+    ),
     "zips": (
         {
             f"{word}__zip": zipped({"r.json": dumped([{"rating": n % 5 + 1, "text": f"{word} {n}"}
@@ -153,8 +171,7 @@ def test_a_look_sees_the_content_and_its_command_makes_it_readable(tmp_path, nam
     again = look_again(tmp_path, check)
     assert again.starts and again.problems == ()
     assert again.counts == check.counts and again.texts == check.texts
-    if names:
-        assert [file.path for file in again.files] == names
+    assert [file.path for file in again.files] == names
 
 
 def test_a_folder_of_texts_with_splits_and_other_files(tmp_path):
@@ -240,7 +257,9 @@ def test_lines_without_a_label_are_left_out_by_a_setting(tmp_path):
 
 def test_a_large_archive_is_read_in_several_places(tmp_path, monkeypatch):
     monkeypatch.setattr(converted_module, "LOOK", LOOK._replace(packed=1 << 10))
-    lines = [f"__label__{n // 60_000 + 1} text {n} {'x' * 120}\n" for n in range(120_000)]
+    monkeypatch.setattr(parts, "_LEAST", 1 << 16)
+    monkeypatch.setattr(parts, "_TOTAL", {"bz2": 1 << 16})
+    lines = [f"__label__{n // 6_000 + 1} text {n} {'x' * 120}\n" for n in range(12_000)]
     folder = write(tmp_path, a__txt__bz2=bz2.compress("".join(lines).encode()))
     check = look(folder)
     [file] = check.files
@@ -277,6 +296,7 @@ def test_what_a_conversion_prints(tmp_path):
         ("a.zip", zipped({"b.csv": reviews()})),
         ("a.csv", reviews()),
     ],
+    ids=["UTF-16", "zip", "plain"],
 )
 def test_one_file_is_looked_at_and_converted_without_those_beside_it(
     tmp_path, monkeypatch, name, content
@@ -310,6 +330,7 @@ def with_password(archive):
         ("a.tar.gz", tarred({"a.csv": reviews()})[:-60], "is damaged"),
         ("a.json", dumped(RECORDS)[:-9], "is one JSON document that is not valid ("),
     ],
+    ids=["zip", "password", "tar", "JSON"],
 )
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path, name, content, why):
     folder = tmp_path / "in"
