@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import lzma
 import os
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -18,8 +20,8 @@ ZIP, TAR = "a zip archive", "a tar archive"
 """What `contents.find_kind` calls these files."""
 _STEP = 1 << 20
 _ERRORS = (
-    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, CorruptArchive),
-    *(RuntimeError, NotImplementedError, EOFError),
+    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, CorruptArchive),
+    *(RuntimeError, NotImplementedError, EOFError, ValueError, struct.error, OSError),
 )
 """The errors of damaged archives, and of those with a password or an unknown compression."""
 
@@ -62,7 +64,11 @@ def unpack(path: str, kind: str, folder: str, most: int, total: int) -> bool:
                         written += len(data)
                 is_all = is_all and member.size <= most
     except _ERRORS as error:
-        why = "requires a password" if "password" in str(error) else f"is damaged ({error})"
+        # The decoder of bz2 raises an OSError without a number.
+        is_damaged = not isinstance(error, OSError) or error.errno is None
+        why = f"is damaged ({error})" if is_damaged else f"cannot be unpacked ({error})"
+        if "password" in str(error):
+            why = "requires a password"
         raise InputError(
             f"{path} is {kind} that {why}: unpack it into another folder, and read that folder"
         ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 _TEXT = rb"[\t\n\r -~]"
 _WIDE = (
@@ -33,11 +34,42 @@ _NAMES = {
 }
 """Name of an encoding in Python -> its name in `iconv`. Excel saves CSV in one of them, which
 depends on the language of the system."""
-_TURKISH, _NOT_TURKISH = re.compile(rb"[\xf0\xfd\xfe\xdd]"), re.compile(rb"[\xe1\xed\xf3\xfa\xe6]")
-"""Letters of Turkish in Windows-1254, which are Icelandic ones in Windows-1252, and other letters
-of Icelandic, and of the languages in Windows-1250 that use these bytes."""
-_LATIN = ("cp1252", "cp1250", "cp1254")
+_LANGUAGES = {
+    "de": "äöüß",
+    "fr": "éèêëàâçîïôûùœ",
+    "es": "áéíóúñüªº",
+    "it": "àèéìòù",
+    "pt": "ãõáéíóúâêôçàª",
+    "sv": "åäöé",
+    "da": "æøåé",
+    "tr": "çğıiöşüâîû",
+    "is": "áéíóúýþæðö",
+    "pl": "ąćęłńóśźż",
+    "cs": "áčďéěíňóřšťúůýž",
+    "sk": "áäčďéíĺľňóôŕšťúýž",
+    "hu": "áéíóöőúüű",
+    "ro": "ăâîşţ",
+    "hr": "čćđšž",
+}
+"""The small letters beyond ASCII of languages in Latin letters."""
+_SIGNS = frozenset("‘’‚“”„–—…€£©®°·•«»¿¡½²³§™\xa0\xad")
+_WESTERN = ("de", "fr", "es", "it", "pt", "sv", "da", "is")
+_LATIN = (
+    ("cp1252", ("de", "fr", "es", "it", "pt", "sv", "da")),
+    ("cp1254", ("tr",)),
+    ("cp1252", ("is",)),
+    ("cp1250", ("pl", "cs", "sk", "hu", "ro", "hr")),
+    ("mac_roman", _WESTERN),
+    ("cp850", _WESTERN),
+)
+"""Encodings with the languages that are written in them; the first one that fits best is taken."""
+_SEVERAL, _FITS = 0.9, 0.7
+"""The weight of all Western languages together, and the least fraction of letters that fit."""
+_WESTERN_RUN = 2
+"""The maximum mean length of runs of bytes beyond ASCII in Latin text."""
 _CYRILLIC = ("cp1251", "koi8_r")
+_INSIDE = re.compile(r"([a-zà-öø-ÿ])([À-ÖØ-ÞŁŚŹŻŠŽŸĄĆĘŇŘŤŮŐŰĚČĎ])")
+"""A small letter and a capital, which text in another encoding has within words."""
 _EAST = ("gb18030", "big5", "cp949", "cp932", "euc_jp")
 _HIGH, _LOW = re.compile(rb"[\x80-\xff]+"), re.compile(rb"[\x80-\xbf]")
 """Runs of bytes beyond ASCII, and the bytes that no letter of Cyrillic text has, which are about a
@@ -47,11 +79,6 @@ _HANGUL = re.compile("[\uac00-\ud7a3]")
 _FREQUENT_HANGUL = re.compile("[이다는의요에고지가을를하도한사기]")
 _MIN_KANA, _MIN_HANGUL, _MIN_FREQUENT = 0.2, 0.9, 0.08
 """The least fractions of these characters in Japanese and in Korean text."""
-_NO_LETTER = re.compile(r"\w[^\w\s\0-\x7f\u2019][^\W\d_]|[a-zß-ÿ][À-ÞŠŒŽŸ]|[¹²³]")
-"""What Western text has within few words: a sign between letters, or a capital after a small
-letter. Polish or Turkish text in Windows-1252 has many."""
-_FEW = 64
-"""The number of bytes beyond ASCII up to which the likely languages do not count."""
 _SAMPLE = 1 << 16
 """The bytes whose encoding is guessed; of them a guess takes 0.1 s."""
 
@@ -79,16 +106,18 @@ def guess(data: bytes) -> str | None:
         text = text[: text.rfind(b"\n", 0, _SAMPLE) + 1] or text[:_SAMPLE]
     if not text or b"\0" in text:
         return None
-    east = _east_asian(text)
-    if east:
-        return _NAMES[east]
+    runs = _HIGH.findall(text)
+    if sum(map(len, runs)) <= _WESTERN_RUN * len(runs):
+        found = _latin(text)
+    else:
+        found = _east_asian(text)
+    if found:
+        return _NAMES[found]
     from charset_normalizer import from_bytes
 
     best = from_bytes(text, cp_isolation=list(_NAMES)).best()
     name = best.encoding if best else ""
-    if name in _LATIN:
-        name = _latin(name, text)
-    elif name in _CYRILLIC or (name in _EAST and not _LOW.search(text)):
+    if name in _CYRILLIC or (name in _EAST and not _LOW.search(text)):
         letters = [byte for byte in text if byte >= 0xC0]
         # Most letters of Cyrillic text are small.
         small = sum(byte >= 0xE0 for byte in letters)
@@ -126,21 +155,34 @@ def _fraction(pattern: re.Pattern[str], text: bytes, name: str) -> float:
     return len(pattern.findall("".join(characters))) / len(characters)
 
 
-def _latin(name: str, text: bytes) -> str:
-    """Return the one of the Windows encodings of Latin letters that a text has.
+def _latin(text: bytes) -> str | None:
+    """Return the encoding of text in Latin letters; None if no one fits.
 
     Args:
-      name: the guess.
       text: lines that are not UTF-8.
     """
-    if _TURKISH.search(text) and not _NOT_TURKISH.search(text):
-        return "cp1254"
-    high = sum(byte >= 0x80 for byte in text)
-    as_western = text.decode("cp1252", "replace")
-    if as_western == text.decode(name, "replace"):
-        return "cp1252"
-    strange = len(_NO_LETTER.findall(as_western)) + as_western.count("\ufffd")
-    return "cp1252" if high <= _FEW and not strange else name
+    best, most = None, _FITS
+    for name, languages in _LATIN:
+        letters = _words_beyond_ascii(text.decode(name, "replace"))
+        number = sum(letters.values())
+        together = {letter for language in languages for letter in _LANGUAGES[language]}
+        for alphabet, weight in [
+            *((frozenset(_LANGUAGES[language]), 1.0) for language in languages),
+            (together, _SEVERAL),
+        ]:
+            fitting = sum(n for letter, n in letters.items() if letter in alphabet | _SIGNS)
+            if weight * fitting > most * number:
+                best, most = name, weight * fitting / number
+    return best
+
+
+def _words_beyond_ascii(text: str) -> Counter[str]:
+    """Return the characters beyond ASCII in lower case; a capital within a word is `?`."""
+    found = Counter(char.lower() for char in text if char > "\x7f")
+    inside = Counter(char.lower() for _, char in _INSIDE.findall(text))
+    found -= inside
+    found["?"] += inside.total()
+    return found
 
 
 def remedy(data: bytes) -> str:
