@@ -230,8 +230,10 @@ def _problem_of_lines(
     # Labels on another scale fail a run whatever their number is.
     is_other_scale = bool(counts.rejected[OTHER_SCALE])
     unlabelled = _without_label(attempt, counts)
-    is_unlabelled = counts.unusable.total() - unlabelled <= allowed * counts.lines_with_review
-    is_acceptable = lost <= _MOST_LOST or (is_unlabelled and not counts.lost_bytes)
+    others = counts.unusable.total() - unlabelled
+    is_unlabelled = bool(unlabelled) and others <= allowed * counts.lines_with_review
+    is_unlabelled = is_unlabelled and not counts.lost_bytes
+    is_acceptable = lost <= _MOST_LOST or is_unlabelled
     if allowed < lost and is_acceptable and counts.examples["train"] and not is_other_scale:
         # The fraction is rounded up.
         settings = {"max_rejected_fraction": min(1.0, (int(1000 * lost) + 1) / 1000)}

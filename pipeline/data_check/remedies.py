@@ -110,14 +110,14 @@ def settle_files(
             problems.append(Problem(message + (_flatten(table) if table else "")))
     changes: dict[str, Any] = {"columns": columns} if columns else {}
     copies = _copies(good, replace(options, columns={**options.columns, **columns}), inspections)
-    others += [(file, error) for file, error in copies]
     good = [file for file in good if file not in [copy for copy, _ in copies]]
-    if others and good:
+    if (others or copies) and good:
         settings = {} if has_spans else _leave_out(converted, good)
         changes |= settings
         if settings:
-            problems.append(_left_out(converted, others, settings))
-        for file, error in [] if settings else others:
+            problems += [_left_out(converted, others, settings)] if others else []
+            problems += [_left_out(converted, [copy], settings) for copy in copies]
+        for file, error in [] if settings else [*others, *copies]:
             commands = () if is_remote(base) else (_move(converted, base, file),)
             problems.append(Problem(converted.message(str(error)), commands=commands))
     elif others:

@@ -20,6 +20,7 @@ class Local:
         return next(self.used)
 
 
+@pytest.mark.slow
 def test_answers_are_counted_and_timed_and_others_are_errors(tmp_path):
     serving = tmp_path / "serving"
     push(serving, 1)

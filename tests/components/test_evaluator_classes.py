@@ -206,6 +206,7 @@ def parts(draw):
     return classes, np.array(drawn[0]), np.array(drawn[1], np.float64), np.array(of_part)
 
 
+@pytest.mark.slow
 @given(parts())
 def test_any_partition_of_the_predictions_has_the_same_metrics(drawn):
     classes, labels, scores, of_part = drawn

@@ -7,6 +7,7 @@ from tests.page_commands import read_page, run_blocks
 PAGE = read_page("how-to/check-data.md")
 
 
+@pytest.mark.slow
 def test_the_looks_print_what_is_on_the_page(tmp_path):
     _, first, second = run_blocks(PAGE.commands[:3], tmp_path)
     *shown, last = (text.replace("/home/you", str(tmp_path)) for text in PAGE.outputs)

@@ -92,6 +92,7 @@ def test_a_run_killed_in_transform_and_ended_without_the_cache_in_the_trainer(tm
     assert workspace.pushed() == []
 
 
+@pytest.mark.slow
 def test_a_terminal_lists_every_component_from_the_first_moment(tmp_path):
     folder = tmp_path / "runs :smile:"
     workspace = Workspace(folder, {})

@@ -135,7 +135,7 @@ def test_everything_that_is_missing_is_there_at_once(tmp_path):
     )
     check = look(folder)
     encoding, columns, page, copy, labels = check.problems
-    assert "a.csv is Windows-1252 (or Latin-1), b.csv is Windows-1252" in encoding.message
+    assert "a.csv, b.csv are Windows-1252 (or Latin-1)" in encoding.message
     assert "set data.columns.label and data.columns.text (1 more file has" in columns.message
     assert "login.html is a web page" in page.message
     assert "a.csv and " in copy.message and "contain the same texts" in copy.message
@@ -526,7 +526,7 @@ def test_a_loss_of_many_lines_is_no_remedy(tmp_path):
 
 
 def test_an_encoding_that_begins_later_is_found(tmp_path):
-    lines = [f"{n % 5 + 1},{'schön ' * (n > 15_000)}{'word ' * 20}{n}\n" for n in range(30_000)]
+    lines = [f"{n % 5 + 1},{'schön ' * (n > 7_000)}{'word ' * 40}{n}\n" for n in range(14_000)]
     folder = write(tmp_path, a__csv=f"rating,review\n{''.join(lines)}".encode("cp1252"))
     found = look(folder)
     assert "a.csv is Windows-1252" in found.problems[0].message

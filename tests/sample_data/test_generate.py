@@ -16,6 +16,7 @@ TEXTS = [line.split(" ", 1)[1] for line in LINES]
 LENGTHS = [len(text.split()) for text in TEXTS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "committed"), [([], generate.OUTPUT), (["--sample", "stars"], stars.OUTPUT)]
 )

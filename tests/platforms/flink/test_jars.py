@@ -7,6 +7,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import apache_beam
+import pytest
 
 from tests.checkout import CHECKOUT
 from tests.waiting import in_background
@@ -14,6 +15,7 @@ from tests.waiting import in_background
 GUIDE = CHECKOUT / "docs" / "how-to" / "flink.md"
 
 
+@pytest.mark.slow
 def test_the_download_of_the_guide(tmp_path):
     [program] = re.findall(
         r"^python - FOLDER 1.19 <<'END'\n(.*?)^END$", GUIDE.read_text(), re.M | re.S

@@ -46,6 +46,7 @@ def answers_until(stop, server):
     return answers
 
 
+@pytest.mark.slow
 def test_pushes_under_load_fail_no_request_and_mix_no_versions(folder):
     stop = threading.Event()
     with running(folder, poll_seconds=0.05) as server, ThreadPoolExecutor(CLIENTS) as pool:

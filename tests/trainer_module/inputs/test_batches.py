@@ -49,6 +49,7 @@ def order_of(batches):
     return [labels.ravel().astype(int).tolist() for _, labels in batches]
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(
     lengths=st.lists(st.integers(0, MAX_TOKENS), max_size=60),

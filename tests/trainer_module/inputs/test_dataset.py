@@ -80,6 +80,7 @@ def test_shares_are_whole_files_where_that_is_fair(write, counts, processes, fil
     assert max(s.examples for s in shares) <= 1.1 * sum(counts) / processes + len(counts)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(
     counts=st.lists(st.sampled_from([0, 1, 7, 12]), min_size=1, max_size=3).filter(any),
@@ -126,6 +127,7 @@ def contents(batches):
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=7)
 @given(
     counts=st.lists(st.sampled_from([0, 1, 15, 16, 40]), min_size=1, max_size=12).filter(any),
