@@ -27,5 +27,5 @@ def test_the_names_of_a_depth_are_listed_in_folders_of_interest_alone(tmp_path, 
 
 
 def test_a_folder_that_is_missing_is_one_line(tmp_path):
-    with pytest.raises(InputError, match="missing cannot be listed: .*; it must be a folder"):
+    with pytest.raises(InputError, match=r"missing cannot be listed: .*; it must be a folder"):
         list(list_below(str(tmp_path / "missing"), 1, lambda parts: True))
