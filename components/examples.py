@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,6 +17,7 @@ from examples.counts import write_example_counts
 from examples.tfrecords import example_files
 from examples.writer import TEXT_LEVEL, ShardWriter
 
+_SPANS_FILE = "spans.json"
 SAMPLE_SIZE = 1000
 """Maximum number of test Examples in the sample that the Evaluator and ServingCheck both score."""
 
@@ -36,9 +38,40 @@ def split_files(examples: list[types.Artifact], splits: Iterable[str]) -> list[s
     return sorted(path for folder in folders for path in example_files(folder))
 
 
+def write_spans(folder: str, spans: Mapping[str, int]) -> None:
+    """Write which span each file of an Examples artifact belongs to.
+
+    Args:
+      folder: the folder of the artifact, local or remote.
+      spans: path of a file -> the number of its span.
+
+    Raises:
+      OSError, tensorflow.errors.OpError: the file cannot be written.
+    """
+    relative = {path.removeprefix(f"{folder}/"): span for path, span in spans.items()}
+    with fileio.open(f"{folder}/{_SPANS_FILE}", "w") as target:
+        target.write(json.dumps(relative))
+
+
+def read_spans(folder: str) -> dict[str, int]:
+    """Return path of a file -> the number of its span; empty if the Examples are of no window.
+
+    Args:
+      folder: the folder of the artifact, local or remote.
+
+    Raises:
+      OSError, tensorflow.errors.OpError: the file cannot be read.
+    """
+    file = f"{folder}/{_SPANS_FILE}"
+    if not fileio.exists(file):
+        return {}
+    with fileio.open(file) as source:
+        return {f"{folder}/{path}": span for path, span in json.loads(source.read()).items()}
+
+
 def publish(
     examples: types.Artifact, prefix: str, shards: Mapping[str, Sequence[tuple[str, int]]]
-) -> None:
+) -> dict[str, str]:
     """Move finished files to the folders of their splits, and store the number of their Examples.
 
     A split without files gets one empty file, because later components require a file.
@@ -48,6 +81,9 @@ def publish(
       prefix: the beginning of the names of the files.
       shards: name of a split -> (path, number of Examples) of each gzipped TFRecord file.
 
+    Returns:
+      Path of each file -> its new path.
+
     Raises:
       apache_beam.io.filesystem.BeamIOError: a file cannot be moved.
       OSError, tensorflow.errors.OpError: a folder or a file cannot be written.
@@ -56,6 +92,7 @@ def publish(
     examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
     examples_utils.set_file_format(examples, "tfrecords_gzip")
     counts: dict[str, int] = {}
+    moved: dict[str, str] = {}
     for split, files in shards.items():
         fileio.makedirs(artifact_utils.get_split_uri([examples], split))
         total = max(len(files), 1)
@@ -63,8 +100,10 @@ def publish(
         targets = [f"{examples.uri}/{name}" for name in names]
         if files:
             FileSystems.rename([path for path, _ in files], targets)
+            moved.update(zip((path for path, _ in files), targets, strict=True))
         else:
             with ThreadPoolExecutor(1) as pool:
                 ShardWriter(targets[0], TEXT_LEVEL, pool).close()
         counts.update(zip(names, (count for _, count in files), strict=False))
     write_example_counts(examples.uri, counts)
+    return moved

@@ -13,20 +13,18 @@ analyzers, or that writes such a graph without Beam.
 from __future__ import annotations
 
 import os
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
-import tensorflow as tf
 import tensorflow_transform as tft
 import tensorflow_transform.beam as tft_beam
 import tfx.components
-from apache_beam.io.filesystems import FileSystems
+from absl import logging
+from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tensorflow_transform import analyzer_nodes, impl_helper
 from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io, schema_utils
@@ -48,38 +46,34 @@ from tfx.types.standard_component_specs import (
 from tfx.utils import json_utils
 from tfx_bsl.coders import example_coder
 from tfx_bsl.public import tfxio
-from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
 from components.beam import LocalBeamExecutor, divide_into_units, read_results, write_results
-from components.examples import publish, split_files
+from components.examples import publish, read_spans, split_files
 from components.schema_gen import read_schema
-from core.machine import cores
-from core.progress import Progress, report, report_stage
+from components.transform_files import (
+    TRANSFORMED,
+    TransformedUnit,
+    TransformFiles,
+    TransformUnit,
+)
+from components.transformed_spans import TransformedFile, TransformedSpans
+from core.progress import report, report_stage
 from examples import digest
-from examples.counts import ClassCounter, check_labels, count_examples, write_class_counts
+from examples.counts import count_examples, write_class_counts
 from examples.tfrecords import batches, read
-from examples.writer import ID_LEVEL, ShardWriter
-from preprocessing.features import LABEL
-from preprocessing.labels import Labels, read_labels, write_labels
+from preprocessing.labels import read_labels, write_labels
 
 _FILE_PREFIX = "transformed_examples"
+SPAN_CACHE_KEY = "span_cache"
+"""The execution property with the folder that keeps transformed spans, which the pipeline adds."""
 _DECIDING = (PREPROCESSING_FN_KEY, CUSTOM_CONFIG_KEY, SPLITS_CONFIG_KEY, "code")
 """The execution properties that determine the output. The pipeline adds `code`."""
-_BATCH = 1024
 _ANALYZED_BATCH = 32_768
 """Size of a batch for analyzers. A vocabulary is counted in each batch, and Beam then sums the
 counts of single words, so large batches reduce Beam's work."""
 
-_TRANSFORMED = "texts transformed"
-"""The unit of the progress."""
-_UNITS_AT_ONCE = 2
 _UNITS_PER_ELEMENT = 4
 
-TransformUnit = tuple[str, int, Sequence[str]]
-"""A split, the number of the unit in the split, and its files."""
-TransformedUnit = tuple[str, list[tuple[str, int]], str | None]
-"""A split; the (path, number of Examples) of each finished file, which is not published yet; and
-the path of the counts by class, or None if the classes were not counted."""
 PreprocessingFn = Callable[[Any], dict[str, Any]]
 """A function from raw features to transformed ones, see `preprocessing.transform`."""
 
@@ -88,84 +82,6 @@ def _read_batches(files: list[str], schema: schema_pb2.Schema) -> Iterator[pa.Re
     decoder = example_coder.ExamplesToRecordBatchDecoder(schema.SerializeToString())
     for batch in read(batches(files, _ANALYZED_BATCH).prefetch(1), files):
         yield decoder.DecodeBatch(batch.numpy())
-
-
-class TransformFiles(beam.DoFn):
-    """A Beam stage that transforms the files of units, and yields a `TransformedUnit` for each.
-
-    Two units are transformed at a time, because the first batch of a unit takes a second.
-
-    Args:
-      graph: the folder of the transform graph.
-      spec: the parsing spec of the raw features.
-      scratch: the folder for the transformed files.
-      config: the custom config of Transform.
-      counted: the splits whose reviews are counted by class.
-      labels: the classes.
-    """
-
-    def __init__(
-        self,
-        graph: str,
-        spec: dict[str, Any],
-        scratch: str,
-        config: Mapping[str, Any],
-        counted: Collection[str],
-        labels: Labels,
-    ):
-        self._labels = labels
-        self._graph, self._spec, self._scratch = graph, spec, scratch
-        self._config, self._counted = config, counted
-
-    def setup(self) -> None:
-        self._layer = tft.TFTransformOutput(self._graph).transform_features_layer()
-
-    def process(self, units: Sequence[TransformUnit]) -> Iterator[TransformedUnit]:
-        with ThreadPoolExecutor(_UNITS_AT_ONCE) as pool:
-            yield from pool.map(self._result, units)
-
-    def _result(self, unit: TransformUnit) -> TransformedUnit:
-        split, number, files = unit
-        transformed = batches(files, _BATCH).map(self._transform, cores(), deterministic=True)
-        converter = TensorsToRecordBatchConverter(transformed.element_spec)
-        encoder = example_coder.RecordBatchToExamplesEncoder()
-        # The name is unique, so a bundle that Beam retries leaves only unused files.
-        name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
-        counter = (
-            ClassCounter.for_transform(self._config, self._labels)
-            if split in self._counted
-            else None
-        )
-        with (
-            # TensorFlow deserializes the sparse tensors of a dataset on a GPU, where two threads at
-            # a time got each other's values (TensorFlow 2.21, H200).
-            tf.device("/CPU:0"),
-            ThreadPoolExecutor(1) as pool,
-            Progress(_TRANSFORMED, f"{split} {number}") as progress,
-        ):
-            writers = [
-                ShardWriter(f"{name}-{index:03d}.gz", ID_LEVEL, pool) for index in range(len(files))
-            ]
-            for index, tensors in enumerate(read(transformed.prefetch(2), files)):
-                examples = encoder.encode(converter.convert(tensors))
-                writers[index % len(writers)].write(examples)
-                if counter:
-                    counter.add(tensors)
-                else:
-                    check_labels(tensors[LABEL].numpy(), self._labels.number)
-                progress.advance(len(examples))
-            for writer in writers:
-                writer.close()
-        counted = None
-        if counter:
-            counted = f"{name}-classes.npz"
-            counter.save(counted)
-        return split, [(writer.path, writer.count) for writer in writers], counted
-
-    # AutoGraph would take seconds, and the layer is a graph already.
-    @tf.autograph.experimental.do_not_convert
-    def _transform(self, serialized: tf.Tensor) -> dict[str, Any]:
-        return dict(self._layer(tf.io.parse_example(serialized, self._spec)))
 
 
 class TransformExecutor(LocalBeamExecutor):
@@ -194,17 +110,55 @@ class TransformExecutor(LocalBeamExecutor):
         fileio.makedirs(scratch)
         labels = read_labels(artifact_utils.get_single_uri(examples))
         report_stage("analyzing the train split")
-        self._analyze(fn, schema, split_files(examples, splits.analyze), graph.uri, scratch)
+        has_analyzers = self._analyze(
+            fn, schema, split_files(examples, splits.analyze), graph.uri, scratch
+        )
         write_labels(graph.uri, labels)
-        units = [
-            (split, number, files)
-            for split in splits.transform
-            for number, files in enumerate(divide_into_units(split_files(examples, [split])))
-        ]
-        # A model is fitted to the splits that are analyzed, and uses their counts by class.
-        spec = schema_utils.schema_as_feature_spec(schema).feature_spec
-        report(_TRANSFORMED, 0, sum(count_examples([path for unit in units for path in unit[2]])))
-        stage = TransformFiles(graph.uri, spec, scratch, config, list(splits.analyze), labels)
+        spans = {} if has_analyzers else read_spans(artifact_utils.get_single_uri(examples))
+        files = {split: split_files(examples, [split]) for split in splits.transform}
+        stage = TransformFiles(
+            graph.uri,
+            schema_utils.schema_as_feature_spec(schema).feature_spec,
+            scratch,
+            config,
+            # A model is fitted to the splits that are analyzed, and uses their counts by class.
+            list(splits.analyze),
+            labels,
+            bool(spans),
+        )
+        if spans:
+            made_with = [str(exec_properties.get(key)) for key in _DECIDING]
+            made_with += [text_format.MessageToString(schema), repr(labels)]
+            cache = TransformedSpans(exec_properties[SPAN_CACHE_KEY], made_with, spans, scratch)
+            done = self._transform_apart(files, stage, cache, list(splits.analyze), scratch)
+        else:
+            done = self._transform_files(files, stage, scratch)
+        _publish(transformed, splits.transform, done)
+        fileio.rmtree(scratch)
+        digest.write_digest(
+            transformed.uri,
+            split_files(examples, sorted({*splits.analyze, *splits.transform})),
+            [str(exec_properties.get(key)) for key in _DECIDING],
+        )
+
+    def _transform_files(
+        self, files: Mapping[str, Sequence[str]], stage: TransformFiles, scratch: str
+    ) -> list[TransformedUnit]:
+        """Transform files.
+
+        Args:
+          files: split -> its files.
+          stage: the stage that transforms units.
+          scratch: the folder for the results.
+
+        Returns:
+          The results of the units of `_units(files)`, in this order.
+
+        Raises:
+          InputError: a file is damaged, or a label is the index of no class.
+        """
+        units = _units(files)
+        report(TRANSFORMED, 0, sum(count_examples([path for unit in units for path in unit[2]])))
         with self._make_beam_pipeline() as pipeline:
             done = (
                 pipeline
@@ -213,13 +167,58 @@ class TransformExecutor(LocalBeamExecutor):
                 | "TransformFiles" >> beam.ParDo(stage)
             )
             write_results(pipeline, done, scratch)
-        _publish(transformed, splits.transform, read_results(scratch))
-        fileio.rmtree(scratch)
-        digest.write_digest(
-            transformed.uri,
-            split_files(examples, sorted({*splits.analyze, *splits.transform})),
-            [str(exec_properties.get(key)) for key in _DECIDING],
-        )
+        return read_results(scratch)
+
+    def _transform_apart(
+        self,
+        files: Mapping[str, Sequence[str]],
+        stage: TransformFiles,
+        cache: TransformedSpans,
+        counted: Collection[str],
+        scratch: str,
+    ) -> list[TransformedUnit]:
+        """Transform the files that no earlier run has transformed, each of them apart.
+
+        Args:
+          files: split -> its files.
+          stage: the stage that transforms units, with files apart.
+          cache: the files that are transformed already.
+          counted: the splits whose reviews are counted by class.
+          scratch: the folder for the results.
+
+        Returns:
+          A unit for each split, with the results of its files in their order.
+
+        Raises:
+          InputError: a file is damaged, or a label is the index of no class.
+        """
+        found: dict[str, TransformedFile] = {}
+        for split, paths in files.items():
+            found |= cache.find(paths, split in counted)
+        new = {
+            split: left
+            for split, paths in files.items()
+            if (left := [path for path in paths if path not in found])
+        }
+        total = sum(map(len, files.values()))
+        logging.info("Files: %d are transformed, %d are reused", total - len(found), len(found))
+        sources = {(split, number): paths for split, number, paths in _units(new)}
+        done = self._transform_files(new, stage, scratch) if new else []
+        for split, number, shards, classes in done:
+            for index, (path, count) in enumerate(shards):
+                counts = classes[index] if classes else None
+                file = sources[split, number][index]
+                found[file] = cache.store(file, TransformedFile(path, count, counts))
+        cache.remove_old()
+        return [
+            (
+                split,
+                0,
+                [(found[path].path, found[path].examples) for path in paths],
+                [kept for path in paths if (kept := found[path].classes)],
+            )
+            for split, paths in files.items()
+        ]
 
     def _analyze(
         self,
@@ -228,7 +227,7 @@ class TransformExecutor(LocalBeamExecutor):
         files: list[str],
         graph: str,
         scratch: str,
-    ) -> None:
+    ) -> bool:
         """Write the transform graph, with the metadata of the raw features.
 
         Args:
@@ -237,6 +236,9 @@ class TransformExecutor(LocalBeamExecutor):
           files: the files of Examples for the analyzers of `fn`.
           graph: the folder of the graph.
           scratch: the folder for temporary files of the analysis.
+
+        Returns:
+          Whether the graph depends on the files.
         """
         metadata = dataset_metadata.DatasetMetadata(schema)
         metadata_io.write_metadata(
@@ -248,7 +250,7 @@ class TransformExecutor(LocalBeamExecutor):
         if not traced.get_collection(analyzer_nodes.TENSOR_REPLACEMENTS):
             feature_spec = schema_utils.schema_as_feature_spec(schema).feature_spec
             impl_helper.analyze_in_place(fn, False, feature_spec, specs, graph)
-            return
+            return False
         with (
             self._make_beam_pipeline() as pipeline,
             tft_beam.Context(temp_dir=scratch, use_deep_copy_optimization=True),
@@ -261,6 +263,7 @@ class TransformExecutor(LocalBeamExecutor):
             config = source.TensorAdapterConfig()
             transform_fn = (analyzed, config) | tft_beam.AnalyzeDataset(fn)
             _ = transform_fn | tft_beam.WriteTransformFn(graph)
+        return True
 
 
 class ReviewTransform(tfx.components.Transform):
@@ -271,6 +274,15 @@ class ReviewTransform(tfx.components.Transform):
     """
 
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(TransformExecutor)
+
+
+def _units(files: Mapping[str, Sequence[str]]) -> list[TransformUnit]:
+    """Return the units of work for some files of each split."""
+    return [
+        (split, number, unit)
+        for split, paths in files.items()
+        for number, unit in enumerate(divide_into_units(paths))
+    ]
 
 
 def _publish(
@@ -284,10 +296,10 @@ def _publish(
       done: the results of the units, in any order.
     """
     files: dict[str, list[tuple[str, int]]] = {split: [] for split in splits}
-    counted = defaultdict(list)
-    for split, shards, classes in done:
+    counted: defaultdict[str, list[str]] = defaultdict(list)
+    for split, _, shards, classes in done:
         files[split] += shards
         if classes:
-            counted[f"Split-{split}"].append(classes)
+            counted[f"Split-{split}"] += classes
     publish(transformed, _FILE_PREFIX, files)
     write_class_counts(transformed.uri, counted)

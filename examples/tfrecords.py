@@ -60,6 +60,11 @@ def batches(files: Sequence[str], size: int) -> tf.data.Dataset:
     )
 
 
+def numbered_batches(files: Sequence[str], size: int) -> tf.data.Dataset:
+    """Return the `batches` of files, each with its number from 0, int64 []."""
+    return batches(files, size).enumerate()
+
+
 def batches_of_files(files: Sequence[str], size: int) -> tf.data.Dataset:
     """Return batches of the serialized Examples of files, file by file.
 

@@ -8,6 +8,7 @@ from components.review_example_gen.inputs import SAMPLE, Options, input_folder
 from components.review_example_gen.spans import Input, find_input
 from pipeline.config import PipelineConfig
 from pipeline.label_setting import task_options
+from pipeline.nodes import EXAMPLE_GEN
 from preprocessing.reading.files import fingerprint
 from preprocessing.reading.globs import EVERYTHING
 from preprocessing.reading.records import ReadOptions
@@ -69,7 +70,7 @@ def example_gen_options(config: PipelineConfig, input_fingerprint: str) -> Optio
         window=config.data.window,
         max_examples={str(split): count for split, count in config.data.max_examples.items()},
         max_rejected_fraction=config.data.max_rejected_fraction,
-        span_cache=_span_cache(config),
+        span_cache=span_cache(config, EXAMPLE_GEN),
         input_fingerprint=input_fingerprint,
     )
 
@@ -89,10 +90,15 @@ def read_options(config: PipelineConfig) -> ReadOptions:
     )
 
 
-def _span_cache(config: PipelineConfig) -> str:
-    """Return the folder that keeps what was read of each span; empty if nothing is kept."""
+def span_cache(config: PipelineConfig, node: str) -> str:
+    """Return the folder that keeps what a node made of each span; empty if nothing is kept.
+
+    Args:
+      config: the settings.
+      node: the id of the node.
+    """
     is_used = config.cache and config.data.window > 1
-    return os.path.join(config.paths.root, "spans", config.name) if is_used else ""
+    return os.path.join(config.paths.root, "spans", config.name, node) if is_used else ""
 
 
 def _patterns(config: PipelineConfig) -> dict[str, str]:

@@ -12,6 +12,7 @@ SERVED_MODEL = "ServedModel"
 """The node of the served model, which is the baseline of the candidate."""
 WARM_START = "WarmStartModel"
 """The node of the served model, from which a warm start continues."""
+TRANSFORM = "Transform"
 TUNER = "Tuner"
 TRAINER = "Trainer"
 SERVING_CHECK = "ServingCheck"
@@ -24,7 +25,7 @@ NODES = (
     "StatisticsGen",
     "ExampleValidator",
     "DataGate",
-    "Transform",
+    TRANSFORM,
     TUNER,
     TRAINER,
     SERVED_MODEL,

@@ -24,7 +24,7 @@ from components.run_report.tracking import COMMIT, PLATFORM, Tracking, check_cli
 from components.schema_gen import SCHEMA, SchemaGen
 from components.serving_check.component import ServingCheck
 from components.statistics_gen import StatisticsGen
-from components.transform import ReviewTransform
+from components.transform import SPAN_CACHE_KEY, ReviewTransform
 from core.metadata import connection_config
 from pipeline.chosen_model import model_file
 from pipeline.code_version import fingerprint, git, roots
@@ -35,9 +35,9 @@ from pipeline.config import (
     unsent_folder,
 )
 from pipeline.destinations import destination_json
-from pipeline.inputs import example_gen_options, input_base, read_options
+from pipeline.inputs import example_gen_options, input_base, read_options, span_cache
 from pipeline.named_classes import named_classes
-from pipeline.nodes import PUSHER, SERVED_MODEL, TRAINER, TUNER, WARM_START
+from pipeline.nodes import PUSHER, SERVED_MODEL, TRAINER, TRANSFORM, TUNER, WARM_START
 from pipeline.outputs import Outputs
 from pipeline.platform import Platform
 from pipeline.project import component_files
@@ -231,7 +231,9 @@ def _transform(
         disable_statistics=True,
         disable_analyzer_cache=True,
     )
-    return transform.with_id("Transform")
+    # Not a part of the custom config, which decides the content.
+    transform.spec.exec_properties[SPAN_CACHE_KEY] = span_cache(config, TRANSFORM)
+    return transform.with_id(TRANSFORM)
 
 
 def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from tfx.types.standard_component_specs import EXAMPLES_KEY, INPUT_BASE_KEY
 
 from components.artifacts import RejectedLines
 from components.beam import LocalBeamExecutor, read_results, write_results
-from components.examples import publish
+from components.examples import publish, write_spans
 from components.line_counts import SPLITS, LineCounts
 from components.properties import (
     CLASSES_PROPERTY,
@@ -145,7 +145,9 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         for unit in done:
             for split, path, count in unit.shards:
                 shards[split].append((path, count))
-        publish(examples, _FILE_PREFIX, shards)
+        moved = publish(examples, _FILE_PREFIX, shards)
+        if spans:
+            write_spans(examples.uri, {moved[path]: n for path, n in spans.files(done).items()})
         _set_span(examples, found)
         write_labels(examples.uri, classes.labels)
         write_lines(rejected.uri, _rejected_lines(done))

@@ -133,6 +133,19 @@ class SpanReader:
         folder = self._cache.folder(key)
         return [_moved(unit, folder) for unit in units]
 
+    def files(self, units: Iterable[UnitResult]) -> dict[str, int]:
+        """Return path of a shard -> the number of its span.
+
+        Args:
+          units: the result of `read`.
+        """
+        number_of = {
+            file.path: span.number
+            for span in self._found.spans
+            for file in self._found.of_span(span)
+        }
+        return {path: number_of[unit.lines[0][0]] for unit in units for _, path, _ in unit.shards}
+
     def remove_old(self) -> None:
         """Remove the entries of the cache that no later run will use, see `SpanCache`."""
         self._cache.remove_old(self._used, len(self._found.spans))

@@ -75,4 +75,4 @@ def test_the_window_reaches_the_reader(tmp_path):
     read = Read(tmp_path, components["ReviewExampleGen"].exec_properties)
     assert set(read.texts("test")) == {b"number %d" % n for n in range(80, 120)}
     assert read.counts["examples/train"] + read.counts["examples/eval"] == 40
-    assert len(list((tmp_path / "runs/spans/amazon_reviews").iterdir())) == 2
+    assert len(list((tmp_path / "runs/spans/amazon_reviews/ReviewExampleGen").iterdir())) == 2

@@ -73,7 +73,9 @@ def test_the_window_and_the_span_reach_the_reading(target):
     assert defaults["span"]["defaultValue"] == "2026-11-28"
     options = json.loads(found.constant("ReviewExampleGen", OPTIONS_KEY))
     assert (options["window"], options["patterns"]) == (7, {"all": "**"})
-    assert options["span_cache"] == "gs://bucket/root/spans/amazon_reviews"
+    folder = "gs://bucket/root/spans/amazon_reviews"
+    assert options["span_cache"] == f"{folder}/ReviewExampleGen"
+    assert found.constant("Transform", "span_cache") == f"{folder}/Transform"
 
 
 @pytest.mark.parametrize("target", REQUIRED)

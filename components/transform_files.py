@@ -1,0 +1,153 @@
+"""The stage of Transform that applies the graph to files of Examples, and writes new ones."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import apache_beam as beam
+import tensorflow as tf
+import tensorflow_transform as tft
+from apache_beam.io.filesystems import FileSystems
+from tfx_bsl.coders import example_coder
+from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
+
+from core.machine import cores
+from core.progress import Progress
+from examples.counts import ClassCounter, check_labels
+from examples.tfrecords import batches_of_files, numbered_batches, read
+from examples.writer import ID_LEVEL, ShardWriter
+from preprocessing.features import LABEL
+from preprocessing.labels import Labels
+
+TRANSFORMED = "texts transformed"
+"""The unit of the progress."""
+_BATCH = 1024
+_UNITS_AT_ONCE = 2
+
+TransformUnit = tuple[str, int, Sequence[str]]
+"""A split, the number of the unit in the split, and its files."""
+TransformedUnit = tuple[str, int, list[tuple[str, int]], list[str]]
+"""A split; the number of the unit; the (path, number of Examples) of each finished file, which is
+not published yet; and the paths of the counts by class, one for the unit, or one for each file if
+the files are transformed apart; none if the classes were not counted."""
+
+
+class TransformFiles(beam.DoFn):
+    """A Beam stage that transforms the files of units, and yields a `TransformedUnit` for each.
+
+    Two units are transformed at a time, because the first batch of a unit takes a second.
+
+    Args:
+      graph: the folder of the transform graph.
+      spec: the parsing spec of the raw features.
+      scratch: the folder for the transformed files.
+      config: the custom config of Transform.
+      counted: the splits whose reviews are counted by class.
+      labels: the classes.
+      is_apart: whether each file is transformed to a file of its own, with counts of its own.
+        Otherwise the batches of a unit are dealt out to its files.
+    """
+
+    def __init__(
+        self,
+        graph: str,
+        spec: dict[str, Any],
+        scratch: str,
+        config: Mapping[str, Any],
+        counted: Collection[str],
+        labels: Labels,
+        is_apart: bool,
+    ):
+        self._labels, self._is_apart = labels, is_apart
+        self._graph, self._spec, self._scratch = graph, spec, scratch
+        self._config, self._counted = config, counted
+
+    def setup(self) -> None:
+        self._layer = tft.TFTransformOutput(self._graph).transform_features_layer()
+
+    def process(self, units: Sequence[TransformUnit]) -> Iterator[TransformedUnit]:
+        with ThreadPoolExecutor(_UNITS_AT_ONCE) as pool:
+            yield from pool.map(self._result, units)
+
+    def _result(self, unit: TransformUnit) -> TransformedUnit:
+        split, number, files = unit
+        source = batches_of_files if self._is_apart else numbered_batches
+        transformed = source(files, _BATCH).map(self._transform, cores(), deterministic=True)
+        converter = TensorsToRecordBatchConverter(transformed.element_spec[1])
+        encoder = example_coder.RecordBatchToExamplesEncoder()
+        # The name is unique, so a bundle that Beam retries leaves only unused files.
+        name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
+        counts = _Counts(name, self._new_counter) if split in self._counted else None
+        with (
+            # TensorFlow deserializes the sparse tensors of a dataset on a GPU, where two threads at
+            # a time got each other's values (TensorFlow 2.21, H200).
+            tf.device("/CPU:0"),
+            ThreadPoolExecutor(1) as pool,
+            Progress(TRANSFORMED, f"{split} {number}") as progress,
+        ):
+            writers = [
+                ShardWriter(f"{name}-{index:03d}.gz", ID_LEVEL, pool) for index in range(len(files))
+            ]
+            for at, tensors in read(transformed.prefetch(2), files):
+                examples = encoder.encode(converter.convert(tensors))
+                writer = int(at) % len(writers)
+                writers[writer].write(examples)
+                if counts:
+                    counts.add(writer if self._is_apart else 0, tensors)
+                else:
+                    check_labels(tensors[LABEL].numpy(), self._labels.number)
+                progress.advance(len(examples))
+            for each in writers:
+                each.close()
+        counted = counts.close(len(files) if self._is_apart else 1) if counts else []
+        return split, number, [(each.path, each.count) for each in writers], counted
+
+    def _new_counter(self) -> ClassCounter:
+        return ClassCounter.for_transform(self._config, self._labels)
+
+    # AutoGraph would take seconds, and the layer is a graph already.
+    @tf.autograph.experimental.do_not_convert
+    def _transform(self, at: tf.Tensor, serialized: tf.Tensor) -> tuple[tf.Tensor, dict[str, Any]]:
+        return at, dict(self._layer(tf.io.parse_example(serialized, self._spec)))
+
+
+class _Counts:
+    """The counts by class of several files, which are counted one after the other.
+
+    Args:
+      name: the beginning of the paths of the files with the counts.
+      new_counter: returns a new counter. Its table may be large, so there is one at a time.
+    """
+
+    def __init__(self, name: str, new_counter: Callable[[], ClassCounter]):
+        self._name, self._new_counter = name, new_counter
+        self._counter = new_counter()
+        self._saved: list[str] = []
+
+    def add(self, number: int, tensors: Mapping[str, Any]) -> None:
+        """Count a batch.
+
+        Args:
+          number: the number of its file, not less than that of the batch before.
+          tensors: see `ClassCounter.add`.
+
+        Raises:
+          InputError: a label is the index of no class.
+        """
+        self._save_until(number)
+        self._counter.add(tensors)
+
+    def close(self, number: int) -> list[str]:
+        """Return the paths of the counts of `number` files."""
+        self._save_until(number)
+        return self._saved
+
+    def _save_until(self, number: int) -> None:
+        while len(self._saved) < number:
+            path = f"{self._name}-{len(self._saved):03d}.npz"
+            self._counter.save(path)
+            self._saved.append(path)
+            self._counter = self._new_counter()
