@@ -185,10 +185,12 @@ def _alarms(
             new = pool.take(order[_REFERENCE : _REFERENCE + SIZES[-1]])
             if change is not None:
                 new = change(rng, new)
+            is_asked = rival and seed < (_EVIDENTLY_DRAWS if change else _EVIDENTLY_SPLITS)
+            if rival and is_asked:
+                rival.ask(old.texts[:TEXTS], new.texts[:_EVIDENTLY_SIZE])
             found.append(_judge(old, new, seed))
-            if rival and seed < (_EVIDENTLY_DRAWS if change else _EVIDENTLY_SPLITS):
-                texts = new.texts[:_EVIDENTLY_SIZE]
-                of_rival.append(rival.is_drift(old.texts[:TEXTS], texts))
+            if rival and is_asked:
+                of_rival.append(rival.is_drift())
         rows += [
             {
                 "change": name,
@@ -271,12 +273,16 @@ class Evidently:
             [python, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def is_drift(self, old: Sequence[bytes], new: Sequence[bytes]) -> bool:
-        """Return whether Evidently finds a drift of the texts."""
-        assert self._process.stdin and self._process.stdout
+    def ask(self, old: Sequence[bytes], new: Sequence[bytes]) -> None:
+        """Start a comparison of texts."""
+        assert self._process.stdin
         texts = [[text.decode() for text in each] for each in (old, new)]
         self._process.stdin.write(json.dumps(texts) + "\n")
         self._process.stdin.flush()
+
+    def is_drift(self) -> bool:
+        """Return whether Evidently has found a drift in the last comparison."""
+        assert self._process.stdout
         return bool(json.loads(self._process.stdout.readline()))
 
 
