@@ -1,7 +1,7 @@
 """How often `amazon-reviews watch` raises an alarm, with and without a change of the reviews.
 
     python -m benchmarks.drift [--data FOLDER] [--splits N] [--draws N]
-        [--evidently PYTHON] [--set KEY=VALUE] [--json FILE]
+        [--models FOLDER] [--evidently PYTHON] [--set KEY=VALUE] [--json FILE]
 
 FOLDER [data] has the sources: `lara/train.ft.txt.bz2` and `lara/test.ft.txt.bz2`, most of which
 the model is trained on, `All_Beauty_5.json.gz` and `amazon_baby_subset.csv`.
@@ -12,7 +12,8 @@ which 1,000 have a text, and new ones: the first 100, 1,000 and 10,000 of the ot
 false. N draws [20] of each change replace the new reviews by changed ones.
 
 PYTHON is the interpreter of an environment with Evidently 0.7. Its text drift with its defaults
-judges some of the same draws, with the same texts.
+judges the first draws of 1,000 new reviews, with the same texts. The models in FOLDER [a temporary
+one] are trained unless an earlier call has trained them.
 
 The last table has the error of the estimated accuracy on other categories, in points, and that of
 average thresholded confidence (Garg et al. 2022) on the same scores. Two more models are trained
@@ -29,7 +30,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,7 +51,7 @@ _HELD_OUT, _REFERENCE = 30_000, 10_000
 _TRAINED = 60_000
 """Number of reviews that the models without a category are trained on."""
 _UNSURE = 0.7
-_EVIDENTLY_SPLITS, _EVIDENTLY_DRAWS = 50, 10
+_EVIDENTLY_SPLITS, _EVIDENTLY_DRAWS, _EVIDENTLY_SIZE = 50, 5, 1_000
 OTHERS = {"beauty": "All_Beauty_5.json.gz", "baby": "amazon_baby_subset.csv"}
 CATEGORIES = ("camera", "phone")
 _UNLABELLED, _LABELLED = ("scores", "words", "unsure"), ("accuracy", "labels")
@@ -65,7 +66,7 @@ class Pool(NamedTuple):
       labels: int64 [reviews].
     """
 
-    texts: list[bytes]
+    texts: Sequence[bytes]
     scores: np.ndarray
     labels: np.ndarray
 
@@ -73,23 +74,19 @@ class Pool(NamedTuple):
         """Return some of the reviews."""
         return Pool([self.texts[n] for n in rows.tolist()], self.scores[rows], self.labels[rows])
 
-    @property
-    def reviews(self) -> ScoredReviews:
-        """The reviews as a push keeps them."""
-        return ScoredReviews(self.scores, self.texts[:TEXTS], self.labels)
-
 
 def main() -> None:
     arguments = _arguments()
     console = usage.wide_console()
-    with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
+    with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
+        folder = arguments.models or Path(scratch)
         lines = _lines(arguments.data)
-        model = _train(lines[_HELD_OUT:], Path(folder) / "lara", arguments.set)
+        model = _train(lines[_HELD_OUT:], folder / "lara", arguments.set)
         pool = _score(lines[:_HELD_OUT], model)
         rival = Evidently(arguments.evidently) if arguments.evidently else None
         rows = _alarms(pool, model, arguments, rival)
         _print_alarms(console, rows, rival is not None)
-        errors = list(_errors(lines, model, Path(folder), arguments))
+        errors = list(_errors(lines, model, folder, arguments))
     _print_errors(console, errors)
     usage.print_machine(console, "alarms without and with labels")
     if arguments.json:
@@ -101,6 +98,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--splits", type=int, default=200)
     parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--models", type=Path, help="folder of the trained models")
     parser.add_argument("--evidently", help="interpreter with Evidently")
     return parser.parse_args()
 
@@ -117,8 +115,10 @@ def _lines(data: Path) -> list[bytes]:
 
 def _train(lines: list[bytes], folder: Path, settings: list[str]) -> str:
     """Run the pipeline on lines in the format of fastText; return the folder of the model."""  # noqa: DOC501
+    for version in sorted(folder.glob("serving/*")):
+        return str(version)
     inputs = folder / "input"
-    inputs.mkdir(parents=True)
+    inputs.mkdir(parents=True, exist_ok=True)
     (inputs / "train.ft.txt").write_bytes(b"\n".join(lines[_REFERENCE:]) + b"\n")
     (inputs / "test.ft.txt").write_bytes(b"\n".join(lines[:_REFERENCE]) + b"\n")
     given = {
@@ -177,7 +177,7 @@ def _alarms(
     rows = []
     for name, change in changed.items():
         found: list[dict[int, tuple[bool, bool]]] = []
-        of_rival: list[dict[int, bool]] = []
+        of_rival: list[bool] = []
         for seed in range(arguments.splits if change is None else arguments.draws):
             rng = np.random.default_rng(seed)
             order = rng.permutation(len(pool.texts))
@@ -185,10 +185,12 @@ def _alarms(
             new = pool.take(order[_REFERENCE : _REFERENCE + SIZES[-1]])
             if change is not None:
                 new = change(rng, new)
+            is_asked = rival and seed < (_EVIDENTLY_DRAWS if change else _EVIDENTLY_SPLITS)
+            if rival and is_asked:
+                rival.ask(old.texts[:TEXTS], new.texts[:_EVIDENTLY_SIZE])
             found.append(_judge(old, new, seed))
-            if rival and seed < (_EVIDENTLY_DRAWS if change else _EVIDENTLY_SPLITS):
-                texts = old.texts[:TEXTS]
-                of_rival.append({n: rival.is_drift(texts, new.texts[:n]) for n in SIZES[:2]})
+            if rival and is_asked:
+                of_rival.append(rival.is_drift())
         rows += [
             {
                 "change": name,
@@ -196,8 +198,8 @@ def _alarms(
                 "draws": len(found),
                 "alarms": sum(each[size][0] for each in found),
                 "alarms with labels": sum(each[size][1] for each in found),
-                "evidently draws": len(of_rival),
-                "evidently": sum(each.get(size, False) for each in of_rival),
+                "evidently draws": len(of_rival) if size == _EVIDENTLY_SIZE else 0,
+                "evidently": sum(of_rival) if size == _EVIDENTLY_SIZE else 0,
             }
             for size in SIZES
         ]
@@ -271,12 +273,16 @@ class Evidently:
             [python, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def is_drift(self, old: list[bytes], new: list[bytes]) -> bool:
-        """Return whether Evidently finds a drift of the texts."""
-        assert self._process.stdin and self._process.stdout
+    def ask(self, old: Sequence[bytes], new: Sequence[bytes]) -> None:
+        """Start a comparison of texts."""
+        assert self._process.stdin
         texts = [[text.decode() for text in each] for each in (old, new)]
         self._process.stdin.write(json.dumps(texts) + "\n")
         self._process.stdin.flush()
+
+    def is_drift(self) -> bool:
+        """Return whether Evidently has found a drift in the last comparison."""
+        assert self._process.stdout
         return bool(json.loads(self._process.stdout.readline()))
 
 
@@ -327,8 +333,8 @@ def _print_alarms(console: Any, rows: list[dict[str, Any]], has_rival: bool) -> 
         cells = [row["change"], f"{row['reviews']:,}"]
         cells += [f"{row[key] / row['draws']:.1%}" for key in columns[2:]]
         if has_rival:
-            judged = row["reviews"] in SIZES[:2]
-            cells.append(f"{row['evidently'] / row['evidently draws']:.0%}" if judged else "–")
+            draws = row["evidently draws"]
+            cells.append(f"{row['evidently'] / draws:.0%}" if draws else "–")
         table.add_row(*cells)
     console.print(table)
 

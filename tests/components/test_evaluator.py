@@ -1,5 +1,6 @@
 """The Evaluator: predictions, slices, blessing, and what it stores for the check and the report."""
 
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from components.properties import BASELINE_PROPERTY
 from examples.tfrecords import read_sample
 from preprocessing import normalise
 from preprocessing.labels import SENTIMENT, Labels
+from serving.drift import reference
 from tests.components.evaluated import (
     ClassModel,
     NgramModel,
@@ -250,6 +252,27 @@ def scores_of(examples, model):
     loaded = tf.saved_model.load(f"{model.uri}/Format-Serving")
     outputs = loaded.signatures["serving_default"](tf.constant(found))["probabilities"]
     return found, texts, labels, outputs.numpy().astype(np.float64)
+
+
+def test_a_sample_of_the_reviews_is_kept_with_their_scores(
+    tmp_path, topics, topic_model, monkeypatch
+):
+    # Several parts, because the limit allows few Examples of four classes.
+    monkeypatch.setattr(scoring, "_SCORES_AT_ONCE", 64)
+    monkeypatch.setattr(reference, "_SCORES", 160)
+    monkeypatch.setattr(reference, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(reference, "TEXTS", 10)
+    evaluation, _ = evaluate(tmp_path, topics, [topic_model])
+    (tmp_path / "assets.extra").mkdir()
+    kept = tmp_path / reference.KEPT_FILE
+    kept.write_bytes(Path(evaluation.uri, reference.REFERENCE_FILE).read_bytes())
+    found = reference.read(str(tmp_path), TOPICS)
+    examples, texts, labels, scores = scores_of(topics, topic_model)
+    chosen = sorted(range(len(examples)), key=lambda n: zlib.crc32(examples[n]))[:40]
+    assert len(examples) > len(found) == 40
+    np.testing.assert_allclose(found.scores, scores[chosen], rtol=1e-5)
+    assert found.labels.tolist() == labels[chosen].tolist()
+    assert [text.decode() for text in found.texts] == [texts[n][:1000] for n in chosen[:10]]
 
 
 def test_four_classes_are_evaluated_in_parts_and_slices(tmp_path, topics, topic_model, monkeypatch):

@@ -16,6 +16,8 @@ from components.serving_folder import ServingFolder
 from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.destinations import destination_json
+from serving.digests import is_unchanged
+from serving.drift.reference import KEPT_FILE, REFERENCE_FILE
 from serving.identity import identity
 from serving.versions import versions
 from tests.serving.models import push as save
@@ -289,6 +291,30 @@ def test_a_copy_that_differs_from_its_original_is_never_served(pushes, monkeypat
         with pytest.raises(OSError, match=r"differs from .* after the copy"):
             pushes.push("c")
     assert folder.served().name == b
+
+
+def test_a_version_keeps_the_reviews_of_its_evaluation_also_after_a_rollback(pushes):
+    for name in "ab":
+        file = pushes.folder / name / "evaluation" / REFERENCE_FILE
+        file.parent.mkdir()
+        file.write_text(f"reviews of {name}")
+        pushes.push(name)
+    ServingFolder(str(pushes.serving)).roll_back()
+    kept = [Path(version, KEPT_FILE) for version in versions(str(pushes.serving))]
+    assert [file.read_text()[-1] for file in kept] == ["a", "b", "a"]
+    assert all(map(is_unchanged, versions(str(pushes.serving))))
+
+
+def test_a_model_that_was_pushed_without_reviews_gets_them_from_the_next_run(pushes):
+    pushes.push("a")
+    [version] = versions(str(pushes.serving))
+    assert not Path(version, KEPT_FILE).exists()
+    file = pushes.folder / "a" / "evaluation" / REFERENCE_FILE
+    file.parent.mkdir()
+    file.write_text("reviews")
+    pushes.push("a")
+    assert list(versions(str(pushes.serving))) == [version]
+    assert Path(version, KEPT_FILE).read_text() == "reviews"
 
 
 def test_a_candidate_without_files_is_not_pushed(pushes):
