@@ -26,6 +26,7 @@ def VersionPusher(
     evaluation: InputArtifact[standard_artifacts.ModelEvaluation],
     pushed_model: OutputArtifact[standard_artifacts.PushedModel],
     destination: Parameter[str],
+    keep_reviews: Parameter[int],
 ) -> None:
     """Push a model that has both blessings to a destination.
 
@@ -41,6 +42,7 @@ def VersionPusher(
       pushed_model: the output: a copy of the pushed model, with the properties that TFX's own
         Pusher sets; empty if the model lacks a blessing.
       destination: the JSON of `make_destination`.
+      keep_reviews: 1 if the pushed version keeps these reviews, else 0.
 
     Raises:
       InputError: the model was rolled back, or a server could not load it; see `Destination.push`.
@@ -53,7 +55,7 @@ def VersionPusher(
     source = path_utils.serving_model_path(model.uri)
     file = os.path.join(evaluation.uri, REFERENCE_FILE)
     # The evaluation of an earlier version of this code, which a cache returns, has no such file.
-    reference = file if fileio.exists(file) else None
+    reference = file if keep_reviews and fileio.exists(file) else None
     push = make_destination(destination).push(source, pushed_model.uri, reference)
     # The properties that TFX's own Pusher sets.
     pushed_model.set_int_custom_property(PUSHED, 1)

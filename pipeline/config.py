@@ -180,6 +180,9 @@ class Push(Section):
     destination: Literal["filesystem", "vertex", "none"] = "filesystem"
     """Destination of a model that was blessed and passed the serving check; `vertex` (Vertex AI
     only) deploys it to an endpoint, `none` disables the Pusher."""
+    keep_reviews: bool = True
+    """Whether a pushed version keeps reviews of the test split for `amazon-reviews watch`: the
+    texts of up to 1,000, and the scores of more."""
 
     @property
     def is_enabled(self) -> bool:

@@ -141,6 +141,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
             infra_blessing=serving_check.outputs["blessing"],
             evaluation=evaluator.outputs["evaluation"],
             destination=destination_json(config),
+            keep_reviews=int(config.push.keep_reviews),
         ).with_id(PUSHER)
         # A component of the project that fails prevents the push.
         pusher.add_upstream_nodes(of_project)

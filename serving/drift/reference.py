@@ -170,9 +170,10 @@ def read(model: str, classes: Labels) -> ScoredReviews:
     file = os.path.join(model, KEPT_FILE)
     if not storage.is_file(file):
         raise InputError(
-            f"{model}: {KEPT_FILE} is missing, the reviews that new ones are compared with. An "
-            "earlier version or another program pushed the model; `amazon-reviews run` adds the "
-            "file, or pushes a model with it"
+            f"{model}: {KEPT_FILE} is missing, the reviews that new ones are compared with. It was "
+            "pushed with push.keep_reviews: false, by an earlier version or by another program; "
+            "`amazon-reviews run` with push.keep_reviews: true adds the file, or pushes a model "
+            "with it"
         )
     try:
         table = pq.read_table(io.BytesIO(storage.read(file)))

@@ -24,6 +24,7 @@ NEEDED = {
     "compile": ("--target", "vertex"),
     "submit": ("--target", "kubeflow"),
     "schedule": ("--target", "kubeflow", "--remove"),
+    "watch": ("--input", "new.csv"),
 }
 HEAVY = {"apache_beam", "kfp", "ml_metadata", "numpy", "pyarrow", "requests", "tensorflow", "tfx"}
 

@@ -25,7 +25,7 @@ from tests.serving.models import push as save
 pytestmark = pytest.mark.slow
 
 
-def push_model(model, artifact, destination, lacks=""):
+def push_model(model, artifact, destination, lacks="", keep_reviews=1):
     """Run the component on a model without one of its blessings; return the PushedModel."""
     given, pushed = standard_artifacts.Model(), standard_artifacts.PushedModel()
     given.uri, pushed.uri = str(model), str(artifact)
@@ -42,6 +42,7 @@ def push_model(model, artifact, destination, lacks=""):
         evaluation=evaluation,
         pushed_model=pushed,
         destination=destination,
+        keep_reviews=keep_reviews,
         **blessings,
     )
     return pushed
@@ -54,11 +55,12 @@ class Pushes:
         for number, name in enumerate("abc"):
             save(folder / name / "Format-Serving", 0.9 + number / 100)
 
-    def push(self, name, *, lacks=""):
+    def push(self, name, *, lacks="", keep_reviews=1):
         """Push a model; return the artifact."""
         config = load_config("sample", [f"paths.serving={self.serving}"], {})
+        destination = destination_json(config)
         return push_model(
-            self.folder / name, self.folder / "artifact", destination_json(config), lacks
+            self.folder / name, self.folder / "artifact", destination, lacks, keep_reviews
         )
 
     def served(self):
@@ -312,6 +314,8 @@ def test_a_model_that_was_pushed_without_reviews_gets_them_from_the_next_run(pus
     file = pushes.folder / "a" / "evaluation" / REFERENCE_FILE
     file.parent.mkdir()
     file.write_text("reviews")
+    pushes.push("a", keep_reviews=0)
+    assert not Path(version, KEPT_FILE).exists()
     pushes.push("a")
     assert list(versions(str(pushes.serving))) == [version]
     assert Path(version, KEPT_FILE).read_text() == "reviews"
