@@ -75,7 +75,8 @@ def show_next(console: Console, check: DataCheck, write: str, file: str) -> None
         return
     commands = [command for problem in check.problems for command in problem.commands]
     start = f"amazon-reviews run --config {shlex.quote(file)}"
-    steps = [*commands, *([write] if write else []), start]
+    # First, because the look proposes another folder when the commands have written one.
+    steps = [*([write] if write else []), *commands, start]
     _line(console, "next:")
     for step in steps:
         _line(console, f"  {step}")

@@ -1,6 +1,7 @@
 """`amazon-reviews data check`: its output, exit codes, and short form after a failed run."""
 
 import json
+import shlex
 
 import pytest
 import yaml
@@ -54,6 +55,18 @@ def test_what_a_look_prints(shop, tmp_path):
     ]
     [settings] = [index for index, line in enumerate(lines) if line == "settings"]
     assert yaml.safe_load("\n".join(lines[settings + 1 : at]))["data"]["input_base"] == str(shop)
+
+
+def test_the_next_commands_are_complete_in_their_order(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    rows = "".join(f"{n % 5 + 1};schön {n}\n" for n in range(200))
+    (tmp_path / "in" / "a.csv").write_text(f"rating;review\n{rows}", encoding="utf-16")
+    *commands, run = check("in").stdout.partition("\nnext:\n")[2].splitlines()
+    for command in commands:
+        CliRunner().invoke(app, shlex.split(command)[1:])
+    assert check("--config", "mine.yaml").exit_code == 0
+    assert run.split() == ["amazon-reviews", "run", "--config", "mine.yaml"]
 
 
 def test_the_settings_that_are_written_start_a_run(shop, tmp_path, monkeypatch):
