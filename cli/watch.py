@@ -62,10 +62,10 @@ def watch(
     from cli.models import last_pushed_model
     from pipeline.config import load_config
 
+    settings = load_config(config, overrides or ())
     words = [*(inputs or ()), *(files or ())]
     if not inputs or "" in words:
         raise InputError("--input: required; name the files or the folder of the new reviews")
-    settings = load_config(config, overrides or ())
     # TensorFlow logs while it is imported and while it loads a model.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with silent_stderr():
