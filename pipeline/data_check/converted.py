@@ -9,8 +9,9 @@ from typing import Any
 
 from core.errors import InputError
 from pipeline.data_convert.archives import TAR, ZIP
-from pipeline.data_convert.convert import LINES, LOOK, SUFFIX, TEXTS, Converter, Output
+from pipeline.data_convert.convert import LINES, LOOK, TEXTS, Converter, Output
 from pipeline.data_convert.encodings import JSON_DOCUMENT
+from pipeline.data_convert.names import SUFFIX
 from preprocessing.reading import globs
 from preprocessing.reading.files import SourceFile, is_remote, relative_path
 from preprocessing.reading.listing import joined

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +17,7 @@ from core.machine import cores
 from pipeline.data_convert.archives import TAR, ZIP, unpack
 from pipeline.data_convert.encodings import JSON_DOCUMENT, decode, find_change
 from pipeline.data_convert.json_documents import read_records, write_lines
+from pipeline.data_convert.names import free_name, new_names
 from pipeline.data_convert.parts import write_part
 from pipeline.data_convert.text_folders import TextFolders, find_text_folders, write_texts
 from preprocessing.reading import encoding
@@ -34,7 +34,6 @@ from preprocessing.reading.listing import joined
 
 TEXTS, LINES = "folders with a text in each file", "files with a text on each line"
 _SHOWN = 4
-SUFFIX = re.compile(r"(\.(bz2|gz|zst|zstd|zip|tar|tgz))+$", re.IGNORECASE)
 _MOST_FILES = 300
 
 
@@ -114,7 +113,7 @@ class Converter:
           OSError: a file cannot be read or written.
         """
         names = [(file, relative_path(base, file.path)) for file in files]
-        new = _new_names([name for _, name in names])
+        new = new_names([name for _, name in names])
         folders = find_text_folders(names)
         inside = {file.path for each in folders for file in each.files}
         found = [self._texts(base, each, new) for each in folders]
@@ -213,7 +212,7 @@ class Converter:
     def _texts(self, base: str, folders: TextFolders, new: dict[str, str]) -> Output:
         parent = folders.parent
         plain = os.path.join(parent, folders.name) if folders.name else parent or "texts"
-        name = _free(f"{plain}.jsonl", set(new.values()))
+        name = free_name(f"{plain}.jsonl", set(new.values()))
         new[name] = name
         target = os.path.join(mkdtemp(dir=self._scratch), os.path.basename(name))
         is_all = write_texts(folders, target, self._limits.texts)
@@ -295,26 +294,3 @@ def _some(files: Sequence[tuple[SourceFile, str]], most: int) -> Iterable[tuple[
     for file in files:
         groups.setdefault(file[0].group, []).append(file)
     return [file for group in groups.values() for file in group[::step]]
-
-
-def _new_names(names: Sequence[str]) -> dict[str, str]:
-    """Return name -> its name without the suffixes of archives; no two are equal.
-
-    They depend on the list of all files alone, so that a sample of the files has the same names.
-    """
-    taken = set(names) | {os.path.dirname(name) for name in names}
-    found = {}
-    for name in sorted(names):
-        plain = SUFFIX.sub("", name)
-        found[name] = name if plain == name else _free(plain, taken)
-        taken.add(found[name])
-    return found
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """Return a name, with a number if it is taken."""
-    stem, ending = os.path.splitext(name)
-    free, number = name, 2
-    while free in taken:
-        free, number = f"{stem}-{number}{ending}", number + 1
-    return free
