@@ -118,6 +118,7 @@ def test_the_commands_that_score_reviews(finished):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.xdist_group("finished")
 def test_the_commands_that_show_runs(finished):
     workspace, _ = finished

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tests.e2e.conftest import LITTLE
 from tests.e2e.harness import Workspace
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 
 GOOD, BAD = ("great", "love", "perfect"), ("awful", "broken", "refund")
 
