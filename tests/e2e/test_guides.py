@@ -136,6 +136,24 @@ def test_the_commands_that_show_runs(finished):
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
+@pytest.mark.xdist_group("finished")
+def test_the_commands_that_watch(finished):
+    workspace, _ = finished
+    monday, tuesday = (
+        block.replace(". .venv/bin/activate\n", "")
+        for block in blocks("how-to/watch.md")
+        if "sample_data.generate" in block
+    )
+    assert run(workspace, monday).splitlines()[-1].startswith("no alarm ")
+    *_, alarm = run(workspace, f"{tuesday.rstrip()} || test $? = 4").splitlines()
+    assert re.match(r"alarm     severity \w+ \(scores, words.*\): label some hundred of", alarm)
+    new = "--input new/monday.ft.txt --json"
+    figures = json.loads(run(workspace, f"amazon-reviews watch {new}"))
+    assert (figures["is_alarm"], figures["severity"]) == (False, "none")
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_each_strategy_of_the_guide_and_a_cluster_by_hand(tmp_path):
     workspace = Workspace(tmp_path / "workspace", LITTLE)
     page = blocks("how-to/choose-a-strategy.md")
