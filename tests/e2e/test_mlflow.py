@@ -61,7 +61,10 @@ def test_the_guide_goes_back_to_the_first_model(mlflow_server, story):
 def test_the_link_of_the_guide_shows_the_runs_to_a_new_browser(mlflow_server, story):
     page = (CHECKOUT / "docs/how-to/mlflow.md").read_text()
     [path] = re.findall(r"http://127\.0\.0\.1:5000(/#\S+)`", page)
-    names = [run["info"]["run_name"] for run in mlflow_server.runs()]
+    runs = mlflow_server.runs()
+    names = [run["info"]["run_name"] for run in runs]
+    # Other tests may have used the server before.
+    path = path.replace("experiments/1", f"experiments/{runs[0]['info']['experiment_id']}")
     with open_browser() as browser:
         browser.get(mlflow_server.uri + path)
 
@@ -73,9 +76,10 @@ def test_the_link_of_the_guide_shows_the_runs_to_a_new_browser(mlflow_server, st
 
 
 def test_the_page_of_a_run_shows_the_figures_as_a_table(mlflow_server, story):
-    run_id = mlflow_server.runs()[-1]["info"]["run_id"]
+    run = mlflow_server.runs()[-1]["info"]
+    page = f"/#/experiments/{run['experiment_id']}/runs/{run['run_id']}/artifacts/figures.json"
     with open_browser() as browser:
-        browser.get(f"{mlflow_server.uri}/#/experiments/1/runs/{run_id}/artifacts/figures.json")
+        browser.get(mlflow_server.uri + page)
 
         def shows_the_table():
             text = browser.find_element("tag name", "body").text
