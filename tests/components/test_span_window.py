@@ -1,7 +1,6 @@
 """ReviewExampleGen on a window of spans: its splits, and the spans that it does not read again."""
 
 import hashlib
-import logging
 import os
 import re
 from pathlib import Path
@@ -36,9 +35,9 @@ def add(folder, day, lines, version=1):
 class Runs:
     """Executions on the days, with the same cache unless another one is given."""
 
-    def __init__(self, tmp_path, days, caplog):
+    def __init__(self, tmp_path, days, log):
         self.cache = tmp_path / "cache"
-        self._folder, self._days, self._caplog = tmp_path, days, caplog
+        self._folder, self._days, self._log = tmp_path, days, log
         self._count = 0
 
     def read(self, span="newest", cache=None, window=3, **options):
@@ -47,18 +46,17 @@ class Runs:
         folder = self._folder / f"run-{self._count}"
         folder.mkdir()
         options = {"max_rejected_fraction": 0.1, **options}
-        with self._caplog.at_level(logging.INFO):
-            self._caplog.clear()
-            found = read_files(
-                folder,
-                self._days / "day-{SPAN}" / "v{VERSION}",
-                {"all": "**"},
-                span=span,
-                window=window,
-                span_cache=str(self.cache if cache is None else cache),
-                **options,
-            )
-        numbers = re.findall(r"Spans: (\d+) are read, (\d+) are reused", self._caplog.text)
+        self._log.clear()
+        found = read_files(
+            folder,
+            self._days / "day-{SPAN}" / "v{VERSION}",
+            {"all": "**"},
+            span=span,
+            window=window,
+            span_cache=str(self.cache if cache is None else cache),
+            **options,
+        )
+        numbers = re.findall(r"Spans: (\d+) are read, (\d+) are reused", self._log.text)
         files = {
             str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
             for path in sorted(folder.rglob("*"))
@@ -71,8 +69,8 @@ class Runs:
 
 
 @pytest.fixture
-def runs(tmp_path, days, caplog):
-    return Runs(tmp_path, days, caplog)
+def runs(tmp_path, days, log):
+    return Runs(tmp_path, days, log)
 
 
 def numbers_of(read, split):
