@@ -16,6 +16,7 @@ import yaml
 from typer.testing import CliRunner
 
 from tests.e2e.mlflow_server import values
+from tests.waiting import in_background
 
 pytestmark = [
     pytest.mark.slow,
@@ -193,11 +194,10 @@ def test_two_senders_at_once_send_each_run_once(place, monkeypatch, locked):
         ends.extend(tracking.send_unsent(client, str(place.unsent)))
 
     with tracking.connected(place.server.uri) as client:
-        threads = [threading.Thread(target=send, args=[client]) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
+        senders = [in_background(lambda: send(client)) for _ in range(2)]
+        for thread, _ in senders:
             thread.join()
+    assert [error for _, raised in senders for error in raised] == []
     assert [end.problem for end in ends if end.problem] == []
     assert {end.run for end in ends} == {"A", "B"}
     assert len(ends) == 2 or not locked
