@@ -49,7 +49,7 @@ class TransformedSpans:
     def __init__(
         self, folder: str, made_with: Sequence[str], spans: Mapping[str, int], scratch: str
     ):
-        self._cache = SpanCache(folder) if folder else None
+        self._cache = SpanCache(folder or os.path.join(scratch, "spans"))
         self._made_with, self._spans, self._scratch = list(made_with), spans, scratch
         self._keys: dict[str, Key] = {}
         self._numbers = itertools.count()
@@ -65,8 +65,6 @@ class TransformedSpans:
           OSError, tensorflow.errors.OpError: a file cannot be read or linked.
         """
         found: dict[str, TransformedFile] = {}
-        if not self._cache:
-            return found
         for file in files:
             key = self._keys[file] = self._key(file, is_counted)
             value = self._cache.find(key)
@@ -84,8 +82,6 @@ class TransformedSpans:
         Raises:
           OSError, tensorflow.errors.OpError: a file cannot be moved or written.
         """
-        if not self._cache:
-            return transformed
         key = self._keys[file]
         paths = [path for path in (transformed.path, transformed.classes) if path]
         self._cache.store(key, transformed.moved(""), paths)
@@ -93,9 +89,8 @@ class TransformedSpans:
 
     def remove_old(self) -> None:
         """Remove what no later run will use, see `SpanCache`."""
-        if self._cache:
-            # The newest span is the test split, which is not transformed.
-            self._cache.remove_old(self._keys.values(), len(set(self._spans.values())) - 1)
+        # The newest span is the test split, which is not transformed.
+        self._cache.remove_old(self._keys.values(), len(set(self._spans.values())) - 1)
 
     def _key(self, file: str, is_counted: bool) -> Key:
         with fileio.open(file, "rb") as stream:
@@ -106,7 +101,7 @@ class TransformedSpans:
 
     def _linked(self, key: Key, transformed: TransformedFile) -> TransformedFile:
         """Return a file of an entry under a new name in the scratch folder, to be published."""
-        kept = transformed.moved(self._cache.folder(key) if self._cache else "")
+        kept = transformed.moved(self._cache.folder(key))
         target = os.path.join(self._scratch, f"kept-{next(self._numbers):05d}.gz")
         link_file(kept.path, target)
         return kept._replace(path=target)

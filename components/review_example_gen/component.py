@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import apache_beam as beam
 from absl import logging
 from tfx import types
 from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME, VERSION_PROPERTY_NAME
@@ -24,7 +23,7 @@ from tfx.types.component_spec import ChannelParameter, ExecutionParameter
 from tfx.types.standard_component_specs import EXAMPLES_KEY, INPUT_BASE_KEY
 
 from components.artifacts import RejectedLines
-from components.beam import LocalBeamExecutor, read_results, write_results
+from components.beam import LocalBeamExecutor
 from components.examples import publish, write_spans
 from components.line_counts import SPLITS, LineCounts
 from components.properties import (
@@ -39,23 +38,15 @@ from components.review_example_gen.classes import (
     Classes,
     check_classes,
     choose_classes,
-    collect_labels,
     join_labels,
 )
 from components.review_example_gen.inputs import OPTIONS_KEY, SPAN_KEY, Options, input_folder
 from components.review_example_gen.read_spans import SpanReader
-from components.review_example_gen.read_unit import UnitResult, read_unit
+from components.review_example_gen.read_unit import UnitResult
+from components.review_example_gen.read_whole import WholeReader
 from components.review_example_gen.spans import Input, check_spans, find_again, find_input
-from components.review_example_gen.splits import find_held_out, find_limits
-from components.review_example_gen.units import (
-    BYTES,
-    BYTES_OF_LABELS,
-    Source,
-    in_units,
-    lines_before,
-)
+from components.review_example_gen.units import Source, lines_before
 from core.errors import InputError
-from core.progress import report
 from preprocessing.labels import Labels, write_labels
 from preprocessing.reading.files import (
     SourceFile,
@@ -116,25 +107,20 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         fileio.makedirs(scratch)
         fileio.makedirs(rejected.uri)
 
-        spans = None
+        size = sum(file.size for file in files)
+        reader: WholeReader | SpanReader = WholeReader(self._make_beam_pipeline, scratch, size)
         if len(found.spans) > 1:
             code = str(exec_properties.get(CODE_KEY))
-            spans = SpanReader(found, options.span_cache, code, self._make_beam_pipeline, scratch)
+            reader = SpanReader(found, options.span_cache, code, self._make_beam_pipeline, scratch)
         sources = _cut(files, options.read)
-        size = sum(file.size for file in files)
-        classes = self._find_classes(sources, options.read, scratch, spans)
+        classes = _find_classes(sources, options.read, reader)
         sources = _with_label_map(sources, classes)
         layouts = {source.piece.path: source.piece.layout for source in sources}
         lines = [*found.describe(), *describe(layouts.values())]
         rejected.set_string_custom_property(READING_PROPERTY, "\n".join(lines))
         newest = found.spans[-1].name if found.spans else ""
         rejected.set_string_custom_property(NEWEST_SPAN_PROPERTY, newest)
-        if spans:
-            done = spans.read(sources, options.max_examples)
-        else:
-            report(BYTES, 0, size)
-            self._read_and_write(sources, options, scratch)
-            done = [UnitResult.from_json(unit) for unit in read_results(scratch)]
+        done = reader.read(sources, options.max_examples)
         again = select_same_paths(files, find_again(found, options.patterns))
         if fingerprint(base, again) != key:
             # Otherwise a later run on the earlier content would reuse these Examples.
@@ -146,8 +132,8 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
             for split, path, count in unit.shards:
                 shards[split].append((path, count))
         moved = publish(examples, _FILE_PREFIX, shards)
-        if spans:
-            write_spans(examples.uri, {moved[path]: n for path, n in spans.files(done).items()})
+        if spans := reader.files(done):
+            write_spans(examples.uri, {moved[path]: span for path, span in spans.items()})
         _set_span(examples, found)
         write_labels(examples.uri, classes.labels)
         write_lines(rejected.uri, _rejected_lines(done))
@@ -180,38 +166,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         for line in notes:
             logging.info("Classes: %s", line)
         rejected.set_string_custom_property(CLASSES_PROPERTY, "\n".join(notes))
-        if spans:
-            spans.remove_old()
-
-    def _find_classes(
-        self, sources: list[Source], read: ReadOptions, scratch: str, spans: SpanReader | None
-    ) -> Classes:
-        """Return the classes. Unless the task is sentiment, all files are read for them.
-
-        Raises:
-          InputError: the labels of the input are no classes.
-        """
-        if read.task == SENTIMENT_TASK:
-            return Classes(Labels(read.classes), {}, ())
-        columns = [source.piece.layout.columns for source in sources]
-        if spans:
-            return choose_classes(join_labels(spans.labels(sources)), read, columns)
-        report(BYTES_OF_LABELS, 0, sum(source.piece.stored for source in sources))
-        folder = os.path.join(scratch, "labels")
-        fileio.makedirs(folder)
-        with self._make_beam_pipeline() as pipeline:
-            units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
-            write_results(pipeline, units | "Labels" >> beam.FlatMap(collect_labels), folder)
-        return choose_classes(join_labels(read_results(folder)), read, columns)
-
-    def _read_and_write(self, sources: list[Source], options: Options, scratch: str) -> None:
-        named = frozenset(source.group for source in sources) & set(SPLITS)
-        with self._make_beam_pipeline() as pipeline:
-            units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
-            held_out = find_held_out(pipeline, sources)
-            limits = find_limits(units, held_out, named, options.max_examples)
-            done = units | "ReadUnit" >> beam.FlatMap(read_unit, held_out, limits, named, scratch)
-            write_results(pipeline, done, scratch)
+        reader.remove_old()
 
 
 class ReviewExampleGenSpec(types.ComponentSpec):
@@ -264,6 +219,20 @@ def _set_span(examples: types.Artifact, found: Input) -> None:
         examples.set_int_custom_property(SPAN_PROPERTY_NAME, newest.number)
         if newest.version is not None:
             examples.set_int_custom_property(VERSION_PROPERTY_NAME, newest.version)
+
+
+def _find_classes(
+    sources: list[Source], read: ReadOptions, reader: WholeReader | SpanReader
+) -> Classes:
+    """Return the classes. Unless the task is sentiment, all files are read for them.
+
+    Raises:
+      InputError: the labels of the input are no classes.
+    """
+    if read.task == SENTIMENT_TASK:
+        return Classes(Labels(read.classes), {}, ())
+    columns = [source.piece.layout.columns for source in sources]
+    return choose_classes(join_labels(reader.labels(sources)), read, columns)
 
 
 def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:

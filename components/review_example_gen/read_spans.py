@@ -1,4 +1,7 @@
-"""Read the spans of a window, each of them alone, unless an earlier run has read the same files."""
+"""Read the spans of a window, each of them alone, unless an earlier run has read the same files.
+
+The other reader of ReviewExampleGen is `read_whole.WholeReader`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from tfx.dsl.io import fileio
 from components.beam import read_results, write_results
 from components.review_example_gen.classes import collect_labels
 from components.review_example_gen.read_unit import UnitResult, read_unit
-from components.review_example_gen.spans import NEWER, OLDER, Input, Span
+from components.review_example_gen.spans import NEWER, OLDER, Input
 from components.review_example_gen.units import (
     BYTES,
     BYTES_OF_LABELS,
@@ -53,6 +56,10 @@ class SpanReader:
         scratch: str,
     ):
         self._found, self._code, self._scratch = found, code, scratch
+        self._files = [found.of_span(span) for span in found.spans]
+        self._number_of = {
+            file.path: number for number, files in enumerate(self._files) for file in files
+        }
         self._cache = SpanCache(cache or os.path.join(scratch, "spans"))
         self._make_pipeline = make_pipeline
         self._used: list[Key] = []
@@ -66,11 +73,12 @@ class SpanReader:
         Raises:
           InputError: a file cannot be read, or changes meanwhile.
         """
-        keys = self._keys(_LABELS, sources)
+        of_span = self._of_span(sources)
+        keys = self._keys(_LABELS, of_span)
         values = [self._cache.find(key) for key in keys]
         new = [number for number, value in enumerate(values) if value is None]
-        for number, results in self._run(new, sources, _labels_of, _LABELS).items():
-            self._check_unchanged(_LABELS, sources, keys[number], number)
+        for number, results in self._run(new, of_span, _labels_of, _LABELS).items():
+            self._check_unchanged(_LABELS, of_span[number], keys[number], number)
             self._cache.store(keys[number], results)
             values[number] = results
         newest = len(values) - 1
@@ -94,12 +102,13 @@ class SpanReader:
           InputError: a file cannot be read, or changes meanwhile.
           OSError, tensorflow.errors.OpError: a file cannot be written.
         """
-        keys = self._keys(_EXAMPLES, sources)
+        of_span = self._of_span(sources)
+        keys = self._keys(_EXAMPLES, of_span)
         done = [self._find_units(key) for key in keys]
         new = [number for number, units in enumerate(done) if units is None]
         logging.info("Spans: %d are read, %d are reused", len(new), len(done) - len(new))
-        for number, results in self._run(new, sources, _examples_of, _EXAMPLES).items():
-            self._check_unchanged(_EXAMPLES, sources, keys[number], number)
+        for number, results in self._run(new, of_span, _examples_of, _EXAMPLES).items():
+            self._check_unchanged(_EXAMPLES, of_span[number], keys[number], number)
             units = [UnitResult.from_json(result) for result in results]
             done[number] = self._store_units(keys[number], units)
         names = [span.name for span in self._found.spans]
@@ -139,12 +148,11 @@ class SpanReader:
         Args:
           units: the result of `read`.
         """
-        number_of = {
-            file.path: span.number
-            for span in self._found.spans
-            for file in self._found.of_span(span)
+        return {
+            path: self._found.spans[self._number_of[unit.lines[0][0]]].number
+            for unit in units
+            for _, path, _ in unit.shards
         }
-        return {path: number_of[unit.lines[0][0]] for unit in units for _, path, _ in unit.shards}
 
     def remove_old(self) -> None:
         """Remove the entries of the cache that no later run will use, see `SpanCache`."""
@@ -153,7 +161,7 @@ class SpanReader:
     def _run(
         self,
         numbers: Sequence[int],
-        sources: Sequence[Source],
+        of_span: Sequence[Sequence[Source]],
         read: Callable[..., Iterator[list[Any]]],
         name: str,
     ) -> dict[int, list[Any]]:
@@ -161,7 +169,7 @@ class SpanReader:
 
         Args:
           numbers: the numbers of the spans in the window.
-          sources: the pieces of all files.
+          of_span: the pieces of each span.
           read: the function that Beam calls for (number of a span, unit) and a folder.
           name: the name of the folder.
 
@@ -172,8 +180,7 @@ class SpanReader:
             return {}
         folder = os.path.join(self._scratch, name)
         fileio.makedirs(folder)
-        of_span = self._of_span(sources)
-        size = sum(source.piece.stored for number in numbers for source in of_span[number])
+        size = sum(file.size for number in numbers for file in self._files[number])
         report(BYTES if name == _EXAMPLES else BYTES_OF_LABELS, 0, size)
         units = [(number, unit) for number in numbers for unit in in_units(of_span[number])]
         # The number of a unit is a part of the names of its files and of its progress.
@@ -192,31 +199,24 @@ class SpanReader:
 
     def _of_span(self, sources: Iterable[Source]) -> list[list[Source]]:
         """Return the pieces of each span of the window, in the group READ_AS."""
-        number_of = {
-            file.path: number
-            for number, span in enumerate(self._found.spans)
-            for file in self._found.of_span(span)
-        }
         of_span: list[list[Source]] = [[] for _ in self._found.spans]
         for source in sources:
-            of_span[number_of[source.piece.path]].append(source._replace(group=READ_AS))
+            number = self._number_of[source.piece.path]
+            of_span[number].append(source._replace(group=READ_AS))
         return of_span
 
-    def _keys(self, kind: str, sources: Sequence[Source]) -> list[Key]:
+    def _keys(self, kind: str, of_span: Sequence[Sequence[Source]]) -> list[Key]:
         """Return the key of each span in the cache.
 
         Raises:
           InputError: a file cannot be read.
         """
-        keys = [
-            self._key(kind, span, of_span)
-            for span, of_span in zip(self._found.spans, self._of_span(sources), strict=True)
-        ]
+        keys = [self._key(kind, number, sources) for number, sources in enumerate(of_span)]
         self._used += keys
         return keys
 
-    def _key(self, kind: str, span: Span, sources: Iterable[Source]) -> Key:
-        files = [file._replace(group=READ_AS) for file in self._found.of_span(span)]
+    def _key(self, kind: str, number: int, sources: Iterable[Source]) -> Key:
+        files = [file._replace(group=READ_AS) for file in self._files[number]]
         layouts = {source.piece.path: repr(source.piece.layout) for source in sources}
         # The paths are in the rejected lines.
         content = [
@@ -227,7 +227,7 @@ class SpanReader:
             self._code,
         ]
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-        return Key(span.number, digest)
+        return Key(self._found.spans[number].number, digest)
 
     def _check_unchanged(self, kind: str, sources: Sequence[Source], key: Key, number: int) -> None:
         """Check that the files of a span have the content of its key, now that they were read.
@@ -235,10 +235,10 @@ class SpanReader:
         Raises:
           InputError: a file has changed.
         """
-        span = self._found.spans[number]
-        if self._key(kind, span, self._of_span(sources)[number]) != key:
+        if self._key(kind, number, sources) != key:
+            path = self._found.spans[number].path
             raise InputError(
-                f"data.input_base: a file in {span.path} changed while it was read; run again"
+                f"data.input_base: a file in {path} changed while it was read; run again"
             )
 
 

@@ -164,7 +164,7 @@ def count_batch(assigned: AssignedBatch, over: np.ndarray) -> LineCounts:
     )
 
 
-def find_held_out(pipeline: beam.Pipeline, sources: list[Source]) -> Any:
+def find_held_out(pipeline: beam.Pipeline, sources: Sequence[Source]) -> Any:
     """Return a `HeldOut` for `read_unit`, or a side input that contains one.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from random import Random
@@ -47,7 +47,7 @@ class Unit(NamedTuple):
         return max(1, round(unpacked / _BYTES_PER_SHARD))
 
 
-def in_units(sources: list[Source]) -> list[Unit]:
+def in_units(sources: Sequence[Source]) -> list[Unit]:
     """Distribute pieces over units, so that each unit contains pieces from the whole input.
 
     The input is divided into strata with one piece for each unit. A random generator with a fixed

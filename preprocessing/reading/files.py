@@ -191,7 +191,7 @@ def _remote_files(folder: str, pattern: str) -> tuple[list[SourceFile], list[str
     prefix = FileSystems.join(folder, globs.literal_prefix(pattern))
     [result] = FileSystems.match([glob.escape(prefix) + "**"])
     files = [
-        SourceFile(found.path, int(found.size_in_bytes), float(found.last_updated_in_seconds or 0))
+        source_of(found)
         for found in result.metadata_list
         # On gs:// a "folder" can be an empty object.
         if not found.path.endswith(_FOLDER_OBJECTS)
@@ -202,6 +202,16 @@ def _remote_files(folder: str, pattern: str) -> tuple[list[SourceFile], list[str
     markers = FileSystems.match([each for above in outer for each in tables.marker_globs(above)])
     listed = [found.path for each in markers for found in each.metadata_list]
     return sorted(matched), [*(file.path for file in files), *listed]
+
+
+def source_of(metadata: Any) -> SourceFile:
+    """Return a remote file that Beam has listed.
+
+    Args:
+      metadata: the `FileMetadata` of the file.
+    """
+    changed = float(metadata.last_updated_in_seconds or 0)
+    return SourceFile(metadata.path, int(metadata.size_in_bytes), changed)
 
 
 def _local_files(folder: str, pattern: str) -> tuple[list[SourceFile], list[str]]:

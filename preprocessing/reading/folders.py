@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from core.errors import InputError
-from preprocessing.reading.files import SourceFile, is_remote
+from preprocessing.reading.files import SourceFile, is_remote, source_of
 
 
 def find_file(path: str) -> SourceFile | None:
@@ -17,11 +17,7 @@ def find_file(path: str) -> SourceFile | None:
     from apache_beam.io.filesystems import FileSystems
 
     [result] = FileSystems.match([glob.escape(path)])
-    for found in result.metadata_list:
-        return SourceFile(
-            found.path, int(found.size_in_bytes), float(found.last_updated_in_seconds or 0)
-        )
-    return None
+    return next(map(source_of, result.metadata_list), None)
 
 
 def list_below(

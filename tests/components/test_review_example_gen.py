@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from components.review_example_gen import splits, units
-from components.review_example_gen.component import ReviewExampleGenExecutor
+from components.review_example_gen.read_whole import WholeReader
 from core.errors import InputError
 from preprocessing.reading import pieces
 from preprocessing.reading.files import find_sources, fingerprint
@@ -104,20 +104,22 @@ def test_a_file_that_changes_between_its_key_and_the_end_of_the_reading_is_an_er
         read_files(tmp_path / "before", inputs, input_fingerprint=key)
     write(inputs, "a.txt", map(line, range(100)))
     assert read_files(tmp_path / "same", inputs, input_fingerprint=key).counts
-    read = ReviewExampleGenExecutor._read_and_write
+    read = WholeReader.read
 
     def read_and_add(*args):
-        read(*args)
+        found = read(*args)
         write(inputs, "new.txt", [line(1)])
+        return found
 
     def read_and_change(*args):
-        read(*args)
+        found = read(*args)
         write(inputs, "a.txt", map(line, range(1, 101)))
+        return found
 
     # A file that is new did not take part.
-    monkeypatch.setattr(ReviewExampleGenExecutor, "_read_and_write", read_and_add)
+    monkeypatch.setattr(WholeReader, "read", read_and_add)
     read_files(tmp_path / "new", inputs)
-    monkeypatch.setattr(ReviewExampleGenExecutor, "_read_and_write", read_and_change)
+    monkeypatch.setattr(WholeReader, "read", read_and_change)
     with pytest.raises(InputError, match="changed after the start of the run; run again"):
         read_files(tmp_path / "during", inputs)
 

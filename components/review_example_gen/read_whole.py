@@ -1,0 +1,86 @@
+"""Read the files of an input together: one of the two readers of ReviewExampleGen.
+
+The other one, `read_spans.SpanReader`, reads the spans of a window apart, and has the same methods.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import apache_beam as beam
+from tfx.dsl.io import fileio
+
+from components.beam import read_results, write_results
+from components.line_counts import SPLITS
+from components.review_example_gen.classes import collect_labels
+from components.review_example_gen.read_unit import UnitResult, read_unit
+from components.review_example_gen.splits import find_held_out, find_limits
+from components.review_example_gen.units import BYTES, BYTES_OF_LABELS, Source, in_units
+from core.progress import report
+
+
+class WholeReader:
+    """A reader of all files of an input.
+
+    Args:
+      make_pipeline: returns a new Beam pipeline.
+      scratch: an existing folder for files.
+      size: the bytes of all files, as they are stored.
+    """
+
+    def __init__(self, make_pipeline: Callable[[], beam.Pipeline], scratch: str, size: int):
+        self._make_pipeline, self._scratch, self._size = make_pipeline, scratch, size
+
+    def labels(self, sources: Sequence[Source]) -> list[list[tuple[str, str, int]]]:
+        """Return the labels of each unit, for `classes.join_labels`.
+
+        Args:
+          sources: the pieces of all files.
+
+        Raises:
+          InputError: a file cannot be read.
+        """
+        report(BYTES_OF_LABELS, 0, self._size)
+        folder = os.path.join(self._scratch, "labels")
+        fileio.makedirs(folder)
+        with self._make_pipeline() as pipeline:
+            units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
+            write_results(pipeline, units | "Labels" >> beam.FlatMap(collect_labels), folder)
+        return read_results(folder)
+
+    def read(self, sources: Sequence[Source], max_examples: Mapping[str, int]) -> list[UnitResult]:
+        """Read the files, and write those of the splits.
+
+        Args:
+          sources: the pieces of all files, with layouts that decide the class of each label.
+          max_examples: split -> maximum number of its reviews; a split without a limit is missing.
+
+        Returns:
+          The units in their order.
+
+        Raises:
+          InputError: a file cannot be read.
+        """
+        report(BYTES, 0, self._size)
+        named = frozenset(source.group for source in sources) & set(SPLITS)
+        with self._make_pipeline() as pipeline:
+            units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
+            held_out = find_held_out(pipeline, sources)
+            limits = find_limits(units, held_out, named, max_examples)
+            done = units | "ReadUnit" >> beam.FlatMap(
+                read_unit, held_out, limits, named, self._scratch
+            )
+            write_results(pipeline, done, self._scratch)
+        return [UnitResult.from_json(unit) for unit in read_results(self._scratch)]
+
+    def files(self, units: Iterable[UnitResult]) -> dict[str, int]:
+        """Return path of a shard -> the number of its span: nothing, because there are no spans.
+
+        Args:
+          units: the result of `read`.
+        """
+        return {}
+
+    def remove_old(self) -> None:
+        """Do nothing, because no files are kept for later runs."""
