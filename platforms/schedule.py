@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
@@ -22,6 +22,19 @@ _PLACEHOLDER = re.compile(r"\[\[.+\]\]|\{\{\$.+\}\}")
 """The form of the placeholders of Kubeflow Pipelines and of Vertex AI, such as
 `[[ScheduledTime.2006-01-02]]` and `{{$.pipeline_job_schedule_time_utc}}`."""
 _WITH_PLACEHOLDER = ("input_base", "span")
+
+
+class Schedules(Protocol):
+    """The schedules of a pipeline on one cluster. Their names are not unique there."""
+
+    def find(self, name: str) -> list[str]:
+        """Return the ids of the schedules with a name."""
+
+    def create(self, package: Path, values: dict[str, Any], name: str, cron: str) -> str:
+        """Create a schedule of a compiled pipeline; return the URL of its page."""
+
+    def remove(self, schedule: str) -> None:
+        """Remove the schedule with an id."""
 
 
 def check_cron(cron: str) -> str:
@@ -77,13 +90,13 @@ def create(
             )
     fixed = {key: value for key, value in parameters.items() if key not in open_ones}
     values = check_parameters(config, target, fixed) | open_ones
-    schedules = _schedules(target)
-    if schedules.find(config, name):
+    schedules = _schedules(config, target)
+    if schedules.find(name):
         raise ConfigError(
             f"{name} has a schedule already; remove it with `amazon-reviews schedule --target "
             f"{target} --remove`"
         )
-    link = schedules.create(config, package, values, name, cron)
+    link = schedules.create(package, values, name, cron)
     report(f"scheduled {name} at {cron} UTC")
     report(link)
 
@@ -100,10 +113,10 @@ def remove(config: PipelineConfig, target: ClusterTarget, report: Report) -> Non
       ConfigError, InputError: the cluster is unreachable or denies access.
       ServerError: the cluster refused the request or did not respond.
     """
-    name, schedules = cluster_name(config), _schedules(target)
-    found = schedules.find(config, name)
+    name, schedules = cluster_name(config), _schedules(config, target)
+    found = schedules.find(name)
     for schedule in found:
-        schedules.remove(config, schedule)
+        schedules.remove(schedule)
     report(f"removed the schedule of {name}" if found else f"{name} has no schedule")
 
 
@@ -111,6 +124,7 @@ def _has_placeholder(value: Any) -> bool:
     return isinstance(value, str) and _PLACEHOLDER.search(value) is not None
 
 
-def _schedules(target: ClusterTarget) -> Any:
-    """Return the module with `find`, `create` and `remove`, whose imports take seconds."""
-    return import_module(f"platforms.{target}.schedules")
+def _schedules(config: PipelineConfig, target: ClusterTarget) -> Schedules:
+    """Return the schedules of a target, the imports of whose module take seconds."""
+    found: Schedules = import_module(f"platforms.{target}.schedules").Schedules(config)
+    return found

@@ -193,7 +193,7 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
       ConfigError: the endpoint is unreachable, or a setting is wrong.
       ServerError: the server refused the run, limits the rate, or did not respond. In the last case
         the run was perhaps submitted.
-    """  # noqa: DOC501
+    """
     api, experiment_id = connect(config)
     runs = f"{os.environ.get(UI_VARIABLE, api.endpoint).rstrip('/')}/#/runs"
     document, tasks = pipeline_document(package)
@@ -205,16 +205,35 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
         "runtime_config": {"parameters": values, "pipeline_root": config.paths.root},
         "service_account": config.kubeflow.service_account or "",
     }
-    with readable_errors(config):
-        try:
-            run_id = api("POST", "runs", run)["run_id"]
-        except TooManyRequests:
-            raise
-        except NoResponse as error:
-            raise possibly_submitted(error, name, runs) from None
+    run_id = submit_once(config, api, "runs", run, runs)["run_id"]
     namespace = config.kubeflow.namespace
     link, logs = f"{runs}/details/{run_id}", _log_command(namespace, run_id)
     return Run(name, list(tasks), link, logs, partial(_status, api, run_id, namespace))
+
+
+def submit_once(
+    config: PipelineConfig, api: Api, path: str, body: Mapping[str, Any], page: str
+) -> dict[str, Any]:
+    """Create a run or a recurring run, without a retry after a lost response; return the answer.
+
+    Args:
+      config: the settings of the pipeline.
+      api: the API.
+      path: the path of the URL.
+      body: what is created. It has a `display_name`.
+      page: the URL of the page that shows whether it exists.
+
+    Raises:
+      ConfigError: the endpoint is unreachable, or a setting is wrong.
+      ServerError: the server refused it, limits the rate, or did not respond.
+    """  # noqa: DOC501
+    with readable_errors(config):
+        try:
+            return api("POST", path, body)
+        except TooManyRequests:
+            raise
+        except NoResponse as error:
+            raise possibly_submitted(error, body["display_name"], page) from None
 
 
 def pipeline_document(package: Path) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -7,94 +7,90 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config import PipelineConfig
-from platforms.follow import NoResponse, possibly_submitted
 from platforms.input_cache import disable_cache
 from platforms.kubeflow.client import (
     UI_VARIABLE,
-    TooManyRequests,
     connect,
     pipeline_document,
     readable_errors,
+    submit_once,
 )
 
 _PATH = "recurringruns"
 
 
-def find(config: PipelineConfig, name: str) -> list[str]:
-    """Return the ids of the recurring runs of a pipeline.
+class Schedules:
+    """The recurring runs of a pipeline, see `platforms.schedule.Schedules`.
 
     Args:
       config: the settings of the pipeline.
-      name: the name of the recurring runs.
 
     Raises:
       ConfigError: the endpoint is unreachable, or a setting is wrong.
       ServerError: the server refused a request, or limits the rate.
     """
-    api, experiment_id = connect(config)
-    query = {"experiment_id": experiment_id, "page_size": "200"}
-    with readable_errors(config):
-        listed = api("GET", _PATH, query=query).get("recurringRuns") or []
-    return [each["recurring_run_id"] for each in listed if each.get("display_name") == name]
 
+    def __init__(self, config: PipelineConfig):
+        self._config = config
+        self._api, self._experiment_id = connect(config)
 
-def create(
-    config: PipelineConfig, package: Path, values: dict[str, Any], name: str, cron: str
-) -> str:
-    """Create a recurring run, whose runs do not overlap; return the URL of its page.
+    def find(self, name: str) -> list[str]:
+        """Return the ids of the recurring runs with a name.
 
-    A time at which the cluster was down is left out, because the window of the next run contains
-    its span.
+        Raises:
+          ConfigError: the endpoint is unreachable, or a setting is wrong.
+          ServerError: the server refused the request, or limits the rate.
+        """
+        query = {"experiment_id": self._experiment_id, "page_size": "200"}
+        with readable_errors(self._config):
+            listed = self._api("GET", _PATH, query=query).get("recurringRuns") or []
+        return [each["recurring_run_id"] for each in listed if each.get("display_name") == name]
 
-    Args:
-      config: the settings of the pipeline.
-      package: the file of the compiled pipeline.
-      values: parameter of each run -> value.
-      name: the name of the recurring run.
-      cron: a cron expression with five fields.
+    def create(self, package: Path, values: dict[str, Any], name: str, cron: str) -> str:
+        """Create a recurring run, whose runs do not overlap; return the URL of its page.
 
-    Raises:
-      ConfigError: the endpoint is unreachable, or a setting is wrong.
-      ServerError: the server refused the recurring run, limits the rate, or did not respond.
-    """  # noqa: DOC501
-    api, experiment_id = connect(config)
-    pages = f"{os.environ.get(UI_VARIABLE, api.endpoint).rstrip('/')}/#/recurringrun"
-    document, tasks = pipeline_document(package)
-    if not config.cache:
-        disable_cache(tasks)
-    recurring = {
-        "display_name": name,
-        "experiment_id": experiment_id,
-        "pipeline_spec": document,
-        "runtime_config": {"parameters": values, "pipeline_root": config.paths.root},
-        "service_account": config.kubeflow.service_account or "",
-        # The first field of Kubeflow Pipelines is the second.
-        "trigger": {"cron_schedule": {"cron": f"0 {cron}"}},
-        "max_concurrency": "1",
-        "no_catchup": True,
-        "mode": "ENABLE",
-    }
-    with readable_errors(config):
-        try:
-            created = api("POST", _PATH, recurring)
-        except TooManyRequests:
-            raise
-        except NoResponse as error:
-            raise possibly_submitted(error, name, pages) from None
-    return f"{pages}/details/{created['recurring_run_id']}"
+        A time at which the cluster was down is left out, because the window of the next run
+        contains its span.
 
+        Args:
+          package: the file of the compiled pipeline.
+          values: parameter of each run -> value.
+          name: the name of the recurring run.
+          cron: a cron expression with five fields.
 
-def remove(config: PipelineConfig, schedule: str) -> None:
-    """Remove a recurring run.
+        Raises:
+          ConfigError: the endpoint is unreachable, or a setting is wrong.
+          ServerError: the server refused the recurring run, limits the rate, or did not respond.
+        """
+        config = self._config
+        pages = f"{os.environ.get(UI_VARIABLE, self._api.endpoint).rstrip('/')}/#/recurringrun"
+        document, tasks = pipeline_document(package)
+        if not config.cache:
+            disable_cache(tasks)
+        recurring = {
+            "display_name": name,
+            "experiment_id": self._experiment_id,
+            "pipeline_spec": document,
+            "runtime_config": {"parameters": values, "pipeline_root": config.paths.root},
+            "service_account": config.kubeflow.service_account or "",
+            # The first field of Kubeflow Pipelines is the second.
+            "trigger": {"cron_schedule": {"cron": f"0 {cron}"}},
+            "max_concurrency": "1",
+            "no_catchup": True,
+            "mode": "ENABLE",
+        }
+        created = submit_once(config, self._api, _PATH, recurring, pages)
+        return f"{pages}/details/{created['recurring_run_id']}"
 
-    Args:
-      config: the settings of the pipeline.
-      schedule: an id of `find`.
+    def remove(self, schedule: str) -> None:
+        """Remove a recurring run.
 
-    Raises:
-      ConfigError: the endpoint is unreachable, or a setting is wrong.
-      ServerError: the server refused the request, or limits the rate.
-    """
-    api, _ = connect(config)
-    with readable_errors(config):
-        api("DELETE", f"{_PATH}/{schedule}")
+        Args:
+          schedule: an id of `find`.
+
+        Raises:
+          ConfigError: the endpoint is unreachable, or a setting is wrong.
+          ServerError: the server refused the request, or limits the rate.
+        """
+        with readable_errors(self._config):
+            self._api("DELETE", f"{_PATH}/{schedule}")
