@@ -1,11 +1,16 @@
-"""A REST server in a thread of the tests, and requests to it."""
+"""A REST server in a thread of the tests or in a process of its own, and requests to it."""
 
 import contextlib
 import http.client
 import json
+import os
+import re
 import socket
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 
 import uvicorn
 
@@ -18,6 +23,7 @@ from tests.waiting import wait
 
 MODEL = "/v1/models/amazon_reviews"
 PREDICT = f"{MODEL}:predict"
+COMMAND = str(Path(sys.executable).with_name("amazon-reviews"))
 
 
 @dataclass
@@ -94,3 +100,28 @@ def running(folder, **limits):
         server.should_exit = True
         thread.join(60)
         assert not thread.is_alive()
+
+
+@contextlib.contextmanager
+def serving(root, **settings):
+    """(process, server, words) of `amazon-reviews serve`; `words` are the lines it has printed.
+
+    `settings` are those of the section `server`.
+    """
+    values = {"paths.root": root, **{f"server.{key}": value for key, value in settings.items()}}
+    process = subprocess.Popen(
+        [COMMAND, "serve", "--port", "0"],
+        env={**os.environ, "PIPELINE_SET": ",".join(f"{k}={v}" for k, v in values.items())},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    lines = [process.stdout.readline(), process.stdout.readline()]
+    port = re.search(r"http://127\.0\.0\.1:(\d+)/", lines[1])
+    assert port, process.communicate(timeout=60)
+    try:
+        yield process, Running(None, int(port[1])), lines
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=60)

@@ -5,9 +5,6 @@ import json
 import re
 import signal
 import stat
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +12,7 @@ from core.errors import ConfigError
 from serving.rest import sample
 from serving.rest.sample import RequestSample
 from serving.rest.settings import Server
-from tests.serving.rest.running import Running
+from tests.serving.rest.running import serving
 
 TODAY = datetime.datetime.now(datetime.timezone.utc).date()
 
@@ -90,22 +87,11 @@ def test_a_server_writes_its_sample_at_its_end_and_no_text_into_a_log(tmp_path):
 
     push(tmp_path / "serving", 1)
     folder = tmp_path / "kept"
-    settings = f"paths.root={tmp_path}", f"server.sample_folder={folder}"
-    command = str(Path(sys.executable).with_name("amazon-reviews"))
-    process = subprocess.Popen(
-        [command, "serve", "--port", "0", *(word for each in settings for word in ("--set", each))],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    lines = [process.stdout.readline(), process.stdout.readline()]
-    port = re.search(r"http://127\.0\.0\.1:(\d+)/", lines[1])
-    assert port, process.communicate(timeout=60)
-    server = Running(None, int(port[1]))
-    assert server.predict("good phone", "a secret").status == 200
-    assert server.predict(5).status == 400
-    process.send_signal(signal.SIGTERM)
-    out, error = process.communicate(timeout=60)
+    with serving(tmp_path, sample_folder=folder) as (process, server, lines):
+        assert server.predict("good phone", "a secret").status == 200
+        assert server.predict(5).status == 400
+        process.send_signal(signal.SIGTERM)
+        out, error = process.communicate(timeout=60)
     assert process.returncode == 0
     assert kept(folder) == ["good phone", "a secret"]
     assert "secret" not in "".join([*lines, out, error])

@@ -1,15 +1,12 @@
 """`amazon-reviews serve` as a process, and `predict` with a running server."""
 
-import contextlib
 import json
-import os
 import re
 import signal
 import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -17,12 +14,10 @@ from core.errors import ConfigError
 from serving.rest.settings import Server, open_socket
 from tests.loaded import run_command
 from tests.serving.rest.models import push
-from tests.serving.rest.running import PREDICT, Running
+from tests.serving.rest.running import PREDICT, serving
 from tests.waiting import wait
 
 pytestmark = pytest.mark.slow
-
-COMMAND = str(Path(sys.executable).with_name("amazon-reviews"))
 
 
 @pytest.fixture(scope="module")
@@ -30,25 +25,6 @@ def root(tmp_path_factory):
     folder = tmp_path_factory.mktemp("root")
     push(folder / "serving", 1)
     return folder
-
-
-@contextlib.contextmanager
-def serving(root):
-    """(process, server, words) of a server; `words` are the lines that it has printed."""
-    process = subprocess.Popen(
-        [COMMAND, "serve", "--port", "0"],
-        env={**os.environ, "PIPELINE_SET": f"paths.root={root}"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    lines = [process.stdout.readline(), process.stdout.readline()]
-    port = re.search(r"http://127\.0\.0\.1:(\d+)/", lines[1])
-    assert port, process.communicate(timeout=60)
-    yield process, Running(None, int(port[1])), lines
-    if process.poll() is None:
-        process.kill()
-    process.communicate(timeout=60)
 
 
 @pytest.fixture
