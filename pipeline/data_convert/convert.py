@@ -57,7 +57,15 @@ class Limits(NamedTuple):
     packed: int = sys.maxsize
 
 
-ALL, LOOK = Limits(), Limits(_MOST_FILES, 16 << 20, 128 << 20, 64 << 20, 2_000, 1 << 20)
+ALL = Limits()
+LOOK = Limits(
+    files=_MOST_FILES,
+    bytes=16 << 20,
+    archive=128 << 20,
+    document=64 << 20,
+    texts=2_000,
+    packed=1 << 20,
+)
 
 
 class Output(NamedTuple):

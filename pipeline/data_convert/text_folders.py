@@ -22,9 +22,10 @@ from preprocessing.reading.formats.jsonl import parse_object
 _NAME = re.compile(r"(?!part-)[^.]*|.*\.(txt|text|\d+|msg|eml)", re.IGNORECASE)
 """Names of files with one text. Programs that process data in parts write `part-00000`."""
 _LABELS = {"pos", "neg", "neu", "positive", "negative", "neutral"}
+"""Words in the name of a file of lines that are the label of all of them."""
 _WORD = re.compile(r"[^\W_]+")
 _TABLE = re.compile(r".*\.(csv|tsv|json|jsonl|ndjson|parquet|xlsx?)(\.\w+)?", re.IGNORECASE)
-"""Words in the name of a file of lines that are the label of all of them, and other names."""
+"""Names of files with more than a text on each line."""
 _MIN_FILES, _LARGEST = 5, 1 << 18
 """Minimum mean number of files of a label, and the maximum mean size of a text."""
 _SAMPLE = 5

@@ -198,7 +198,7 @@ def parse_pattern(path: str) -> SpanPattern | None:
         )
     if re.search(r"\{(SPAN|VERSION)\}\{(SPAN|VERSION)", path):
         raise ValueError(
-            f"{path} has {shown} side by side, so their digits cannot be told apart; put another "
+            f"{path} has {shown} side by side, so their digits cannot be separated; put another "
             "character between them, or write a width such as {SPAN:8}"
         )
     parts = path.rstrip("/").split("/")

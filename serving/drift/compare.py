@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -42,8 +42,8 @@ class Figure:
       interval: the 95 % confidence interval of the value.
       reference: the value for the reference; None for a figure that compares both.
       p_value: that of its test; None for the estimate, which is not tested.
-      is_alarm: whether the test is significant.
       sentence: the figure in a sentence.
+      is_alarm: whether the test is significant, corrected for the number of tests.
     """
 
     name: str
@@ -51,8 +51,8 @@ class Figure:
     interval: tuple[float, float]
     reference: float | None
     p_value: float | None
-    is_alarm: bool
     sentence: str
+    is_alarm: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,18 +82,6 @@ class Comparison:
         return any(figure.is_alarm for figure in self.figures)
 
 
-@dataclass(frozen=True)
-class _Found:
-    """A figure before the tests are corrected for their number."""
-
-    name: str
-    value: float
-    interval: tuple[float, float]
-    reference: float | None
-    p_value: float | None
-    sentence: str
-
-
 def compare(
     reference: ScoredReviews,
     new: ScoredReviews,
@@ -114,13 +102,13 @@ def compare(
     domain = compare_texts(reference.texts, new.texts, seed)
     estimate = estimate_accuracy(reference.scores, reference.labels, new.scores, classes, seed)
     noun = f"{classes.noun}s"
-    words = _Found(
+    words = Figure(
         WORDS,
         domain.auc,
         domain.interval,
         None,
         domain.p_value,
-        f"a classifier of words tells new {noun} from old ones with the AUC {domain.auc:.3f}, "
+        f"a classifier of words separates new {noun} from old ones with the AUC {domain.auc:.3f}, "
         "where 0.5 is chance",
     )
     found = [_scores(reference, new, classes), words, _unsure(reference, new, classes)]
@@ -130,27 +118,16 @@ def compare(
     found.append(_estimated(estimate, right / len(reference), noun))
     tested = {each.name: each.p_value for each in found if each.p_value is not None}
     significant = alarms(tested, FALSE_ALARMS)
-    figures = tuple(
-        Figure(
-            each.name,
-            each.value,
-            each.interval,
-            each.reference,
-            each.p_value,
-            each.name in significant,
-            each.sentence,
-        )
-        for each in found
-    )
+    figures = tuple(replace(each, is_alarm=each.name in significant) for each in found)
     severity, advice = _advice(figures, allowed_drop, noun)
     ngrams = domain.ngrams if WORDS in significant else ()
     return Comparison(len(new), len(reference), figures, ngrams, severity, advice)
 
 
-def _scores(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> _Found:
+def _scores(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> Figure:
     distance = score_distance(reference.scores, new.scores, classes)
     name = printable(classes.names[distance.label])
-    return _Found(
+    return Figure(
         SCORES,
         distance.value,
         distance.interval,
@@ -160,13 +137,13 @@ def _scores(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> _F
     )
 
 
-def _unsure(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> _Found:
+def _unsure(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> Figure:
     old, found = (
         (int(np.count_nonzero(classes.by_class(each.scores).max(axis=1) < UNDECIDED)), len(each))
         for each in (reference, new)
     )
     before, now = old[0] / old[1], found[0] / found[1]
-    return _Found(
+    return Figure(
         UNSURE,
         now,
         wilson(*found),
@@ -177,15 +154,15 @@ def _unsure(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> _F
     )
 
 
-def _accuracy(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> _Found:
+def _accuracy(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> Figure:
     old = _right(reference, classes), len(reference)
     found = _right(new, classes), len(new)
     before, now = old[0] / old[1], found[0] / found[1]
     sentence = f"the accuracy is {now:.4f}, before {before:.4f}"
-    return _Found(ACCURACY, now, wilson(*found), before, drop_p_value(old, found), sentence)
+    return Figure(ACCURACY, now, wilson(*found), before, drop_p_value(old, found), sentence)
 
 
-def _labels(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> _Found:
+def _labels(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> Figure:
     old, found = (
         np.bincount(np.asarray(each.labels), minlength=classes.number) for each in (reference, new)
     )
@@ -193,7 +170,7 @@ def _labels(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> _F
     most = 1 if classes.is_binary else int(np.abs(change).argmax())
     count, total = int(found[most]), int(found.sum())
     before = float(old[most] / old.sum())
-    return _Found(
+    return Figure(
         LABELS,
         count / total,
         wilson(count, total),
@@ -204,12 +181,12 @@ def _labels(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> _F
     )
 
 
-def _estimated(estimate: Estimate, before: float, noun: str) -> _Found:
+def _estimated(estimate: Estimate, before: float, noun: str) -> Figure:
     sentence = (
         f"the accuracy on these {noun} is estimated as {estimate.value:.4f} without labels, "
         f"before it was {before:.4f}"
     )
-    return _Found(ESTIMATE, estimate.value, estimate.interval, before, None, sentence)
+    return Figure(ESTIMATE, estimate.value, estimate.interval, before, None, sentence)
 
 
 def _right(reviews: ScoredReviews, classes: Labels) -> int:

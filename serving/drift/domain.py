@@ -1,4 +1,4 @@
-"""A classifier that tells new texts from old ones by their words.
+"""A classifier that separates new texts from old ones by their words.
 
 It is ridge regression on the n-grams of words. Its cross-validated predictions are linear in the
 labels "old" and "new", so a permutation test needs one inversion of a matrix.
@@ -76,7 +76,7 @@ class NgramMatrix(NamedTuple):
 
 
 def compare_texts(old: Sequence[bytes], new: Sequence[bytes], seed: int = 0) -> Domain:
-    """Return how well a classifier tells new texts from old ones.
+    """Return how well a classifier separates new texts from old ones.
 
     The classifier two-sample test of Lopez-Paz and Oquab (2017) with a permutation test, which is
     exact for any number of texts. The interval is that of LeDell, Petersen and van der Laan (2015)

@@ -1,4 +1,4 @@
-"""Files that no run reads: what a look says about them, and what `data convert` makes of them."""
+"""Files that no run reads: what `data check` prints about them, and what `data convert` writes."""
 
 import bz2
 import csv
