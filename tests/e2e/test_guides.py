@@ -154,6 +154,41 @@ def test_the_commands_that_watch(finished):
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
+def test_the_commands_of_every_day(tmp_path):
+    page = (DOCS / "how-to/every-day.md").read_text(encoding="utf-8")
+    [settings] = [block for kind, block in _BLOCK.findall(page) if kind == "yaml"]
+    workspace = Workspace(tmp_path / "workspace", {})
+    # The settings of the page are those of --config.
+    workspace.config.unlink()
+    (workspace.folder / "daily.yaml").write_text(settings)
+    lines = (CHECKOUT / "sample_data" / "reviews.ft.txt").read_text().splitlines()
+    # More than on the page, so that a model of two of these days is good enough.
+    days = [lines[2000 * number : 2000 * number + 2000] for number in range(4)]
+
+    def export(number):
+        folder = workspace.folder / "exports" / f"2026-11-0{number}"
+        folder.mkdir(parents=True)
+        (folder / "reviews.txt").write_text("\n".join(days[number - 1]) + "\n")
+
+    for number in (1, 2, 3):
+        export(number)
+    newest, passed = (
+        block.strip()
+        for block in blocks("how-to/every-day.md")
+        if block.startswith("amazon-reviews run")
+    )
+    printed = run(workspace, newest)
+    assert "lines     6,000 read: " in printed and ", 2,000 test, 0 rejected" in printed
+    assert "read as   spans 2026-11-01 to 2026-11-03, of which 2026-11-03 is the test" in printed
+    late = run(workspace, f"{passed} 2>&1 || test $? = 2")
+    assert "\nfailed: data.span: span 2026-11-04 of " in late
+    assert " is not there yet; there are 2026-11-01 to 2026-11-03\n" in late
+    export(4)
+    assert "read as   spans 2026-11-02 to 2026-11-04, " in run(workspace, passed)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_each_strategy_of_the_guide_and_a_cluster_by_hand(tmp_path):
     workspace = Workspace(tmp_path / "workspace", LITTLE)
     page = blocks("how-to/choose-a-strategy.md")
