@@ -128,3 +128,11 @@ def _ctrl_c_works():
     A shell starts a process in the background with SIGINT ignored.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _sigterm_is_restored():
+    """Restore the handler of SIGTERM, which `amazon-reviews run` sets for its whole process."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
