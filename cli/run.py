@@ -109,6 +109,9 @@ def _show_result(
         _sentence(console, "curve", curve)
     _sentence(console, "accuracy", _accuracy(outcome))
     _sentence(console, "compared", _comparison(config, outcome))
+    if outcome.drift:
+        style = "" if outcome.severity == "none" else "yellow"
+        _sentence(console, "new span", outcome.drift, style)
     if outcome.not_tested:
         _line(console, ("not tested", "yellow"), f": {outcome.not_tested}")
     _line(console, f"report    {outcome.report}")

@@ -31,11 +31,12 @@ _COLUMNS = (
     "classes",
     "accuracy",
     "macro F1",
+    "alarm",
     "result",
 )
 _OF_CLASSES = ("classes", "macro F1")
 """The columns of a table with a run of more than two classes."""
-_OF_SPANS = ("span",)
+_OF_SPANS = ("span", "alarm")
 """The columns of a table with a run whose input has spans."""
 
 
@@ -190,6 +191,7 @@ def _values(run: Run) -> dict[str, Any]:
         "classes": outcome.class_count if outcome else None,
         "accuracy": outcome.accuracy if outcome else None,
         "macro F1": outcome.metrics.get("macro F1") if outcome else None,
+        "alarm": outcome.severity or None if outcome else None,
         "result": recorded_result(run),
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -110,8 +109,7 @@ def _content(found: Comparison, new: NewReviews, model: str) -> dict[str, Any]:
         "total": new.total,
         "rejected": new.rejected,
         "unlabelled": new.unlabelled,
-        **dataclasses.asdict(found),
-        "ngrams": [each._asdict() for each in found.ngrams],
+        **found.to_json(),
     }
 
 
@@ -139,7 +137,7 @@ def _lines(found: Comparison, new: NewReviews, model: str, labels: Labels) -> li
             shares = (f"{each.ngram} ({each.new:.1%}, before {each.old:.1%})" for each in shown)
             lines.append(f"{title} {', '.join(shares)}")
     if found.is_alarm:
-        names = ", ".join(figure.name for figure in found.figures if figure.is_alarm)
+        names = ", ".join(found.alarms)
         lines.append(f"alarm     severity {found.severity} ({names}): {found.advice}")
     else:
         lines.append(f"no alarm  {found.advice}")

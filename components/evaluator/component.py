@@ -14,6 +14,7 @@ import apache_beam as beam
 from absl import logging
 from tfx import types
 from tfx.components.evaluator import constants
+from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.types import BaseChannel, artifact_utils, standard_artifacts
@@ -37,11 +38,14 @@ from components.evaluator.scoring import SCORED, ScoreFiles
 from components.evaluator.thresholds import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
+from core.errors import InputError
 from core.progress import report
 from core.settings import with_parameters
 from examples.counts import count_examples
 from preprocessing.labels import Labels, model_labels, read_labels
 from serving.drift import reference
+from serving.drift.compare import LEAST_REVIEWS, Comparison, compare
+from serving.drift.reference import ScoredReviews
 
 
 class EvaluatorExecutor(LocalBeamExecutor):
@@ -81,6 +85,9 @@ class EvaluatorExecutor(LocalBeamExecutor):
                 blessing.set_string_custom_property(BASELINE_PROPERTY, served)
             else:
                 other = OtherModel(served, classes)
+        [source] = inputs[EXAMPLES_KEY]
+        # Without spans the test split is drawn from all reviews, and nothing in it is newer.
+        has_spans = source.has_custom_property(SPAN_PROPERTY_NAME)
         tested = split_files(inputs[EXAMPLES_KEY], ["test"])
         report(SCORED, 0, sum(count_examples(tested)))
         units = divide_into_units(tested)
@@ -90,7 +97,8 @@ class EvaluatorExecutor(LocalBeamExecutor):
                 | "Files" >> beam.Create(units, reshuffle=True)
                 | "ScoreFiles" >> beam.ParDo(ScoreFiles(models, labels, settings))
                 | "Merge" >> beam.CombineGlobally(merge)
-                | "Write" >> beam.Map(_write, evaluation.uri, labels, settings, models, other)
+                | "Write"
+                >> beam.Map(_write, evaluation.uri, labels, settings, models, other, has_spans)
             )
         results = files.read(evaluation.uri)
         if results.not_compared:
@@ -110,6 +118,7 @@ def _write(
     settings: Evaluation,
     models: Mapping[str, str],
     other: OtherModel | None,
+    has_spans: bool,
 ) -> None:
     """Write all files of an evaluation.
 
@@ -120,6 +129,7 @@ def _write(
       settings: slices and thresholds.
       models: CANDIDATE and, if there is one, BASELINE -> folder of the model.
       other: the served model, if it has other classes.
+      has_spans: whether the test split is the newest span of the input.
     """
     files.write_predictions(
         folder,
@@ -132,9 +142,39 @@ def _write(
     if scores.reference:
         file = os.path.join(folder, reference.REFERENCE_FILE)
         reference.write(file, scores.reference.reviews)
+    if has_spans and scores.served:
+        found = _compare_spans(models[BASELINE], scores.served.reviews, labels, settings)
+        if found:
+            logging.info("The new span against that of the served model: %s", found.sentence)
+            files.write_drift(folder, found)
     results = Results(labels, settings, scores.slices, other)
     tfma_files.write(folder, results, models)
     files.write(folder, results)
+
+
+def _compare_spans(
+    served: str, new: ScoredReviews, labels: Labels, settings: Evaluation
+) -> Comparison | None:
+    """Return how the newest span differs from the reviews that the served model keeps.
+
+    Args:
+      served: the folder of the served model.
+      new: reviews of the newest span with the scores of the served model.
+      labels: the classes.
+      settings: the thresholds.
+
+    Returns:
+      None if the served model keeps no reviews, or the span has fewer than LEAST_REVIEWS.
+    """
+    if len(new) < LEAST_REVIEWS or not reference.is_kept(served):
+        return None
+    try:
+        known = reference.read(served, labels)
+    except InputError as error:
+        # The evaluation itself does not need these reviews.
+        logging.warning("The new span is not compared with that of the served model: %s", error)
+        return None
+    return compare(known, new, labels, settings.max_accuracy_drop)
 
 
 def _bless(blessing: types.Artifact, is_blessed: bool) -> None:

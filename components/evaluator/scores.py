@@ -83,6 +83,7 @@ class Scores(NamedTuple):
         different texts, of the most frequent confusions.
       changed: the answers that differ from those of the baseline; None without a baseline.
       reference: the reviews that a push keeps with the model; None without a review.
+      served: the same reviews with the scores of the baseline; None without a baseline.
     """
 
     slices: dict[Slice, dict[str, Counts]]
@@ -91,6 +92,7 @@ class Scores(NamedTuple):
     confusions: dict[tuple[int, int], list[Mistake]]
     changed: ChangedAnswers | None = None
     reference: HashedReviews | None = None
+    served: HashedReviews | None = None
 
 
 def merge(parts: Iterable[Scores]) -> Scores:
@@ -118,6 +120,7 @@ def merge(parts: Iterable[Scores]) -> Scores:
         _merge_confusions(parts, slices),
         _merge_changed([part.changed for part in parts if part.changed is not None]),
         reference.merge(part.reference for part in parts if part.reference is not None),
+        reference.merge(part.served for part in parts if part.served is not None),
     )
 
 

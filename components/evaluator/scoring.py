@@ -68,6 +68,7 @@ class ScoreFiles(beam.DoFn):
 
     def __init__(self, folders: Mapping[str, str], labels: Labels, settings: Evaluation):
         self._labels = labels
+        self._kept = reference.rows(labels)
         self._folders = dict(folders)
         self._slices = tuple(settings.slices)
         self._patterns = {name: re.compile(text) for name, text in settings.patterns.items()}
@@ -145,8 +146,10 @@ class ScoreFiles(beam.DoFn):
 
         wrong = np.flatnonzero(predicted != labels)
         wrong = wrong[np.lexsort((hashes[wrong], doubt[wrong]))]
-        changed = None
+        keep = partial(reference.select, hashes, texts=texts, labels=labels, most=self._kept)
+        changed = served = None
         if BASELINE in predictions:
+            served = keep(predictions[BASELINE])
             was_right = self._labels.decide(predictions[BASELINE]) == labels
             newly_wrong = wrong[was_right[wrong]]
             changed = ChangedAnswers(
@@ -154,10 +157,9 @@ class ScoreFiles(beam.DoFn):
                 int(np.count_nonzero((predicted == labels) & ~was_right)),
                 [mistake(n) for n in newly_wrong[:REGRESSIONS].tolist()],
             )
-        kept = reference.select(hashes, own, texts, labels, reference.rows(self._labels))
         mistakes = [mistake(n) for n in wrong.tolist()]
         confusions = confusion_texts(mistakes)
-        return Scores(slices, sampled, mistakes[:MISTAKES], confusions, changed, kept)
+        return Scores(slices, sampled, mistakes[:MISTAKES], confusions, changed, keep(own), served)
 
     def _slice_values(
         self, feature: str, examples: Sequence[bytes], texts: Sequence[bytes]

@@ -40,12 +40,14 @@ class Dot(NamedTuple):
       interval: the ends of its 95 % confidence interval; None if they are unknown.
       is_good: whether its model was pushed, or blessed where nothing is pushed.
       span: the newest span that it read, which is its test split; empty for an input without spans.
+      severity: see `Outcome.severity`.
     """
 
     accuracy: float
     interval: tuple[float, float] | None
     is_good: bool
     span: str = ""
+    severity: str = ""
 
 
 def confusion(counts: Counts, labels: Labels, shown: Sequence[int]) -> str:
@@ -215,6 +217,7 @@ def history(dots: Sequence[Dot], minimum: float) -> str:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: _span(dots, place)))
         axes.tick_params(axis="x", rotation=30)
     axes.set_xlim(0.5, len(dots) + 0.5)
+    _alarms(axes, dots)
     axes.grid(axis="y")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, handletextpad=0.3)
     return to_svg(figure, f"Accuracy of the last {len(dots)} runs")
@@ -224,6 +227,17 @@ def _span(dots: Sequence[Dot], place: float) -> str:
     """Return the span of the run at a place of the axis; empty if there is no run."""
     number = round(place)
     return dots[number - 1].span if 1 <= number <= len(dots) else ""
+
+
+def _alarms(axes: Axes, dots: Sequence[Dot]) -> None:
+    """Draw the alarms along the upper edge."""
+    for severity, fill, name in (("high", SECOND, "high alarm"), ("low", PAGE, "low alarm")):
+        places = [n for n, dot in enumerate(dots, 1) if dot.severity == severity]
+        if places:
+            edge = [0.97] * len(places)
+            where = axes.get_xaxis_transform()
+            points = axes.plot(places, edge, "v", label=name, markersize=9, transform=where)
+            points[0].set(markerfacecolor=fill, markeredgecolor=SECOND)
 
 
 def _runs(axes: Axes, dots: Sequence[Dot]) -> None:

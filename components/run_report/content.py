@@ -19,6 +19,7 @@ from components.run_report.history import Run
 from core.errors import cause
 from core.training_summary import read_summary
 from preprocessing.labels import Labels, read_labels
+from serving.drift.compare import Comparison
 
 _T = TypeVar("_T")
 _NO_RUNS = Earlier()
@@ -42,6 +43,7 @@ class Content(NamedTuple):
       changes: what changed since the served model; None if no other model was served.
       recent: the last runs before this one, the newest first.
       span: the newest span that was read; empty for an input without spans.
+      drift: how this span differs from that of the served model; None if they were not compared.
       model_bytes: the size of the SavedModel; None if it is unknown.
     """
 
@@ -59,6 +61,7 @@ class Content(NamedTuple):
     changes: Changes | None = None
     recent: Sequence[Run] = ()
     span: str = ""
+    drift: Comparison | None = None
     model_bytes: int | None = None
 
 
@@ -116,6 +119,7 @@ def collect(
         changes=_changes(run, earlier.served, evaluation, answers),
         recent=earlier.recent,
         span=span,
+        drift=read("comparison of the spans", files.read_drift, uri("evaluation")),
         model_bytes=read("size of the model", _folder_bytes, model),
     )
 

@@ -11,7 +11,7 @@ from ml_metadata import MetadataStore
 
 from components.run_report.history import OUTCOME, SETTINGS, Run, newest_first, read_contexts
 
-RECENT = 20
+RECENT = 30
 """Maximum number of earlier runs in the picture of a report."""
 _VERSION = "version "
 _DESTINATION = ("push", "vertex", "kubeflow")

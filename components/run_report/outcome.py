@@ -41,6 +41,9 @@ class Outcome:
         unknown.
       steps: the number of steps of the training; 0 if it is unknown.
       span: the newest span that was read; empty for an input without spans.
+      drift: how this span differs from that of the served model, as a sentence; empty if they were
+        not compared.
+      severity: the severity of its alarm, `none`, `low` or `high`; empty if they were not compared.
       not_tested: a sentence about the classes that the test split lacks; empty if it has all.
 
     Early records lack the attributes with a default.
@@ -71,6 +74,8 @@ class Outcome:
     loss_curve: Sequence[float] = ()
     steps: int = 0
     span: str = ""
+    drift: str = ""
+    severity: str = ""
 
     @property
     def verdict(self) -> Verdict:

@@ -36,7 +36,9 @@ def render(content: Content) -> str:
     run, results = content.run, content.evaluation
     dots = run_dots(content.recent)
     if results and results.candidate.examples:
-        dots.append(own_dot(results, result(content) in ("pushed", "blessed"), content.span))
+        is_good = result(content) in ("pushed", "blessed")
+        severity = content.drift.severity if content.drift else ""
+        dots.append(own_dot(results, is_good, content.span, severity))
     templates = environment()
     templates.globals |= {
         **{"highlighted": mistakes.highlighted, "answer": mistakes.answer},

@@ -102,22 +102,24 @@ def run_dots(runs: Sequence[Run]) -> list[Dot]:
             run.outcome.accuracy_interval,
             recorded_result(run) in ("pushed", "blessed"),
             run.outcome.span,
+            run.outcome.severity,
         )
         for run in reversed(runs)
         if run.outcome and np.isfinite(run.outcome.accuracy)
     ]
 
 
-def own_dot(results: Results, is_good: bool, span: str) -> Dot:
+def own_dot(results: Results, is_good: bool, span: str, severity: str) -> Dot:
     """Return the run of an evaluation.
 
     Args:
       results: the evaluation.
       is_good: see `Dot`.
       span: see `Dot`.
+      severity: see `Dot`.
     """
     counts = results.candidate
-    return Dot(ACCURACY.value(counts), ACCURACY.interval(counts), is_good, span)
+    return Dot(ACCURACY.value(counts), ACCURACY.interval(counts), is_good, span, severity)
 
 
 @matplotlib.rc_context(STYLE)
@@ -141,6 +143,11 @@ def history_picture(dots: Sequence[Dot], minimum: float) -> Picture:
             f"with {best:.4f}."
         )
     note = "A line is a 95 % interval. Runs with other test data cannot be compared exactly."
+    if alarms := [dot for dot in dots if dot.severity in ("low", "high")]:
+        sentence += (
+            f" {len(alarms)} of the runs found that the new span differs from that of the model "
+            f"that was served, the last one in span {alarms[-1].span}."
+        )
     is_wide = len(dots) > charts.NARROW_RUNS
     return Picture("The last runs", charts.history(dots, minimum), f"{sentence} {note}", is_wide)
 

@@ -17,7 +17,7 @@ from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.proto.orchestration import pipeline_pb2
 
 from components.destination import Destination, make_destination
-from components.evaluator.files import read
+from components.evaluator.files import read, read_drift
 from components.evaluator.gates import deciding
 from components.evaluator.metrics import ACCURACY, AUC, constant_answer, key_figures
 from components.line_counts import LineCounts
@@ -169,6 +169,7 @@ def collect_outcome(run: history.Run) -> Outcome:
     thresholds = deciding(results.checks())
     training = _training(run.uris)
     metrics = {metric.title: metric.value(own) for metric in key_figures(results.labels)}
+    drift = read_drift(run.outputs["Evaluator"]["evaluation"].uri)
     counts = {
         name: value.int_value for name, value in read_lines.items() if value.HasField("int_value")
     }
@@ -176,6 +177,8 @@ def collect_outcome(run: history.Run) -> Outcome:
         lines=LineCounts.from_properties(counts),
         reading=read_lines[READING_PROPERTY].string_value.splitlines(),
         span=read_lines[NEWEST_SPAN_PROPERTY].string_value,
+        drift=drift.sentence if drift else "",
+        severity=drift.severity if drift else "",
         class_lines=read_lines[CLASSES_PROPERTY].string_value.splitlines(),
         unused=read_lines[UNUSED_PROPERTY].string_value.splitlines(),
         accuracy=ACCURACY.value(own),

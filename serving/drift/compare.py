@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -77,9 +78,39 @@ class Comparison:
     advice: str
 
     @property
+    def alarms(self) -> list[str]:
+        """The names of the figures whose tests are significant."""
+        return [figure.name for figure in self.figures if figure.is_alarm]
+
+    @property
     def is_alarm(self) -> bool:
         """Whether any test is significant."""
-        return any(figure.is_alarm for figure in self.figures)
+        return bool(self.alarms)
+
+    @property
+    def sentence(self) -> str:
+        """The result and what to do."""
+        if not self.is_alarm:
+            return f"no alarm: {self.advice}"
+        return f"alarm of severity {self.severity} ({', '.join(self.alarms)}): {self.advice}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison in a form that JSON can represent."""
+        # JSON has no named tuples.
+        return {**asdict(self), "ngrams": [each._asdict() for each in self.ngrams]}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Comparison:
+        """Return the comparison that `to_json` converted.
+
+        Raises:
+          KeyError, TypeError: the record is damaged, or another version wrote it.
+        """
+        figures = (
+            Figure(**{**each, "interval": tuple(each["interval"])}) for each in stored["figures"]
+        )
+        ngrams = (NgramShare(**each) for each in stored["ngrams"])
+        return cls(**{**stored, "figures": tuple(figures), "ngrams": tuple(ngrams)})
 
 
 def compare(

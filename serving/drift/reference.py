@@ -156,6 +156,18 @@ def write(file: str, reviews: ScoredReviews) -> None:
     storage.write(file, content.getvalue())
 
 
+def is_kept(model: str) -> bool:
+    """Return whether a pushed version keeps reviews.
+
+    Args:
+      model: the folder of the version, or its URL.
+
+    Raises:
+      OSError: the folder cannot be read.
+    """
+    return storage.is_file(os.path.join(model, KEPT_FILE))
+
+
 def read(model: str, classes: Labels) -> ScoredReviews:
     """Return the reviews that a pushed version keeps.
 
@@ -168,7 +180,7 @@ def read(model: str, classes: Labels) -> ScoredReviews:
       OSError: the file cannot be read.
     """
     file = os.path.join(model, KEPT_FILE)
-    if not storage.is_file(file):
+    if not is_kept(model):
         raise InputError(
             f"{model}: {KEPT_FILE} is missing, the reviews that new ones are compared with. It was "
             "pushed with push.keep_reviews: false, by an earlier version or by another program; "

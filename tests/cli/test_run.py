@@ -142,6 +142,13 @@ def test_the_result_names_the_baseline_and_what_was_not_checked():
     assert line in end(alone, paths={"serving": "/s"})[1]
 
 
+def test_the_result_of_a_span_that_differs_from_that_of_the_served_model():
+    sentence = "alarm of severity high (words): retrain with these reviews"
+    outcome = replace(OUTCOME, drift=sentence, severity="high")
+    assert f"new span  {sentence}" in end(Watched(outcome=outcome))[1]
+    assert not [line for line in end(Watched(outcome=OUTCOME))[1] if line.startswith("new span")]
+
+
 def test_the_result_of_more_than_two_classes():
     clause = "version 7 has other classes: it has negative, positive, and this model 1, 2, 3"
     missing = "The test split has no reviews of the class 3, so it was not tested."

@@ -22,7 +22,7 @@ def texts(count):
     ]
 
 
-def write_examples(folder, count, labels=SENTIMENT):
+def write_examples(folder, count, labels=SENTIMENT, make_texts=texts):
     """Write Examples in three files. The last class of more than two has no Example."""
     examples = standard_artifacts.Examples()
     examples.uri, examples.split_names = str(folder), '["test"]'
@@ -32,7 +32,7 @@ def write_examples(folder, count, labels=SENTIMENT):
     split.mkdir(parents=True)
     write_labels(str(folder), labels)
     used = 2 if labels.is_binary else labels.number - 1
-    written = [example(text=text, label=n % 3 % used) for n, text in enumerate(texts(count))]
+    written = [example(text=text, label=n % 3 % used) for n, text in enumerate(make_texts(count))]
     for number in range(3):
         write(split / f"data_tfrecord-{number:05d}-of-00003.gz", written[number::3])
     return examples

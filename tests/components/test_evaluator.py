@@ -1,11 +1,13 @@
 """The Evaluator: predictions, slices, blessing, and what it stores for the check and the report."""
 
+import shutil
 import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
@@ -389,3 +391,62 @@ def test_the_files_of_two_classes_can_be_read_by_earlier_versions(folder, exampl
     # A version that knew two classes only wrote no file of the classes.
     Path(evaluation.uri, "labels.json").unlink()
     assert files.read(evaluation.uri).labels == SENTIMENT
+
+
+def with_kept_reviews(model, evaluation, folder):
+    """Return a copy of a model that keeps reviews of an evaluation, as a pushed version does."""
+    served = standard_artifacts.Model()
+    served.uri = str(folder / "served")
+    target = Path(served.uri, "Format-Serving")
+    shutil.copytree(Path(model.uri, "Format-Serving"), target)
+    (target / "assets.extra").mkdir(exist_ok=True)
+    kept = Path(evaluation.uri, reference.REFERENCE_FILE)
+    shutil.copy(kept, target / reference.KEPT_FILE)
+    return served
+
+
+def of_span(examples):
+    """Return the same Examples as those of an input with spans."""
+    found = standard_artifacts.Examples()
+    found.uri, found.split_names = examples.uri, examples.split_names
+    found.set_int_custom_property(SPAN_PROPERTY_NAME, 20_000)
+    return found
+
+
+def test_a_new_span_is_compared_with_that_of_the_served_model(tmp_path, examples, ngram_models):
+    model, other = ngram_models
+    first, _ = evaluate(tmp_path / "first", examples, [model])
+    served = with_kept_reviews(model, first, tmp_path)
+    # The span of the served model again, scored by this model.
+    again, _ = evaluate(tmp_path / "again", of_span(examples), [other, served])
+    found = files.read_drift(again.uri)
+    figures = {figure.name: figure for figure in found.figures}
+    assert not found.is_alarm and found.sentence.startswith("no alarm: ")
+    base = files.read(again.uri).baseline
+    assert figures["accuracy"].value == figures["accuracy"].reference == ACCURACY.value(base)
+    assert figures["scores"].value == pytest.approx(0, abs=1e-6)
+
+    def kettles(count):
+        return [f"a kettle that leaks {n}" for n in range(count)]
+
+    newer = of_span(write_examples(tmp_path / "newer", 240, make_texts=kettles))
+    changed, _ = evaluate(tmp_path / "changed", newer, [other, served])
+    found = files.read_drift(changed.uri)
+    assert "words" in found.alarms and found.ngrams
+    assert found.sentence.startswith(f"alarm of severity {found.severity} (")
+
+
+@pytest.mark.parametrize("problem", ["no spans", "no reviews", "a damaged file"])
+def test_a_span_is_not_compared(tmp_path, examples, ngram_models, problem, log):
+    model, other = ngram_models
+    served, source = model, of_span(examples)
+    if problem != "no reviews":
+        first, _ = evaluate(tmp_path / "first", examples, [model])
+        served = with_kept_reviews(model, first, tmp_path)
+    if problem == "no spans":
+        source = examples
+    if problem == "a damaged file":
+        Path(served.uri, "Format-Serving", reference.KEPT_FILE).write_bytes(b"PAR1")
+    evaluation, _ = evaluate(tmp_path / "second", source, [other, served])
+    assert files.read_drift(evaluation.uri) is None
+    assert ("is damaged" in log.text) == (problem == "a damaged file")

@@ -201,6 +201,7 @@ def test_counts_do_not_grow_with_the_reviews():
         (800, None, [True]),  # exactly the minimum
         (799, None, [False]),
         (895, 900, [True, True]),
+        (890, 900, [True, True]),  # exactly the allowed drop
         (880, 900, [True, False]),  # a model that is worse than the baseline
         (790, 700, [False, True]),  # better than the baseline, and too bad
     ],

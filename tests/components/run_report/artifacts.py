@@ -19,6 +19,8 @@ from components.evaluator.thresholds import Evaluation as EvaluationSettings
 from components.run_report.changes import Changes, Difference, MetricChange
 from components.run_report.history import Run, Step
 from preprocessing.labels import SENTIMENT, Labels, write_labels
+from serving.drift.compare import Comparison, Figure
+from serving.drift.domain import NgramShare
 from serving.explain import Part
 from tests.serving.models import push
 
@@ -164,6 +166,20 @@ CHANGES = Changes(
 )
 
 
+DRIFT = Comparison(
+    1500,
+    1480,
+    (
+        Figure("words", 0.66, (0.64, 0.68), None, 0.002, "a classifier of <b>words</b>", True),
+        Figure("accuracy", 0.78, (0.76, 0.8), 0.91, 2e-9, "the accuracy is 0.7800", True),
+        Figure("estimate", 0.88, (0.86, 0.9), 0.91, None, "the accuracy is estimated"),
+    ),
+    (NgramShare("the <kettle>", 0.002, 0.124),),
+    "high",
+    "retrain with these reviews",
+)
+
+
 def of_topics(content, names):
     """Return the content of a report on classes with these names, the last of which has no text.
 
@@ -208,6 +224,7 @@ def with_every_part(content, size=1):
         check=CHECK,
         mistakes=[mistake] * 20,
         changes=CHANGES,
+        drift=DRIFT,
     )
 
 

@@ -116,6 +116,21 @@ def test_runs_on_spans_have_their_names(drawn):
     assert [formatted(place) for place in (0, 1, 2, 3, 4)] == ["", *days, ""]
     assert axes.get_xlabel() == "newest span of the run"
     assert "the best one is that of span 2026-11-01 with 0.9000" in picture.sentence
+    assert "alarm" not in {line.get_label() for line in axes.lines}
+
+
+def test_alarms_of_spans_are_above_their_runs(drawn):
+    severities = ["", "none", "high", "low", "high"]
+    dots = [
+        Dot(0.9, None, True, f"2026-11-0{day}", severity)
+        for day, severity in enumerate(severities, 1)
+    ]
+    picture = pictures.draw({}, None, dots).main[0]
+    axes = drawn["Accuracy of the last 5 runs"]
+    places = {line.get_label(): line.get_xdata().tolist() for line in axes.lines}
+    assert (places["high alarm"], places["low alarm"]) == ([3, 5], [4])
+    assert "3 of the runs found that the new span differs" in picture.sentence
+    assert picture.sentence.split("Runs with")[0].count("2026-11-05") == 1
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from components.run_report.mlflow_names import final_values, metric_name
 from components.run_report.mlflow_run import MODEL_TAG, Record, registered
 from core.errors import InputError
 from preprocessing.labels import SENTIMENT, Labels
+from tests.components.run_report.artifacts import DRIFT
 
 
 def test_metrics_of_steps_of_epochs_and_of_the_end():
@@ -37,7 +38,9 @@ def test_metrics_of_steps_of_epochs_and_of_the_end():
         np.array([0, 1, 1, 1]), np.array([0.1, 0.9, 0.9, 0.2]), SENTIMENT
     )
     results = Results(SENTIMENT, Evaluation(), {WHOLE: {CANDIDATE: counts}})
-    found = list(mlflow_run._metrics(SimpleNamespace(training=training, evaluation=results)))
+    content = SimpleNamespace(training=training, evaluation=results, drift=DRIFT)
+    found = list(mlflow_run._metrics(content))
+    assert ("drift_accuracy", 0.78, 8) in found
     assert [each for each in found if each[0] == "train_loss"] == [
         *(("train_loss", 0.5, 3), ("train_loss", 0.5, 8))
     ]
@@ -144,10 +147,10 @@ def test_the_table_has_all_figures_with_interval_and_served_model():
         ]
     }
 
-    def table(**models):
+    def table(drift=None, **models):
         results = Results(SENTIMENT, Evaluation(), {WHOLE: models})
         training = {"steps": 120, "peak_rss_bytes": 2**30}
-        content = SimpleNamespace(training=training, evaluation=results, check=check)
+        content = SimpleNamespace(training=training, evaluation=results, check=check, drift=drift)
         found = json.loads(figures_table(content))
         rows = {row[0]: dict(zip(found["columns"], row, strict=True)) for row in found["data"]}
         assert len(rows) == len(found["data"])
@@ -167,6 +170,14 @@ def test_the_table_has_all_figures_with_interval_and_served_model():
     assert (rows["peak memory"]["value"], rows["peak memory"]["unit"]) == (1024, "MiB")
     assert rows["p99 ms"]["value"] == 20.12
     assert "process" not in rows
+    assert table(DRIFT, candidate=counts)["estimate of the new span"] == {
+        "part": "served model",
+        "figure": "estimate of the new span",
+        "value": 0.88,
+        "unit": "",
+        "95 % interval": "0.8600 to 0.9000",
+        "served model": 0.91,
+    }
     undefined = table(candidate=no_positive)["recall of positive reviews"]
     assert (undefined["value"], undefined["served model"]) == ("", "")
 
@@ -175,9 +186,12 @@ def test_the_tags_and_the_name_of_a_run_show_its_verdict(monkeypatch):
     counts = Counts.from_predictions(np.array([0, 1]), np.array([0.1, 0.2]), SENTIMENT)
     results = Results(SENTIMENT, Evaluation(min_accuracy=0.7), {WHOLE: {CANDIDATE: counts}})
     run = Run(name="reviews", id="run-7", blessed=False)
-    content = SimpleNamespace(run=run, evaluation=results, check=None, span="2026-11-28")
+    content = SimpleNamespace(
+        run=run, evaluation=results, check=None, span="2026-11-28", drift=DRIFT
+    )
     tags = tracking._tags(content)
     assert (tags["result"], tags["span"]) == ("not blessed", "2026-11-28")
+    assert tags["alarm"] == "high"
     assert tags["verdict"] == tags["mlflow.note.content"]
     assert tags["verdict"].startswith(
         "The model is not blessed and was not pushed: accuracy is 0.5"
@@ -188,10 +202,11 @@ def test_the_tags_and_the_name_of_a_run_show_its_verdict(monkeypatch):
     mlflow_run._main_run(None, Record(content, tags))
     assert created == [("run-7", "not blessed: run-7")]
     refused = {"passed": False, "cause": "p99 is 400 ms"}
+    blessed = replace(run, blessed=True)
     failed = tracking._tags(
-        SimpleNamespace(run=replace(run, blessed=True), evaluation=results, check=refused, span="")
+        SimpleNamespace(run=blessed, evaluation=results, check=refused, span="", drift=None)
     )
-    assert "span" not in failed
+    assert not {"span", "alarm"} & failed.keys()
     assert failed["verdict"].endswith("failed the serving check and was not pushed: p99 is 400 ms.")
 
 

@@ -15,6 +15,7 @@ KEYS = {
     *("accuracy_change", "blessed", "reasons", "refused", "not_checked", "pushed_to", "report"),
     *("strategy", "metrics", "accuracy_interval", "not_compared", "not_tested"),
     *("class_count", "class_lines", "thresholds", "loss_curve", "steps", "span"),
+    *("drift", "severity"),
 }
 
 

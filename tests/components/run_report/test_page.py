@@ -152,6 +152,14 @@ SECTIONS = {
         "Reviews that the new model gets wrong and the old one got right it <b>was</b> fine "
         "labelled positive, answered negative with probability 0.900",
     ],
+    "drift": [
+        "Alarm of severity high (words, accuracy): retrain with these reviews.",
+        "1,500 reviews of the newest span, scored by the served model, against 1,480 of the span",
+        "words 0.6600 0.6400 – 0.6800 – 0.002 a classifier of <b>words</b>",
+        "accuracy 0.7800 0.7600 – 0.8000 0.9100 < 0.001 the accuracy is 0.7800",
+        "estimate 0.8800 0.8600 – 0.9000 0.9100 – the accuracy is estimated",
+        "differ most: the <kettle> 12.4 % (before 0.2 %).",
+    ],
     "mistakes": [
         "20 reviews labelled negative, answered positive: the word “fine” answered positive with "
         "probability 0.987 fine a<&'\" dull"
@@ -166,7 +174,7 @@ SECTIONS = {
 
 
 def test_the_sections_follow_in_order_and_have_their_figures(page):
-    order = ["changes", "pictures", "mistakes", "details"]
+    order = ["changes", "drift", "pictures", "mistakes", "details"]
     assert re.findall(r'<section aria-labelledby="(\w+)"', page) == order
     assert re.findall('<a href="#(.*?)">', page) == order
     folded = ["key", "slices", "more", "confusion", "check", "training", "input", "components"]
