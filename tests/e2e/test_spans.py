@@ -1,5 +1,6 @@
 """A run every day: three days of which each run reads two, against runs from nothing."""
 
+import json
 import random
 import re
 
@@ -27,10 +28,9 @@ def write_day(folder, day, count=300):
     (path / "reviews.txt").write_text("".join(lines))
 
 
-def workspace(tmp_path, name):
+def workspace(tmp_path, name, **settings):
     data = {"input_base": str(tmp_path / "exports" / "{YYYY}-{MM}-{DD}"), "window": 2}
-    push = {"destination": "none"}
-    return Workspace(tmp_path / name, {**LITTLE, "data": data, "push": push})
+    return Workspace(tmp_path / name, {**LITTLE, "data": data, **settings})
 
 
 def files(folder):
@@ -51,7 +51,8 @@ def test_a_window_that_moves_trains_the_model_of_one_from_nothing(tmp_path):
     exports = tmp_path / "exports"
     for day in (26, 27):
         write_day(exports, day)
-    every = workspace(tmp_path, "every")
+    not_pushed = {"push": {"destination": "none"}}
+    every = workspace(tmp_path, "every", **not_pushed)
     first = every.run()
     assert first.returncode == 0, first.stdout + first.stderr
     late = every.run("data.span=2026-02-28")
@@ -74,7 +75,7 @@ def test_a_window_that_moves_trains_the_model_of_one_from_nothing(tmp_path):
     again = every.run()
     assert again.returncode == 0
     assert "ReviewExampleGen" not in every.states(again.stdout), again.stdout
-    nothing = workspace(tmp_path, "nothing")
+    nothing = workspace(tmp_path, "nothing", **not_pushed)
     done = nothing.run()
     assert done.returncode == 0, done.stdout + done.stderr
     assert files(every.artifact_uri("components.RejectedLines")) == files(
@@ -86,3 +87,26 @@ def test_a_window_that_moves_trains_the_model_of_one_from_nothing(tmp_path):
     found, expected = weights(every), weights(nothing)
     assert found.keys() == expected.keys() and len(found) > 1
     assert all(np.array_equal(found[name], value) for name, value in expected.items())
+
+
+def test_a_warm_start_continues_from_the_model_of_the_day_before(tmp_path):
+    exports = tmp_path / "exports"
+    for day in (26, 27):
+        write_day(exports, day)
+    daily = workspace(tmp_path, "daily")
+    assert "\npushed to " in daily.run().stdout
+    first = weights(daily)
+    write_day(exports, 28)
+    # Without a learning rate the training keeps the weights that it begins with.
+    continued = daily.run("training.warm_start=true,training.learning_rate=1e-9")
+    assert "read as   spans 2026-02-27 to 2026-02-28, " in continued.stdout, continued.stderr
+    second = weights(daily)
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        np.testing.assert_allclose(second[name], value, atol=1e-5, err_msg=name)
+    # Its words `day28` are new.
+    assert "\nnew span  alarm of severity low (words): " in continued.stdout
+    page = daily.report(continued.stdout)
+    assert "Does the served model still fit?" in page and "<b>day28</b>" in page
+    [newest, oldest] = json.loads(daily.command("runs", "--json").stdout)
+    assert (newest["span"], newest["alarm"], oldest["alarm"]) == ("2026-02-28", "low", None)
