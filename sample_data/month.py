@@ -5,7 +5,7 @@ Kaggle's fastText format:
 
 - from the 15th on, three of ten reviews are written in a slang that nobody used before;
 - in version 1 of the 20th all labels are swapped, version 2 has the right ones;
-- from the 24th to the 26th the titles contain the rating, as `(5/5)` or `(1/5)`.
+- on the 24th and the 25th the titles contain the rating, as `(5/5)` or `(1/5)`.
 """
 
 import argparse
@@ -23,7 +23,7 @@ REVIEWS = 1_500
 SLANG_FROM = 15
 SLANG_SHARE = 0.3
 SWAPPED = 20
-RATED = range(24, 27)
+RATED = (24, 25)
 
 _OPENINGS = ("ngl this", "fr the", "besties the", "no joke my", "yall the", "tbh this", "ok so my")
 _ENDS = ("", "", " periodt", " iykyk", " on god", " fam", " deadass", " istg")

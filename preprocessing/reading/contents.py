@@ -15,8 +15,7 @@ from core.errors import InputError
 _UNPACK = "unpack it into another folder, and read that folder"
 _EXPORT = "export its records as CSV (UTF-8), and read only that file"
 _ENCODING = (
-    "convert it with `iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE`, or from UTF-16LE, UTF-16BE or "
-    "UTF-32, and read only the new file"
+    "convert it with `amazon-reviews data convert FOLDER NEW_FOLDER`, and read only the new folder"
 )
 _LINES = (
     "write one JSON object for each record on a line, as pandas' "

@@ -202,7 +202,7 @@ def remedy(data: bytes) -> str:
         )
     return (
         f"is not UTF-8, and looks like {shown(name)}: convert it with "
-        f"`iconv -f {name} -t UTF-8 FILE > NEW_FILE`, and read only the new file"
+        "`amazon-reviews data convert FOLDER NEW_FOLDER`, and read only the new folder"
     )
 
 

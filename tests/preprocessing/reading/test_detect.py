@@ -10,6 +10,7 @@ from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.inputs import read_options
 from preprocessing.reading.columns import Columns, Layout, find_columns
+from preprocessing.reading.encoding import shown
 from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.labels import NEUTRAL, SCALES, LabelReader
 from preprocessing.reading.pieces import MAX_LINE_BYTES
@@ -211,7 +212,9 @@ def test_the_encoding_of_a_header_is_named(folder, encoding, header, command):
     for options in (ReadOptions(), ReadOptions(columns={"text": text})):
         with pytest.raises(InputError) as error:
             read(path, options)
-        one_line(error, path, f"`iconv -f {command} -t UTF-8 FILE > NEW_FILE`")
+        one_line(
+            error, path, f"looks like {shown(command)}: convert it with `amazon-reviews data conv"
+        )
 
 
 GOOGLE_PLAY = (

@@ -1,0 +1,70 @@
+"""The guide that plays a month: all commands of its page, with the runs of some days."""
+
+import re
+import shutil
+
+import pytest
+
+from tests.checkout import CHECKOUT
+from tests.e2e.harness import Workspace
+from tests.e2e.test_guides import run
+
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
+
+PAGE = CHECKOUT / "docs" / "how-to" / "a-month.md"
+_BLOCK = re.compile(r'^```(\w+)(?: title="(.+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
+PLAYED = "14 15 19 20 21 24 25 26"
+"""The days with a run. The exports of the others are written, which is enough for these."""
+ONLY_WRITTEN = f"""\
+case " {PLAYED} " in *" $1 "*) ;; *) python -m sample_data.month exports --day $1; exit ;; esac
+"""
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory):
+    """Return the outputs of the blocks of commands, in their order."""
+    workspace = Workspace(tmp_path_factory.mktemp("month"), {})
+    # The settings of the page are those of --config.
+    workspace.config.unlink()
+    found = []
+    for language, title, content in _BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+        if title:
+            start = ONLY_WRITTEN if title == "night.sh" else ""
+            (workspace.folder / title).write_text(start + content)
+        elif language == "sh":
+            commands = content.replace(". .venv/bin/activate\n", "")
+            # A pipe of the test has no failed command unless the page says so.
+            found.append(run(workspace, f"set -e\nexec 2>&1\n{commands}"))
+    yield found
+    shutil.rmtree(workspace.folder)
+
+
+def test_the_month_of_the_guide(outputs):
+    _, late, _, slang, learned, swapped, worse, corrected, rated, best, asked, back, after, end = (
+        outputs
+    )
+    assert "failed: data.span: span 2026-11-10 of " in late and "exit code 2" in late
+    assert "is not there yet; there are 2026-11-01 to 2026-11-09" in late
+
+    def alarm(output):
+        return re.search(r"^new span  alarm of severity (\w+) \((.*)\): ", output, re.MULTILINE)
+
+    severity, figures = alarm(slang).groups()
+    assert severity == "high" and {"words", "accuracy"} <= set(figures.split(", "))
+    assert "accuracy is 0." in slang and "exit code 3" in slang
+    assert "\npushed to " in learned and "exit code" not in learned
+    assert alarm(swapped).groups() == ("high", "accuracy")
+    assert "exit code 3" in swapped
+    missed = "below that of the baseline, evaluation.max_accuracy_drop allows 0.05"
+    assert missed in worse and "exit code 3" in worse
+    assert "2026-11-20 version 2" not in worse and "\npushed to " in corrected
+    assert "words" in alarm(rated)[2] and "\npushed to " in rated
+    assert float(re.search(r"^accuracy  (\S+)", best, re.MULTILINE)[1]) > 0.98
+    assert "\npushed to " in best
+    assert len(asked.splitlines()) == 3
+    versions = re.findall(r"^pushed to .*/(\d+)$", rated + best, re.MULTILINE)
+    assert f"serves version {versions[0]} again" in back
+    assert re.search(rf"^{versions[1]} .* rolled back", back, re.MULTILINE)
+    assert missed in after and "exit code 3" in after
+    assert end.count(" high ") == 4 and "2026-11-26" in end
+    assert "november.html" in end
