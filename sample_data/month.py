@@ -5,7 +5,7 @@ Kaggle's fastText format:
 
 - from the 15th on, three of ten reviews are written in a slang that nobody used before;
 - in version 1 of the 20th all labels are swapped, version 2 has the right ones;
-- on the 24th and the 25th the titles contain the rating, as `(5/5)` or `(1/5)`.
+- from the 24th to the 26th a sentence that a program made takes the place of each review.
 """
 
 import argparse
@@ -23,7 +23,7 @@ REVIEWS = 1_500
 SLANG_FROM = 15
 SLANG_SHARE = 0.3
 SWAPPED = 20
-RATED = (24, 25)
+SUMMARISED = range(24, 27)
 
 _OPENINGS = ("ngl this", "fr the", "besties the", "no joke my", "yall the", "tbh this", "ok so my")
 _ENDS = ("", "", " periodt", " iykyk", " on god", " fam", " deadass", " istg")
@@ -71,17 +71,20 @@ def export(day: int, version: int = 1, count: int = REVIEWS) -> str:
     swaps = day == SWAPPED and version == 1
     lines = []
     for review in islice(_written(day), count):
-        positive = review.positive != swaps
-        rating = f" ({'5' if review.positive else '1'}/5)" if day in RATED else ""
-        title = f"{review.title}{rating}"
-        lines.append(Review(positive, title, review.body, review.kind).line())
+        labelled = Review(review.positive != swaps, review.title, review.body, review.kind)
+        lines.append(labelled.line())
     return "".join(f"{line}\n" for line in lines)
 
 
 def _written(day: int) -> Iterator[Review]:
     """Yield the reviews of a day, with their right labels."""
     dice = Dice(day)
-    for review in reviews(seed=100 + day):
+    for number, review in enumerate(reviews(seed=100 + day)):
+        if day in SUMMARISED:
+            does = "keeps" if review.positive else "returns"
+            body = f"customer {1000 * day + number} {does} the {review.kind}"
+            yield Review(review.positive, "Summary", body, review.kind)
+            continue
         if day < SLANG_FROM or not dice.chance(SLANG_SHARE):
             yield review
             continue

@@ -28,6 +28,8 @@ _LEVEL_CHARACTERS = 6
 """Maximum number of characters of names that fit below the cells of the matrix side by side."""
 NUMBERED = 8
 """Maximum number of classes with numbers in the cells of the confusion matrix."""
+_ALARM_ROOM = 0.12
+"""Height of the row of alarms, as a fraction of that of the runs."""
 NARROW_RUNS = 25
 """Maximum number of runs in a chart that is as wide as a column of the page."""
 
@@ -230,13 +232,17 @@ def _span(dots: Sequence[Dot], place: float) -> str:
 
 
 def _alarms(axes: Axes, dots: Sequence[Dot]) -> None:
-    """Draw the alarms along the upper edge."""
+    """Draw the alarms in a row above the runs; without any, change nothing."""
+    if not any(dot.severity in ("low", "high") for dot in dots):
+        return
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + _ALARM_ROOM * (high - low))
     for severity, fill, name in (("high", SECOND, "high alarm"), ("low", PAGE, "low alarm")):
         places = [n for n, dot in enumerate(dots, 1) if dot.severity == severity]
         if places:
-            edge = [0.97] * len(places)
+            row = [1 - _ALARM_ROOM / 2] * len(places)
             where = axes.get_xaxis_transform()
-            points = axes.plot(places, edge, "v", label=name, markersize=9, transform=where)
+            points = axes.plot(places, row, "v", label=name, markersize=8, transform=where)
             points[0].set(markerfacecolor=fill, markeredgecolor=SECOND)
 
 

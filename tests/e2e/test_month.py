@@ -12,8 +12,8 @@ from tests.e2e.test_guides import run
 pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 
 PAGE = CHECKOUT / "docs" / "how-to" / "a-month.md"
-_BLOCK = re.compile(r'^```(\w+)(?: title="(.+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
-PLAYED = "14 15 19 20 21 24 25 26"
+_BLOCK = re.compile(r'^```(\w+)(?: title="([^"\n]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
+PLAYED = "14 15 19 20 21 25 26 27"
 """The days with a run. The exports of the others are written, which is enough for these."""
 ONLY_WRITTEN = f"""\
 case " {PLAYED} " in *" $1 "*) ;; *) python -m sample_data.month exports --day $1; exit ;; esac
@@ -40,7 +40,7 @@ def outputs(tmp_path_factory):
 
 
 def test_the_month_of_the_guide(outputs):
-    _, late, _, slang, learned, swapped, worse, corrected, rated, best, asked, back, after, end = (
+    _, late, _, slang, learned, swapped, worse, corrected, _, best, asked, back, after, end = (
         outputs
     )
     assert "failed: data.span: span 2026-11-10 of " in late and "exit code 2" in late
@@ -57,14 +57,16 @@ def test_the_month_of_the_guide(outputs):
     assert "exit code 3" in swapped
     missed = "below that of the baseline, evaluation.max_accuracy_drop allows 0.05"
     assert missed in worse and "exit code 3" in worse
-    assert "2026-11-20 version 2" not in worse and "\npushed to " in corrected
-    assert "words" in alarm(rated)[2] and "\npushed to " in rated
-    assert float(re.search(r"^accuracy  (\S+)", best, re.MULTILINE)[1]) > 0.98
-    assert "\npushed to " in best
-    assert len(asked.splitlines()) == 3
-    versions = re.findall(r"^pushed to .*/(\d+)$", rated + best, re.MULTILINE)
-    assert f"serves version {versions[0]} again" in back
-    assert re.search(rf"^{versions[1]} .* rolled back", back, re.MULTILINE)
+    assert "\npushed to " in corrected
+    assert "words" in alarm(best)[2]
+    accuracies = re.findall(r"^accuracy  (\S+)", best, re.MULTILINE)
+    assert len(accuracies) == 2 and min(map(float, accuracies)) > 0.98
+    # The model of the 26th is unsure of each text that is no summary.
+    assert all(0.3 < float(line.split("\t")[1]) < 0.7 for line in asked.splitlines()), asked
+    good, bad = re.findall(r"^pushed to .*/(\d+)$", best, re.MULTILINE)
+    assert f"serves version {good} again" in back
+    assert re.search(rf"^{bad} .* rolled back", back, re.MULTILINE)
     assert missed in after and "exit code 3" in after
-    assert end.count(" high ") == 4 and "2026-11-26" in end
+    [line] = [line for line in end.splitlines() if " 2026-11-27 " in line]
+    assert line.split()[-3:] == ["high", "not", "blessed"]
     assert "november.html" in end

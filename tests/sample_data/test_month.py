@@ -1,4 +1,4 @@
-"""The exports of a month: which days have slang, swapped labels or ratings."""
+"""The exports of a month: which days have slang, swapped labels or summaries."""
 
 import pytest
 
@@ -38,13 +38,14 @@ def test_the_correction_has_the_same_texts_with_the_other_labels():
     assert parts(21, version=1) == parts(21, version=2)
 
 
-def test_two_days_have_the_rating_in_the_title():
-    for day in (23, 24, 25, 26):
+def test_three_days_have_summaries_in_place_of_reviews():
+    does = {"__label__1": " returns the ", "__label__2": " keeps the "}
+    for day in (23, 24, 25, 26, 27):
         labels, texts = parts(day)
-        ratings = {"__label__1": " (1/5): ", "__label__2": " (5/5): "}
-        agreeing = [ratings[label] in text for label, text in zip(labels, texts, strict=True)]
-        # As in the committed sample, a few labels contradict the text.
-        assert sum(agreeing) > 0.97 * COUNT if day in (24, 25) else not any(agreeing)
+        assert len(set(texts)) == COUNT
+        for label, text in zip(labels, texts, strict=True):
+            is_summary = text.startswith("Summary: customer ") and does[label] in text
+            assert is_summary == (24 <= day <= 26)
 
 
 def test_the_folders_are_spans_with_versions(tmp_path):
