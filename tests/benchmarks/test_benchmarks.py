@@ -53,6 +53,7 @@ def run(script, *words):
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("script", RUNS)
 def test_the_benchmark_runs(folder, tmp_path, script):
     words, text = RUNS[script]
@@ -64,6 +65,7 @@ def test_the_benchmark_runs(folder, tmp_path, script):
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
+@pytest.mark.long
 def test_peers_train_on_files_of_any_format_and_classes(tmp_path):
     words = ["late", "broken", "refund", "invoice"]
     rows = [f"my {word} order {number},{word}\n" for number in range(60) for word in words]
@@ -92,6 +94,7 @@ def test_peers_train_on_files_of_any_format_and_classes(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.xdist_group("flink")
 def test_the_benchmark_of_the_beam_runners_runs(flink_jars, tmp_path):
     words = ["--reviews=3000", "--files=3", "--only", "direct", "one", "--scratch", tmp_path]

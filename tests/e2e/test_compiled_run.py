@@ -121,6 +121,7 @@ def test_kubeflow_pipelines_runs_the_steps_with_a_parameter(finished, tmp_path):
 
 
 @pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.xdist_group("image")
 @pytest.mark.timeout(2400)  # the first call builds the image
 def test_the_steps_run_in_the_image(tmp_path):

@@ -9,7 +9,7 @@ from tests.checkout import CHECKOUT
 from tests.e2e.harness import Workspace
 from tests.e2e.test_guides import run
 
-pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive, pytest.mark.long]
 
 PAGE = CHECKOUT / "docs" / "how-to" / "a-month.md"
 _BLOCK = re.compile(r'^```(\w+)(?: title="([^"\n]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)

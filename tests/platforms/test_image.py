@@ -11,6 +11,7 @@ from tests.platforms.image_machine import ROOT, buildah, built_image, run_in_ima
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.exhaustive,
+    pytest.mark.long,
     pytest.mark.xdist_group("image"),
     pytest.mark.timeout(1800),  # the first call builds it
 ]
