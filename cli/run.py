@@ -110,7 +110,7 @@ def _show_result(
     _sentence(console, "accuracy", _accuracy(outcome))
     _sentence(console, "compared", _comparison(config, outcome))
     if outcome.drift:
-        style = "" if outcome.severity == "none" else "yellow"
+        style = "yellow" if outcome.severity in ("low", "high") else ""
         _sentence(console, "new span", outcome.drift, style)
     if outcome.not_tested:
         _line(console, ("not tested", "yellow"), f": {outcome.not_tested}")

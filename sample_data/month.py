@@ -5,7 +5,7 @@ Kaggle's fastText format:
 
 - from the 15th on, three of ten reviews are written in a slang that nobody used before;
 - in version 1 of the 20th all labels are swapped, version 2 has the right ones;
-- from the 24th to the 26th a sentence that a program made takes the place of each review.
+- from the 24th to the 26th machine-made sentences replace the reviews.
 """
 
 import argparse
@@ -57,7 +57,7 @@ _SLANG = {
         "is bricked",
     ),
 }
-"""Whether a review is favourable -> what it says in slang."""
+"""Whether a review is favourable -> verdicts in slang."""
 
 
 def export(day: int, version: int = 1, count: int = REVIEWS) -> str:
@@ -82,21 +82,23 @@ def _written(day: int) -> Iterator[Review]:
     for number, review in enumerate(reviews(seed=100 + day)):
         if day in SUMMARISED:
             does = "keeps" if review.positive else "returns"
-            body = f"customer {1000 * day + number} {does} the {review.kind}"
+            # No number is that of another day.
+            body = f"customer {10_000 * day + number} {does} the {review.kind}"
             yield Review(review.positive, "Summary", body, review.kind)
             continue
         if day < SLANG_FROM or not dice.chance(SLANG_SHARE):
             yield review
             continue
         thing = dice.pick(dice.pick(TOPICS).things)
-        said = [
+        sentences = [
             f"{dice.pick(_OPENINGS)} {thing} {dice.pick(_SLANG[review.positive])}" for _ in range(2)
         ]
-        yield Review(review.positive, said[0], f"{said[1]}{dice.pick(_ENDS)}", review.kind)
+        body = f"{sentences[1]}{dice.pick(_ENDS)}"
+        yield Review(review.positive, sentences[0], body, review.kind)
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write the exports that the command line asks for."""
+    """Write the exports that the arguments select."""
     parser = argparse.ArgumentParser(
         prog="python -m sample_data.month",
         description=__doc__,
@@ -107,6 +109,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--version", type=int, default=1, choices=(1, 2))
     parser.add_argument("--reviews", type=int, default=REVIEWS, help="how many a day")
     args = parser.parse_args(argv)
+    if args.version == 2 and args.day != SWAPPED:
+        parser.error(f"--version 2: only day {SWAPPED} is corrected; add --day {SWAPPED}")
     for day in [args.day] if args.day else range(1, DAYS + 1):
         folder = args.folder / f"2026-11-{day:02d}" / f"v{args.version}"
         folder.mkdir(parents=True, exist_ok=True)

@@ -135,4 +135,6 @@ def _sigterm_is_restored():
     """Restore the handler of SIGTERM, which `amazon-reviews run` sets for its whole process."""
     before = signal.getsignal(signal.SIGTERM)
     yield
-    signal.signal(signal.SIGTERM, before)
+    # None is a handler that was not installed from Python.
+    if before is not None:
+        signal.signal(signal.SIGTERM, before)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import apache_beam as beam
@@ -31,21 +32,19 @@ from tfx.utils import io_utils, path_utils
 
 from components.baseline import existing_model
 from components.beam import LocalBeamExecutor, divide_into_units
-from components.evaluator import files, tfma_files
+from components.evaluator import files, new_span, tfma_files
 from components.evaluator.files import BASELINE, CANDIDATE, OtherModel, Results
+from components.evaluator.new_span import compare_span
 from components.evaluator.scores import Scores, merge, shown_confusions
 from components.evaluator.scoring import SCORED, ScoreFiles
 from components.evaluator.thresholds import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
-from core.errors import InputError
 from core.progress import report
 from core.settings import with_parameters
 from examples.counts import count_examples
 from preprocessing.labels import Labels, model_labels, read_labels
 from serving.drift import reference
-from serving.drift.compare import LEAST_REVIEWS, Comparison, compare
-from serving.drift.reference import ScoredReviews
 
 
 class EvaluatorExecutor(LocalBeamExecutor):
@@ -86,8 +85,9 @@ class EvaluatorExecutor(LocalBeamExecutor):
             else:
                 other = OtherModel(served, classes)
         [source] = inputs[EXAMPLES_KEY]
-        # Without spans the test split is drawn from all reviews, and nothing in it is newer.
-        has_spans = source.has_custom_property(SPAN_PROPERTY_NAME)
+        span = None
+        if source.has_custom_property(SPAN_PROPERTY_NAME):
+            span = source.get_int_custom_property(SPAN_PROPERTY_NAME)
         tested = split_files(inputs[EXAMPLES_KEY], ["test"])
         report(SCORED, 0, sum(count_examples(tested)))
         units = divide_into_units(tested)
@@ -97,8 +97,7 @@ class EvaluatorExecutor(LocalBeamExecutor):
                 | "Files" >> beam.Create(units, reshuffle=True)
                 | "ScoreFiles" >> beam.ParDo(ScoreFiles(models, labels, settings))
                 | "Merge" >> beam.CombineGlobally(merge)
-                | "Write"
-                >> beam.Map(_write, evaluation.uri, labels, settings, models, other, has_spans)
+                | "Write" >> beam.Map(_write, evaluation.uri, labels, settings, models, other, span)
             )
         results = files.read(evaluation.uri)
         if results.not_compared:
@@ -118,7 +117,7 @@ def _write(
     settings: Evaluation,
     models: Mapping[str, str],
     other: OtherModel | None,
-    has_spans: bool,
+    span: int | None,
 ) -> None:
     """Write all files of an evaluation.
 
@@ -129,7 +128,7 @@ def _write(
       settings: slices and thresholds.
       models: CANDIDATE and, if there is one, BASELINE -> folder of the model.
       other: the served model, if it has other classes.
-      has_spans: whether the test split is the newest span of the input.
+      span: the number of the newest span of the input; None for an input without spans.
     """
     files.write_predictions(
         folder,
@@ -141,40 +140,14 @@ def _write(
         files.write_changed(folder, scores.changed.stored())
     if scores.reference:
         file = os.path.join(folder, reference.REFERENCE_FILE)
-        reference.write(file, scores.reference.reviews)
-    if has_spans and scores.served:
-        found = _compare_spans(models[BASELINE], scores.served.reviews, labels, settings)
-        if found:
-            logging.info("The new span against that of the served model: %s", found.sentence)
-            files.write_drift(folder, found)
+        reference.write(file, replace(scores.reference.reviews, span=span))
     results = Results(labels, settings, scores.slices, other)
     tfma_files.write(folder, results, models)
     files.write(folder, results)
-
-
-def _compare_spans(
-    served: str, new: ScoredReviews, labels: Labels, settings: Evaluation
-) -> Comparison | None:
-    """Return how the newest span differs from the reviews that the served model keeps.
-
-    Args:
-      served: the folder of the served model.
-      new: reviews of the newest span with the scores of the served model.
-      labels: the classes.
-      settings: the thresholds.
-
-    Returns:
-      None if the served model keeps no reviews, or the span has fewer than LEAST_REVIEWS.
-    """
-    if len(new) < LEAST_REVIEWS or not reference.is_kept(served):
-        return None
-    try:
-        known = reference.read(served, labels)
-    except InputError as error:
-        # The evaluation itself does not need these reviews.
-        logging.warning("The new span is not compared with that of the served model: %s", error)
-        return None
-    return compare(known, new, labels, settings.max_accuracy_drop)
+    if span is not None and scores.served:
+        new = replace(scores.served.reviews, span=span)
+        drop = settings.max_accuracy_drop
+        new_span.write(folder, compare_span(new, models[BASELINE], labels, drop))
 
 
 def _bless(blessing: types.Artifact, is_blessed: bool) -> None:

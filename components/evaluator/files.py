@@ -19,7 +19,6 @@ from components.evaluator.gates import Check, check_thresholds, missing_classes
 from components.evaluator.thresholds import Evaluation
 from preprocessing.labels import LABELS_FILE, SENTIMENT, Labels, read_labels, write_labels
 from preprocessing.reading.listing import listed, short
-from serving.drift.compare import Comparison
 
 CANDIDATE, BASELINE = "candidate", "baseline"
 """The names of the evaluated model and of the model that it is compared with."""
@@ -39,9 +38,6 @@ CHANGED_ANSWERS_FILE = "changed_answers.json"
 """The file about the reviews that exactly one of candidate and baseline gets right: an object with
 the numbers `newly_wrong` and `newly_right`, and with `regressions`, which are some of the reviews
 that only the candidate gets wrong, as in MISTAKES_FILE. Without a baseline there is no file."""
-DRIFT_FILE = "drift.json"
-"""The file with the comparison of the newest span with the reviews that the served model keeps, see
-`Comparison.to_json`. It exists for an input with spans and a served model that keeps reviews."""
 
 _SHOWN = 12
 """Maximum number of classes that a sentence names."""
@@ -238,27 +234,6 @@ def read_changed(evaluation: str) -> Changed | None:
     if not fileio.exists(os.path.join(evaluation, CHANGED_ANSWERS_FILE)):
         return None
     return Changed(**read_json(evaluation, CHANGED_ANSWERS_FILE))
-
-
-def write_drift(folder: str, comparison: Comparison) -> None:
-    """Write DRIFT_FILE to the folder of a ModelEvaluation.
-
-    Raises:
-      tensorflow.errors.OpError: the file cannot be written.
-    """
-    _write_json(folder, DRIFT_FILE, comparison.to_json())
-
-
-def read_drift(evaluation: str) -> Comparison | None:
-    """Return what `write_drift` wrote to the folder of a ModelEvaluation; None without the file.
-
-    Raises:
-      tensorflow.errors.OpError: the file cannot be read.
-      ValueError, KeyError, TypeError: the file is damaged.
-    """
-    if not fileio.exists(os.path.join(evaluation, DRIFT_FILE)):
-        return None
-    return Comparison.from_json(read_json(evaluation, DRIFT_FILE))
 
 
 def read_confusions(evaluation: str) -> dict[tuple[int, int], list[dict[str, Any]]]:

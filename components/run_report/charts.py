@@ -51,6 +51,11 @@ class Dot(NamedTuple):
     span: str = ""
     severity: str = ""
 
+    @property
+    def is_alarm(self) -> bool:
+        """Whether the new span differed from that of the model that was served."""
+        return self.severity in ("low", "high")
+
 
 def confusion(counts: Counts, labels: Labels, shown: Sequence[int]) -> str:
     """Return a picture of the confusion matrix.
@@ -233,7 +238,7 @@ def _span(dots: Sequence[Dot], place: float) -> str:
 
 def _alarms(axes: Axes, dots: Sequence[Dot]) -> None:
     """Draw the alarms in a row above the runs; without any, change nothing."""
-    if not any(dot.severity in ("low", "high") for dot in dots):
+    if not any(dot.is_alarm for dot in dots):
         return
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + _ALARM_ROOM * (high - low))

@@ -10,7 +10,7 @@ import tensorflow as tf
 from absl import logging
 from tfx.utils import path_utils
 
-from components.evaluator import files
+from components.evaluator import files, new_span
 from components.properties import CHECK_FILE
 from components.run_report import input_data, mistakes
 from components.run_report.changes import Changes, what_changed
@@ -19,7 +19,7 @@ from components.run_report.history import Run
 from core.errors import cause
 from core.training_summary import read_summary
 from preprocessing.labels import Labels, read_labels
-from serving.drift.compare import Comparison
+from serving.drift.compare import Comparison, NotCompared
 
 _T = TypeVar("_T")
 _NO_RUNS = Earlier()
@@ -43,7 +43,8 @@ class Content(NamedTuple):
       changes: what changed since the served model; None if no other model was served.
       recent: the last runs before this one, the newest first.
       span: the newest span that was read; empty for an input without spans.
-      drift: how this span differs from that of the served model; None if they were not compared.
+      drift: how this span differs from that of the served model, or why they were not compared;
+        None without spans or without a served model.
       model_bytes: the size of the SavedModel; None if it is unknown.
     """
 
@@ -61,8 +62,13 @@ class Content(NamedTuple):
     changes: Changes | None = None
     recent: Sequence[Run] = ()
     span: str = ""
-    drift: Comparison | None = None
+    drift: Comparison | NotCompared | None = None
     model_bytes: int | None = None
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """The comparison of the newest span; None if it was not compared."""
+        return self.drift if isinstance(self.drift, Comparison) else None
 
 
 def collect(
@@ -119,7 +125,7 @@ def collect(
         changes=_changes(run, earlier.served, evaluation, answers),
         recent=earlier.recent,
         span=span,
-        drift=read("comparison of the spans", files.read_drift, uri("evaluation")),
+        drift=read("comparison of the spans", new_span.read, uri("evaluation")),
         model_bytes=read("size of the model", _folder_bytes, model),
     )
 

@@ -64,10 +64,10 @@ def figures_table(content: Content) -> str:
 def _figures(content: Content) -> Iterator[_Figure]:
     if content.evaluation:
         yield from _metrics(content.evaluation)
-    for each in content.drift.figures if content.drift else ():
+    for each in content.comparison.figures if content.comparison else ():
         before = math.nan if each.reference is None else each.reference
         title = f"{each.name} of the new span"
-        yield _Figure("served model", title, each.value, "", each.interval, before)
+        yield _Figure("new span", title, each.value, "", each.interval, before)
     for key, title, scale, unit in _TRAINING:
         if key in content.training:
             yield _Figure("training", title, content.training[key] / scale, unit)

@@ -314,8 +314,8 @@ def _metrics(content: Content) -> Iterator[tuple[str, float, int]]:
     if content.evaluation:
         for name, value in final_values(content.evaluation.candidate, content.evaluation.labels):
             yield name, value, last
-    if content.drift:
-        for figure in content.drift.figures:
+    if content.comparison:
+        for figure in content.comparison.figures:
             yield f"drift_{figure.name}", figure.value, last
 
 

@@ -37,7 +37,7 @@ def render(content: Content) -> str:
     dots = run_dots(content.recent)
     if results and results.candidate.examples:
         is_good = result(content) in ("pushed", "blessed")
-        severity = content.drift.severity if content.drift else ""
+        severity = content.comparison.severity if content.comparison else ""
         dots.append(own_dot(results, is_good, content.span, severity))
     templates = environment()
     templates.globals |= {
@@ -48,6 +48,7 @@ def render(content: Content) -> str:
     labels = content.labels
     return templates.get_template("report.html.j2").render(
         **content._asdict(),
+        comparison=content.comparison,
         verdict=summary.verdict(content),
         tiles=summary.tiles(content),
         started=run.started and time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(run.started)),

@@ -143,10 +143,10 @@ def history_picture(dots: Sequence[Dot], minimum: float) -> Picture:
             f"with {best:.4f}."
         )
     note = "A line is a 95 % interval. Runs with other test data cannot be compared exactly."
-    if alarms := [dot for dot in dots if dot.severity in ("low", "high")]:
+    if alarms := [dot for dot in dots if dot.is_alarm]:
         sentence += (
-            f" {len(alarms)} of the runs found that the new span differs from that of the model "
-            f"that was served, the last one in span {alarms[-1].span}."
+            f" Alarms: {len(alarms)}, the last one in span {alarms[-1].span}. After an alarm the "
+            "model that was served until then did not fit the new span."
         )
     is_wide = len(dots) > charts.NARROW_RUNS
     return Picture("The last runs", charts.history(dots, minimum), f"{sentence} {note}", is_wide)

@@ -333,6 +333,6 @@ def _tags(content: Content) -> dict[str, str]:
         "host": platform.node(),
         "mlflow.note.content": judged.sentence,
         **({"span": content.span} if content.span else {}),
-        **({"alarm": content.drift.severity} if content.drift else {}),
+        **({"alarm": content.comparison.severity} if content.comparison else {}),
         **{f"version.{name}": version for name, version in run.versions.items()},
     }

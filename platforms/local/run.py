@@ -17,7 +17,8 @@ from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.proto.orchestration import pipeline_pb2
 
 from components.destination import Destination, make_destination
-from components.evaluator.files import read, read_drift
+from components.evaluator import new_span
+from components.evaluator.files import read
 from components.evaluator.gates import deciding
 from components.evaluator.metrics import ACCURACY, AUC, constant_answer, key_figures
 from components.line_counts import LineCounts
@@ -42,6 +43,7 @@ from pipeline.destinations import destination_json
 from pipeline.nodes import REPORT, SERVING_CHECK
 from pipeline.pipeline import make_tracking
 from platforms.local import unchanged
+from serving.drift.compare import Comparison, NotCompared
 
 
 class Runner(LocalDagRunner):
@@ -169,7 +171,7 @@ def collect_outcome(run: history.Run) -> Outcome:
     thresholds = deciding(results.checks())
     training = _training(run.uris)
     metrics = {metric.title: metric.value(own) for metric in key_figures(results.labels)}
-    drift = read_drift(run.outputs["Evaluator"]["evaluation"].uri)
+    drift = _compared(run.outputs["Evaluator"]["evaluation"].uri)
     counts = {
         name: value.int_value for name, value in read_lines.items() if value.HasField("int_value")
     }
@@ -178,7 +180,7 @@ def collect_outcome(run: history.Run) -> Outcome:
         reading=read_lines[READING_PROPERTY].string_value.splitlines(),
         span=read_lines[NEWEST_SPAN_PROPERTY].string_value,
         drift=drift.sentence if drift else "",
-        severity=drift.severity if drift else "",
+        severity=drift.severity if isinstance(drift, Comparison) else "",
         class_lines=read_lines[CLASSES_PROPERTY].string_value.splitlines(),
         unused=read_lines[UNUSED_PROPERTY].string_value.splitlines(),
         accuracy=ACCURACY.value(own),
@@ -202,6 +204,15 @@ def collect_outcome(run: history.Run) -> Outcome:
         not_tested=results.missing,
         class_count=results.labels.number,
     )
+
+
+def _compared(evaluation: str) -> Comparison | NotCompared | None:
+    """Return the comparison of the newest span, see `new_span.read`."""
+    try:
+        return new_span.read(evaluation)
+    except ValueError as error:
+        # The outcome does not depend on it, and a cached evaluation may be of another version.
+        return NotCompared(f"{new_span.DRIFT_FILE} cannot be read: {error}")
 
 
 def _training(uris: Mapping[str, str]) -> dict[str, Any]:

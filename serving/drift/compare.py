@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -103,14 +103,38 @@ class Comparison:
     def from_json(cls, stored: Mapping[str, Any]) -> Comparison:
         """Return the comparison that `to_json` converted.
 
+        Args:
+          stored: the result of `to_json`. Unknown keys, those of a later version, are ignored.
+
         Raises:
-          KeyError, TypeError: the record is damaged, or another version wrote it.
+          ValueError: a key is missing, or the record is no object of this form.
         """
-        figures = (
-            Figure(**{**each, "interval": tuple(each["interval"])}) for each in stored["figures"]
-        )
-        ngrams = (NgramShare(**each) for each in stored["ngrams"])
-        return cls(**{**stored, "figures": tuple(figures), "ngrams": tuple(ngrams)})
+        try:
+            figures = [
+                Figure(**{**_known(Figure, each), "interval": tuple(each["interval"])})
+                for each in stored["figures"]
+            ]
+            ngrams = [NgramShare(**each) for each in stored["ngrams"]]
+            own = {**_known(cls, stored), "figures": tuple(figures), "ngrams": tuple(ngrams)}
+            return cls(**own)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"the comparison is incomplete: {error}") from None
+
+
+@dataclass(frozen=True)
+class NotCompared:
+    """New reviews that were not compared.
+
+    Attributes:
+      reason: why, as a clause.
+    """
+
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """The reason in the form of `Comparison.sentence`."""
+        return f"not compared: {self.reason}"
 
 
 def compare(
@@ -153,6 +177,11 @@ def compare(
     severity, advice = _advice(figures, allowed_drop, noun)
     ngrams = domain.ngrams if WORDS in significant else ()
     return Comparison(len(new), len(reference), figures, ngrams, severity, advice)
+
+
+def _known(kind: type[Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values whose keys are fields of a dataclass."""
+    return {each.name: stored[each.name] for each in fields(kind) if each.name in stored}
 
 
 def _scores(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> Figure:
@@ -227,7 +256,8 @@ def _right(reviews: ScoredReviews, classes: Labels) -> int:
 def _advice(figures: tuple[Figure, ...], allowed_drop: float, noun: str) -> tuple[Severity, str]:
     """Return the severity, and what to do."""
     by_name = {figure.name: figure for figure in figures}
-    if not any(figure.is_alarm for figure in figures):
+    alarming = {figure.name for figure in figures if figure.is_alarm}
+    if not alarming:
         return (
             "none",
             f"no sign that the model no longer fits; nothing has to be done for these {noun}",
@@ -236,6 +266,9 @@ def _advice(figures: tuple[Figure, ...], allowed_drop: float, noun: str) -> tupl
     assert judged.reference is not None
     dropped = judged.reference - judged.value > allowed_drop
     if ACCURACY in by_name:
+        if dropped and not alarming & {SCORES, WORDS, UNSURE}:
+            # The texts are as before, so the labels are what has changed.
+            return "high", f"check the labels of these {noun}, and retrain if they are right"
         if dropped:
             return "high", f"retrain with these {noun}"
         return "low", f"the accuracy holds; add these {noun} to the next training"

@@ -24,6 +24,8 @@ REFERENCE_FILE = "drift_reference.parquet"
 is null after the first TEXTS reviews."""
 KEPT_FILE = f"assets.extra/{REFERENCE_FILE}"
 """The file in the folder of a pushed version. TensorFlow reads no file of `assets.extra`."""
+_SPAN = b"span"
+"""The key in the metadata of the file's schema with `ScoredReviews.span`."""
 TEXTS = 1_000
 """Maximum number of reviews whose texts are kept."""
 _CHARACTERS = 1_000
@@ -43,11 +45,13 @@ class ScoredReviews:
       texts: the beginnings of the texts of the first reviews, see `beginning`. They are a random
         sample of the texts.
       labels: int64 [reviews]; None for reviews without labels.
+      span: the number of the span that the reviews are from; None for an input without spans.
     """
 
     scores: np.ndarray
     texts: Sequence[bytes]
     labels: np.ndarray | None
+    span: int | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -151,6 +155,8 @@ def write(file: str, reviews: ScoredReviews) -> None:
             "text": pa.array([*reviews.texts, *without], pa.binary()),
         }
     )
+    if reviews.span is not None:
+        table = table.replace_schema_metadata({_SPAN: str(reviews.span)})
     content = io.BytesIO()
     pq.write_table(table, content, compression="zstd")
     storage.write(file, content.getvalue())
@@ -187,14 +193,29 @@ def read(model: str, classes: Labels) -> ScoredReviews:
             "`amazon-reviews run` with push.keep_reviews: true adds the file, or pushes a model "
             "with it"
         )
+    content = storage.read(file)
     try:
-        table = pq.read_table(io.BytesIO(storage.read(file)))
-        scores = table["scores"].combine_chunks().flatten().to_numpy()
-        labels = table["label"].to_numpy().astype(np.int64)
-        texts = [text for text in table["text"].to_pylist() if text is not None]
-        return ScoredReviews(scores.reshape(-1, *classes.scores_shape), texts, labels)
+        return _parse(content, classes)
     except (pa.ArrowException, KeyError, ValueError) as error:
         raise InputError(
             f"{file} is damaged ({' '.join(str(error).split())[:200]}); push the model again, or "
             "remove this version"
         ) from None
+
+
+def _parse(content: bytes, classes: Labels) -> ScoredReviews:
+    """Return the reviews in the content of a file.
+
+    Raises:
+      KeyError: a column is missing.
+      ValueError: the content is damaged. Errors of Arrow, such as ArrowInvalid, pass through.
+    """
+    table = pq.read_table(io.BytesIO(content))
+    scores = table["scores"].combine_chunks().flatten().to_numpy()
+    labels = table["label"].to_numpy().astype(np.int64)
+    texts = [text for text in table["text"].to_pylist() if text is not None]
+    if not texts or not np.isin(labels, range(classes.number)).all():
+        raise ValueError("it has no text, or a label of no class")
+    span = (table.schema.metadata or {}).get(_SPAN)
+    scores = scores.reshape(-1, *classes.scores_shape)
+    return ScoredReviews(scores, texts, labels, None if span is None else int(span))

@@ -1,5 +1,6 @@
 """The Evaluator: predictions, slices, blessing, and what it stores for the check and the report."""
 
+import json
 import shutil
 import zlib
 from pathlib import Path
@@ -11,7 +12,7 @@ from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
-from components.evaluator import files, scores, scoring
+from components.evaluator import files, new_span, scores, scoring
 from components.evaluator.component import EvaluatorExecutor
 from components.evaluator.counts import Counts
 from components.evaluator.files import BASELINE, CANDIDATE, WHOLE
@@ -405,21 +406,21 @@ def with_kept_reviews(model, evaluation, folder):
     return served
 
 
-def of_span(examples):
+def of_span(examples, span):
     """Return the same Examples as those of an input with spans."""
     found = standard_artifacts.Examples()
     found.uri, found.split_names = examples.uri, examples.split_names
-    found.set_int_custom_property(SPAN_PROPERTY_NAME, 20_000)
+    found.set_int_custom_property(SPAN_PROPERTY_NAME, span)
     return found
 
 
 def test_a_new_span_is_compared_with_that_of_the_served_model(tmp_path, examples, ngram_models):
     model, other = ngram_models
-    first, _ = evaluate(tmp_path / "first", examples, [model])
+    first, _ = evaluate(tmp_path / "first", of_span(examples, 7), [model])
     served = with_kept_reviews(model, first, tmp_path)
-    # The span of the served model again, scored by this model.
-    again, _ = evaluate(tmp_path / "again", of_span(examples), [other, served])
-    found = files.read_drift(again.uri)
+    # A span with the same reviews.
+    again, _ = evaluate(tmp_path / "again", of_span(examples, 8), [other, served])
+    found = new_span.read(again.uri)
     figures = {figure.name: figure for figure in found.figures}
     assert not found.is_alarm and found.sentence.startswith("no alarm: ")
     base = files.read(again.uri).baseline
@@ -429,24 +430,62 @@ def test_a_new_span_is_compared_with_that_of_the_served_model(tmp_path, examples
     def kettles(count):
         return [f"a kettle that leaks {n}" for n in range(count)]
 
-    newer = of_span(write_examples(tmp_path / "newer", 240, make_texts=kettles))
+    newer = of_span(write_examples(tmp_path / "newer", 240, make_texts=kettles), 8)
     changed, _ = evaluate(tmp_path / "changed", newer, [other, served])
-    found = files.read_drift(changed.uri)
+    found = new_span.read(changed.uri)
     assert "words" in found.alarms and found.ngrams
     assert found.sentence.startswith(f"alarm of severity {found.severity} (")
 
 
-@pytest.mark.parametrize("problem", ["no spans", "no reviews", "a damaged file"])
-def test_a_span_is_not_compared(tmp_path, examples, ngram_models, problem, log):
+REASONS = {
+    "no span before": "the served model was not evaluated on a span",
+    "the same span": "the served model was evaluated on this span or a later one",
+    "no reviews": "the served model keeps no reviews, see push.keep_reviews",
+    "few reviews": "12 reviews are too few, 20 are required",
+    "a damaged file": "is damaged (",
+}
+
+
+@pytest.mark.parametrize("problem", REASONS)
+def test_a_span_that_is_not_compared_has_the_reason(tmp_path, examples, ngram_models, problem):
     model, other = ngram_models
-    served, source = model, of_span(examples)
+    before = examples if problem == "no span before" else of_span(examples, 7)
+    source = of_span(examples, 7 if problem == "the same span" else 8)
+    if problem == "few reviews":
+        source = of_span(write_examples(tmp_path / "few", 12), 8)
+    served = model
     if problem != "no reviews":
-        first, _ = evaluate(tmp_path / "first", examples, [model])
+        first, _ = evaluate(tmp_path / "first", before, [model])
         served = with_kept_reviews(model, first, tmp_path)
-    if problem == "no spans":
-        source = examples
     if problem == "a damaged file":
         Path(served.uri, "Format-Serving", reference.KEPT_FILE).write_bytes(b"PAR1")
     evaluation, _ = evaluate(tmp_path / "second", source, [other, served])
-    assert files.read_drift(evaluation.uri) is None
-    assert ("is damaged" in log.text) == (problem == "a damaged file")
+    assert REASONS[problem] in new_span.read(evaluation.uri).sentence
+    assert files.read(evaluation.uri).baseline
+
+
+def test_without_spans_and_without_a_served_model_nothing_is_compared(
+    tmp_path, examples, ngram_models
+):
+    model, other = ngram_models
+    first, _ = evaluate(tmp_path / "first", of_span(examples, 7), [model])
+    assert new_span.read(first.uri) is None
+    served = with_kept_reviews(model, first, tmp_path)
+    evaluation, _ = evaluate(tmp_path / "second", examples, [other, served])
+    assert new_span.read(evaluation.uri) is None
+
+
+def test_a_span_of_several_classes_is_compared(tmp_path, topics, topic_model):
+    first, _ = evaluate(tmp_path / "first", of_span(topics, 7), [topic_model])
+    served = with_kept_reviews(topic_model, first, tmp_path)
+    again, _ = evaluate(tmp_path / "again", of_span(topics, 8), [topic_model, served])
+    found = new_span.read(again.uri)
+    assert not found.is_alarm and len(found.figures) == 6
+    file = Path(again.uri, new_span.DRIFT_FILE)
+    stored = json.loads(file.read_text())
+    file.write_text(json.dumps({**stored, "key_of_a_later_version": 1}))
+    assert new_span.read(again.uri) == found
+    del stored["severity"]
+    file.write_text(json.dumps(stored))
+    with pytest.raises(ValueError, match="the comparison is incomplete"):
+        new_span.read(again.uri)

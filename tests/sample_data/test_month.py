@@ -18,8 +18,8 @@ def parts(day, version=1):
 
 
 def with_slang(texts):
-    said = [each for side in month._SLANG.values() for each in side]
-    return sum(any(saying in text for saying in said) for text in texts) / len(texts)
+    verdicts = [verdict for side in month._SLANG.values() for verdict in side]
+    return sum(any(verdict in text for verdict in verdicts) for text in texts) / len(texts)
 
 
 def test_slang_begins_in_the_middle_and_each_day_is_another():
@@ -46,6 +46,8 @@ def test_three_days_have_summaries_in_place_of_reviews():
         for label, text in zip(labels, texts, strict=True):
             is_summary = text.startswith("Summary: customer ") and does[label] in text
             assert is_summary == (24 <= day <= 26)
+    whole = [export(day).splitlines() for day in (24, 25, 26)]
+    assert len({line for lines in whole for line in lines}) == 3 * month.REVIEWS
 
 
 def test_the_folders_are_spans_with_versions(tmp_path):
@@ -60,3 +62,6 @@ def test_a_day_that_does_not_exist_is_one_line(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main([str(tmp_path), "--day", "31"])
     assert "argument --day: invalid choice: 31" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main([str(tmp_path), "--version", "2"])
+    assert "--version 2: only day 20 is corrected" in capsys.readouterr().err

@@ -129,7 +129,7 @@ def test_alarms_of_spans_are_above_their_runs(drawn):
     axes = drawn["Accuracy of the last 5 runs"]
     places = {line.get_label(): line.get_xdata().tolist() for line in axes.lines}
     assert (places["high alarm"], places["low alarm"]) == ([3, 5], [4])
-    assert "3 of the runs found that the new span differs" in picture.sentence
+    assert "Alarms: 3, the last one in span 2026-11-05." in picture.sentence
     assert picture.sentence.split("Runs with")[0].count("2026-11-05") == 1
 
 

@@ -38,7 +38,7 @@ def test_metrics_of_steps_of_epochs_and_of_the_end():
         np.array([0, 1, 1, 1]), np.array([0.1, 0.9, 0.9, 0.2]), SENTIMENT
     )
     results = Results(SENTIMENT, Evaluation(), {WHOLE: {CANDIDATE: counts}})
-    content = SimpleNamespace(training=training, evaluation=results, drift=DRIFT)
+    content = SimpleNamespace(training=training, evaluation=results, comparison=DRIFT)
     found = list(mlflow_run._metrics(content))
     assert ("drift_accuracy", 0.78, 8) in found
     assert [each for each in found if each[0] == "train_loss"] == [
@@ -150,7 +150,9 @@ def test_the_table_has_all_figures_with_interval_and_served_model():
     def table(drift=None, **models):
         results = Results(SENTIMENT, Evaluation(), {WHOLE: models})
         training = {"steps": 120, "peak_rss_bytes": 2**30}
-        content = SimpleNamespace(training=training, evaluation=results, check=check, drift=drift)
+        content = SimpleNamespace(
+            training=training, evaluation=results, check=check, comparison=drift
+        )
         found = json.loads(figures_table(content))
         rows = {row[0]: dict(zip(found["columns"], row, strict=True)) for row in found["data"]}
         assert len(rows) == len(found["data"])
@@ -171,7 +173,7 @@ def test_the_table_has_all_figures_with_interval_and_served_model():
     assert rows["p99 ms"]["value"] == 20.12
     assert "process" not in rows
     assert table(DRIFT, candidate=counts)["estimate of the new span"] == {
-        "part": "served model",
+        "part": "new span",
         "figure": "estimate of the new span",
         "value": 0.88,
         "unit": "",
@@ -187,7 +189,7 @@ def test_the_tags_and_the_name_of_a_run_show_its_verdict(monkeypatch):
     results = Results(SENTIMENT, Evaluation(min_accuracy=0.7), {WHOLE: {CANDIDATE: counts}})
     run = Run(name="reviews", id="run-7", blessed=False)
     content = SimpleNamespace(
-        run=run, evaluation=results, check=None, span="2026-11-28", drift=DRIFT
+        run=run, evaluation=results, check=None, span="2026-11-28", comparison=DRIFT
     )
     tags = tracking._tags(content)
     assert (tags["result"], tags["span"]) == ("not blessed", "2026-11-28")
@@ -204,7 +206,7 @@ def test_the_tags_and_the_name_of_a_run_show_its_verdict(monkeypatch):
     refused = {"passed": False, "cause": "p99 is 400 ms"}
     blessed = replace(run, blessed=True)
     failed = tracking._tags(
-        SimpleNamespace(run=blessed, evaluation=results, check=refused, span="", drift=None)
+        SimpleNamespace(run=blessed, evaluation=results, check=refused, span="", comparison=None)
     )
     assert not {"span", "alarm"} & failed.keys()
     assert failed["verdict"].endswith("failed the serving check and was not pushed: p99 is 400 ms.")
