@@ -81,8 +81,8 @@ class Destination(abc.ABC):
         Args:
           model: the folder of the SavedModel, or its URL.
           uri: the folder or the URL of the artifact `pushed_model`.
-          reference: the file `serving.drift.reference.REFERENCE_FILE` of the evaluation, for
-            `amazon-reviews watch`, which only reads the versions in a folder. None: there is none.
+          reference: the file `serving.drift.reference.REFERENCE_FILE` of the evaluation, which a
+            version in a folder keeps for later comparisons. None: there is none.
 
         Raises:
           InputError: the model was rolled back, or a server could not load it.

@@ -86,7 +86,7 @@ class Endpoint(Destination):
         Args:
           model: the folder of the SavedModel, or its URL.
           uri: the URL of the artifact `pushed_model`, a folder in a bucket.
-          reference: not pushed, because `amazon-reviews watch` reads no endpoint.
+          reference: not pushed, so nothing is compared with a model of an endpoint.
 
         Raises:
           InputError: the model is incomplete or was rolled back, or Vertex AI refuses a setting.

@@ -33,7 +33,7 @@ def outputs(tmp_path_factory):
             (workspace.folder / title).write_text(start + content)
         elif language == "sh":
             commands = content.replace(". .venv/bin/activate\n", "")
-            # A pipe of the test has no failed command unless the page says so.
+            # Only the commands with `|| echo` may fail.
             found.append(run(workspace, f"set -e\nexec 2>&1\n{commands}"))
     yield found
     shutil.rmtree(workspace.folder)

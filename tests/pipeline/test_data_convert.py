@@ -349,3 +349,17 @@ def test_no_member_of_an_archive_leaves_its_folder(tmp_path):
     assert convert(folder, tmp_path / "deep" / "new").exit_code == 0
     assert not list(tmp_path.rglob("evil.csv"))
     assert (tmp_path / "deep" / "new" / "a" / "good.csv").read_bytes() == reviews()
+
+
+def test_a_single_line_in_another_encoding_is_converted_although_a_run_would_reject_it(tmp_path):
+    lines = [f"{n % 5 + 1}\tgutes Gerät Nummer {n}" for n in range(200)]
+    folder, target = tmp_path / "export", tmp_path / "utf-8"
+    folder.mkdir()
+    content = "\n".join(["stars\ttext", *lines]).encode()
+    (folder / "x.tsv").write_bytes(content + "\n5\tschönes Gerät\n".encode("cp1252"))
+    done = CliRunner().invoke(app, ["data", "convert", str(folder), str(target)])
+    assert done.exit_code == 0, done.output
+    [file] = target.iterdir()
+    found = file.read_text(encoding="utf-8").splitlines()
+    assert len(found) == 202 and "gutes Gerät Nummer 199" in found[200]
+    assert found[201].endswith("schönes Gerät")
