@@ -136,18 +136,12 @@ def _lines(found: Comparison, new: NewReviews, model: str, labels: Labels) -> li
         if shown:
             shares = (f"{each.ngram} ({each.new:.1%}, before {each.old:.1%})" for each in shown)
             lines.append(f"{title} {', '.join(shares)}")
-    if found.is_alarm:
-        names = ", ".join(found.alarms)
-        lines.append(f"alarm     severity {found.severity} ({names}): {found.advice}")
-    else:
-        lines.append(f"no alarm  {found.advice}")
+    lines.append(f"result    {found.sentence}")
     return lines
 
 
 def _line(figure: Figure) -> str:
     low, high = figure.interval
-    tested = ""
-    if figure.p_value is not None:
-        tested = ", p < 0.001" if figure.p_value < 0.001 else f", p = {figure.p_value:.3f}"
+    tested = f", {figure.p_text}" if figure.p_text else ""
     changed = ": changed" if figure.is_alarm else ""
     return f"{figure.name:<9} {figure.sentence} (95 %: {low:.4f} to {high:.4f}{tested}){changed}"

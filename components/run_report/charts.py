@@ -41,7 +41,7 @@ class Dot(NamedTuple):
       accuracy: its accuracy.
       interval: the ends of its 95 % confidence interval; None if they are unknown.
       is_good: whether its model was pushed, or blessed where nothing is pushed.
-      span: the newest span that it read, which is its test split; empty for an input without spans.
+      span: the newest span that it read; empty for an input without spans.
       severity: see `Outcome.severity`.
     """
 

@@ -55,6 +55,13 @@ class Figure:
     sentence: str
     is_alarm: bool = False
 
+    @property
+    def p_text(self) -> str:
+        """The p-value, such as `p = 0.034`; empty if the figure is not tested."""
+        if self.p_value is None:
+            return ""
+        return "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
+
 
 @dataclass(frozen=True)
 class Comparison:

@@ -144,9 +144,11 @@ def test_the_commands_that_watch(finished):
         for block in blocks("how-to/watch.md")
         if "sample_data.generate" in block
     )
-    assert run(workspace, monday).splitlines()[-1].startswith("no alarm ")
+    assert run(workspace, monday).splitlines()[-1].startswith("result    no alarm: ")
     *_, alarm = run(workspace, f"{tuesday.rstrip()} || test $? = 4").splitlines()
-    assert re.match(r"alarm     severity \w+ \(scores, words.*\): label some hundred of", alarm)
+    assert re.match(
+        r"result    alarm of severity \w+ \(scores, words.*\): label some hundred of", alarm
+    )
     new = "--input new/monday.ft.txt --json"
     figures = json.loads(run(workspace, f"amazon-reviews watch {new}"))
     assert (figures["is_alarm"], figures["severity"]) == (False, "none")

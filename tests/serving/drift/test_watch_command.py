@@ -61,7 +61,7 @@ def test_reviews_like_the_old_ones_raise_no_alarm(watch):
     assert code == 0
     lines = out.splitlines()
     assert "compared  300 new reviews with 400 of the test split" in lines
-    assert lines[-1].startswith("no alarm")
+    assert lines[-1].startswith("result    no alarm: ")
     # There are no labels, and a line states it.
     assert any(line.startswith("labels    not read: ") for line in lines)
     assert not any(line.startswith("accuracy") for line in lines)
@@ -87,7 +87,7 @@ def test_another_topic_is_an_alarm_with_its_words(watch):
     assert code == 4
     assert "new words" in out and "bottle (100.0%, before 0.0%)" in out
     assert "old words" in out and "phone (0.0%, before 100.0%)" in out
-    assert out.splitlines()[-1].startswith("alarm     severity low (scores, words)")
+    assert out.splitlines()[-1].startswith("result    alarm of severity low (scores, words): ")
 
 
 def test_an_alarm_starts_a_run_and_ends_with_its_exit_code(watch, tmp_path):
