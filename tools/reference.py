@@ -270,7 +270,8 @@ _CONTENT = {
     "ModelBlessing": "An empty file `BLESSED` or `NOT_BLESSED`.",
     "ModelEvaluation": "`counts.json`, from which all metrics follow; the metrics for `tfma."
     "load_eval_result`; `sampled_predictions.json`, and `mistakes.json`, `confusions.json` and "
-    "`changed_answers.json` with texts of reviews.",
+    "`changed_answers.json` with texts of reviews; with [spans](data.md#spans) `drift.json`, the "
+    "figures of [watch](../how-to/watch.md#in-a-run-with-spans).",
     "ModelRun": "`training.json`, TensorBoard logs, and `job.json` of a local cluster.",
     "PushedModel": "A copy of the pushed SavedModel. Servers load the one in `paths.serving`.",
     "Schema": "`schema.pbtxt`.",

@@ -93,7 +93,9 @@ def test_other_shares_of_the_labels_and_wrong_answers_are_alarms():
     figures = {figure.name: figure for figure in found.figures}
     assert figures["accuracy"].is_alarm and figures["labels"].is_alarm
     assert not figures["scores"].is_alarm
-    assert found.severity == "high" and found.advice == "retrain with these reviews"
+    assert found.severity == "high" and found.advice == (
+        "check the labels of these reviews, and retrain if they are right"
+    )
 
 
 def test_the_classifier_is_that_of_ridge_regressions_without_each_fold():
