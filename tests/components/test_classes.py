@@ -294,6 +294,7 @@ def test_the_labels_are_counted_by_group(tmp_path):
     assert by_group["only test"] == Counter(test=1)
 
 
+@pytest.mark.slow
 def test_the_reading_ends_at_too_many_labels(tmp_path, monkeypatch):
     monkeypatch.setattr(classes.CollectedLabels, "MAX", 50)
     rows = [f"__label__{number} text" for number in range(100_000)]

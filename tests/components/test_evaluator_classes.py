@@ -233,6 +233,7 @@ def test_equal_probabilities_are_ranked_as_they_are_decided():
     assert (found.right.sum(), found.top) == (1, TOP)
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_f1_contains_the_true_value_in_95_of_100_samples():
     """The method of Lam, Gopal and Qian (2023), with a class of a fifth of the reviews."""
     chance = np.random.default_rng(2)

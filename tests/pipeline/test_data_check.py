@@ -313,6 +313,7 @@ def test_a_large_file_is_read_in_part(tmp_path, monkeypatch):
     assert second.lines == 200
 
 
+@pytest.mark.slow
 def test_a_class_that_a_sample_lacks_is_a_note(tmp_path, monkeypatch):
     rows = "".join(f"{'ab'[n // 2_000]},text number {n}\n" for n in range(4_000))
     folder = write(tmp_path, sorted__csv=f"label,text\n{rows}")
@@ -525,6 +526,7 @@ def test_a_loss_of_many_lines_is_no_remedy(tmp_path):
     assert "max_rejected_fraction" not in found.settings
 
 
+@pytest.mark.slow
 def test_an_encoding_that_begins_later_is_found(tmp_path):
     lines = [f"{n % 5 + 1},{'schön ' * (n > 7_000)}{'word ' * 40}{n}\n" for n in range(14_000)]
     folder = write(tmp_path, a__csv=f"rating,review\n{''.join(lines)}".encode("cp1252"))

@@ -38,6 +38,7 @@ def test_the_correction_has_the_same_texts_with_the_other_labels():
     assert parts(21, version=1) == parts(21, version=2)
 
 
+@pytest.mark.slow
 def test_three_days_have_summaries_in_place_of_reviews():
     does = {"__label__1": " returns the ", "__label__2": " keeps the "}
     for day in (23, 24, 25, 26, 27):

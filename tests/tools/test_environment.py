@@ -101,6 +101,7 @@ def checkout(tmp_path):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_a_failed_installation_leaves_the_earlier_one(checkout, step):
     before = checkout.stamp()
@@ -113,6 +114,7 @@ def test_a_failed_installation_leaves_the_earlier_one(checkout, step):
     assert checkout.works() and checkout.stamp() != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "number"), [*((step, signal.SIGKILL) for step in STEPS), ("-r", signal.SIGINT)]
 )
@@ -205,6 +207,7 @@ def test_a_python_that_is_missing_is_named(checkout):
     assert checkout.works()
 
 
+@pytest.mark.slow
 def test_the_environment_of_a_tool_is_replaced_only_by_a_finished_one(checkout):
     command = (sys.executable, "-m", "tools.environment", ".cache/mlflow", "requirements/docs.txt")
     folder = checkout.folder / ".cache" / "mlflow"

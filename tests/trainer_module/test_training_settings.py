@@ -116,6 +116,8 @@ def test_shuffle_buffer_determines_how_many_examples_are_mixed(given):
     assert sorted(mixed) == numbers
 
 
+@pytest.mark.slow
+@pytest.mark.both_stacks
 def test_seed_determines_the_order_and_the_first_weights(given):
     one, same, other = (given(seed=seed, model="text_cnn") for seed in (1, 1, 3))
     orders = [order(each, "tokens") for each in (one, same, other)]

@@ -29,6 +29,8 @@ def expected(texts, longest, buckets, openings, characters):
     return normalise.ngram_ids(words, longest, buckets, openings, characters)
 
 
+@pytest.mark.slow
+@pytest.mark.both_stacks
 @settings(max_examples=60)
 @given(
     texts=st.lists(TEXT.map(_encoded), max_size=6),

@@ -85,6 +85,7 @@ def tree(folder):
     return folder / "globs"
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(glob=st.lists(PART, min_size=1, max_size=4).map("/".join))
 @example(glob="**/*")

@@ -338,6 +338,7 @@ LINES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "suffix"), [("fasttext", ".bz2"), ("jsonl", ".gz"), ("csv", ".bz2"), ("csv", ".zst")]
 )

@@ -85,6 +85,7 @@ public class Post {
 """
 
 
+@pytest.mark.slow
 def test_the_default_client_of_java_is_answered(server, tmp_path):
     """It offers HTTP/2 with its first request."""
     if not shutil.which("java"):

@@ -60,6 +60,7 @@ def live(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sent, is_answered",
     [

@@ -100,6 +100,7 @@ def test_an_answer_names_the_version_that_computed_it_whatever_was_loaded_meanwh
             assert found[0]["probability"] == pytest.approx(probability(1), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_broken_version_is_rejected_and_the_previous_one_still_answers(folder, caplog):
     with running(folder, poll_seconds=0.05) as server:
         push_broken(folder, 2)
@@ -117,6 +118,7 @@ def test_a_broken_version_is_rejected_and_the_previous_one_still_answers(folder,
         assert states(server)[1] == "END"
 
 
+@pytest.mark.slow
 def test_a_version_that_is_copied_file_by_file_answers_when_it_is_complete(folder, tmp_path):
     """rsync and scp copy the graph before the variables."""
     push(tmp_path / "elsewhere", 2)
@@ -129,6 +131,7 @@ def test_a_version_that_is_copied_file_by_file_answers_when_it_is_complete(folde
         wait(lambda: states(server) == {1: "END", 2: "AVAILABLE"})
 
 
+@pytest.mark.slow
 def test_after_the_newest_is_deleted_the_previous_one_answers(folder):
     push(folder, 2)
     with running(folder, poll_seconds=0.05) as server:
@@ -142,6 +145,7 @@ def test_after_the_newest_is_deleted_the_previous_one_answers(folder):
         assert server.predict("good").status == 200
 
 
+@pytest.mark.slow
 def test_no_error_ends_the_search_for_newer_versions(folder, monkeypatch, caplog):
     def fail(folder):
         raise OSError("unreachable")
@@ -170,6 +174,7 @@ def test_a_bucket_that_cannot_be_listed_is_not_empty(monkeypatch):
         list(versions("gs://bucket/serving"))
 
 
+@pytest.mark.slow
 def test_a_server_starts_with_the_newest_version_that_works(folder):
     push_broken(folder, 2)
     metrics = Metrics()
@@ -185,6 +190,7 @@ def test_a_server_starts_with_the_newest_version_that_works(folder):
         ServedVersions(str(folder), Metrics())
 
 
+@pytest.mark.slow
 def test_the_names_belong_to_the_version_that_answered(folder):
     """The classes change while the server runs: to five topics, to others, and back."""
     with running(folder, poll_seconds=0.05) as server:

@@ -120,11 +120,13 @@ FAILURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("script", "training", "message"), FAILURES.values(), ids=FAILURES)
 def test_the_error_names_the_cause(scripted, script, training, message):
     assert failure(scripted, script, **training).startswith(message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "other"), [(0, 0), (3, 1)])
 def test_a_wrong_setting_is_a_value_error_with_the_line_of_the_process(scripted, first, other):
     """The first process to fail may be the last one to end."""
@@ -137,6 +139,7 @@ def test_a_wrong_setting_is_a_value_error_with_the_line_of_the_process(scripted,
         )
 
 
+@pytest.mark.slow
 def test_a_process_that_ignores_sigterm_is_killed(scripted, monkeypatch, caplog):
     monkeypatch.setattr(local, "_SECONDS_TO_END", 0.3)
     message = failure(
@@ -171,6 +174,7 @@ def test_a_worker_under_parameter_servers_is_restarted_on_its_port(scripted, cap
         )
 
 
+@pytest.mark.slow
 def test_restarts_of_workers_are_limited(scripted):
     message = failure(
         scripted,

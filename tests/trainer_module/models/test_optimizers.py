@@ -64,6 +64,8 @@ def test_slices_of_several_replicas_are_clipped_by_the_norm_of_their_sum():
     assert isinstance(optimizer.gradient_transformers[0]([(slices, table)])[0][0], tf.IndexedSlices)
 
 
+@pytest.mark.slow
+@pytest.mark.both_stacks
 @each_model
 def test_each_update_of_two_workers_counts_once(name):
     """The state of the optimizer depends on the number of equal updates, not on their order."""
