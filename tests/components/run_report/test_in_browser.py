@@ -124,7 +124,7 @@ def test_areas_that_scroll_are_reached_by_keyboard(browser, whole):
         "  (one) => ['auto', 'scroll'].includes(getComputedStyle(one).overflowX))"
     )
     areas = browser.execute_script(scroll)
-    assert len(areas) == 15
+    assert len(areas) == 16
     assert any(one.get_property("scrollWidth") > one.get_property("clientWidth") for one in areas)
     assert {(one.get_property("tabIndex"), one.aria_role) for one in areas} == {(0, "region")}
     names = [one.accessible_name for one in areas]
