@@ -19,6 +19,7 @@ from pipeline.config import PRESETS, load_config
 from tests.checkout import CHECKOUT
 from tests.e2e.conftest import LITTLE
 from tests.e2e.harness import Workspace
+from tests.serving.rest.running import serving
 
 DOCS = CHECKOUT / "docs"
 _BLOCK = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -152,6 +153,36 @@ def test_the_commands_that_watch(finished):
     new = "--input new/monday.ft.txt --json"
     figures = json.loads(run(workspace, f"amazon-reviews watch {new}"))
     assert (figures["is_alarm"], figures["severity"]) == (False, "none")
+
+
+def form(value):
+    """Return the form of an answer: the keys of its objects, and the forms of its parts."""
+    if isinstance(value, dict):
+        return {key: form(part) for key, part in value.items()}
+    if isinstance(value, list):
+        # The words of another model have other effects, and some words have none.
+        return [form(part) for part in value if not isinstance(part, dict) or "text" not in part]
+    return type(value).__name__
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.xdist_group("finished")
+def test_the_requests_of_the_guide_to_serve(finished):
+    workspace, _ = finished
+    page = blocks("how-to/serve.md")
+    requests = [number for number, block in enumerate(page) if block.startswith("curl ")]
+    assert len(requests) == 7
+    with serving(workspace.root) as (_, server, _):
+        for number in requests:
+            command = (
+                page[number].replace(":8501/", f":{server.port}/").replace("curl ", "curl -s ")
+            )
+            answer = json.loads(run(workspace, command))
+            shown = page[number + 1]
+            # One request has no answer on the page.
+            if shown.startswith("{"):
+                assert form(answer) == form(json.loads(shown)), command
 
 
 @pytest.mark.slow
