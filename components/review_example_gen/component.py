@@ -8,7 +8,7 @@ import heapq
 import json
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -127,42 +127,19 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
             raise InputError(
                 f"data.input_base: a file in {base} changed after the start of the run; run again"
             )
-        shards: dict[str, list[tuple[str, int]]] = {split: [] for split in SPLITS}
-        for unit in done:
-            for split, path, count in unit.shards:
-                shards[split].append((path, count))
-        moved = publish(examples, _FILE_PREFIX, shards)
-        if spans := reader.files(done):
-            write_spans(examples.uri, {moved[path]: span for path, span in spans.items()})
-        _set_span(examples, found)
+        _write_examples(examples, found, done, reader.files(done))
         write_labels(examples.uri, classes.labels)
         write_lines(rejected.uri, _rejected_lines(done))
         fileio.rmtree(scratch)
-
-        by_file: dict[str, LineCounts] = {}
-        for unit in done:
-            for path, of_file in unit.counts.items():
-                by_file[path] = by_file.get(path, LineCounts()) + of_file
+        by_file = _counts_by_file(done)
         counts = sum(by_file.values(), LineCounts())
-        logging.info("Lines read: %s", counts.to_file())
-        write_counts(rejected.uri, by_file, counts)
-        for name, count in counts.to_properties().items():
-            rejected.set_int_custom_property(name, count)
-        unused = _unused_files(by_file, rejected.uri)
-        for line in unused:
-            logging.warning(line)
-        rejected.set_string_custom_property(UNUSED_PROPERTY, "\n".join(unused))
+        _write_counts(rejected, by_file, counts)
         first = functools.partial(_first_rejected, rejected.uri)
         check_spans(found, by_file)
         check_counts(counts, by_file, size, options.max_rejected_fraction, first)
         notes = classes.notes
         if options.read.task != SENTIMENT_TASK:
-            examples_of = {
-                split: sum((unit.classes[split] for unit in done), Counter[int]())
-                for split in SPLITS
-            }
-            named = {source.group for source in sources}
-            notes += check_classes(classes.labels, examples_of, named, counts.over_max_examples)
+            notes += _check_classes(classes, sources, done, counts.over_max_examples)
         for line in notes:
             logging.info("Classes: %s", line)
         rejected.set_string_custom_property(CLASSES_PROPERTY, "\n".join(notes))
@@ -212,13 +189,85 @@ class ReviewExampleGen(base_beam_component.BaseBeamComponent):
         super().__init__(spec=spec)
 
 
-def _set_span(examples: types.Artifact, found: Input) -> None:
-    """Set the properties of TFX's ExampleGen: the newest span and its version."""
+def _write_examples(
+    examples: types.Artifact,
+    found: Input,
+    done: Sequence[UnitResult],
+    spans: Mapping[str, int],
+) -> None:
+    """Move the files of Examples to the artifact, and set the properties of TFX's ExampleGen.
+
+    Args:
+      examples: the output.
+      found: the input, whose newest span and its version become properties.
+      done: the results of the units.
+      spans: path of a file of Examples -> the number of its span; empty without spans.
+    """
+    shards: dict[str, list[tuple[str, int]]] = {split: [] for split in SPLITS}
+    for unit in done:
+        for split, path, count in unit.shards:
+            shards[split].append((path, count))
+    moved = publish(examples, _FILE_PREFIX, shards)
+    if spans:
+        write_spans(examples.uri, {moved[path]: span for path, span in spans.items()})
     if found.spans:
         newest = found.spans[-1]
         examples.set_int_custom_property(SPAN_PROPERTY_NAME, newest.number)
         if newest.version is not None:
             examples.set_int_custom_property(VERSION_PROPERTY_NAME, newest.version)
+
+
+def _counts_by_file(done: Sequence[UnitResult]) -> dict[str, LineCounts]:
+    """Return path of an input file -> the counts of its lines."""
+    by_file: dict[str, LineCounts] = {}
+    for unit in done:
+        for path, of_file in unit.counts.items():
+            by_file[path] = by_file.get(path, LineCounts()) + of_file
+    return by_file
+
+
+def _write_counts(
+    rejected: types.Artifact, by_file: Mapping[str, LineCounts], counts: LineCounts
+) -> None:
+    """Write the counts of all lines to the artifact and to its properties.
+
+    Args:
+      rejected: the output, which has the rejected lines already.
+      by_file: path of an input file -> the counts of its lines.
+      counts: their sum.
+    """
+    logging.info("Lines read: %s", counts.to_file())
+    write_counts(rejected.uri, by_file, counts)
+    for name, count in counts.to_properties().items():
+        rejected.set_int_custom_property(name, count)
+    unused = _unused_files(by_file, rejected.uri)
+    for line in unused:
+        logging.warning(line)
+    rejected.set_string_custom_property(UNUSED_PROPERTY, "\n".join(unused))
+
+
+def _check_classes(
+    classes: Classes,
+    sources: Sequence[Source],
+    done: Sequence[UnitResult],
+    over_max_examples: int,
+) -> tuple[str, ...]:
+    """Return lines about the Examples of each class, see `check_classes`.
+
+    Args:
+      classes: the classes.
+      sources: the pieces of the files.
+      done: the results of the units.
+      over_max_examples: see `check_classes`.
+
+    Raises:
+      InputError: a class lacks Examples.
+    """
+    examples_of = {
+        split: sum((unit.classes[split] for unit in done), Counter[int]()) for split in SPLITS
+    }
+    named = {source.group for source in sources}
+    return check_classes(classes.labels, examples_of, named, over_max_examples)
 
 
 def _find_classes(
