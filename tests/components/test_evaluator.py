@@ -8,8 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from google.protobuf import json_format
+from kfp.pipeline_spec.pipeline_spec_pb2 import ArtifactTypeSchema, RuntimeArtifact
 from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME
 from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.orchestration.kubeflow.v2 import compiler_utils
+from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils
 from tfx.types import standard_artifacts
 
 from components.evaluator import files, new_span, scores, scoring
@@ -489,3 +493,15 @@ def test_a_span_of_several_classes_is_compared(tmp_path, topics, topic_model):
     file.write_text(json.dumps(stored))
     with pytest.raises(ValueError, match="the comparison is incomplete"):
         new_span.read(again.uri)
+
+
+def test_the_span_survives_the_metadata_of_kubeflow_pipelines(examples):
+    """Its numbers are floats, and `span` is a property of Examples too."""
+    written = RuntimeArtifact(uri=examples.uri, name="1")
+    schema = compiler_utils.get_artifact_schema(standard_artifacts.Examples)
+    written.type.CopyFrom(ArtifactTypeSchema(instance_schema=schema))
+    properties = kubeflow_v2_entrypoint_utils._get_json_metadata_mapping(of_span(examples, 20_000))
+    json_format.ParseDict(properties, written.metadata)
+    found = kubeflow_v2_entrypoint_utils._parse_raw_artifact(written, {})
+    assert found.has_custom_property(SPAN_PROPERTY_NAME)
+    assert found.get_int_custom_property(SPAN_PROPERTY_NAME) == 20_000
