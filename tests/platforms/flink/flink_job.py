@@ -5,6 +5,7 @@ SIGUSR1 it writes the stacks of its threads to `FOLDER/stacks`.
 """
 
 import faulthandler
+import os
 import signal
 import sys
 import time
@@ -33,6 +34,7 @@ class Work(beam.DoFn):
 
 
 def main(kind, folder, *arguments):
+    """Return the exit code."""
     try:
         with make_pipeline(arguments) as pipeline:
             _ = (
@@ -44,11 +46,13 @@ def main(kind, folder, *arguments):
             )
     except BaseException as error:
         print(f"{type(error).__name__}: {error}", flush=True)
-        raise SystemExit(1) from None
-    print("done")
+        return 1
+    print("done", flush=True)
+    return 0
 
 
 if __name__ == "__main__":
     with Path(sys.argv[2], "stacks").open("w") as stacks:
         faulthandler.register(signal.SIGUSR1, stacks)
-        main(*sys.argv[1:])
+        # As in `platforms.entrypoint`: threads of Beam's client may outlive the job.
+        os._exit(main(*sys.argv[1:]))
