@@ -34,7 +34,6 @@ from components.baseline import existing_model
 from components.beam import LocalBeamExecutor, divide_into_units
 from components.evaluator import files, new_span, tfma_files
 from components.evaluator.files import BASELINE, CANDIDATE, OtherModel, Results
-from components.evaluator.new_span import compare_span
 from components.evaluator.scores import Scores, merge, shown_confusions
 from components.evaluator.scoring import SCORED, ScoreFiles
 from components.evaluator.thresholds import Evaluation
@@ -147,7 +146,8 @@ def _write(
     if span is not None and scores.served:
         new = replace(scores.served.reviews, span=span)
         drop = settings.max_accuracy_drop
-        new_span.write(folder, compare_span(new, models[BASELINE], labels, drop))
+        found = new_span.compare_span(new, models[BASELINE], labels, drop)
+        new_span.write(folder, found)
 
 
 def _bless(blessing: types.Artifact, is_blessed: bool) -> None:

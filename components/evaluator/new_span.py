@@ -33,8 +33,8 @@ def compare_span(
       allowed_drop: the greatest drop of the accuracy that is no high severity.
 
     Returns:
-      The comparison; or the reason why there is none: there are fewer than LEAST_REVIEWS, the
-      served model keeps no reviews or damaged ones, or they are of no earlier span.
+      The comparison; or the reason why there is none: the span has fewer than LEAST_REVIEWS, the
+      served model keeps no reviews or damaged ones, or these are not from an earlier span.
     """
     if len(new) < LEAST_REVIEWS:
         return NotCompared(f"{len(new)} {labels.noun}s are too few, {LEAST_REVIEWS} are required")

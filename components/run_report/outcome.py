@@ -41,8 +41,8 @@ class Outcome:
         unknown.
       steps: the number of steps of the training; 0 if it is unknown.
       span: the newest span that was read; empty for an input without spans.
-      drift: how this span differs from that of the served model, as a sentence; empty if they were
-        not compared.
+      drift: a sentence: how this span differs from that of the served model, or why they were not
+        compared; empty without spans or without a served model.
       severity: the severity of its alarm, `none`, `low` or `high`; empty if they were not compared.
       not_tested: a sentence about the classes that the test split lacks; empty if it has all.
 
