@@ -65,9 +65,16 @@ class IndexWriter:
           OSError: the file cannot be written.
         """
         empty = UnitIndex(*(np.zeros(0, kind) for kind in ("<u8", "<i4", "<i4", "<i8", "<i4")))
-        columns = map(np.concatenate, zip(empty, *self._parts, strict=True))
+        index = UnitIndex(*map(np.concatenate, zip(empty, *self._parts, strict=True)))
         stream = io.BytesIO()
-        np.savez(stream, **dict(zip(UnitIndex._fields, columns, strict=True)))
+        np.savez(
+            stream,
+            keys=index.keys,
+            labels=index.labels,
+            pieces=index.pieces,
+            positions=index.positions,
+            shards=index.shards,
+        )
         with FileSystems.create(path) as target:
             target.write(stream.getvalue())
 
