@@ -104,7 +104,7 @@ def _of_characters(
         mixed = tf.bitwise.bitwise_xor(mixed, tf.bitwise.right_shift(mixed, HALF))
         ids = tf.math.floormod(mixed, buckets)
         row_ids = tf.gather(texts, grams.value_rowids())
-        found.append(tf.RaggedTensor.from_value_rowids(ids, row_ids, nrows=tokens.nrows()))
+        found.append(_ragged(ids, row_ids, tokens.nrows()))
     return found
 
 
@@ -122,15 +122,15 @@ def _combinations(values: tf.RaggedTensor, longest: int) -> list[tf.RaggedTensor
         # The slices keep the positions at which an n-gram of this length can start. `inside` then
         # keeps the n-grams that do not extend into the next row.
         grams = grams[:-1] * MULTIPLIER + single[length - 1 :]
-        inside = tf.equal(row_ids[: -(length - 1)], row_ids[length - 1 :])
-        found.append(
-            tf.RaggedTensor.from_value_rowids(
-                tf.boolean_mask(grams, inside),
-                tf.boolean_mask(row_ids[: -(length - 1)], inside),
-                nrows=values.nrows(),
-            )
-        )
+        inside = tf.where(tf.equal(row_ids[: -(length - 1)], row_ids[length - 1 :]))[:, 0]
+        kept = tf.gather(grams, inside), tf.gather(row_ids, inside)
+        found.append(_ragged(*kept, values.nrows()))
     return found
+
+
+def _ragged(values: tf.Tensor, row_ids: tf.Tensor, rows: tf.Tensor) -> tf.RaggedTensor:
+    # The checks of TensorFlow would be two fifths of the operations of a graph with openings.
+    return tf.RaggedTensor.from_value_rowids(values, row_ids, rows, validate=False)
 
 
 WORD_HASHES = 2**62
