@@ -75,13 +75,12 @@ def _decompress(path: str, pool: ThreadPoolExecutor) -> None:
 
 
 def _seconds_to_write(batches: list[Any], folder: Path, pool: ThreadPoolExecutor) -> np.ndarray:
-    from examples.writer import TEXT_LEVEL, ShardWriter
+    from examples.writer import ShardWriter, text_level
     from preprocessing.fast.encode import encode_examples
 
     folder.mkdir()
-    writers = [
-        ShardWriter(str(folder / f"{index}.gz"), TEXT_LEVEL, pool) for index in range(2 * cores())
-    ]
+    paths = [str(folder / f"{index}.gz") for index in range(2 * cores())]
+    writers = [ShardWriter(path, text_level(path), pool) for path in paths]
 
     def write() -> None:
         for number, batch in enumerate(batches):

@@ -15,7 +15,7 @@ from tfx.types import artifact_utils
 
 from examples.counts import write_example_counts
 from examples.tfrecords import example_files
-from examples.writer import TEXT_LEVEL, ShardWriter
+from examples.writer import ShardWriter, text_level
 
 _SPANS_FILE = "spans.json"
 SAMPLE_SIZE = 1000
@@ -103,7 +103,7 @@ def publish(
             moved.update(zip((path for path, _ in files), targets, strict=True))
         else:
             with ThreadPoolExecutor(1) as pool:
-                ShardWriter(targets[0], TEXT_LEVEL, pool).close()
+                ShardWriter(targets[0], text_level(targets[0]), pool).close()
         counts.update(zip(names, (count for _, count in files), strict=False))
     write_example_counts(examples.uri, counts)
     return moved

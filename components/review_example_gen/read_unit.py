@@ -30,7 +30,7 @@ from components.review_example_gen.unit_index import IndexWriter
 from components.review_example_gen.units import BYTES, Unit, count_bytes, read_in_turns
 from core.machine import cores
 from core.progress import Progress
-from examples.writer import TEXT_LEVEL, ShardWriter
+from examples.writer import ShardWriter, text_level
 from preprocessing.fast.encode import encode_examples
 from preprocessing.reading.pieces import Piece
 
@@ -190,7 +190,7 @@ class UnitOutput:
             for index in np.unique(shard[of_split]).tolist():
                 if (split, index) not in self._open:
                     path = f"{self._name}-{split}-{index:03d}.gz"
-                    self._open[split, index] = ShardWriter(path, TEXT_LEVEL, self._pool)
+                    self._open[split, index] = ShardWriter(path, text_level(path), self._pool)
                 here = np.flatnonzero(of_split & (shard == index)).tolist()
                 self._open[split, index].write([examples[i] for i in here])
 

@@ -34,7 +34,7 @@ from components.review_example_gen.splits import (
 from components.review_example_gen.unit_index import UnitIndex, load_index
 from core.machine import cores
 from examples.tfrecords import batches, read
-from examples.writer import TEXT_LEVEL, ShardWriter
+from examples.writer import ShardWriter, text_level
 from preprocessing.reading.files import link_file
 
 READ_AS = OLDER
@@ -195,7 +195,7 @@ def _write_some(path: str, kept: np.ndarray, target: str) -> None:
     """
     at = 0
     with ThreadPoolExecutor(cores()) as pool:
-        writer = ShardWriter(target, TEXT_LEVEL, pool)
+        writer = ShardWriter(target, text_level(target), pool)
         for batch in read(batches([path], _BATCH).prefetch(tf.data.AUTOTUNE), [path]):
             examples = batch.numpy()
             chosen = np.flatnonzero(kept[at : at + len(examples)]).tolist()

@@ -8,7 +8,7 @@ from tfx.types import standard_artifacts
 
 from components.examples import publish
 from examples.counts import count_examples
-from examples.writer import TEXT_LEVEL, ShardWriter
+from examples.writer import ID_LEVEL, ShardWriter
 
 
 def test_each_published_file_has_its_own_count_and_an_empty_split_has_a_file(tmp_path):
@@ -17,7 +17,7 @@ def test_each_published_file_has_its_own_count_and_an_empty_split_has_a_file(tmp
     shards = []
     with ThreadPoolExecutor(1) as pool:
         for count in (3, 1, 2):
-            writer = ShardWriter(str(tmp_path / f"{count}.gz"), TEXT_LEVEL, pool)
+            writer = ShardWriter(str(tmp_path / f"{count}.gz"), ID_LEVEL, pool)
             writer.write([b"%d" % count] * count)
             writer.close()
             shards.append((writer.path, writer.count))

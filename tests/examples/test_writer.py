@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from examples import writer as writer_module
-from examples.writer import ID_LEVEL, TEXT_LEVEL, ShardWriter
+from examples.writer import ID_LEVEL, ShardWriter, text_level
 
 
 class UnevenPool(ThreadPoolExecutor):
@@ -27,7 +27,7 @@ def records(file):
     return [record.numpy() for record in tf.data.TFRecordDataset(str(file), "GZIP")]
 
 
-@pytest.mark.parametrize("level", [TEXT_LEVEL, ID_LEVEL])
+@pytest.mark.parametrize("level", [text_level("gs://bucket/0.gz"), ID_LEVEL])
 def test_a_shard_of_many_buffers_has_every_record_once_and_in_order(tmp_path, monkeypatch, level):
     monkeypatch.setattr(writer_module, "_BUFFER", 100)
     # Some records are larger than a buffer, and a header's length needs more than a byte.
@@ -44,7 +44,7 @@ def test_a_shard_of_many_buffers_has_every_record_once_and_in_order(tmp_path, mo
 def test_a_record_of_many_megabytes_is_written(tmp_path):
     written = [b"x" * (5 << 20), b"", b"y" * 70_000]
     with ThreadPoolExecutor(1) as pool:
-        writer = ShardWriter(str(tmp_path / "0.gz"), TEXT_LEVEL, pool)
+        writer = ShardWriter(str(tmp_path / "0.gz"), text_level("gs://bucket/0.gz"), pool)
         writer.write(written)
         writer.close()
     assert records(tmp_path / "0.gz") == written
