@@ -139,7 +139,11 @@ def _is_ragged(model_input: Any) -> bool:
 def _model_input(value: Any, model_input: Any) -> Any:
     """Convert a sparse feature, as TFT returns it, to the ragged or padded input of the model."""
     if isinstance(value, tf.SparseTensor) and _is_ragged(model_input):
-        return tf.RaggedTensor.from_sparse(value)
+        # The values of a row have no gaps, so `from_sparse`, which checks this for a tenth of the
+        # time of a prediction, is not needed.
+        return tf.RaggedTensor.from_value_rowids(
+            value.values, value.indices[:, 0], value.dense_shape[0], validate=False
+        )
     return _dense(value, features.PADDING_TOKEN)
 
 
