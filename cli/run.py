@@ -199,7 +199,7 @@ def _show_data_problems(config: PipelineConfig, options: str) -> None:
         return
     try:
         check = check_data(config)
-    except (OSError, ValueError):  # the error of the run is shown in any case
+    except Exception:  # no fault of this look may hide the error of the run
         return
     show_after_failure(error_console(), check, options)
 

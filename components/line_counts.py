@@ -10,7 +10,8 @@ from preprocessing.reading.records import HARMLESS, NO_TEXT
 
 SPLITS = ("train", "eval", "test")
 DUPLICATE = "duplicate_across_splits"
-"""The reason for the rejection of a review whose text is also in the files of a held-out split."""
+"""The reason for the rejection of a review whose text is also in the files of a held-out split, or
+in an older span of the window."""
 
 _EXAMPLES, _REJECTED = "examples", "rejected"
 _NUMBERS = ("neutral", "over_max_examples", "lost_bytes")

@@ -107,6 +107,8 @@ class SpanCache:
         with contextlib.suppress(*storage_errors()):
             found = [name.rstrip("/") for name in fileio.listdir(self._folder)]
             numbers = {name: int(match[1]) for name in found if (match := _NAME.fullmatch(name))}
+            if not numbers:
+                return
             first = max(numbers.values()) - window + 1
             kept, spans = set(map(str, used)), {key.span for key in used}
             for name, span in numbers.items():

@@ -260,7 +260,8 @@ def _value(parameter: Any, hint: Any) -> str:
 _CONTENT = {
     "ExampleAnomalies": "`SchemaDiff.pb` for each split: the anomalies that were found.",
     "Examples": "Gzipped TFRecords of `tf.train.Example`, a folder `Split-NAME` for each split. "
-    "`example_counts.json` has the number in each file. Those of Transform also have "
+    "`example_counts.json` has the number in each file, `labels.json` the classes, and with "
+    "[spans](data.md#spans) `spans.json` the span of each file. Those of Transform also have "
     "`class_counts.npz`.",
     "ExampleStatistics": "`FeatureStats.pb` for each split.",
     "HyperParameters": "`best_hyperparameters.txt`, the best trial as JSON.",
@@ -269,13 +270,15 @@ _CONTENT = {
     "Model": "`Format-Serving`, the SavedModel with the signatures of [the model](model.md).",
     "ModelBlessing": "An empty file `BLESSED` or `NOT_BLESSED`.",
     "ModelEvaluation": "`counts.json`, from which all metrics follow; the metrics for `tfma."
-    "load_eval_result`; `sampled_predictions.json`, and `mistakes.json`, `confusions.json` and "
-    "`changed_answers.json` with texts of reviews; with [spans](data.md#spans) `drift.json`, the "
-    "figures of [watch](../how-to/watch.md#in-a-run-with-spans).",
+    "load_eval_result`; `sampled_predictions.json`; with texts of reviews `mistakes.json`, "
+    "`confusions.json`, `changed_answers.json`, and `drift_reference.parquet`, the reviews that a "
+    "pushed model keeps; with [spans](data.md#spans) `drift.json`, the figures of "
+    "[watch](../how-to/watch.md#in-a-run-with-spans).",
     "ModelRun": "`training.json`, TensorBoard logs, and `job.json` of a local cluster.",
     "PushedModel": "A copy of the pushed SavedModel. Servers load the one in `paths.serving`.",
     "Schema": "`schema.pbtxt`.",
-    "TransformGraph": "The `preprocessing_fn` as a TensorFlow graph, with its vocabulary.",
+    "TransformGraph": "The `preprocessing_fn` as a TensorFlow graph, with its vocabulary, and the "
+    "classes in `labels.json`.",
     "TunerResults": "`tuner_results.json`, the score of every trial.",
 }
 """Artifact type of TFX -> its content. The types of this project have docstrings."""

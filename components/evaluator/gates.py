@@ -80,9 +80,10 @@ def _check_accuracy(own: Counts, base: Counts | None, settings: Evaluation) -> I
         # One quotient, because the difference of two rounded ones may miss a threshold by a bit.
         newly_right = int(own.right.sum()) - int(base.right.sum())
         change = newly_right / own.examples if own.examples else math.nan
+        differs = f"is {abs(change):.4f} {'below' if change < 0 else 'above'}"
         sentence = (
-            f"accuracy is {abs(change):.4f} {'below' if change < 0 else 'above'} that of "
-            f"the baseline, evaluation.max_accuracy_drop allows {drop:g}"
+            f"accuracy {differs if newly_right else 'equals'} that of the baseline, "
+            f"evaluation.max_accuracy_drop allows {drop:g}"
         )
         yield Check(sentence, change >= -drop, change + drop)
 

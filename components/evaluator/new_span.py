@@ -11,12 +11,12 @@ from tfx.utils import io_utils
 from core.errors import InputError
 from preprocessing.labels import Labels
 from serving.drift import reference
-from serving.drift.compare import LEAST_REVIEWS, Comparison, NotCompared, compare
-from serving.drift.reference import ScoredReviews
+from serving.drift.compare import Comparison, NotCompared, compare
+from serving.drift.reference import LEAST_REVIEWS, ScoredReviews
 
 DRIFT_FILE = "drift.json"
-"""The file of an evaluation with the comparison, or with the reason why there is none. Without
-spans, and without a served model of the same classes, there is no file."""
+"""The file of an evaluation with the comparison, or with the reason why there is none. An
+evaluation has it only if the input has spans and a model with the same classes is served."""
 _REASON = "not_compared"
 """The only key of DRIFT_FILE if the span was not compared."""
 
@@ -33,8 +33,8 @@ def compare_span(
       allowed_drop: the greatest drop of the accuracy that is no high severity.
 
     Returns:
-      The comparison; or the reason why there is none: the span has fewer than LEAST_REVIEWS, the
-      served model keeps no reviews or damaged ones, or these are not from an earlier span.
+      The comparison; or the reason why there is none: the span or the served model has fewer than
+      LEAST_REVIEWS, the kept reviews are damaged, or they are not from an earlier span.
     """
     if len(new) < LEAST_REVIEWS:
         return NotCompared(f"{len(new)} {labels.noun}s are too few, {LEAST_REVIEWS} are required")
@@ -67,7 +67,7 @@ def read(evaluation: str) -> Comparison | NotCompared | None:
 
     Raises:
       tensorflow.errors.OpError: the file cannot be read.
-      ValueError: the file is damaged, or another version wrote it.
+      ValueError: the file is damaged, or an earlier version wrote it, without a key.
     """
     file = os.path.join(evaluation, DRIFT_FILE)
     if not fileio.exists(file):

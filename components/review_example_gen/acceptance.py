@@ -85,5 +85,5 @@ def check_counts(
         raise InputError(
             f"no line is left for training: of {total} lines with text {rejected} were rejected, "
             f"{counts.neutral} left out by label, {counts.rejected[DUPLICATE]} duplicates of "
-            f"held-out texts, {counts.over_max_examples} over data.max_examples"
+            f"texts in other files, {counts.over_max_examples} over data.max_examples"
         )

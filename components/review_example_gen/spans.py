@@ -214,7 +214,7 @@ def check_spans(found: Input, by_file: Mapping[str, LineCounts]) -> None:
       by_file: path of a file -> the counts of its lines.
 
     Raises:
-      InputError: a span has none.
+      InputError: a span has none, or the newest one is a copy.
     """
     for span in found.spans:
         paths = [file.path for file in found.of_span(span)]

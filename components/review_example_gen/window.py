@@ -3,9 +3,8 @@
 A span is read without regard to the others: its reviews are split into train and eval by the hash
 of their text. In a window, the older spans keep these files as they are. The newest span is the
 test split, from which the texts of older spans are removed: so the files of an older span are the
-same in every window, and the cost of a new span does not depend on the size of the window. The
-model in production, which was trained on almost the same older spans, has not seen the test split
-either.
+same in every window, and the cost of a new span does not depend on the size of the window. A model
+that was trained on earlier spans has not seen the test split either.
 """
 
 from __future__ import annotations

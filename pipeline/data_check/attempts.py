@@ -84,7 +84,7 @@ class Attempts:
       inspections: the results of inspecting the files.
 
     Attributes:
-      is_complete: whether the labels that were read so far are those of all lines.
+      is_complete: whether the labels that were read last are those of all lines.
     """
 
     def __init__(

@@ -107,7 +107,8 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
     attempt = attempts.attempt(replace(options, columns=columns)) if files else None
     reading = Reading()
     if attempt:
-        attempt, reading, more = _read(attempts, attempt, files, config, changes, converted)
+        own = found if has_spans and not converted.changed else None
+        attempt, reading, more = _read(attempts, attempt, files, config, changes, converted, own)
         problems += more
     problems += _text_questions(files, attempt, converted)
     changed = with_data(config, _new_base(config, converted), changes)
@@ -159,13 +160,14 @@ def _read(
     config: PipelineConfig,
     changes: dict[str, Any],
     converted: Converted,
+    found: Input | None,
 ) -> tuple[Attempt, Reading, list[Problem]]:
     """Return the attempt that reads the files, what it reads, and the problems on the way."""
     problems: list[Problem] = []
     if attempt.error and not attempt.is_certain:
         message = f"in the sample: {converted.message(str(attempt.error))}"
         return attempt, Reading(), [Problem(message, is_blocking=False)]
-    reading = Reading() if attempt.error else read_sample(files, attempt, config)
+    reading = Reading() if attempt.error else read_sample(files, attempt, config, found)
     error = attempt.error or next(iter(reading.errors), None)
     if error and (attempt.found is not None) and _is_about_labels(attempt, reading):
         settled = remedies.settle_labels(attempts, attempt, converted.message(str(error)))
@@ -174,7 +176,7 @@ def _read(
             changes |= settled.changes
             labels = read_options(with_data(config, _new_base(config, converted), changes))
             attempt = attempts.attempt(replace(labels, columns=attempt.options.columns))
-            reading = Reading() if attempt.error else read_sample(files, attempt, config)
+            reading = Reading() if attempt.error else read_sample(files, attempt, config, found)
             error = attempt.error or next(iter(reading.errors), None)
         else:
             error = None

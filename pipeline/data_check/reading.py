@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from components.line_counts import SPLITS, LineCounts, class_problem
 from components.review_example_gen.acceptance import check_counts
 from components.review_example_gen.classes import check_classes
-from components.review_example_gen.spans import PRIORITIES
+from components.review_example_gen.spans import PRIORITIES, Input, check_spans
 from components.review_example_gen.splits import (
     assign_batch,
     count_batch,
@@ -33,8 +34,24 @@ from preprocessing.reading.files import HELD_OUT, SourceFile
 from preprocessing.reading.records import HARMLESS, SENTIMENT_TASK, unused_file
 
 _EXAMPLES, _CHARACTERS = 5, 300
-_REJECTED = 5
-"""Number of rejected lines of each reason that are kept for a message."""
+_SHOWN = 5
+"""Number of rejected lines in a message."""
+
+
+class _Rejected(NamedTuple):
+    """A rejected line.
+
+    Attributes:
+      path: the file.
+      position: the number of the line in the file; 0 if the file was not read from its start.
+      reason: a key of `LineCounts.rejected`.
+      detail: what is wrong.
+    """
+
+    path: str
+    position: int
+    reason: str
+    detail: str
 
 
 @dataclass
@@ -66,7 +83,12 @@ class Reading:
     errors: tuple[InputError, ...] = ()
 
 
-def read_sample(files: Sequence[SourceFile], attempt: Attempt, config: PipelineConfig) -> Reading:
+def read_sample(
+    files: Sequence[SourceFile],
+    attempt: Attempt,
+    config: PipelineConfig,
+    found: Input | None = None,
+) -> Reading:
     """Return the lines of a sample, read as in a run.
 
     The limits of `data.max_examples` are applied if the sample is the whole input.
@@ -75,6 +97,7 @@ def read_sample(files: Sequence[SourceFile], attempt: Attempt, config: PipelineC
       files: the files.
       attempt: an attempt without an error.
       config: the settings of the run.
+      found: the input with its spans, if `files` are its files.
 
     Raises:
       OSError: a file cannot be read.
@@ -86,15 +109,14 @@ def read_sample(files: Sequence[SourceFile], attempt: Attempt, config: PipelineC
         (group, text_keys(batch.texts)) for group, _, batch in sample.only(priorities).batches()
     )
     assigned = []
-    rejected: list[tuple[str, int, str, str]] = []
+    rejected: dict[tuple[str, str], list[_Rejected]] = defaultdict(list)
     for group, piece, batch in sample.batches():
         assigned.append((piece.path, assign_batch(batch, group, named, held_out, priorities)))
-        kept = Counter(reason for _, _, reason, _ in rejected)
         for item in batch.rejected:
-            if kept[item.reason] < _REJECTED:
-                kept[item.reason] += 1
+            of_file = rejected[piece.path, item.reason]
+            if len(of_file) < _SHOWN:
                 position = item.position if not piece.start else 0
-                rejected.append((piece.path, position, item.reason, item.detail))
+                of_file.append(_Rejected(piece.path, position, item.reason, item.detail))
     reading = Reading(lines=sample.lines, incomplete=sample.incomplete)
     limits: dict[str, int] = {}
     if not reading.incomplete:
@@ -102,7 +124,7 @@ def read_sample(files: Sequence[SourceFile], attempt: Attempt, config: PipelineC
             keys = [
                 one.keys[(one.split == split) & (one.duplicate_in == "")] for _, one in assigned
             ]
-            limits[str(split)] = find_limit(count_ranges(np.concatenate(keys)), most)
+            limits[str(split)] = find_limit(count_ranges(_joined(keys)), most)
     texts: list[bytes] = []
     first: dict[int, list[bytes]] = {}
     reading.examples_of = {split: Counter() for split in SPLITS}
@@ -119,11 +141,16 @@ def read_sample(files: Sequence[SourceFile], attempt: Attempt, config: PipelineC
             if len(of_label) < _EXAMPLES:
                 of_label.append(one.batch.texts[index])
         texts += one.batch.texts
-    all_keys = np.concatenate([np.zeros(0, np.uint64), *(one.keys for _, one in assigned)])
-    reading.texts = describe_texts(texts, all_keys)
+    reading.texts = describe_texts(texts, _joined(one.keys for _, one in assigned))
     reading.first_texts = _in_turns(first, attempt.names)
-    _check(reading, files, attempt, config, named, rejected)
+    lines = sorted(line for of_file in rejected.values() for line in of_file)
+    _check(reading, files, attempt, config, named, lines, found)
     return reading
+
+
+def _joined(keys: Iterable[np.ndarray]) -> np.ndarray:
+    """Return the text keys of all batches, of which there may be none."""
+    return np.concatenate([np.zeros(0, np.uint64), *keys])
 
 
 def _in_turns(texts: Mapping[int, Sequence[bytes]], names: Sequence[str]) -> tuple[Example, ...]:
@@ -143,15 +170,26 @@ def _check(
     attempt: Attempt,
     config: PipelineConfig,
     named: frozenset[str],
-    rejected: Sequence[tuple[str, int, str, str]],
+    rejected: Sequence[_Rejected],
+    found: Input | None,
 ) -> None:
-    """Add the errors and the notes of a run to a reading."""
+    """Add the errors and the notes of a run to a reading.
+
+    Args:
+      reading: the reading.
+      files: the files.
+      attempt: how they were read.
+      config: the settings of the run.
+      named: the splits with files of their own.
+      rejected: the first rejected lines of each file and reason, sorted.
+      found: the input with its spans, if `files` are its files.
+    """
 
     def first(reasons: Collection[str]) -> str:
-        found = sorted(line for line in rejected if line[2] in reasons)[:_REJECTED]
+        lines = [line for line in rejected if line.reason in reasons][:_SHOWN]
         return "; ".join(
             f"{os.path.basename(path)}{f':{position}' if position else ''} {reason} ({detail})"
-            for path, position, reason, detail in found
+            for path, position, reason, detail in lines
         )
 
     size = sum(file.size for file in files)
@@ -159,9 +197,13 @@ def _check(
     notes = attempt.classes.notes if attempt.classes else ()
     for path, counts in sorted(reading.by_file.items()):
         if counts.no_line_usable:
-            line = next(line for line in rejected if line[0] == path and line[2] not in HARMLESS)
-            reading.unused += (unused_file(path, counts.rejected, line[3]),)
+            line = next(
+                line for line in rejected if line.path == path and line.reason not in HARMLESS
+            )
+            reading.unused += (unused_file(path, counts.rejected, line.detail),)
     try:
+        if found:
+            check_spans(found, reading.by_file)
         check_counts(
             reading.counts, reading.by_file, size, config.data.max_rejected_fraction, first
         )

@@ -46,15 +46,24 @@ def unpack(path: str, kind: str, folder: str, most: int, total: int) -> bool:
       Whether all bytes of all members were written.
 
     Raises:
-      InputError: the archive is damaged, or requires a password.
+      InputError: the archive is damaged or requires a password, two members have the same name, or
+        the name of a member leads out of the folder.
     """
     is_all, written = True, 0
+    targets: set[str] = set()
     try:
         with ExitStack() as stack:
             for member in _members(path, kind, stack):
                 if written > total:
                     return False
-                target = os.path.join(folder, member.name)
+                target = os.path.normpath(os.path.join(folder, member.name.lstrip("/")))
+                if not target.startswith(os.path.join(folder, "")):
+                    why = f"in which the name {member.name!r} leads out of the folder"
+                    raise InputError(_refused(path, kind, why))
+                if target in targets:
+                    why = f"in which two members have the name {member.name!r}"
+                    raise InputError(_refused(path, kind, why))
+                targets.add(target)
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 with member.stream, open(target, "wb") as file:
                     left = most
@@ -66,32 +75,30 @@ def unpack(path: str, kind: str, folder: str, most: int, total: int) -> bool:
     except _ERRORS as error:
         # The decoder of bz2 raises an OSError without a number.
         is_damaged = not isinstance(error, OSError) or error.errno is None
-        why = f"is damaged ({error})" if is_damaged else f"cannot be unpacked ({error})"
+        why = f"that {'is damaged' if is_damaged else 'cannot be unpacked'} ({error})"
         if "password" in str(error):
-            why = "requires a password"
-        raise InputError(
-            f"{path} is {kind} that {why}: unpack it into another folder, and read that folder"
-        ) from None
+            why = "that requires a password"
+        raise InputError(_refused(path, kind, why)) from None
     return is_all
 
 
+def _refused(path: str, kind: str, why: str) -> str:
+    """Return the message about an archive that is not unpacked."""
+    return f"{path} is {kind} {why}: unpack it into another folder, and read that folder"
+
+
 def _members(path: str, kind: str, stack: ExitStack) -> Iterator[_Member]:
-    """Yield the files in an archive; those whose names leave its folder are skipped."""
+    """Yield the files in an archive."""
     stream = stack.enter_context(open_bytes(path))
     if kind == ZIP:
         archive = stack.enter_context(zipfile.ZipFile(stream))
         for info in archive.infolist():
-            if not info.is_dir() and _is_inside(info.filename):
+            if not info.is_dir():
                 opened = archive.open(info)
                 yield _Member(info.filename, info.file_size, opened)  # type: ignore[arg-type]
         return
     with tarfile.open(fileobj=stream, mode="r|") as tar:
         for member in tar:
             content = tar.extractfile(member) if member.isfile() else None
-            if content and _is_inside(member.name):
+            if content:
                 yield _Member(member.name, member.size, content)  # type: ignore[arg-type]
-
-
-def _is_inside(name: str) -> bool:
-    parts = name.split("/")
-    return not name.startswith("/") and ".." not in parts and "\0" not in name

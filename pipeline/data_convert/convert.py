@@ -247,13 +247,14 @@ def convert_folder(
       base: the folder or prefix of the files, or one file.
       target: the new folder. After a failure it does not exist.
       max_fraction: the maximum fraction of lines that may be in another encoding than UTF-8.
-      report: called with a line for each file.
+      report: called with a line for each file after all of them are complete.
 
     Returns:
       The number of files in the new folder.
 
     Raises:
-      InputError: the files cannot be listed, or an archive cannot be unpacked.
+      InputError: the files cannot be listed, an archive cannot be unpacked, or a file that has to
+        be converted is damaged.
       ConfigError: `target` is not empty, or cannot be written.
     """
     if os.path.isfile(base):
@@ -270,6 +271,12 @@ def convert_folder(
         for one in outputs:
             if one.error:
                 raise InputError(one.error)
+            if one.changes and not one.is_all:
+                # A run counts what it loses of a damaged file; of a converted part it would not.
+                raise InputError(
+                    f"{one.shown} is damaged, so only its beginning can be converted: write or "
+                    "download it again"
+                )
         for one in outputs:
             new = target / one.name
             new.parent.mkdir(parents=True, exist_ok=True)
@@ -278,21 +285,16 @@ def convert_folder(
             else:
                 with open_raw(one.file.path) as source, new.open("wb") as file:
                     shutil.copyfileobj(source, file)
-            report(f"{one.name}: {_origin(one)}")
         shutil.rmtree(scratch)
     except BaseException as error:
         shutil.rmtree(target, ignore_errors=True)
         if isinstance(error, OSError):
             raise ConfigError(f"{target} cannot be written: {error}") from None
         raise
+    for one in outputs:
+        origin = f"from {one.shown} ({', '.join(one.changes)})" if one.changes else "copied"
+        report(f"{one.name}: {origin}")
     return len(outputs)
-
-
-def _origin(output: Output) -> str:
-    if not output.changes:
-        return "copied"
-    damaged = "" if output.is_all else ", only what is before the damage"
-    return f"from {output.shown} ({', '.join(output.changes)}{damaged})"
 
 
 def _some(files: Sequence[tuple[SourceFile, str]], most: int) -> Iterable[tuple[SourceFile, str]]:

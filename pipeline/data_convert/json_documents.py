@@ -60,7 +60,8 @@ def read_records(content: bytes, is_all: bool) -> list[dict[str, Any]]:
 
     Raises:
       ValueError: the whole document is not valid JSON.
-      RecursionError: it has too many levels.
+      RecursionError: one of several values has too many levels. A single value with too many has no
+        records.
     """
     text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
     if not is_all:

@@ -23,10 +23,9 @@ from serving.drift.shares import (
     share_p_value,
 )
 
-LEAST_REVIEWS = 20
-"""Minimum number of new reviews. With fewer ones no figure would say anything."""
 FALSE_ALARMS = 0.05
 """The probability of any false alarm of a comparison, all tests together."""
+_ROUNDING = 1e-9
 Severity = Literal["none", "low", "high"]
 SCORES, WORDS, UNSURE = "scores", "words", "unsure"
 ACCURACY, LABELS, ESTIMATE = "accuracy", "labels", "estimate"
@@ -72,8 +71,9 @@ class Comparison:
       reference_reviews: the number of reviews of the reference.
       figures: the figures; those of labels only if the new reviews have some.
       ngrams: the n-grams whose frequencies differ, see `Domain`; empty without an alarm of WORDS.
-      severity: `none` without an alarm; `high` if the accuracy has dropped by more than the
-        settings allow, or is estimated to have; otherwise `low`.
+      severity: `none` without an alarm; `high` if the accuracy has dropped significantly and by
+        more than the settings allow, or without labels is estimated to have dropped by more;
+        otherwise `low`.
       advice: what to do, in a sentence.
     """
 
@@ -111,7 +111,8 @@ class Comparison:
         """Return the comparison that `to_json` converted.
 
         Args:
-          stored: the result of `to_json`. Unknown keys, those of a later version, are ignored.
+          stored: the result of `to_json`. Unknown keys of a figure or of the comparison, those of a
+            later version, are ignored.
 
         Raises:
           ValueError: a key is missing, or the record is no object of this form.
@@ -121,7 +122,10 @@ class Comparison:
                 Figure(**{**_known(Figure, each), "interval": tuple(each["interval"])})
                 for each in stored["figures"]
             ]
-            ngrams = [NgramShare(**each) for each in stored["ngrams"]]
+            ngrams = [
+                NgramShare(**{name: each[name] for name in NgramShare._fields})
+                for each in stored["ngrams"]
+            ]
             own = {**_known(cls, stored), "figures": tuple(figures), "ngrams": tuple(ngrams)}
             return cls(**own)
         except (KeyError, TypeError, AttributeError) as error:
@@ -154,8 +158,8 @@ def compare(
     """Compare new reviews with the reference of the model that scored both.
 
     Args:
-      reference: the reference, with labels.
-      new: at least LEAST_REVIEWS new reviews.
+      reference: the reference, at least `reference.LEAST_REVIEWS` reviews with labels.
+      new: as many new reviews at least.
       classes: the classes of the model.
       allowed_drop: the greatest drop of the accuracy that is no high severity.
       seed: determines the folds, permutations and resamples.
@@ -271,14 +275,17 @@ def _advice(figures: tuple[Figure, ...], allowed_drop: float, noun: str) -> tupl
         )
     judged = by_name.get(ACCURACY, by_name[ESTIMATE])
     assert judged.reference is not None
-    dropped = judged.reference - judged.value > allowed_drop
+    # The difference of two quotients may miss a threshold by a bit.
+    dropped = judged.reference - judged.value > allowed_drop + _ROUNDING
     if ACCURACY in by_name:
+        # A small sample may have any accuracy by chance.
+        dropped = dropped and judged.is_alarm
         if dropped and not alarming & {SCORES, WORDS, UNSURE}:
             # The texts are as before, so the labels are what has changed.
             return "high", f"check the labels of these {noun}, and retrain if they are right"
         if dropped:
             return "high", f"retrain with these {noun}"
-        return "low", f"the accuracy holds; add these {noun} to the next training"
+        return "low", f"no significant drop of the accuracy; add these {noun} to the next training"
     if dropped:
         return (
             "high",

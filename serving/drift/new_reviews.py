@@ -20,8 +20,7 @@ from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions
 from serving.batch.run import find_inputs
-from serving.drift.compare import LEAST_REVIEWS
-from serving.drift.reference import TEXTS, ScoredReviews, beginning, rows
+from serving.drift.reference import LEAST_REVIEWS, TEXTS, ScoredReviews, beginning, rows
 from serving.predict_text import PredictText
 
 _TEXTS_AT_ONCE = 1_024

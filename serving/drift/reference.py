@@ -26,6 +26,9 @@ KEPT_FILE = f"assets.extra/{REFERENCE_FILE}"
 """The file in the folder of a pushed version. TensorFlow reads no file of `assets.extra`."""
 _SPAN = b"span"
 """The key in the metadata of the file's schema with `ScoredReviews.span`."""
+LEAST_REVIEWS = 20
+"""Minimum number of new reviews, and of the kept ones. With fewer ones no figure would say
+anything."""
 TEXTS = 1_000
 """Maximum number of reviews whose texts are kept."""
 _CHARACTERS = 1_000
@@ -182,7 +185,7 @@ def read(model: str, classes: Labels) -> ScoredReviews:
       classes: the classes of the model.
 
     Raises:
-      InputError: the version keeps no reviews, or the file is damaged.
+      InputError: the version keeps no reviews or fewer than LEAST_REVIEWS, or the file is damaged.
       OSError: the file cannot be read.
     """
     file = os.path.join(model, KEPT_FILE)
@@ -195,12 +198,18 @@ def read(model: str, classes: Labels) -> ScoredReviews:
         )
     content = storage.read(file)
     try:
-        return _parse(content, classes)
+        found = _parse(content, classes)
     except (pa.ArrowException, KeyError, ValueError) as error:
         raise InputError(
             f"{file} is damaged ({' '.join(str(error).split())[:200]}); push the model again, or "
             "remove this version"
         ) from None
+    if len(found) < LEAST_REVIEWS:
+        raise InputError(
+            f"{model} was evaluated on {len(found)} {classes.noun}s, and a comparison requires at "
+            f"least {LEAST_REVIEWS}; push a model that was evaluated on more"
+        )
+    return found
 
 
 def _parse(content: bytes, classes: Labels) -> ScoredReviews:

@@ -78,7 +78,12 @@ def share_p_value(old: tuple[int, int], new: tuple[int, int]) -> float:
 
 
 def drop_p_value(old: tuple[int, int], new: tuple[int, int]) -> float:
-    """Return the one-sided p-value that a share is not lower than before, see `share_p_value`."""
+    """Return the p-value of the one-sided test of whether a share has dropped.
+
+    Args:
+      old: see `share_p_value`.
+      new: see there.
+    """
     both = share_p_value(old, new)
     is_lower = new[0] * old[1] < old[0] * new[1]
     return both / 2 if is_lower else 1 - both / 2

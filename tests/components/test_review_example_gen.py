@@ -181,7 +181,7 @@ def test_nothing_to_train_on_is_an_input_error(tmp_path, inputs):
         read_files(tmp_path, inputs, {"train": "*"}, max_examples=limits)
     assert str(error.value) == (
         "no line is left for training: of 51 lines with text 0 were rejected, 1 left out by label, "
-        "0 duplicates of held-out texts, 50 over data.max_examples"
+        "0 duplicates of texts in other files, 50 over data.max_examples"
     )
 
 

@@ -329,8 +329,11 @@ def with_password(archive):
         ("a.zip", with_password(zipped({"a.csv": reviews()})), "requires a password"),
         ("a.tar.gz", tarred({"a.csv": reviews()})[:-60], "is damaged"),
         ("a.json", dumped(RECORDS)[:-9], "is one JSON document that is not valid ("),
+        ("a.zip", zipped({"b.csv": reviews(), "../a.csv": b"x"}), "'../a.csv' leads out of"),
+        ("a.tgz", tarred({"b.csv": reviews(), "c/../../a": b""}), "'c/../../a' leads out of"),
+        ("a.zip", zipped({"a.csv": reviews(), "./a.csv": b"x"}), "have the name './a.csv'"),
     ],
-    ids=["zip", "password", "tar", "JSON"],
+    ids=["zip", "password", "tar", "JSON", "zip outside", "tar outside", "the same name"],
 )
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path, name, content, why):
     folder = tmp_path / "in"
@@ -343,12 +346,22 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path, name, content, why):
     assert not (tmp_path / "new").exists()
 
 
-def test_no_member_of_an_archive_leaves_its_folder(tmp_path):
-    members = {"../../evil.csv": b"x", "/evil.csv": b"x", "good.csv": reviews()}
-    folder = write(tmp_path, a__zip=zipped(members), b__tar=tarred({**members, "b.csv": b""}))
-    assert convert(folder, tmp_path / "deep" / "new").exit_code == 0
-    assert not list(tmp_path.rglob("evil.csv"))
-    assert (tmp_path / "deep" / "new" / "a" / "good.csv").read_bytes() == reviews()
+def test_a_member_with_an_absolute_path_is_written_below_the_folder_of_its_archive(tmp_path):
+    members = {"/data/a.csv": reviews()}
+    folder = write(tmp_path, a__zip=zipped(members), b__tar=tarred(members))
+    assert convert(folder, tmp_path / "new").exit_code == 0
+    for name in ("a", "b"):
+        assert (tmp_path / "new" / name / "data" / "a.csv").read_bytes() == reviews()
+
+
+def test_a_damaged_file_is_not_converted_in_part(tmp_path):
+    text = "".join(f"{n % 5 + 1}\tgutes Gerät {n * 7919 % 1000003}\n" for n in range(20_000))
+    packed = gzip.compress(f"stars\ttext\n{text}".encode("cp1252"))
+    folder = write(tmp_path, a__gz=packed[: len(packed) // 2])
+    done = convert(folder, tmp_path / "new")
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "is damaged, so only its beginning can be converted" in done.stderr
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_single_line_in_another_encoding_is_converted_although_a_run_would_reject_it(tmp_path):
