@@ -172,17 +172,17 @@ def measure(
         config.write_text(yaml.safe_dump(settings))
         log = root / "log"
         loaded = load_config(str(config), overrides)
-        watched = run_pipeline(console, log, loaded, prepare(loaded))
-        if watched.outcome is None:
-            raise usage.fail(f"the run failed: {watched.failure}", log)
-        components = {c.name: c for c in watched.components if c.name in BEAM_COMPONENTS}
+        state = run_pipeline(console, log, loaded, prepare(loaded))
+        if state.outcome is None:
+            raise usage.fail(f"the run failed: {state.failure}", log)
+        components = {c.name: c for c in state.components if c.name in BEAM_COMPONENTS}
         spans = {name: (c.started, c.started + c.seconds()) for name, c in components.items()}
         samples = tree.samples(*spans.values())
         kinds = {kind for sample in samples for kind in sample.resident}
         memory = {kind: max(each.resident.get(kind, 0) for each in samples) for kind in kinds}
         return {
             "reviews": _reviews(root / "runs"),
-            "accuracy": watched.outcome.accuracy,
+            "accuracy": state.outcome.accuracy,
             "seconds": {name: end - start for name, (start, end) in spans.items()},
             "cpu": {name: tree.cpu_seconds(*span) for name, span in spans.items()},
             "memory": {**memory, _TOGETHER: max(each.together for each in samples)},

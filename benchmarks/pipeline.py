@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import usage
-from cli.monitor import run_pipeline, run_watched
-from cli.watched import Watched
+from cli.monitor import run_monitored, run_pipeline
+from cli.run_state import RunState
 from pipeline.config import load_config
 from platforms.local.folders import prepare
 
@@ -52,7 +52,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run_ours(console: Console, arguments: argparse.Namespace, root: Path) -> Watched:
+def _run_ours(console: Console, arguments: argparse.Namespace, root: Path) -> RunState:
     inputs = root / "input"
     inputs.mkdir(parents=True)
     splits = {"train": _link(arguments.file, inputs)}
@@ -65,20 +65,20 @@ def _run_ours(console: Console, arguments: argparse.Namespace, root: Path) -> Wa
     config = root / "config.yaml"
     config.write_text(yaml.safe_dump(settings))
     loaded = load_config(str(config), arguments.set)
-    watched = run_pipeline(console, root / "log", loaded, prepare(loaded))
-    watched = _finished(watched, root / "log")
-    assert watched.outcome is not None
-    console.print(f"accuracy {watched.outcome.accuracy:.4f}, AUC {watched.outcome.auc:.4f}")
-    return watched
+    state = run_pipeline(console, root / "log", loaded, prepare(loaded))
+    state = _finished(state, root / "log")
+    assert state.outcome is not None
+    console.print(f"accuracy {state.outcome.accuracy:.4f}, AUC {state.outcome.auc:.4f}")
+    return state
 
 
-def _run_plain(console: Console, arguments: argparse.Namespace, root: Path) -> Watched:
+def _run_plain(console: Console, arguments: argparse.Namespace, root: Path) -> RunState:
     inputs = root / "input"
     inputs.mkdir(parents=True)
     _link(arguments.file, inputs)
     os.environ |= {"PLAIN_INPUT": str(inputs), "PLAIN_ROOT": str(root / "runs")}
     (root / "runs").mkdir()
-    return _finished(run_watched(console, root / "log", [sys.executable, _PLAIN]), root / "log")
+    return _finished(run_monitored(console, root / "log", [sys.executable, _PLAIN]), root / "log")
 
 
 def _link(file: Path, folder: Path) -> str:
@@ -86,19 +86,19 @@ def _link(file: Path, folder: Path) -> str:
     return file.name
 
 
-def _finished(watched: Watched, log: Path) -> Watched:
+def _finished(state: RunState, log: Path) -> RunState:
     """Return the state of a finished run; plain TFX sends no outcome.
 
     Raises:
       SystemExit: the run failed.
     """  # noqa: DOC501
-    if not watched.components or {c.state for c in watched.components} & {"failed", "running"}:
+    if not state.components or {c.state for c in state.components} & {"failed", "running"}:
         raise usage.fail("a run failed", log)
-    return watched
+    return state
 
 
-def _seconds(watched: Watched) -> dict[str, float]:
-    return {_NAMES.get(c.name, c.name): c.seconds() for c in watched.components}
+def _seconds(state: RunState) -> dict[str, float]:
+    return {_NAMES.get(c.name, c.name): c.seconds() for c in state.components}
 
 
 def _table(seconds: dict[str, dict[str, float]]) -> Table:

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from benchmarks import usage
 from cli.monitor import run_pipeline
-from cli.watched import Watched
+from cli.run_state import RunState
 from pipeline.config import load_config
 from platforms.local.folders import prepare
 
@@ -93,12 +93,12 @@ def _run(
     config = load_config("amazon", settings)
     log = scratch / "log"
     lock = prepare(config)
-    watched: Watched = run_pipeline(console, log, config, lock)
+    state: RunState = run_pipeline(console, log, config, lock)
     if lock is not None:
         os.close(lock)
-    if not watched.components or {c.state for c in watched.components} & {"failed", "running"}:
+    if not state.components or {c.state for c in state.components} & {"failed", "running"}:
         raise usage.fail("a run failed", log)
-    return {component.name: component.seconds() for component in watched.components}
+    return {component.name: component.seconds() for component in state.components}
 
 
 def _table(moved: dict[str, float], nothing: dict[str, float]) -> Table:

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from cli.console import ellipsis, is_live
-from cli.watched import WAITING, Component, Watched
+from cli.run_state import WAITING, Component, RunState
 from core import exit_codes, processes
 from core.events import VARIABLE, receive
 from pipeline.config import PipelineConfig, recorded_settings
@@ -33,8 +33,8 @@ _SECONDS_TO_END = 10.0
 
 def run_pipeline(
     console: Console, log: Path, config: PipelineConfig, lock: int | None = None
-) -> Watched:
-    """Run the pipeline of some settings in a process of its own; see `run_watched`.
+) -> RunState:
+    """Run the pipeline of some settings in a process of its own; see `run_monitored`.
 
     The process reads `config` from its standard input, so a later change of the settings file has
     no effect.
@@ -52,17 +52,17 @@ def run_pipeline(
       OSError: the log cannot be written.
     """
     command = processes.command("platforms.local.main", folders.PREPARED)
-    return run_watched(console, log, command, node_ids(config), lock, recorded_settings(config))
+    return run_monitored(console, log, command, node_ids(config), lock, recorded_settings(config))
 
 
-def run_watched(
+def run_monitored(
     console: Console,
     log: Path,
     command: Sequence[str],
     names: Sequence[str] = (),
     lock: int | None = None,
     given: str = "",
-) -> Watched:
+) -> RunState:
     """Run a pipeline in a process of its own, and show its components while they work.
 
     A terminal shows a live table. Any other output, such as a pipe or a terminal that cannot move
@@ -83,40 +83,40 @@ def run_watched(
     Raises:
       OSError: the log cannot be written, or there is no such command.
     """
-    watched = Watched([Component(name, WAITING) for name in names], "starting")
+    state = RunState([Component(name, WAITING) for name in names], "starting")
     # SIGTERM is treated like Ctrl-C, so that a training saves a checkpoint. By default it would end
     # this process, and the pipeline's process would end with it at once.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     process, pipe = _start(command, log, lock, given)
-    live = Live(watched, console=console, refresh_per_second=_REFRESH_PER_SECOND)
+    live = Live(state, console=console, refresh_per_second=_REFRESH_PER_SECOND)
     # The last state of the table stays on the terminal.
     shows_table = is_live(console)
     with live if shows_table else contextlib.nullcontext():
         try:
             for event in receive(pipe):
-                ended = watched.update(event)
+                ended = state.update(event)
                 if not shows_table:
-                    _print_line(console, watched, event, ended)
+                    _print_line(console, state, event, ended)
             with contextlib.suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
                 process.wait(_SECONDS_TO_END)
         except KeyboardInterrupt:
-            _interrupt(console, process, watched)
+            _interrupt(console, process, state)
         finally:
             pipe.close()
             process.kill()
             code = process.wait()
-        if watched.outcome is None and watched.failure is None:
+        if state.outcome is None and state.failure is None:
             interrupted = code in (-signal.SIGINT, exit_codes.INTERRUPTED)
-            watched.fail(f"the pipeline's process ended with exit code {code}", interrupted)
-    return watched
+            state.fail(f"the pipeline's process ended with exit code {code}", interrupted)
+    return state
 
 
-def _interrupt(console: Console, process: subprocess.Popen[bytes], watched: Watched) -> None:
+def _interrupt(console: Console, process: subprocess.Popen[bytes], state: RunState) -> None:
     """End the pipeline after Ctrl-C or SIGTERM.
 
     A training saves a checkpoint first; a second signal ends it at once.
     """
-    ended = watched.fail("interrupted", interrupted=True)
+    ended = state.fail("interrupted", interrupted=True)
     if ended is None or ended.name != TRAINER:
         return
     console.print(
@@ -152,9 +152,9 @@ def _start(
 
 
 def _print_line(
-    console: Console, watched: Watched, event: dict[str, Any], ended: Component | None
+    console: Console, state: RunState, event: dict[str, Any], ended: Component | None
 ) -> None:
     if event["event"] == events.PHASE:
-        console.print(Text(f"{watched.phase} {ellipsis(console)}"))
+        console.print(Text(f"{state.phase} {ellipsis(console)}"))
     if ended:
         console.print(Text(f"{ended.name:<20} {ended.state:<8} {ended.seconds():7.1f} s"))

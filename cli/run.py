@@ -17,7 +17,7 @@ from pipeline.nodes import EXAMPLE_GEN
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cli.watched import Failure, Watched
+    from cli.run_state import Failure, RunState
     from components.run_report.outcome import Outcome
     from pipeline.config import PipelineConfig
 
@@ -42,7 +42,7 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
 
     from cli import monitor
     from cli.console import out
-    from cli.watched import Watched
+    from cli.run_state import RunState
     from pipeline.config import load_config, log_folder
     from platforms.local import folders, unchanged
 
@@ -53,18 +53,18 @@ def run(config: ConfigOption = None, overrides: SetOption = None) -> None:
     if last:
         text = f"  unchanged since the run {last.id}"
         out.print(Text.assemble((settings.name, "bold"), text), soft_wrap=True)
-        watched = Watched(outcome=last.outcome)
-        raise typer.Exit(show(out, settings, watched, options=options))
+        state = RunState(outcome=last.outcome)
+        raise typer.Exit(show(out, settings, state, options=options))
     log = Path(log_folder(settings)) / time.strftime("%Y%m%d-%H%M%S.log")
     out.print(Text.assemble((settings.name, "bold"), f"  log: {log}"), soft_wrap=True)
-    watched = monitor.run_pipeline(out, log, settings, lock)
-    raise typer.Exit(show(out, settings, watched, log, options))
+    state = monitor.run_pipeline(out, log, settings, lock)
+    raise typer.Exit(show(out, settings, state, log, options))
 
 
 def show(
     console: Console,
     config: PipelineConfig,
-    watched: Watched,
+    state: RunState,
     log: Path | None = None,
     options: str = "",
 ) -> int:
@@ -73,14 +73,14 @@ def show(
     Args:
       console: the output. The lines of a failure are on standard error instead.
       config: the settings of the run.
-      watched: the state of the run after its end.
+      state: the state of the run after its end.
       log: the file with the log lines; None if no process was started.
       options: the options that select the settings, for the commands that are recommended.
 
     Raises:
       OSError: the folder of the runs that MLflow did not receive cannot be listed.
     """
-    code = _show_result(console, config, watched, log, options)
+    code = _show_result(console, config, state, log, options)
     if unsent := _unsent(config):
         runs = "1 run was" if unsent == 1 else f"{unsent} runs were"
         sends = f"amazon-reviews runs --send{options} sends {'it' if unsent == 1 else 'them'}"
@@ -89,15 +89,15 @@ def show(
 
 
 def _show_result(
-    console: Console, config: PipelineConfig, watched: Watched, log: Path | None, options: str
+    console: Console, config: PipelineConfig, state: RunState, log: Path | None, options: str
 ) -> int:
-    if watched.failure:
+    if state.failure:
         # The input is checked before a component starts, and again by ReviewExampleGen.
-        if watched.failure.input and watched.failure.component in (None, EXAMPLE_GEN):
+        if state.failure.input and state.failure.component in (None, EXAMPLE_GEN):
             _show_data_problems(config, options)
-        return _show_failure(watched.failure, log)
-    assert watched.outcome is not None
-    outcome = watched.outcome
+        return _show_failure(state.failure, log)
+    assert state.outcome is not None
+    outcome = state.outcome
     _sentence(console, "lines", outcome.lines.sentence())
     for way in outcome.reading:
         _sentence(console, "read as", way)
@@ -165,8 +165,8 @@ def _comparison(config: PipelineConfig, outcome: Outcome) -> str:
     from components.destination import make_destination
     from pipeline.destinations import destination_json
 
-    if outcome.not_compared:
-        return f"with no model: {outcome.not_compared}"
+    if outcome.other_classes:
+        return f"with no model: {outcome.other_classes}"
     if not outcome.baseline:
         destination = make_destination(destination_json(config))
         return f"with no model: {destination.no_baseline()}"

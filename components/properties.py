@@ -22,6 +22,9 @@ UNUSED_PROPERTY = "unused"
 CLASSES_PROPERTY = "classes"
 """The property of RejectedLines with lines about the classes: their number and the first names, the
 labels that are left out, and what may be a mistake; empty for sentiment."""
+CODE_KEY = "code"
+"""The execution property with the fingerprint of a component's code, which is a part of its cache
+key. The pipeline adds it."""
 PUSHED, PUSHED_DESTINATION = "pushed", "pushed_destination"
 """The properties of TFX's `PushedModel`: 1 if the model was pushed, and the location."""
 TRACKING = "AMAZON_REVIEWS_TRACKING"

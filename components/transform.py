@@ -49,6 +49,7 @@ from tfx_bsl.public import tfxio
 
 from components.beam import LocalBeamExecutor, divide_into_units, read_results, write_results
 from components.examples import publish, read_spans, split_files
+from components.properties import CODE_KEY
 from components.schema_gen import read_schema
 from components.transform_files import (
     TRANSFORMED,
@@ -66,8 +67,8 @@ from preprocessing.labels import read_labels, write_labels
 _FILE_PREFIX = "transformed_examples"
 SPAN_CACHE_KEY = "span_cache"
 """The execution property with the folder that keeps transformed spans, which the pipeline adds."""
-_DECIDING = (PREPROCESSING_FN_KEY, CUSTOM_CONFIG_KEY, SPLITS_CONFIG_KEY, "code")
-"""The execution properties that determine the output. The pipeline adds `code`."""
+_DECIDING = (PREPROCESSING_FN_KEY, CUSTOM_CONFIG_KEY, SPLITS_CONFIG_KEY, CODE_KEY)
+"""The execution properties that determine the output."""
 _ANALYZED_BATCH = 32_768
 """Size of a batch for analyzers. A vocabulary is counted in each batch, and Beam then sums the
 counts of single words, so large batches reduce Beam's work."""
@@ -132,7 +133,7 @@ class TransformExecutor(LocalBeamExecutor):
             cache = TransformedSpans(exec_properties[SPAN_CACHE_KEY], made_with, spans, scratch)
             done = self._transform_apart(files, stage, cache, list(splits.analyze), scratch)
         else:
-            done = self._transform_files(files, stage, scratch)
+            done = self._transform_units(_units(files), stage, scratch)
         _publish(transformed, splits.transform, done)
         fileio.rmtree(scratch)
         digest.write_digest(
@@ -141,24 +142,23 @@ class TransformExecutor(LocalBeamExecutor):
             [str(exec_properties.get(key)) for key in _DECIDING],
         )
 
-    def _transform_files(
-        self, files: Mapping[str, Sequence[str]], stage: TransformFiles, scratch: str
+    def _transform_units(
+        self, units: Sequence[TransformUnit], stage: TransformFiles, scratch: str
     ) -> list[TransformedUnit]:
-        """Transform files.
+        """Transform the files of units.
 
         Args:
-          files: split -> its files.
+          units: the units.
           stage: the stage that transforms units.
           scratch: the folder for the results.
 
         Returns:
-          The results of the units of `_units(files)`, in this order.
+          The results of the units.
 
         Raises:
           InputError: a file is damaged, or a label is the index of no class.
         """
-        units = _units(files)
-        report(TRANSFORMED, 0, sum(count_examples([path for unit in units for path in unit[2]])))
+        report(TRANSFORMED, 0, sum(count_examples([file for unit in units for file in unit.files])))
         with self._make_beam_pipeline() as pipeline:
             done = (
                 pipeline
@@ -167,7 +167,7 @@ class TransformExecutor(LocalBeamExecutor):
                 | "TransformFiles" >> beam.ParDo(stage)
             )
             write_results(pipeline, done, scratch)
-        return read_results(scratch)
+        return [TransformedUnit(*unit) for unit in read_results(scratch)]
 
     def _transform_apart(
         self,
@@ -195,23 +195,21 @@ class TransformExecutor(LocalBeamExecutor):
         found: dict[str, TransformedFile] = {}
         for split, paths in files.items():
             found |= cache.find(paths, split in counted)
-        new = {
-            split: left
-            for split, paths in files.items()
-            if (left := [path for path in paths if path not in found])
-        }
+        new = _units(
+            {split: [path for path in paths if path not in found] for split, paths in files.items()}
+        )
         total = sum(map(len, files.values()))
         logging.info("Files: %d are transformed, %d are reused", total - len(found), len(found))
-        sources = {(split, number): paths for split, number, paths in _units(new)}
-        done = self._transform_files(new, stage, scratch) if new else []
-        for split, number, shards, classes in done:
-            for index, (path, count) in enumerate(shards):
-                counts = classes[index] if classes else None
-                file = sources[split, number][index]
+        done = self._transform_units(new, stage, scratch) if new else []
+        sources = {(unit.split, unit.number): unit.files for unit in new}
+        for unit in done:
+            for index, (path, count) in enumerate(unit.shards):
+                counts = unit.classes[index] if unit.classes else None
+                file = sources[unit.split, unit.number][index]
                 found[file] = cache.store(file, TransformedFile(path, count, counts))
         cache.remove_old()
         return [
-            (
+            TransformedUnit(
                 split,
                 0,
                 [(found[path].path, found[path].examples) for path in paths],
@@ -279,7 +277,7 @@ class ReviewTransform(tfx.components.Transform):
 def _units(files: Mapping[str, Sequence[str]]) -> list[TransformUnit]:
     """Return the units of work for some files of each split."""
     return [
-        (split, number, unit)
+        TransformUnit(split, number, unit)
         for split, paths in files.items()
         for number, unit in enumerate(divide_into_units(paths))
     ]
@@ -297,9 +295,9 @@ def _publish(
     """
     files: dict[str, list[tuple[str, int]]] = {split: [] for split in splits}
     counted: defaultdict[str, list[str]] = defaultdict(list)
-    for split, _, shards, classes in done:
-        files[split] += shards
-        if classes:
-            counted[f"Split-{split}"] += classes
+    for unit in done:
+        files[unit.split] += unit.shards
+        if unit.classes:
+            counted[f"Split-{unit.split}"] += unit.classes
     publish(transformed, _FILE_PREFIX, files)
     write_class_counts(transformed.uri, counted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import tensorflow as tf
@@ -27,12 +27,36 @@ TRANSFORMED = "texts transformed"
 _BATCH = 1024
 _UNITS_AT_ONCE = 2
 
-TransformUnit = tuple[str, int, Sequence[str]]
-"""A split, the number of the unit in the split, and its files."""
-TransformedUnit = tuple[str, int, list[tuple[str, int]], list[str]]
-"""A split; the number of the unit; the (path, number of Examples) of each finished file, which is
-not published yet; and the paths of the counts by class, one for the unit, or one for each file if
-the files are transformed apart; none if the classes were not counted."""
+
+class TransformUnit(NamedTuple):
+    """Files of a split that one worker transforms.
+
+    Attributes:
+      split: the split.
+      number: the number of the unit in the split.
+      files: its files.
+    """
+
+    split: str
+    number: int
+    files: Sequence[str]
+
+
+class TransformedUnit(NamedTuple):
+    """A unit that was transformed. JSON represents it as a list.
+
+    Attributes:
+      split: see `TransformUnit`.
+      number: see there.
+      shards: the path and the number of Examples of each finished file, which is not published yet.
+      classes: the paths of the counts by class, one for the unit, or one for each file if the files
+        are transformed apart; none if the classes were not counted.
+    """
+
+    split: str
+    number: int
+    shards: Sequence[tuple[str, int]]
+    classes: Sequence[str]
 
 
 class TransformFiles(beam.DoFn):
@@ -103,7 +127,8 @@ class TransformFiles(beam.DoFn):
             for each in writers:
                 each.close()
         counted = counts.close(len(files) if self._is_apart else 1) if counts else []
-        return split, number, [(each.path, each.count) for each in writers], counted
+        shards = [(each.path, each.count) for each in writers]
+        return TransformedUnit(split, number, shards, counted)
 
     def _new_counter(self) -> ClassCounter:
         return ClassCounter.for_transform(self._config, self._labels)

@@ -16,7 +16,7 @@ from tfx.types import BaseChannel
 
 from components.data_gate import DataGate
 from components.evaluator.component import Evaluator
-from components.properties import RUN_PARAMETERS
+from components.properties import CODE_KEY, RUN_PARAMETERS
 from components.pusher import VersionPusher
 from components.review_example_gen.component import ReviewExampleGen
 from components.run_report.component import RunReport
@@ -175,7 +175,7 @@ def create_pipeline(config: PipelineConfig, platform: Platform) -> Pipeline:
         platform.configure(component)
         # A Resolver has no execution properties, and is never cached.
         if isinstance(component, BaseComponent):
-            component.spec.exec_properties["code"] = fingerprint(
+            component.spec.exec_properties[CODE_KEY] = fingerprint(
                 roots(component), file_of.get(component.id)
             )
     store = platform.metadata

@@ -99,8 +99,8 @@ class EvaluatorExecutor(LocalBeamExecutor):
                 | "Write" >> beam.Map(_write, evaluation.uri, labels, settings, models, other, span)
             )
         results = files.read(evaluation.uri)
-        if results.not_compared:
-            logging.warning("The model is compared with none: %s", results.not_compared)
+        if results.other_classes:
+            logging.warning("The model is compared with none: %s", results.other_classes)
         if results.missing:
             logging.warning("%s", results.missing)
         checks = results.checks()

@@ -103,7 +103,7 @@ class Results(NamedTuple):
         return check_thresholds(self.candidate, self.baseline, self.labels, self.settings)
 
     @property
-    def not_compared(self) -> str:
+    def other_classes(self) -> str:
         """A clause with the classes of both models, if they differ; else empty."""
         if self.other is None:
             return ""
@@ -145,7 +145,7 @@ def write(folder: str, results: Results) -> None:
     ]
     content = {"settings": results.settings.model_dump(), "slices": slices}
     if results.other is not None:
-        content["not_compared"] = results.other._asdict()
+        content["other_classes"] = results.other._asdict()
     _write_json(folder, COUNTS_FILE, content)
     # The folder exists now.
     write_labels(folder, results.labels)
@@ -165,7 +165,7 @@ def read(evaluation: str) -> Results:
     # Versions without other classes than these wrote no file of the classes.
     has_file = fileio.exists(os.path.join(evaluation, LABELS_FILE))
     labels = read_labels(evaluation) if has_file else SENTIMENT
-    other = stored.get("not_compared")
+    other = stored.get("other_classes")
     return Results(
         labels,
         # Without validation: a later version may have other settings.

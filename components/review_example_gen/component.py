@@ -28,6 +28,7 @@ from components.examples import publish, write_spans
 from components.line_counts import SPLITS, LineCounts
 from components.properties import (
     CLASSES_PROPERTY,
+    CODE_KEY,
     NEWEST_SPAN_PROPERTY,
     READING_PROPERTY,
     UNUSED_PROPERTY,
@@ -64,8 +65,6 @@ from preprocessing.reading.records import (
 )
 
 REJECTED_KEY = "rejected"
-CODE_KEY = "code"
-"""The execution property with the fingerprint of the code, which the pipeline adds."""
 
 _FILE_PREFIX = "data_tfrecord"
 _FILES_AT_ONCE = 16

@@ -17,7 +17,13 @@ from typing import Any, NamedTuple
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
-from components.properties import BASELINE_PROPERTY, PUSHED, PUSHED_DESTINATION, REPORT_NODE
+from components.properties import (
+    BASELINE_PROPERTY,
+    CODE_KEY,
+    PUSHED,
+    PUSHED_DESTINATION,
+    REPORT_NODE,
+)
 from components.review_example_gen.inputs import OPTIONS_KEY
 from components.run_report.outcome import Outcome
 from core.errors import InputError
@@ -44,7 +50,6 @@ DESCRIBED = {
     "trials": ("Tuner", "tuner_results"),
 }
 """Input of RunReport -> the id of a node and the key of its output."""
-_CODE = "code"
 """The property of an execution with the fingerprint of its code, a part of the cache key."""
 _LIBRARIES = ("tfx", "tensorflow", "tf_keras", "apache-beam", "tensorflow-transform")
 _NODE_TYPE = "node"
@@ -293,7 +298,7 @@ def _read_run(store: MetadataStore, context: mlmd.Context, nodes: Mapping[int, s
         code={
             nodes[execution.id]: code
             for execution in executions
-            if (code := _text(execution, _CODE)) and execution.id in nodes
+            if (code := _text(execution, CODE_KEY)) and execution.id in nodes
         },
         input_fingerprint=_input_fingerprint(executions),
     )

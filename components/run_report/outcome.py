@@ -33,7 +33,7 @@ class Outcome:
       metrics: title -> value of each of the `key_figures` of the candidate.
       accuracy_interval: the ends of the 95 % confidence interval of the accuracy; None if they are
         unknown.
-      not_compared: a clause with the classes of the served model and of the candidate, if they are
+      other_classes: a clause with the classes of the served model and of the candidate, if they are
         not compared because these differ; else empty.
       class_count: the number of classes.
       thresholds: the thresholds that decided, see `Decision`; None if they are unknown.
@@ -67,7 +67,7 @@ class Outcome:
     strategy: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
     accuracy_interval: tuple[float, float] | None = None
-    not_compared: str = ""
+    other_classes: str = ""
     not_tested: str = ""
     class_count: int = 2
     thresholds: Sequence[str] | None = None

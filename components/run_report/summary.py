@@ -77,7 +77,7 @@ def _of_evaluation(results: Results, baseline: str) -> list[Tile]:
         note = f"{name} has {before:.4f} on the same test {results.labels.noun}s"
         tiles.append(Tile("vs. served model", words.difference(value - before), note))
     else:
-        note = "it has other classes" if results.not_compared else "no other model was served"
+        note = "it has other classes" if results.other_classes else "no other model was served"
         tiles.append(Tile("vs. served model", "–", note))
     return tiles
 

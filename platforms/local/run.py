@@ -200,7 +200,7 @@ def collect_outcome(run: history.Run) -> Outcome:
         loss_curve=loss_curve(training),
         steps=training.get("steps", 0),
         metrics=metrics,
-        not_compared=results.not_compared,
+        other_classes=results.other_classes,
         not_tested=results.missing,
         class_count=results.labels.number,
     )

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from cli import run as run_command_module
 from cli.app import app
 from cli.console import error_console
-from cli.watched import Failure, Watched
+from cli.run_state import Failure, RunState
 from pipeline.config import load_config
 from tests.loaded import run_command
 from tests.pipeline import exports
@@ -125,7 +125,7 @@ def test_text_of_a_file_is_no_markup_and_no_control_sequence(tmp_path):
 def test_a_failed_run_of_own_data_begins_with_what_the_data_lack(shop, component, capsys):
     config = load_config(None, [f"data.input_base={shop}"])
     error = f"{shop}/shop.jsonl has no columns with known names"
-    watched = Watched(failure=Failure(error, component, input=True))
+    watched = RunState(failure=Failure(error, component, input=True))
     options = f" --set data.input_base={shop}"
     assert run_command_module.show(error_console(), config, watched, options=options) == 2
     lines = [line.strip() for line in capsys.readouterr().err.splitlines() if line.strip()]
@@ -145,7 +145,7 @@ def test_a_failed_run_of_own_data_begins_with_what_the_data_lack(shop, component
 )
 def test_another_failure_has_no_look_at_the_data(shop, failure, base, capsys):
     config = load_config(None, [f"data.input_base={shop}"] if base else [])
-    run_command_module.show(error_console(), config, Watched(failure=failure))
+    run_command_module.show(error_console(), config, RunState(failure=failure))
     assert capsys.readouterr().err.splitlines()[0].startswith("failed: ")
 
 

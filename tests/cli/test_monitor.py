@@ -10,8 +10,8 @@ from dataclasses import asdict
 import pytest
 from rich.console import Console
 
-from cli.monitor import run_pipeline, run_watched
-from cli.watched import Component, Watched
+from cli.monitor import run_monitored, run_pipeline
+from cli.run_state import Component, RunState
 from core.events import receive
 from core.progress import Event
 from pipeline.config import load_config
@@ -19,7 +19,7 @@ from platforms.local import events
 
 
 def watched(*received):
-    state = Watched()
+    state = RunState()
     for event in received:
         state.update(event)
     return state
@@ -105,7 +105,7 @@ def test_the_total_is_that_of_all_sources_and_is_reported_once():
 
 
 def test_a_narrow_terminal_has_the_progress_below_the_table():
-    state = Watched([Component(name, "waiting") for name in ("ReviewExampleGen", "Trainer")])
+    state = RunState([Component(name, "waiting") for name in ("ReviewExampleGen", "Trainer")])
     for event in (RUNNING, progress(12, 400)):
         state.update(event)
     lines = shown(state, width=40).splitlines()
@@ -118,7 +118,7 @@ def test_a_narrow_terminal_has_the_progress_below_the_table():
 
 
 def test_components_wait_until_they_begin_and_are_not_run_after_a_failure():
-    state = Watched([Component(name, "waiting") for name in ("Transform", "Trainer", "Pusher")])
+    state = RunState([Component(name, "waiting") for name in ("Transform", "Trainer", "Pusher")])
     state.update({"event": "phase", "doing": "loading TFX"})
     assert [c.state for c in state.components] == ["waiting"] * 3
     assert "loading TFX" in shown(state)
@@ -169,7 +169,7 @@ def test_without_a_cursor_each_event_is_one_plain_line(terminal, tmp_path, monke
     sent = "\n".join(map(json.dumps, lines))
     code = f"import os; os.write(int(os.environ['EVENTS_FD']), {sent.encode()!r} + b'\\n')"
     console = Console(file=io.StringIO(), width=80, force_terminal=terminal == "dumb")
-    run_watched(console, tmp_path / "log", [sys.executable, "-c", code])
+    run_monitored(console, tmp_path / "log", [sys.executable, "-c", code])
     found = console.file.getvalue().splitlines()
     assert found[0] == "loading TFX …"
     assert [line.split()[:2] for line in found[1:]] == [["Trainer", "done"]]

@@ -15,12 +15,12 @@ from rich.console import Console
 import tests.outcomes
 from cli.options import settings_options
 from cli.run import show
-from cli.watched import Failure, Watched
+from cli.run_state import Failure, RunState
 from components.run_report.outcome import Outcome
 from pipeline.config import PipelineConfig
 from tests.checkout import CHECKOUT
 
-OUTCOME = replace(tests.outcomes.OUTCOME, not_compared="nothing is served")
+OUTCOME = replace(tests.outcomes.OUTCOME, other_classes="nothing is served")
 SHOWN = [
     "lines     0 read: 0 train, 0 eval, 0 test, 0 rejected",
     "read as   CSV: label `stars`",
@@ -42,7 +42,7 @@ def end(watched, options="", **settings):
 
 def test_the_next_command_has_the_settings_of_the_run():
     options = settings_options("my file.yaml", ["paths.root=r", "training.model=text_cnn"])
-    _, lines = end(Watched(outcome=OUTCOME), options)
+    _, lines = end(RunState(outcome=OUTCOME), options)
     assert shlex.split(lines[-1].removeprefix("next: ")) == [
         *("amazon-reviews", "predict", "--config", "my file.yaml"),
         *("--set", "paths.root=r", "--set", "training.model=text_cnn", "Battery died in a week"),
@@ -60,7 +60,7 @@ def test_the_next_command_has_the_settings_of_the_run():
 )
 def test_a_failure_names_component_error_and_log_on_standard_error(failure, code, line, capfd):
     failed = Failure("[boom]", "Trainer", **failure)
-    assert end(Watched(failure=failed)) == (code, [])
+    assert end(RunState(failure=failed)) == (code, [])
     assert capfd.readouterr().err.splitlines() == [line, "log: /log"]
 
 
@@ -86,7 +86,7 @@ def test_a_failure_names_component_error_and_log_on_standard_error(failure, code
 )
 def test_the_last_line_and_the_exit_code(outcome, destination, code, last):
     found, lines = end(
-        Watched(outcome=replace(OUTCOME, **outcome)), push={"destination": destination}
+        RunState(outcome=replace(OUTCOME, **outcome)), push={"destination": destination}
     )
     assert (found, lines[-1], lines[: len(SHOWN)]) == (code, last, SHOWN)
     assert ("pushed to /serving/7" in lines) == last.startswith("next")
@@ -96,16 +96,18 @@ def test_the_last_line_and_the_exit_code(outcome, destination, code, last):
 
 
 def test_the_recommended_text_is_not_a_review_if_the_labels_are_other_ones():
-    _, lines = end(Watched(outcome=OUTCOME), options=" --config desk.yaml", data={"labels": "each"})
+    _, lines = end(
+        RunState(outcome=OUTCOME), options=" --config desk.yaml", data={"labels": "each"}
+    )
     assert lines[-1] == "next: amazon-reviews predict --config desk.yaml TEXT"
 
 
 @pytest.mark.parametrize(
     ("watched", "code"),
     [
-        (Watched(outcome=OUTCOME), 0),
-        (Watched(outcome=replace(OUTCOME, blessed=False)), 3),
-        (Watched(failure=Failure("boom", "Trainer")), 1),
+        (RunState(outcome=OUTCOME), 0),
+        (RunState(outcome=replace(OUTCOME, blessed=False)), 3),
+        (RunState(failure=Failure("boom", "Trainer")), 1),
     ],
     ids=["pushed", "not blessed", "failed"],
 )
@@ -132,21 +134,21 @@ def test_the_result_names_the_runs_that_mlflow_did_not_receive(watched, code, tm
 
 
 def test_the_result_names_the_baseline_and_what_was_not_checked():
-    outcome = replace(OUTCOME, not_compared="", baseline="version 7", accuracy_change=-0.003)
+    outcome = replace(OUTCOME, other_classes="", baseline="version 7", accuracy_change=-0.003)
     line = "compared  accuracy 0.0030 below version 7, which has 0.9153"
-    assert line in end(Watched(outcome=outcome))[1]
+    assert line in end(RunState(outcome=outcome))[1]
     note = "golden sentences not applied"
-    assert f"serving check: {note}" in end(Watched(outcome=replace(OUTCOME, not_checked=note)))[1]
+    assert f"serving check: {note}" in end(RunState(outcome=replace(OUTCOME, not_checked=note)))[1]
     line = "compared  with no model: no other model is served from /s"
-    alone = Watched(outcome=replace(OUTCOME, not_compared=""))
+    alone = RunState(outcome=replace(OUTCOME, other_classes=""))
     assert line in end(alone, paths={"serving": "/s"})[1]
 
 
 def test_the_result_of_a_span_that_differs_from_that_of_the_served_model():
     sentence = "alarm of severity high (words): retrain with these reviews"
     outcome = replace(OUTCOME, drift=sentence, severity="high")
-    assert f"new span  {sentence}" in end(Watched(outcome=outcome))[1]
-    assert not [line for line in end(Watched(outcome=OUTCOME))[1] if line.startswith("new span")]
+    assert f"new span  {sentence}" in end(RunState(outcome=outcome))[1]
+    assert not [line for line in end(RunState(outcome=OUTCOME))[1] if line.startswith("new span")]
 
 
 def test_the_result_of_more_than_two_classes():
@@ -156,11 +158,11 @@ def test_the_result_of_more_than_two_classes():
         OUTCOME,
         auc=math.nan,
         metrics={"accuracy": 0.6, "macro F1": 0.51239, "mean absolute error": 0.43219},
-        not_compared=clause,
+        other_classes=clause,
         not_tested=missing,
         class_count=3,
     )
-    _, lines = end(Watched(outcome=outcome))
+    _, lines = end(RunState(outcome=outcome))
     assert (
         "accuracy  0.9123 (95 %: 0.9012 to 0.9234)   macro F1 0.5124   mean absolute error 0.4322 "
         "(test split; always answering positive would give 0.5000)"
@@ -168,7 +170,7 @@ def test_the_result_of_more_than_two_classes():
     assert f"not tested: {missing}" in lines
     assert f"compared  with no model: {clause}" in lines
     # The test split of two classes may have one of them only.
-    _, lines = end(Watched(outcome=replace(OUTCOME, auc=math.nan)))
+    _, lines = end(RunState(outcome=replace(OUTCOME, auc=math.nan)))
     assert any("   AUC nan (" in line for line in lines)
 
 
@@ -176,11 +178,11 @@ def test_the_record_of_an_early_run_has_no_curve_and_no_figure_that_decided():
     stored = OUTCOME.to_json()
     for name in ("thresholds", "loss_curve", "steps", "accuracy_interval"):
         del stored[name]
-    _, lines = end(Watched(outcome=Outcome.from_json(stored)))
+    _, lines = end(RunState(outcome=Outcome.from_json(stored)))
     assert "verdict   The model is blessed and was pushed." in lines
     assert not [line for line in lines if line.startswith("curve")]
     _, lines = end(
-        Watched(outcome=Outcome.from_json({**stored, "blessed": False, "reasons": ["x"]}))
+        RunState(outcome=Outcome.from_json({**stored, "blessed": False, "reasons": ["x"]}))
     )
     assert lines[-1].endswith("was not pushed: x.")
 
@@ -191,7 +193,7 @@ def test_a_terminal_breaks_sentences_between_words_and_no_path(width):
     console = Console(file=printed, width=width, force_terminal=True, no_color=True)
     long = "/folder" * 20
     outcome = replace(OUTCOME, thresholds=("too bad, " * 20,), report=long, blessed=False)
-    show(console, PipelineConfig(), Watched(outcome=outcome), Path("/log"))
+    show(console, PipelineConfig(), RunState(outcome=outcome), Path("/log"))
     lines = printed.getvalue().splitlines()
     assert f"report    {long}" in lines
     assert max(len(line) for line in lines if long not in line) <= width
@@ -203,7 +205,7 @@ def test_the_curve_is_shorter_in_a_narrow_terminal_and_ascii_without_utf_8(monke
     def curve(width, encoding):
         file = TextIOWrapper(BytesIO(), encoding=encoding)
         outcome = replace(OUTCOME, loss_curve=[1 / n for n in range(1, 33)])
-        show(Console(file=file, width=width), PipelineConfig(), Watched(outcome=outcome))
+        show(Console(file=file, width=width), PipelineConfig(), RunState(outcome=outcome))
         file.seek(0)
         [line] = [line for line in file if line.startswith("curve")]
         return line.split()[3]

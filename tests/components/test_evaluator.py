@@ -374,7 +374,7 @@ def test_a_served_model_of_other_classes_is_no_baseline(
     models = [topic_model, baseline]
     evaluation, blessing = evaluate(tmp_path, topics, models, max_accuracy_drop=0.0)
     found = files.read(evaluation.uri)
-    assert found.not_compared.startswith(f"version 7{clause}")
+    assert found.other_classes.startswith(f"version 7{clause}")
     assert found.baseline is None
     assert [check.sentence.split(",")[1] for check in found.checks()] == [
         " evaluation.min_accuracy requires 0.1"

@@ -359,7 +359,7 @@ def test_sentences_with_any_names_are_short_lines(names, minimum):
         own, labels, min_class_recall=minimum, other=OtherModel("version 7", names[::-1])
     )
     checked = [sentence for sentence, _ in sentences(found)]
-    for sentence in (*checked, found.missing, found.not_compared):
+    for sentence in (*checked, found.missing, found.other_classes):
         assert "\n" not in sentence
         assert len(sentence) < 400
     assert any(r"two\nlines" in sentence for sentence in checked)
@@ -393,8 +393,8 @@ def test_a_model_of_other_classes_is_named_and_is_no_baseline(tmp_path, classes,
     found = results(own, STARS, other=OtherModel("version 7", classes), max_accuracy_drop=0.0)
     files.write(str(tmp_path), found)
     read = files.read(str(tmp_path))
-    assert read.not_compared.startswith("version 7 has ")
-    assert clause in read.not_compared
+    assert read.other_classes.startswith("version 7 has ")
+    assert clause in read.other_classes
     assert not [sentence for sentence, _ in sentences(read) if "baseline" in sentence]
     assert [check.passed for check in read.checks()] == [True, True]
 

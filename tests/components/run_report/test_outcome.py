@@ -13,7 +13,7 @@ LINES = LineCounts.from_file({"examples/train": 2, "rejected/bad_label": 1, "los
 KEYS = {
     *("lines", "reading", "unused", "accuracy", "auc", "constant_answer", "baseline"),
     *("accuracy_change", "blessed", "reasons", "refused", "not_checked", "pushed_to", "report"),
-    *("strategy", "metrics", "accuracy_interval", "not_compared", "not_tested"),
+    *("strategy", "metrics", "accuracy_interval", "other_classes", "not_tested"),
     *("class_count", "class_lines", "thresholds", "loss_curve", "steps", "span"),
     *("drift", "severity"),
 }

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 from rich.console import Console
 
-from cli.monitor import run_watched
+from cli.monitor import run_monitored
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig, load_config
 from platforms.checks import check_target
@@ -95,7 +95,7 @@ def test_the_process_of_the_pipeline_inherits_the_lock(tmp_path, monkeypatch):
     lock = lock_root(str(tmp_path))
     command = [sys.executable, "-c", "import os, sys; os.fstat(int(sys.argv[1]))", str(lock)]
     console = Console(file=(tmp_path / "printed").open("w"))
-    watched = run_watched(console, tmp_path / "log", command, lock=lock)
+    watched = run_monitored(console, tmp_path / "log", command, lock=lock)
     assert watched.failure.error == "the pipeline's process ended with exit code 0"
     os.close(lock)
 

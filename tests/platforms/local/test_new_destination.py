@@ -10,7 +10,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from rich.console import Console
 
 from cli.run import show
-from cli.watched import Watched
+from cli.run_state import RunState
 from components.baseline import ServedBaseline, existing_model
 from components.destination import make_destination
 from components.run_report import history
@@ -136,6 +136,6 @@ def test_a_model_that_it_does_not_serve_is_pushed_again(place):
 
 def test_the_result_of_a_run_names_it(place):
     printed = StringIO()
-    show(Console(file=printed), place.config, Watched(outcome=OUTCOME))
+    show(Console(file=printed), place.config, RunState(outcome=OUTCOME))
     expected = f"compared  with no model: no other model is served from {place.shelf.location}"
     assert expected in printed.getvalue().splitlines()

@@ -144,7 +144,7 @@ class Failure:
 
 
 @dataclass
-class Watched:
+class RunState:
     """The state of a run according to its events so far, which Rich renders as a table.
 
     Attributes:
