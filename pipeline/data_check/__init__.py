@@ -1,1 +1,1 @@
-"""A look at the data before the first run: what a run would read, and what it lacks."""
+"""`amazon-reviews data check`: find, convert, inspect, read a sample, and name the remedies."""

@@ -19,7 +19,15 @@ MIXED = "".join(
         {"rating": n % 5 + 1, "title": f"Title {n}", "text": f"another body {n}"},
     )
 )
+DAYS = {
+    f"day-{day}.jsonl": "".join(
+        json.dumps({"rating": n % 5 + 1, "text": f"a text of number {n}"}) + "\n"
+        for n in range(day * 100, day * 100 + 150)
+    )
+    for day in (1, 2, 3)
+}
 INPUTS = {
+    "spans": (DAYS, ["data.window=3", "data.max_examples={test: 50}"]),
     "sentiment": (
         {"a.jsonl": MIXED + '{"overall": 9, "reviewText": "nine"}\n{"overall": 5}\n'},
         ["data.max_examples={train: 200}"],
@@ -43,11 +51,12 @@ def test_a_look_has_the_numbers_of_the_component(tmp_path, name):
     folder.mkdir()
     for file, text in files.items():
         (folder / file).write_text(text)
-    config = load_config(None, [f"data.input_base={folder}", *overrides], environ={})
+    base = f"{folder}/day-{{SPAN}}.jsonl" if name == "spans" else str(folder)
+    config = load_config(None, [f"data.input_base={base}", *overrides], environ={})
     check = check_data(config)
     assert check.starts and check.is_complete, check.problems
     options = example_gen_options(config, "")
-    properties = {"input_base": str(folder), "span": "newest", "options": options.model_dump_json()}
+    properties = {"input_base": base, "span": "newest", "options": options.model_dump_json()}
     read = Read(tmp_path / "out", properties)
     assert read.reading == "\n".join(check.reading)
     assert LineCounts.from_file(read.counts).sentence() == check.counts
