@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sys
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -98,7 +100,9 @@ def watch(
         raise typer.Exit(exit_codes.DRIFT)
     from cli.run import run
 
-    run(config, overrides)
+    # The only line on standard output is the JSON of the comparison.
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        run(config, overrides)
 
 
 def _content(found: Comparison, new: NewReviews, model: str) -> dict[str, Any]:
@@ -127,7 +131,8 @@ def _lines(found: Comparison, new: NewReviews, model: str, labels: Labels) -> li
         reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(new.rejected.items()))
         lines.append(f"rejected  lines that cannot be read: {reasons}")
     if new.unlabelled:
-        lines.append(f"labels    not read: {new.unlabelled}")
+        not_read = "not read: " if new.labels is None else ""
+        lines.append(f"labels    {not_read}{new.unlabelled}")
     lines += [_line(figure) for figure in found.figures]
     for title, shown in (
         ("new words", [each for each in found.ngrams if each.new > each.old]),

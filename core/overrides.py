@@ -19,6 +19,7 @@ OPTION = "--set"
 """The command-line option that takes overrides."""
 
 _NULL, _MERGE = "tag:yaml.org,2002:null", "tag:yaml.org,2002:merge"
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _NEXT_KEY = re.compile(r"""(?=,\s*[^\s,=\[\]{}'":]+\s*=)""")
 
 
@@ -124,7 +125,8 @@ def load_yaml(text: str, nothing: Any = None) -> Any:
 class _StrictLoader(yaml.SafeLoader):
     """SafeLoader that refuses a repeated key, and reads 1e-3 as a number, as YAML 1.2 and JSON do.
 
-    It reads a date as text.
+    It reads a date as text, and also what YAML 1.1 reads as a number of another base, such as 0010
+    and 10:30.
 
     `load_yaml` describes how it reads a key without a value.
 
@@ -164,9 +166,20 @@ class _StrictLoader(yaml.SafeLoader):
         """Return a date as text. PyYAML raises a ValueError for one like 2026-02-30."""
         return str(node.value)
 
+    def construct_integer(self, node: yaml.ScalarNode) -> int | str:
+        """Return a number of decimal digits without leading zeros as an int, any other as text."""
+        text = str(node.value)
+        return int(text) if _INTEGER.fullmatch(text) else text
+
+    def construct_decimal(self, node: yaml.ScalarNode) -> float | str:
+        """Return a float. A time such as 1:30.5 is text."""
+        return str(node.value) if ":" in node.value else self.construct_yaml_float(node)
+
 
 _StrictLoader.add_constructor(_NULL, _StrictLoader.construct_null)
 _StrictLoader.add_constructor("tag:yaml.org,2002:timestamp", _StrictLoader.construct_date)
+_StrictLoader.add_constructor("tag:yaml.org,2002:int", _StrictLoader.construct_integer)
+_StrictLoader.add_constructor("tag:yaml.org,2002:float", _StrictLoader.construct_decimal)
 _StrictLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )

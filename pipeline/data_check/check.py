@@ -198,7 +198,8 @@ def _is_about_labels(attempt: Attempt, reading: Reading) -> bool:
     if attempt.error:
         return bool(attempt.found and attempt.found.lines) and not attempt.names
     unusable = reading.counts.unusable
-    return unusable[BAD_LABEL] + unusable[OTHER_SCALE] > unusable.total() / 2
+    about_labels = unusable[BAD_LABEL] + unusable[OTHER_SCALE]
+    return about_labels - _without_label(attempt, reading.counts) > unusable.total() / 2
 
 
 def _problem_of_lines(

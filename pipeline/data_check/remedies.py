@@ -185,7 +185,8 @@ def _copies(
     layouts = [item.layout for item in inspected if isinstance(item, Inspection)]
     if len(layouts) < len(files):
         return []
-    return [(file, InputError(message)) for file, message in find_copies(files, layouts)]
+    found = {file: InputError(message) for file, message in find_copies(files, layouts)}
+    return list(found.items())
 
 
 def _alike(

@@ -137,7 +137,10 @@ def _records(value: Any, levels: int) -> list[dict[str, Any]]:
         return []
     if isinstance(value.get("columns"), list) and isinstance(value.get("data"), list):
         return _records([value["columns"], *value["data"]], levels)  # pandas, orient="split"
-    inside = max((_records(one, levels - 1) for one in value.values()), key=len, default=[])
+    lists = [found for one in value.values() if (found := _records(one, levels - 1))]
+    largest = max(lists, key=len, default=[])
+    # Pages and splits are lists of the same records side by side.
+    inside = [one for records in lists if _are_alike(records[0], largest[0]) for one in records]
     parts = [one for one in value.values() if isinstance(one, dict)]
     if len(parts) < 2 or len(parts) < len(value) or len(inside) > len(parts):
         return inside
@@ -147,6 +150,11 @@ def _records(value: Any, levels: int) -> list[dict[str, Any]]:
         return [{name: part[key] for name, part in value.items()} for key in parts[0]]
     is_alike = all(keys & set(part) for part in parts)
     return parts if is_alike else inside  # objects by their ids
+
+
+def _are_alike(record: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two records have most of their keys in common."""
+    return 2 * len(record.keys() & other.keys()) > len(record.keys() | other.keys())
 
 
 def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

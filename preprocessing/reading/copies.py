@@ -28,7 +28,7 @@ _VARIED = 0.5
 def find_copies(
     files: Sequence[SourceFile], layouts: Sequence[Layout]
 ) -> Iterator[tuple[SourceFile, str]]:
-    """Yield each file that starts with the same reviews as an earlier one of its group.
+    """Yield each file that starts with the same reviews as another one of its group.
 
     The order of the reviews does not matter.
 
@@ -40,7 +40,7 @@ def find_copies(
       layouts: the layout of each of them.
 
     Yields:
-      The file, and a message with the remedy.
+      The file, which is the shorter one of both, and a message with the remedy.
 
     Raises:
       InputError: a file cannot be read.
@@ -55,7 +55,7 @@ def find_copies(
             common, most = len(start & starts[other]), max(len(start), len(starts[other]))
             if other != number and common >= max(_MIN_SAME, _SAME * most):
                 yield (
-                    file,
+                    files[other] if files[other].size < file.size else file,
                     f"{files[other].path} and {file.path} contain the same texts ({common} "
                     f"of the first {most} are equal): remove one of them, or write a glob in "
                     "data.splits that matches only one",

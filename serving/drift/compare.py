@@ -14,7 +14,7 @@ from preprocessing.labels import Labels
 from preprocessing.reading.records import printable
 from serving.drift.accuracy import Estimate, estimate_accuracy
 from serving.drift.domain import NgramShare, compare_texts
-from serving.drift.reference import ScoredReviews
+from serving.drift.reference import LEAST_REVIEWS, UNLABELLED, ScoredReviews
 from serving.drift.shares import (
     alarms,
     drop_p_value,
@@ -159,7 +159,8 @@ def compare(
 
     Args:
       reference: the reference, at least `reference.LEAST_REVIEWS` reviews with labels.
-      new: as many new reviews at least.
+      new: as many new reviews at least. Their accuracy and their labels are compared if as many
+        of them have labels.
       classes: the classes of the model.
       allowed_drop: the greatest drop of the accuracy that is no high severity.
       seed: determines the folds, permutations and resamples.
@@ -179,8 +180,9 @@ def compare(
     )
     found = [_scores(reference, new, classes), words, _unsure(reference, new, classes)]
     right = _right(reference, classes)
-    if new.labels is not None:
-        found += [_accuracy(reference, new, classes), _labels(reference, new, classes)]
+    labelled = _labelled(new)
+    if labelled is not None:
+        found += [_accuracy(reference, labelled, classes), _labels(reference, labelled, classes)]
     found.append(_estimated(estimate, right / len(reference), noun))
     tested = {each.name: each.p_value for each in found if each.p_value is not None}
     significant = alarms(tested, FALSE_ALARMS)
@@ -188,6 +190,16 @@ def compare(
     severity, advice = _advice(figures, allowed_drop, noun)
     ngrams = domain.ngrams if WORDS in significant else ()
     return Comparison(len(new), len(reference), figures, ngrams, severity, advice)
+
+
+def _labelled(new: ScoredReviews) -> ScoredReviews | None:
+    """Return the reviews with labels; None if they are fewer than LEAST_REVIEWS."""
+    if new.labels is None:
+        return None
+    here = np.flatnonzero(new.labels != UNLABELLED)
+    if len(here) < LEAST_REVIEWS:
+        return None
+    return ScoredReviews(new.scores[here], (), new.labels[here], new.span)
 
 
 def _known(kind: type[Any], stored: Mapping[str, Any]) -> dict[str, Any]:

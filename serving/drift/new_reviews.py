@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -16,11 +16,18 @@ from preprocessing.reading.columns import Layout
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.listing import listed
-from preprocessing.reading.pieces import cut_file
+from preprocessing.reading.pieces import Piece, cut_file
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions
+from preprocessing.reading.records import BAD_LABEL, EACH_TASK, STARS_TASK, ReadOptions
 from serving.batch.run import find_inputs
-from serving.drift.reference import LEAST_REVIEWS, TEXTS, ScoredReviews, beginning, rows
+from serving.drift.reference import (
+    LEAST_REVIEWS,
+    TEXTS,
+    UNLABELLED,
+    ScoredReviews,
+    beginning,
+    rows,
+)
 from serving.predict_text import PredictText
 
 _TEXTS_AT_ONCE = 1_024
@@ -34,11 +41,13 @@ class NewReviews:
 
     Attributes:
       texts: their texts in UTF-8, in random order.
-      labels: the index of the class of each one, int64 [reviews]; None for reviews without labels.
+      labels: see `ScoredReviews`.
       total: the number of reviews of the files.
       rejected: reason -> number of lines that could not be read.
       reading: the formats and columns of the files, in a few lines.
-      unlabelled: the reason why no labels were read; empty if they were.
+      neutral: the number of lines that were left out because of their label.
+      unlabelled: the reason why labels were not read, or not those of all reviews; empty if all
+        were.
     """
 
     texts: Sequence[bytes]
@@ -46,13 +55,17 @@ class NewReviews:
     total: int
     rejected: Mapping[str, int]
     reading: Sequence[str]
-    unlabelled: str
+    neutral: int = 0
+    unlabelled: str = ""
 
 
 def read_new_reviews(
     words: Sequence[str], options: ReadOptions, classes: Labels, seed: int = 0
 ) -> NewReviews:
     """Return a sample of the reviews of some files, with their labels if they have some.
+
+    If some reviews have labels, those with a label that the settings leave out are not read, as in
+    a training. Reviews without a label, or with one of no class, are read without it.
 
     Args:
       words: paths or URLs of files and folders, and globs, see `find_inputs`.
@@ -72,9 +85,14 @@ def read_new_reviews(
     if not problem:
         try:
             found = _read(files, replace(options, labels="required"), classes, seed)
-            if not found.texts:
-                reasons = ", ".join(f"{name} {count:,}" for name, count in found.rejected.items())
-                problem = f"no line has a label ({reasons})"
+            without = _without_label(found)
+            if without == len(found.texts):
+                left_out = f", and {found.neutral:,} are left out" if found.neutral else ""
+                problem = f"no line has a label of a class of the model{left_out}"
+            elif without:
+                share = f"{without / len(found.texts):.1%} of the {classes.noun}s"
+                note = f"{share} have no label of a class of the model"
+                found = replace(found, unlabelled=note)
         except InputError as error:
             problem = str(error)
     if problem:
@@ -82,11 +100,19 @@ def read_new_reviews(
         found = replace(found, labels=None, unlabelled=problem)
     assert found is not None
     if len(found.texts) < LEAST_REVIEWS:
+        reasons = [f"{name} {count:,}" for name, count in sorted(found.rejected.items())]
+        rejected = f" and lines that cannot be read ({', '.join(reasons)})" if reasons else ""
         raise InputError(
-            f"--input: {len(found.texts)} {classes.noun}s, and a comparison requires at least "
-            f"{LEAST_REVIEWS}; give more files, or wait for more {classes.noun}s"
+            f"--input: {len(found.texts)} {classes.noun}s{rejected}; a comparison requires at "
+            f"least {LEAST_REVIEWS} {classes.noun}s"
         )
     return found
+
+
+def _without_label(found: NewReviews) -> int:
+    """Return the number of reviews of the sample without a label."""
+    assert found.labels is not None
+    return int(np.count_nonzero(found.labels == UNLABELLED))
 
 
 def score(new: NewReviews, predict: PredictText, classes: Labels) -> ScoredReviews:
@@ -137,14 +163,39 @@ def _read(
     layouts = decide_layouts(files, options)
     draw = _Draw(rows(classes), seed)
     rejected: Counter[str] = Counter()
+    neutral = 0
     with ThreadPoolExecutor(cores()) as pool:
         for file, layout in zip(files, layouts, strict=True):
             for piece in cut_file(file.path, _of_model(layout, options, classes)):
+                unlabelled: set[int] = set()
                 for batch in read_batches(piece, pool):
                     draw.add(batch.texts, batch.labels)
-                    rejected.update(line.reason for line in batch.rejected)
+                    neutral += len(batch.neutrals)
+                    reasons = Counter(line.reason for line in batch.rejected)
+                    del reasons[BAD_LABEL]
+                    rejected += reasons
+                    unlabelled |= {
+                        line.position for line in batch.rejected if line.reason == BAD_LABEL
+                    }
+                if unlabelled:
+                    for texts in _texts_at(piece, unlabelled, pool):
+                        draw.add(texts, [UNLABELLED] * len(texts))
     texts, labels = draw.drawn()
-    return NewReviews(texts, labels, draw.total, dict(rejected), describe(layouts), "")
+    return NewReviews(texts, labels, draw.total, dict(rejected), describe(layouts), neutral)
+
+
+def _texts_at(piece: Piece, positions: set[int], pool: ThreadPoolExecutor) -> Iterator[list[bytes]]:
+    """Yield the texts of lines whose labels cannot be read.
+
+    Args:
+      piece: a piece of a file.
+      positions: the positions of the lines in the piece.
+      pool: the threads that decompress.
+    """
+    without_labels = piece._replace(layout=replace(piece.layout, labels="optional"))
+    for batch in read_batches(without_labels, pool):
+        pairs = zip(batch.positions, batch.texts, strict=True)
+        yield [text for position, text in pairs if position in positions]
 
 
 def _of_model(layout: Layout, options: ReadOptions, classes: Labels) -> Layout:

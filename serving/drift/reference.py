@@ -29,6 +29,8 @@ _SPAN = b"span"
 LEAST_REVIEWS = 20
 """Minimum number of new reviews, and of the kept ones. With fewer ones no figure would say
 anything."""
+UNLABELLED = -1
+"""The label of a review that has none, or the label of no class."""
 TEXTS = 1_000
 """Maximum number of reviews whose texts are kept."""
 _CHARACTERS = 1_000
@@ -47,7 +49,8 @@ class ScoredReviews:
       scores: see `Labels.decide`, float32 [reviews] or [reviews, classes].
       texts: the beginnings of the texts of the first reviews, see `beginning`. They are a random
         sample of the texts.
-      labels: int64 [reviews]; None for reviews without labels.
+      labels: int64 [reviews]; None for reviews without labels. UNLABELLED is a review without a
+        label among others.
       span: the number of the span that the reviews are from; None for an input without spans.
     """
 

@@ -131,6 +131,9 @@ def test_no_message_contains_a_part_of_a_password(tmp_path, uri):
         ("a='x,b=1',b={c: 1,d=2}", ["x,b=1", {"c": 1, "d=2": ""}]),
         ("a=1e-3,b=-1.5E2", [0.001, -150]),
         ("a=2E4,b=1e", [20000, "1e"]),
+        ("a=0010,b=-10", ["0010", -10]),
+        ("a=0x10,b=10:30", ["0x10", "10:30"]),
+        ("a=1:30.5,b=0b1", ["1:30.5", "0b1"]),
     ],
 )
 def test_quotes_and_brackets_keep_their_commas_and_powers_of_ten_are_numbers(overrides, values):

@@ -619,3 +619,30 @@ def test_a_span_without_a_usable_review_is_a_problem(tmp_path):
     assert not check.starts
     assert "span 2" in check.problems[0].message
     assert "has no usable review" in check.problems[0].message
+
+
+@pytest.mark.parametrize(
+    "overrides", [(), ("data.labels={1: bad, 2: bad, 4: good, 5: good}",)], ids=["stars", "mapping"]
+)
+def test_lines_without_a_label_are_no_reason_for_another_task(tmp_path, overrides):
+    rows = [(["1", "2", "4", "5"][n % 4] if n % 15 else "", n) for n in range(600)]
+    content = "".join(f"{stars},text {n}\n" for stars, n in rows)
+    folder = write(tmp_path, a__csv=f"stars,text\n{content}")
+    check = look(folder, *overrides)
+    [problem] = check.problems
+    assert "40 of 600 lines have no label" in problem.message
+    settings = yaml.safe_load(check.settings)["data"]
+    assert settings["max_rejected_fraction"] == 0.067
+    mapping = {"1": "bad", "2": "bad", "4": "good", "5": "good"}
+    assert settings.get("labels") == (mapping if overrides else None)
+    assert look_again(tmp_path, check).starts
+
+
+def test_of_two_copies_the_longer_one_is_kept(tmp_path):
+    lines = [f"{n % 5 + 1}\ta text of number {n}\n" for n in range(300)]
+    folder = write(tmp_path, a__tsv="stars\ttext\n" + "".join(lines))
+    (folder / "a (1).tsv").write_text("stars\ttext\n" + "".join(lines[:280]))
+    check = look(folder)
+    [problem] = check.problems
+    assert "contain the same texts" in problem.message
+    assert yaml.safe_load(check.settings)["data"]["splits"] == {"train": "a.tsv"}

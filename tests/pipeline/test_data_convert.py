@@ -49,6 +49,7 @@ DOCUMENTS = {
     "a list": dumped(RECORDS),
     "a list with a byte order mark": BOM + dumped(RECORDS, indent=1),
     "a list under a key": dumped({"data": RECORDS}),
+    "lists side by side": dumped({"page1": RECORDS[:2], "page2": RECORDS[2:], "info": [{"n": 6}]}),
     "a list two levels below": dumped({"meta": {"n": 6}, "data": {"items": RECORDS}}, indent=2),
     "objects by their ids": dumped({f"R{n}": one for n, one in enumerate(RECORDS)}),
     "pandas, columns": dumped(by_column()),

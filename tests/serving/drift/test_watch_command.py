@@ -82,6 +82,21 @@ def test_labelled_reviews_of_any_format_have_an_accuracy(watch):
     assert (found["unlabelled"], found["total"], found["rejected"]) == ("", 300, {"no_text": 1})
 
 
+def test_reviews_without_a_label_among_others_are_compared(watch):
+    usual, other = texts(100, seed=2), texts(400, topic="kettle", seed=3)
+    pairs = zip(labels_of(usual), usual, strict=True)
+    rows = [{"rating": 5 if label else 1, "text": text} for label, text in pairs]
+    rows += [{"rating": None, "text": text} for text in other]
+    rows.append({"rating": 3, "text": "so so"})
+    code, (out, _) = watch(map(json.dumps, rows), name="new.jsonl")
+    lines = out.splitlines()
+    assert code == 4 and "kettle (80.0%, before 0.0%)" in out
+    assert "compared  500 new reviews with 400 of the test split" in lines
+    assert "labels    80.0% of the reviews have no label of a class of the model" in lines
+    [accuracy] = [line for line in lines if line.startswith("accuracy")]
+    assert "the accuracy is 0.9000, before 0.9000" in accuracy
+
+
 def test_another_topic_is_an_alarm_with_its_words(watch):
     code, (out, _) = watch(texts(300, good=0.8, topic="bottle", seed=3))
     assert code == 4
@@ -102,7 +117,7 @@ def test_an_alarm_starts_a_run_and_ends_with_its_exit_code(watch, tmp_path):
 @pytest.mark.parametrize(
     ("lines", "words", "message"),
     [
-        (texts(5), (), "5 reviews, and a comparison requires at least 20"),
+        (texts(5), (), "5 reviews; a comparison requires at least 20 reviews"),
         (texts(300), ("--input", "no/such/folder"), "matches no file"),
     ],
 )
