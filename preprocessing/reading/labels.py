@@ -46,7 +46,10 @@ _PREFIX = "__label__"
 _LIMIT = 10**18
 """Numbers of this size or larger are not labels. Python cannot convert all of them to a float or to
 text."""
-_NUMBER = re.compile(r"(-?[0-9]+)(?:[.,]0*)?(?: out of 5 stars)?", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(
+    r"(-?[0-9]+)(?:\.0*|,(?!000\b)0*)?(?: out of 5 stars)?", re.ASCII | re.IGNORECASE
+)
+"""An integer, also as a decimal number. A comma before three zeros may separate thousands."""
 
 
 class CollectedLabels:

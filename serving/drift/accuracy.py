@@ -58,12 +58,13 @@ def estimate_accuracy(
         found = confidence[group[new_answers]]
         if not len(found):
             continue
-        total += _calibrated(known[here], is_right[here], found).sum()
+        total += _calibrated(known[here], is_right[here], found, classes.number).sum()
         for number in range(_RESAMPLES):
             # Sorted indices of a sorted array are a sorted resample.
             drawn = here[np.sort(random.integers(len(here), size=len(here)))]
             drawn_new = found[random.integers(len(found), size=len(found))]
-            resampled[number] += _calibrated(known[drawn], is_right[drawn], drawn_new).sum()
+            shares = _calibrated(known[drawn], is_right[drawn], drawn_new, classes.number)
+            resampled[number] += shares.sum()
     low, high = np.percentile(resampled / len(new), [2.5, 97.5])
     return Estimate(float(total / len(new)), (float(low), float(high)))
 
@@ -88,18 +89,27 @@ def _groups(answers: np.ndarray, classes: Labels) -> Iterator[np.ndarray]:
         yield np.arange(classes.number) == label
 
 
-def _calibrated(known: np.ndarray, is_right: np.ndarray, found: np.ndarray) -> np.ndarray:
+def _calibrated(
+    known: np.ndarray, is_right: np.ndarray, found: np.ndarray, classes: int
+) -> np.ndarray:
     """Return the probability that an answer is right for each confidence in `found`.
+
+    Below the confidences of the reference it falls to that of an answer by chance. Otherwise a
+    model without errors in the reference would be estimated to make none, however unsure it is.
 
     Args:
       known: confidences of the reference, ascending.
       is_right: whether their answers are right.
       found: confidences.
+      classes: the number of classes.
     """
     # Equal confidences have one probability.
     values, starts, counts = np.unique(known, return_index=True, return_counts=True)
     shares = np.add.reduceat(is_right.astype(np.float64), starts) / counts
-    return np.interp(found, values, isotonic_regression(shares, weights=counts).x)
+    right = isotonic_regression(shares, weights=counts).x
+    chance = 1 / classes
+    values, right = np.append(chance, values), np.append(min(chance, right[0]), right)
+    return np.interp(found, values, right)
 
 
 def _confidence(scores: np.ndarray, classes: Labels) -> np.ndarray:

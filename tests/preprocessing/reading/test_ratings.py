@@ -103,3 +103,8 @@ def test_the_name_of_a_number_is_its_shortest_spelling(number):
     name = number_name(number)
     assert Decimal(name) == number
     assert "." not in name or not name.endswith(("0", "."))
+
+
+def test_a_comma_before_three_zeros_may_separate_thousands():
+    names = ["1,000", "100,000", "-2,000", "1,0", "1,00", "1.000", "3,"]
+    assert [*map(label_name, names)] == ["1,000", "100,000", "-2,000", "1", "1", "1", "3"]

@@ -72,6 +72,9 @@ def test_a_model_without_errors_is_estimated_to_make_none():
     scores = np.array([0.1, 0.9] * 300, np.float32)
     found = accuracy.estimate_accuracy(scores, np.array([0, 1] * 300), scores, SENTIMENT)
     assert found == (1.0, (1.0, 1.0))
+    unsure = np.array([0.45, 0.6] * 300, np.float32)
+    found = accuracy.estimate_accuracy(scores, np.array([0, 1] * 300), unsure, SENTIMENT)
+    assert 0.5 < found.value < 0.8
 
 
 def test_other_words_are_an_alarm_that_names_them():
