@@ -82,8 +82,9 @@ def predict(
     With two classes, such as negative and positive, the probability is that of the second one. With
     more it is that of the printed class.
 
-    Each line of standard input is classified as it arrives. Exit code 2: there is no model or no
-    text, or a text is blank or not UTF-8 (the others are classified). 130: interrupted.
+    Each line of standard input is classified as it arrives; blank lines are skipped. Exit code 2:
+    there is no model or no text, or an argument is blank or a text not UTF-8 (the others are
+    classified). 130: interrupted.
 
     With --input and --output, files are scored: the output has the file, position, probability and
     class of each text. Lines that cannot be read are in FILE.rejected.jsonl, and the exit code is

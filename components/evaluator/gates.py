@@ -150,7 +150,7 @@ def _not_checked(missing: Sequence[str], labels: Labels, requires: str) -> str:
     classes = "class" if len(missing) == 1 else f"{len(missing):,} classes"
     return (
         f"recall was not checked for {classes} {listed(missing)}: the test split has no such "
-        f"{labels.noun}s, {requires}; add {labels.noun}s to the test split, or change data.splits"
+        f"{labels.noun}s, {requires}; add such {labels.noun}s to the test split"
     )
 
 

@@ -23,7 +23,7 @@ _REMEDIES = {
     BAD_LABEL: "data.labels sets the meaning of labels, and data.columns.label their column",
     BROKEN_CSV: "CSV has a field with a separator, a quotation mark or a line break in quotation "
     "marks, and a quotation mark inside of them twice, as pandas' `to_csv` writes them",
-    BROKEN_JSON: "each line of JSON lines is one object",
+    BROKEN_JSON: "each line of JSON lines is one object, whose texts are strings and not lists",
     UNKNOWN_COLUMNS: "rename columns that contain texts to those of the other records",
     LINE_TOO_LONG: "a line has at most 1,048,576 bytes",
     CORRUPT_ARCHIVE: "download or copy the damaged files again",

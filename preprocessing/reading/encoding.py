@@ -193,6 +193,12 @@ def remedy(data: bytes) -> str:
     """
     if b"\0" in data:
         return "has NUL bytes, which no text has: download or copy it again"
+    if is_utf8(data) and b"\\u" in data:
+        return (
+            "has escapes of half a character, such as \\ud83d without its second half, because a "
+            "text was cut there: remove them, or set data.max_rejected_fraction to the fraction of "
+            "these lines"
+        )
     name = guess(data)
     if name is None:
         return (

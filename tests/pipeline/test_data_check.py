@@ -646,3 +646,14 @@ def test_of_two_copies_the_longer_one_is_kept(tmp_path):
     [problem] = check.problems
     assert "contain the same texts" in problem.message
     assert yaml.safe_load(check.settings)["data"]["splits"] == {"train": "a.tsv"}
+
+
+def test_half_a_character_in_an_escape_is_no_other_encoding(tmp_path):
+    cut = "".join(
+        json.dumps({"rating": n % 2 * 4 + 1, "text": f"text {n}" + ("" if n % 10 else "\ud83d")})
+        + "\n"
+        for n in range(300)
+    )
+    [problem] = look(write(tmp_path, a__jsonl=cut)).problems
+    assert "has escapes of half a character" in problem.message
+    assert "iconv" not in problem.message
