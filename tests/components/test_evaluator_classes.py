@@ -316,8 +316,7 @@ def test_a_class_that_is_not_in_the_test_split_has_not_passed():
     assert (tested, not_tested) == (True, False)
     assert missing == (
         "recall was not checked for class no one asks: the test split has no such texts, "
-        "evaluation.min_class_recall requires 0.4; add texts to the test split, or change "
-        "data.splits"
+        "evaluation.min_class_recall requires 0.4; add such texts to the test split"
     )
     assert found.missing == (
         "The test split has no texts of the class no one asks, so it was not tested."
