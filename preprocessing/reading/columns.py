@@ -142,8 +142,8 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
       options: the options for reading it.
 
     Raises:
-      InputError: a column that `options` names is missing, or no columns have the names of a text
-        and a label.
+      InputError: a column that `options` names is missing, no columns have the names of a text and
+        a label, or two columns have the name of one that is read.
     """
     optional = options.labels == "optional"
     chosen = {part: name for part, name in options.columns.items() if name}
@@ -165,7 +165,14 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
     if options.columns.get(TITLE, TITLE) is None:
         found = found._replace(title=None)
     further = further_names(by_name, chosen)
-    return found._replace(further=(*further, options.id) if options.id else further)
+    found = found._replace(further=(*further, options.id) if options.id else further)
+    for column in (found.label, found.title, found.text, *found.further):
+        if column and (number := list(present).count(column)) > 1:
+            raise InputError(
+                f"{path} has {number} columns with the name '{column}': rename or remove all but "
+                "one"
+            )
+    return found
 
 
 def _best(found: Sequence[Columns], optional: bool) -> Columns | None:

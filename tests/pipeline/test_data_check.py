@@ -657,3 +657,9 @@ def test_half_a_character_in_an_escape_is_no_other_encoding(tmp_path):
     [problem] = look(write(tmp_path, a__jsonl=cut)).problems
     assert "has escapes of half a character" in problem.message
     assert "iconv" not in problem.message
+
+
+def test_two_columns_of_the_same_name_are_one_problem(tmp_path):
+    rows = "".join(f"{n % 2 * 4 + 1},{n % 5 + 1},text {n}\n" for n in range(100))
+    [problem] = look(write(tmp_path, a__csv=f"rating,rating,text\n{rows}")).problems
+    assert "a.csv has 2 columns with the name 'rating'" in problem.message

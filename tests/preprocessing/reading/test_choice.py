@@ -271,7 +271,11 @@ def test_the_columns_of_other_records_are_shown(folder):
     assert repr(detect_format(path)) == repr(detect_format(path))
 
 
-def test_columns_of_equal_names_are_read_once(folder):
+def test_columns_of_equal_names_are_refused_unless_they_are_not_read(folder):
     rows = [("rating", "text", "text"), (5, "first", "second"), (1, "", "second")]
     path = write(folder, "twice.csv", csv_text(rows))
-    assert got(read(path)) == [(1, "first"), "no_text"]
+    with pytest.raises(InputError, match="has 2 columns with the name 'text'"):
+        read(path)
+    rows = [("rating", "text", "note", "note"), (5, "good", 1, 2), (1, "bad", 3, 4)]
+    path = write(folder, "twice.csv", csv_text(rows))
+    assert got(read(path)) == [(1, "good"), (0, "bad")]
