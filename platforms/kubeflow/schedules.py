@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,11 @@ _PATH = "recurringruns"
 class Schedules:
     """The recurring runs of a pipeline, see `platforms.schedule.Schedules`.
 
+    Kubeflow Pipelines does not replace its own placeholders, such as `[[ScheduledTime]]`, in a
+    recurring run with a compiled pipeline: it compiles the parameters into the workflow when the
+    recurring run is created. Argo Workflows replaces the variables in it at the start of each run.
+    The time of the schedule is in a label of the workflow.
+
     Args:
       config: the settings of the pipeline.
 
@@ -29,6 +35,12 @@ class Schedules:
       ConfigError: the endpoint is unreachable, or a setting is wrong.
       ServerError: the server refused a request, or limits the rate.
     """
+
+    replaced = re.compile(r"\{\{workflow\.[^{}]+\}\}")
+    time = (
+        "{{workflow.labels.scheduledworkflows.kubeflow.org/workflowEpoch}}",
+        "1795834800",
+    )
 
     def __init__(self, config: PipelineConfig):
         self._config = config

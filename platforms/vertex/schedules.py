@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ class Schedules:
     Raises:
       InputError: there are no credentials.
     """
+
+    replaced = re.compile(r"\{\{\$\.[^{}]+\}\}")
+    time = ("{{$.pipeline_job_schedule_time_utc}}", "2026-11-28T03:00:00Z")
 
     def __init__(self, config: PipelineConfig):
         self._config, self._parent = config, location(config)
