@@ -40,8 +40,12 @@ class Schedules(Protocol):
     def create(self, package: Path, values: dict[str, Any], name: str, cron: str) -> str:
         """Create a schedule of a compiled pipeline; return the URL of its page."""
 
-    def remove(self, schedule: str) -> None:
-        """Remove the schedule with an id."""
+    def remove(self, schedule: str) -> str:
+        """Remove the schedule with an id; return an empty string.
+
+        If the removal would end a run in progress, stop the schedule instead, and return the name
+        of the run.
+        """
 
 
 def check_cron(cron: str) -> str:
@@ -103,6 +107,8 @@ def create(
 def remove(config: PipelineConfig, target: ClusterTarget, report: Report) -> None:
     """Remove the schedule of a pipeline, and report it. A run that has started continues.
 
+    If the removal would end that run, the schedule only stops. A later call removes it.
+
     Args:
       config: the settings, which `submission.check_submission` has checked.
       target: the cluster.
@@ -114,9 +120,16 @@ def remove(config: PipelineConfig, target: ClusterTarget, report: Report) -> Non
     """
     name, schedules = cluster_name(config), _schedules(config, target)
     found = schedules.find(name)
-    for schedule in found:
-        schedules.remove(schedule)
-    report(f"removed the schedule of {name}" if found else f"{name} has no schedule")
+    if not found:
+        report(f"{name} has no schedule")
+    for run in map(schedules.remove, found):
+        if run:
+            report(
+                f"stopped the schedule of {name}: it starts no more runs; its removal would end "
+                f"{run}, which is in progress, so repeat the command after that run"
+            )
+        else:
+            report(f"removed the schedule of {name}")
 
 
 def _values(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config import PipelineConfig
+from platforms.follow import ENDS
 from platforms.input_cache import disable_cache
 from platforms.kubeflow.client import (
     UI_VARIABLE,
@@ -94,15 +95,35 @@ class Schedules:
         created = submit_once(config, self._api, _PATH, recurring, pages)
         return f"{pages}/details/{created['recurring_run_id']}"
 
-    def remove(self, schedule: str) -> None:
-        """Remove a recurring run.
+    def remove(self, schedule: str) -> str:
+        """Remove a recurring run, or disable it while one of its runs is in progress.
+
+        Kubernetes deletes the workflows of a recurring run together with it, which would end that
+        run.
 
         Args:
           schedule: an id of `find`.
+
+        Returns:
+          The name of the run in progress; empty if the recurring run is removed.
 
         Raises:
           ConfigError: the endpoint is unreachable, or a setting is wrong.
           ServerError: the server refused the request, or limits the rate.
         """
         with readable_errors(self._config):
+            self._api("POST", f"{_PATH}/{schedule}:disable")
+            run = self._newest_run(schedule)
+            if run and run.get("state") not in ENDS:
+                return str(run["display_name"])
             self._api("DELETE", f"{_PATH}/{schedule}")
+            return ""
+
+    def _newest_run(self, schedule: str) -> dict[str, Any] | None:
+        query = {
+            "experiment_id": self._experiment_id,
+            "page_size": "200",
+            "sort_by": "created_at desc",
+        }
+        runs: list[dict[str, Any]] = self._api("GET", "runs", query=query).get("runs") or []
+        return next((run for run in runs if run.get("recurring_run_id") == schedule), None)

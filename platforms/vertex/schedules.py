@@ -87,8 +87,8 @@ class Schedules:
             raise possibly_submitted(error, name, pages) from None
         return pages
 
-    def remove(self, schedule: str) -> None:
-        """Remove a schedule.
+    def remove(self, schedule: str) -> str:
+        """Remove a schedule; return an empty string, because a run in progress continues.
 
         Args:
           schedule: a resource name of `find`.
@@ -100,3 +100,4 @@ class Schedules:
         with errors_in_one_line("remove the schedule"):
             operation = self._client.delete_schedule(name=schedule, timeout=REQUEST_SECONDS)
             operation.result(timeout=REQUEST_SECONDS)
+        return ""

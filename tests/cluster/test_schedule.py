@@ -116,16 +116,18 @@ class Daily:
         rejected = self.artifact(run, "ReviewExampleGen", "rejected")
         return rejected.custom_properties["newest_span"].string_value
 
-    def cancel(self):
-        """Cancel the runs that have not ended."""
-        for run in self._runs(self._schedules) if self._schedules else ():
-            if self.state(run) not in ENDS:
-                self._user.client.terminate_run(run.run_id)
+    def stop(self):
+        """Cancel the runs that have not ended, and remove the schedule."""
+        if "stopped the schedule" in self.remove():
+            for run in self._runs(self._schedules):
+                if self.state(run) not in ENDS:
+                    self._user.client.terminate_run(run.run_id)
+                    wait(lambda run=run: self.state(run) in ENDS, 300, pause=2)
+            self.remove()
 
     def close(self):
         """Remove everything from the cluster."""
-        self.remove()
-        self.cancel()
+        self.stop()
         tf.io.gfile.rmtree(self.root)
 
 
@@ -151,7 +153,7 @@ def test_each_run_reads_the_span_that_has_arrived_and_reuses_the_older_ones(dail
         if number < WINDOW:
             daily.write(days[WINDOW - 1 + number], count=300 + days[WINDOW - 1 + number].day)
         else:
-            assert "removed the schedule" in daily.remove()
+            assert f"its removal would end {run.display_name}, which is" in daily.remove()
         wait(lambda run=run: daily.state(run) in ENDS, 1200, pause=2)
         assert daily.state(run) == "SUCCEEDED", daily.log(run, "ReviewExampleGen")
 
@@ -180,6 +182,7 @@ def test_each_run_reads_the_span_that_has_arrived_and_reuses_the_older_ones(dail
             assert "Does the served model still fit?" in page
         assert "Pushed to" in daily.log(run, "Pusher")
     assert len(tf.io.gfile.listdir(f"{daily.root}/serving")) == len(days) - WINDOW + 1
+    assert "removed the schedule" in daily.remove()
     assert "has no schedule" in daily.remove()
 
 
@@ -193,8 +196,7 @@ def test_the_time_of_the_schedule_names_the_span(daily):
         daily.wait_for(run, "Transform")
         expected = run.scheduled_at.date() - datetime.timedelta(1 if delay else 0)
         assert daily.newest_span(run) == str(expected)
-        daily.remove()
-        daily.cancel()
+        daily.stop()
 
 
 def test_a_run_without_the_span_of_its_day_ends_with_one_line(daily):

@@ -92,6 +92,29 @@ def test_a_second_schedule_requires_the_removal_of_the_first_one(target, request
     cluster.schedule(cron="30 4 1 * *")
 
 
+def test_the_removal_does_not_end_a_run_in_progress(kubeflow):
+    kubeflow.schedule()
+    runs = kubeflow.server.runs = [
+        {"recurring_run_id": "another", "display_name": "another-3", "state": "RUNNING"},
+        {"recurring_run_id": "s-1", "display_name": "amazon-reviews-2", "state": "RUNNING"},
+        # A run whose workflow was deleted has no end.
+        {"recurring_run_id": "s-1", "display_name": "amazon-reviews-1", "state": "RUNNING"},
+    ]
+    kubeflow.unschedule()
+    [recurring] = kubeflow.server.recurring
+    assert recurring["mode"] == "DISABLE"
+    assert kubeflow.lines[-1] == (
+        "stopped the schedule of amazon-reviews: it starts no more runs; its removal would end "
+        "amazon-reviews-2, which is in progress, so repeat the command after that run"
+    )
+    with pytest.raises(ConfigError, match="has a schedule already"):
+        kubeflow.schedule()
+    runs[1]["state"] = "SUCCEEDED"
+    kubeflow.unschedule()
+    assert kubeflow.server.recurring == []
+    assert kubeflow.lines[-1] == "removed the schedule of amazon-reviews"
+
+
 @pytest.mark.parametrize(("target", "other"), [("kubeflow", "vertex"), ("vertex", "kubeflow")])
 def test_a_placeholder_that_stays_as_it_is_creates_nothing(target, other, request):
     cluster = request.getfixturevalue(target)

@@ -25,6 +25,7 @@ class KfpServer:
       multi_user: whether the server has several users.
       states: the states of a run, one for each request of the state; the last one is repeated.
       recurring: the recurring runs that exist.
+      runs: the runs that a list of all runs contains, the newest one first.
     """
 
     url = "http://kubeflow.example"
@@ -34,6 +35,7 @@ class KfpServer:
         self.multi_user = False
         self.states = [{"state": "SUCCEEDED"}]
         self.recurring = []
+        self.runs = []
         self._failures = []
 
     def fail(self, method, part, status, body="", *, times=1, headers=()):
@@ -70,6 +72,8 @@ class KfpServer:
             answer = {} if request.method == "GET" else {"experiment_id": "e-1"}
         elif path.startswith("recurringruns"):
             answer = self._recurring(request, path)
+        elif request.method == "GET" and path == "runs":
+            answer = {"runs": self.runs} if self.runs else {}
         elif request.method == "GET":
             answer |= self.states.pop(0) if len(self.states) > 1 else self.states[0]
         return 200, json.dumps(answer), {}
@@ -81,6 +85,10 @@ class KfpServer:
             return {}
         if request.method == "GET":
             return {"recurringRuns": self.recurring} if self.recurring else {}
+        if path.endswith(":disable"):
+            [found] = [each for each in self.recurring if f"/{each['recurring_run_id']}:" in path]
+            found["mode"] = "DISABLE"
+            return {}
         created = {**request.body, "recurring_run_id": f"s-{len(self.recurring) + 1}"}
         self.recurring.append(created)
         return created
