@@ -98,7 +98,12 @@ def schedule(
         ),
     ] = None,
     remove: Annotated[
-        bool, typer.Option("--remove", help="Remove the schedule of the pipeline.")
+        bool,
+        typer.Option(
+            "--remove",
+            help="Remove the schedule of the pipeline, or stop it while one of its runs is in "
+            "progress.",
+        ),
     ] = False,
     parameter: ParameterOption = None,
     config: ConfigOption = None,

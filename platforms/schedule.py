@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
@@ -18,14 +18,21 @@ from platforms.follow import Report
 from platforms.submission import check_parameters
 
 _FIELD = re.compile(r"[0-9A-Za-z*/,?-]+")
-_PLACEHOLDER = re.compile(r"\[\[.+\]\]|\{\{\$.+\}\}")
-"""The form of the placeholders of Kubeflow Pipelines and of Vertex AI, such as
-`[[ScheduledTime.2006-01-02]]` and `{{$.pipeline_job_schedule_time_utc}}`."""
+_PLACEHOLDER = re.compile(r"\[\[.+?\]\]|\{\{.+?\}\}")
+"""The form of the placeholders of Kubeflow Pipelines, Argo Workflows and Vertex AI."""
 _WITH_PLACEHOLDER = ("input_base", "span")
 
 
 class Schedules(Protocol):
-    """The schedules of a pipeline on one cluster. Their names are not unique there."""
+    """The schedules of a pipeline on one cluster. Their names are not unique there.
+
+    Attributes:
+      replaced: the form of the placeholders in parameters that the cluster replaces in each run.
+      time: the placeholder of the schedule's time, and an example of its value.
+    """
+
+    replaced: ClassVar[re.Pattern[str]]
+    time: ClassVar[tuple[str, str]]
 
     def find(self, name: str) -> list[str]:
         """Return the ids of the schedules with a name."""
@@ -33,8 +40,12 @@ class Schedules(Protocol):
     def create(self, package: Path, values: dict[str, Any], name: str, cron: str) -> str:
         """Create a schedule of a compiled pipeline; return the URL of its page."""
 
-    def remove(self, schedule: str) -> None:
-        """Remove the schedule with an id."""
+    def remove(self, schedule: str) -> str:
+        """Remove the schedule with an id; return an empty string.
+
+        If the removal would end a run in progress, stop the schedule instead, and return the name
+        of the run.
+        """
 
 
 def check_cron(cron: str) -> str:
@@ -75,22 +86,14 @@ def create(
       report: called with each line for the user.
 
     Raises:
-      ConfigError: the pipeline has a schedule already, a parameter is wrong, or the cluster is
-        unreachable or denies access.
+      ConfigError: the pipeline has a schedule already, a parameter or its placeholder is wrong, or
+        the cluster is unreachable or denies access.
       InputError: a value of a parameter is not allowed, or the cluster denies access.
       ServerError: the cluster refused the schedule or did not respond.
     """
     name = cluster_name(config)
-    open_ones = {key: value for key, value in parameters.items() if _has_placeholder(value)}
-    for key, value in open_ones.items():
-        if key not in _WITH_PLACEHOLDER:
-            raise ConfigError(
-                f"parameter {key}: {value!r} is a placeholder; only "
-                f"{' and '.join(_WITH_PLACEHOLDER)} may contain one"
-            )
-    fixed = {key: value for key, value in parameters.items() if key not in open_ones}
-    values = check_parameters(config, target, fixed) | open_ones
     schedules = _schedules(config, target)
+    values = _values(config, target, schedules, parameters)
     if schedules.find(name):
         raise ConfigError(
             f"{name} has a schedule already; remove it with `amazon-reviews schedule --target "
@@ -104,6 +107,8 @@ def create(
 def remove(config: PipelineConfig, target: ClusterTarget, report: Report) -> None:
     """Remove the schedule of a pipeline, and report it. A run that has started continues.
 
+    If the removal would end that run, the schedule only stops. A later call removes it.
+
     Args:
       config: the settings, which `submission.check_submission` has checked.
       target: the cluster.
@@ -115,13 +120,56 @@ def remove(config: PipelineConfig, target: ClusterTarget, report: Report) -> Non
     """
     name, schedules = cluster_name(config), _schedules(config, target)
     found = schedules.find(name)
-    for schedule in found:
-        schedules.remove(schedule)
-    report(f"removed the schedule of {name}" if found else f"{name} has no schedule")
+    if not found:
+        report(f"{name} has no schedule")
+    for run in map(schedules.remove, found):
+        if run:
+            report(
+                f"stopped the schedule of {name}: it starts no more runs; its removal would end "
+                f"{run}, which is in progress, so repeat the command after that run"
+            )
+        else:
+            report(f"removed the schedule of {name}")
 
 
-def _has_placeholder(value: Any) -> bool:
-    return isinstance(value, str) and _PLACEHOLDER.search(value) is not None
+def _values(
+    config: PipelineConfig,
+    target: ClusterTarget,
+    schedules: Schedules,
+    parameters: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Check the parameters of the runs, with an example in place of the schedule's time.
+
+    Returns:
+      The parameters, with values of the types of the settings and with their placeholders.
+
+    Raises:
+      ConfigError: a parameter or a placeholder is wrong.
+      InputError: a value is not allowed.
+    """
+    with_placeholder: dict[str, str] = {}
+    checked: dict[str, Any] = {}
+    time, example = schedules.time
+    for key, value in parameters.items():
+        found = _PLACEHOLDER.findall(value) if isinstance(value, str) else []
+        if not found:
+            checked[key] = value
+            continue
+        if key not in _WITH_PLACEHOLDER:
+            raise ConfigError(
+                f"parameter {key}: {value!r} has a placeholder; only "
+                f"{' and '.join(_WITH_PLACEHOLDER)} may have one"
+            )
+        if not all(map(schedules.replaced.fullmatch, found)):
+            raise ConfigError(
+                f"parameter {key}: {value!r} has a placeholder that a schedule of {target} does "
+                f"not replace; the time of the schedule is {time}"
+            )
+        with_placeholder[key] = value
+        complete = value.replace(time, example)
+        if not _PLACEHOLDER.search(complete):
+            checked[key] = complete
+    return check_parameters(config, target, checked) | with_placeholder
 
 
 def _schedules(config: PipelineConfig, target: ClusterTarget) -> Schedules:

@@ -6,12 +6,12 @@ import time
 import psutil
 
 
-def wait(condition, seconds=120):
+def wait(condition, seconds=120, pause=0.01):
     """Return when `condition()` is true; fail after a deadline, so that no test hangs."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
-        time.sleep(0.01)
+        time.sleep(pause)
 
 
 def alive(process):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 from pipeline.config import PipelineConfig
+from platforms.follow import ENDS
 from platforms.input_cache import disable_cache
 from platforms.kubeflow.client import (
     UI_VARIABLE,
@@ -22,6 +24,11 @@ _PATH = "recurringruns"
 class Schedules:
     """The recurring runs of a pipeline, see `platforms.schedule.Schedules`.
 
+    Kubeflow Pipelines does not replace its own placeholders, such as `[[ScheduledTime]]`, in a
+    recurring run with a compiled pipeline: it compiles the parameters into the workflow when the
+    recurring run is created. Argo Workflows replaces the variables in it at the start of each run.
+    The time of the schedule is in a label of the workflow.
+
     Args:
       config: the settings of the pipeline.
 
@@ -29,6 +36,12 @@ class Schedules:
       ConfigError: the endpoint is unreachable, or a setting is wrong.
       ServerError: the server refused a request, or limits the rate.
     """
+
+    replaced = re.compile(r"\{\{workflow\.[^{}]+\}\}")
+    time = (
+        "{{workflow.labels.scheduledworkflows.kubeflow.org/workflowEpoch}}",
+        "1795834800",
+    )
 
     def __init__(self, config: PipelineConfig):
         self._config = config
@@ -42,15 +55,24 @@ class Schedules:
           ServerError: the server refused the request, or limits the rate.
         """
         query = {"experiment_id": self._experiment_id, "page_size": "200"}
-        with readable_errors(self._config):
-            listed = self._api("GET", _PATH, query=query).get("recurringRuns") or []
-        return [each["recurring_run_id"] for each in listed if each.get("display_name") == name]
+        found: list[str] = []
+        while True:
+            with readable_errors(self._config):
+                page = self._api("GET", _PATH, query=query)
+            found += [
+                each["recurring_run_id"]
+                for each in page.get("recurringRuns") or []
+                if each.get("display_name") == name
+            ]
+            if not page.get("next_page_token"):
+                return found
+            query["page_token"] = page["next_page_token"]
 
     def create(self, package: Path, values: dict[str, Any], name: str, cron: str) -> str:
         """Create a recurring run, whose runs do not overlap; return the URL of its page.
 
-        A time at which the cluster was down is left out, because the window of the next run
-        contains its span.
+        A time at which the cluster was down is left out. With a window of several spans the next
+        run reads its span too; with `data.window: 1` no run reads it.
 
         Args:
           package: the file of the compiled pipeline.
@@ -82,15 +104,35 @@ class Schedules:
         created = submit_once(config, self._api, _PATH, recurring, pages)
         return f"{pages}/details/{created['recurring_run_id']}"
 
-    def remove(self, schedule: str) -> None:
-        """Remove a recurring run.
+    def remove(self, schedule: str) -> str:
+        """Remove a recurring run, or disable it while one of its runs is in progress.
+
+        Kubernetes deletes the workflows of a recurring run together with it, which would end that
+        run.
 
         Args:
           schedule: an id of `find`.
+
+        Returns:
+          The name of the run in progress; empty if the recurring run is removed.
 
         Raises:
           ConfigError: the endpoint is unreachable, or a setting is wrong.
           ServerError: the server refused the request, or limits the rate.
         """
         with readable_errors(self._config):
+            self._api("POST", f"{_PATH}/{schedule}:disable")
+            run = self._newest_run(schedule)
+            if run and run.get("state") not in ENDS:
+                return str(run["display_name"])
             self._api("DELETE", f"{_PATH}/{schedule}")
+            return ""
+
+    def _newest_run(self, schedule: str) -> dict[str, Any] | None:
+        query = {
+            "experiment_id": self._experiment_id,
+            "page_size": "200",
+            "sort_by": "created_at desc",
+        }
+        runs: list[dict[str, Any]] = self._api("GET", "runs", query=query).get("runs") or []
+        return next((run for run in runs if run.get("recurring_run_id") == schedule), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ class Schedules:
     Raises:
       InputError: there are no credentials.
     """
+
+    replaced = re.compile(r"\{\{\$\.[^{}]+\}\}")
+    time = ("{{$.pipeline_job_schedule_time_utc}}", "2026-11-28T03:00:00Z")
 
     def __init__(self, config: PipelineConfig):
         self._config, self._parent = config, location(config)
@@ -83,8 +87,8 @@ class Schedules:
             raise possibly_submitted(error, name, pages) from None
         return pages
 
-    def remove(self, schedule: str) -> None:
-        """Remove a schedule.
+    def remove(self, schedule: str) -> str:
+        """Remove a schedule; return an empty string, because a run in progress continues.
 
         Args:
           schedule: a resource name of `find`.
@@ -96,3 +100,4 @@ class Schedules:
         with errors_in_one_line("remove the schedule"):
             operation = self._client.delete_schedule(name=schedule, timeout=REQUEST_SECONDS)
             operation.result(timeout=REQUEST_SECONDS)
+        return ""

@@ -21,9 +21,12 @@ _DATE = {"YYYY": 4, "MM": 2, "DD": 2}
 """Placeholder of a date -> number of its digits."""
 _SPAN, _VERSION = "SPAN", "VERSION"
 _EPOCH = datetime.date(1970, 1, 1)
+_SECONDS_OF_A_DAY = 86_400
 _DAY = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})([T ].*)?|([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{6})?"
 )
+_SECONDS = re.compile(r"[0-9]{10}")
+"""Seconds since 1970, in which Kubeflow Pipelines has the time of a schedule."""
 _DAYS_BEFORE = re.compile(r"(.+)-([0-9]{1,4})d")
 
 
@@ -99,8 +102,8 @@ class SpanPattern:
 
         Args:
           span: NEWEST, a number, or, if the spans are dates, a date or a time such as 2026-11-28,
-            20261128 or 2026-11-28T03:00:00Z, of which the day counts. With `-1d` at its end it is
-            the day before.
+            20261128, 2026-11-28T03:00:00Z or 1795834800, of which the day in UTC counts. With `-1d`
+            at its end it is the day before.
 
         Returns:
           The number; None for NEWEST.
@@ -119,6 +122,8 @@ class SpanPattern:
             return int(span)
         before = _DAYS_BEFORE.fullmatch(span)
         day, delay = (before[1], int(before[2])) if before else (span, 0)
+        if _SECONDS.fullmatch(day):
+            return int(day) // _SECONDS_OF_A_DAY - delay
         found = _DAY.fullmatch(day)
         try:
             if found:

@@ -10,11 +10,14 @@ from pathlib import Path
 import kfp
 import pytest
 import urllib3
+import yaml
 from kubernetes.client import CoreV1Api
 from kubernetes.client.exceptions import ApiException
+from ml_metadata import proto
+from ml_metadata.metadata_store import MetadataStore
 
 from core.errors import InputError
-from pipeline.config import load_config
+from pipeline.config import find_settings, load_config, read_settings
 from platforms.training_jobs.client import connect
 from tests.cluster.training_ground import Cluster
 
@@ -74,6 +77,16 @@ class KubeflowUser:
         self.config = load_config(str(file))
         self.client = kfp.Client(host=self.config.kubeflow.endpoint)
 
+    def preset(self, name):
+        """Return the option for the settings of a preset, with the cluster of this user."""
+        values, own = read_settings(find_settings(name)), read_settings(self._file)
+        values |= {key: own[key] for key in ("cluster", "kubeflow")}
+        folder = f"{self.config.paths.root}/{name}"
+        values["paths"] = {"root": folder, "serving": f"{folder}/serving-{int(time.time())}"}
+        file = self._folder / f"{name}.yaml"
+        file.write_text(yaml.safe_dump(values))
+        return ["--config", str(file)]
+
     def start(self, command, *words):
         """Start a command for the cluster; return its process."""
         program = Path(sys.executable).with_name("amazon-reviews")
@@ -108,6 +121,14 @@ class KubeflowUser:
             if task:
                 found[task[1]] = pod.metadata.name
         return found
+
+    def artifacts(self, run_id):
+        """Return the artifacts of the run in ML Metadata, whose URIs end in /TASK/ID/NAME."""
+        host = os.environ.get("METADATA_GRPC_SERVICE_HOST", "127.0.0.1")
+        port = int(os.environ.get("METADATA_GRPC_SERVICE_PORT", "8082"))
+        metadata = MetadataStore(proto.MetadataStoreClientConfig(host=host, port=port))
+        context = metadata.get_context_by_type_and_name("system.PipelineRun", run_id)
+        return metadata.get_artifacts_by_context(context.id)
 
     def log(self, pod):
         """Return the log of a step so far."""

@@ -1,12 +1,10 @@
 """The compiled pipeline on a real Kubeflow Pipelines, with the commands of the guide."""
 
-import os
 import re
 import subprocess
 
 import pytest
-from ml_metadata import proto
-from ml_metadata.metadata_store import MetadataStore
+from google.protobuf import json_format
 
 from tests.checkout import CHECKOUT
 from tests.cluster.training_ground import kind_named
@@ -35,12 +33,8 @@ def test_the_sample_pipeline_ends_with_a_pushed_model(kubeflow, sample):
     assert accounts == {kubeflow.config.kubeflow.service_account or "pipeline-runner"}
 
 
-def test_the_pages_of_kubeflow_get_the_results_from_ml_metadata(sample):
-    host = os.environ.get("METADATA_GRPC_SERVICE_HOST", "127.0.0.1")
-    port = int(os.environ.get("METADATA_GRPC_SERVICE_PORT", "8082"))
-    metadata = MetadataStore(proto.MetadataStoreClientConfig(host=host, port=port))
-    context = metadata.get_context_by_type_and_name("system.PipelineRun", sample[1])
-    artifacts = metadata.get_artifacts_by_context(context.id)
+def test_the_pages_of_kubeflow_get_the_results_from_ml_metadata(kubeflow, sample):
+    artifacts = kubeflow.artifacts(sample[1])
     for name, type_, keys in (
         ("metrics", "system.Metrics", {"accuracy", "AUC"}),
         ("classification", "system.ClassificationMetrics", {"confusionMatrix"}),
@@ -49,6 +43,24 @@ def test_the_pages_of_kubeflow_get_the_results_from_ml_metadata(sample):
         [found] = [each for each in artifacts if each.type == type_]
         assert found.uri.startswith("gs://") and found.uri.endswith(name)
         assert keys <= found.custom_properties.keys()
+
+
+def test_five_classes_end_with_a_pushed_model_and_their_matrix_on_the_page(kubeflow):
+    lines = kubeflow("submit", "--wait", *kubeflow.preset("stars"))
+    assert " succeeded after " in lines
+    run_id = run_in(lines)
+    assert "Pushed to" in kubeflow.log(kubeflow.executors(run_id)["Pusher"])
+    by_type = {each.type: each for each in kubeflow.artifacts(run_id)}
+    metrics = by_type["system.Metrics"].custom_properties
+    assert {"accuracy", "macro F1", "mean absolute error"} <= metrics.keys()
+    shown = by_type["system.ClassificationMetrics"].custom_properties["confusionMatrix"]
+    matrix = json_format.MessageToDict(shown.struct_value)["struct"]
+    names = [each["displayName"] for each in matrix["annotationSpecs"]]
+    assert names == ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
+    rows = [row["row"] for row in matrix["rows"]]
+    assert [len(row) for row in rows] == [5] * 5
+    right = sum(row[label] for label, row in enumerate(rows)) / sum(map(sum, rows))
+    assert right == pytest.approx(metrics["accuracy"].double_value)
 
 
 def test_a_parameter_and_the_cache_and_the_volume(kubeflow, sample):

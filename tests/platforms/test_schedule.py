@@ -1,5 +1,7 @@
 """The schedule of a pipeline, on either cluster."""
 
+import re
+
 import grpc
 import pytest
 from typer.testing import CliRunner
@@ -10,11 +12,15 @@ from platforms.schedule import check_cron
 from tests.platforms.submission import JOB, PLATFORM, SPEC
 from tests.platforms.vertex.vertex_server import as_json
 
-DAY = "span=[[ScheduledTime.2006-01-02]]-1d"
+TIME = {
+    "kubeflow": "{{workflow.labels.scheduledworkflows.kubeflow.org/workflowEpoch}}",
+    "vertex": "{{$.pipeline_job_schedule_time_utc}}",
+}
+DAYS = "gs://bucket/data/{YYYY}-{MM}-{DD}"
 
 
 def test_kubeflow_gets_a_recurring_run(kubeflow):
-    kubeflow.schedule(DAY, "epochs=3")
+    kubeflow.schedule(f"span={TIME['kubeflow']}-1d", "epochs=3", data__input_base=DAYS)
     [recurring] = kubeflow.server.recurring
     assert recurring == {
         "recurring_run_id": "s-1",
@@ -22,7 +28,7 @@ def test_kubeflow_gets_a_recurring_run(kubeflow):
         "experiment_id": "e-1",
         "pipeline_spec": {"pipeline_spec": SPEC, "platform_spec": PLATFORM},
         "runtime_config": {
-            "parameters": {"span": "[[ScheduledTime.2006-01-02]]-1d", "epochs": 3},
+            "parameters": {"span": f"{TIME['kubeflow']}-1d", "epochs": 3},
             "pipeline_root": "gs://bucket/root",
         },
         "service_account": "ksa",
@@ -38,7 +44,12 @@ def test_kubeflow_gets_a_recurring_run(kubeflow):
 
 
 def test_vertex_gets_a_schedule(vertex):
-    vertex.schedule("epochs=3", vertex__service_account="runner@my-project")
+    vertex.schedule(
+        f"span={TIME['vertex']}",
+        "epochs=3",
+        vertex__service_account="runner@my-project",
+        data__input_base=DAYS,
+    )
     [(name, schedule)] = vertex.server.schedules.items()
     assert as_json(schedule) == {
         "name": name,
@@ -53,7 +64,7 @@ def test_vertex_gets_a_schedule(vertex):
                 "displayName": "amazon-reviews",
                 "runtimeConfig": {
                     "gcsOutputDirectory": "gs://bucket/root",
-                    "parameterValues": {"epochs": 3},
+                    "parameterValues": {"span": TIME["vertex"], "epochs": 3},
                 },
                 "serviceAccount": "runner@my-project",
             },
@@ -81,13 +92,65 @@ def test_a_second_schedule_requires_the_removal_of_the_first_one(target, request
     cluster.schedule(cron="30 4 1 * *")
 
 
+def test_the_removal_does_not_end_a_run_in_progress(kubeflow):
+    kubeflow.schedule()
+    runs = kubeflow.server.runs = [
+        {"recurring_run_id": "another", "display_name": "another-3", "state": "RUNNING"},
+        {"recurring_run_id": "s-1", "display_name": "amazon-reviews-2", "state": "RUNNING"},
+        # A run whose workflow was deleted has no end.
+        {"recurring_run_id": "s-1", "display_name": "amazon-reviews-1", "state": "RUNNING"},
+    ]
+    kubeflow.unschedule()
+    [recurring] = kubeflow.server.recurring
+    assert recurring["mode"] == "DISABLE"
+    assert kubeflow.lines[-1] == (
+        "stopped the schedule of amazon-reviews: it starts no more runs; its removal would end "
+        "amazon-reviews-2, which is in progress, so repeat the command after that run"
+    )
+    with pytest.raises(ConfigError, match="has a schedule already"):
+        kubeflow.schedule()
+    runs[1]["state"] = "SUCCEEDED"
+    kubeflow.unschedule()
+    assert kubeflow.server.recurring == []
+    assert kubeflow.lines[-1] == "removed the schedule of amazon-reviews"
+
+
+@pytest.mark.parametrize(("target", "other"), [("kubeflow", "vertex"), ("vertex", "kubeflow")])
+def test_a_placeholder_that_stays_as_it_is_creates_nothing(target, other, request):
+    cluster = request.getfixturevalue(target)
+    message = re.escape(
+        f"has a placeholder that a schedule of {target} does not replace; the time of the schedule "
+        f"is {TIME[target]}"
+    )
+    for value in ("[[ScheduledTime.2006-01-02]]-1d", TIME[other], f"{TIME[target]}[[Index]]"):
+        with pytest.raises(ConfigError, match=f"parameter span: .*{message}"):
+            cluster.schedule(f"span={value}", data__input_base=DAYS)
+    assert not (cluster.server.recurring if target == "kubeflow" else cluster.server.schedules)
+
+
+@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
+def test_the_time_of_the_schedule_requires_dates(target, request):
+    cluster = request.getfixturevalue(target)
+    with pytest.raises(InputError, match=r"span: .* requires spans in data\.input_base"):
+        cluster.schedule(f"span={TIME[target]}-1d")
+    with pytest.raises(InputError, match=r"span: .* is not a date"):
+        cluster.schedule(f"span=day {TIME[target]}", data__input_base=DAYS)
+
+
+def test_a_folder_named_after_the_time_of_the_run(kubeflow):
+    folder = "gs://bucket/{{workflow.creationTimestamp.Y}}-{{workflow.creationTimestamp.m}}"
+    kubeflow.schedule(f"input_base={folder}")
+    [recurring] = kubeflow.server.recurring
+    assert recurring["runtime_config"]["parameters"] == {"input_base": folder}
+
+
 @pytest.mark.parametrize(
     ("parameter", "error", "message"),
     [
         (
             "epochs=[[Index]]",
             ConfigError,
-            "parameter epochs: '\\[\\[Index]]' is a placeholder; only",
+            "parameter epochs: '\\[\\[Index]]' has a placeholder; only input_base and span may",
         ),
         ("epochs=0", InputError, "epochs"),
         ("days=3", ConfigError, "parameter days: the pipeline has no such parameter"),
@@ -124,3 +187,17 @@ def test_one_of_the_options_is_required(kubeflow):
     for options in ([], ["--cron", "0 3 * * *", "--remove"]):
         done = CliRunner().invoke(app, ["schedule", "--target", "kubeflow", *options])
         assert str(done.exception) == "schedule: set either --cron or --remove"
+
+
+def test_a_schedule_on_a_later_page_is_found(kubeflow):
+    kubeflow.server.recurring = [
+        {"recurring_run_id": f"other-{n}", "display_name": f"other-{n}"} for n in range(2)
+    ]
+    kubeflow.schedule()
+    with pytest.raises(ConfigError, match="has a schedule already"):
+        kubeflow.schedule()
+    kubeflow.unschedule()
+    assert [each["recurring_run_id"] for each in kubeflow.server.recurring] == [
+        "other-0",
+        "other-1",
+    ]

@@ -14,6 +14,7 @@ class Request(NamedTuple):
     path: str
     headers: dict[str, str]
     body: Any
+    query: dict[str, str]
 
 
 class KfpServer:
@@ -25,6 +26,7 @@ class KfpServer:
       multi_user: whether the server has several users.
       states: the states of a run, one for each request of the state; the last one is repeated.
       recurring: the recurring runs that exist.
+      runs: the runs that a list of all runs contains, the newest one first.
     """
 
     url = "http://kubeflow.example"
@@ -34,6 +36,7 @@ class KfpServer:
         self.multi_user = False
         self.states = [{"state": "SUCCEEDED"}]
         self.recurring = []
+        self.runs = []
         self._failures = []
 
     def fail(self, method, part, status, body="", *, times=1, headers=()):
@@ -44,9 +47,9 @@ class KfpServer:
     def find_requests(self, method, part=""):
         return [r for r in self.requests if r.method == method and part in r.path]
 
-    def request(self, method, url, json, headers):
+    def request(self, method, url, json, headers, params):
         """Return the response to the arguments of `requests.Session.request`."""
-        request = Request(method, url.removeprefix(self.url), headers, json)
+        request = Request(method, url.removeprefix(self.url), headers, json, params or {})
         self.requests.append(request)
         status, text, more = self._answer(request)
         if not status:
@@ -70,6 +73,8 @@ class KfpServer:
             answer = {} if request.method == "GET" else {"experiment_id": "e-1"}
         elif path.startswith("recurringruns"):
             answer = self._recurring(request, path)
+        elif request.method == "GET" and path == "runs":
+            answer = {"runs": self.runs} if self.runs else {}
         elif request.method == "GET":
             answer |= self.states.pop(0) if len(self.states) > 1 else self.states[0]
         return 200, json.dumps(answer), {}
@@ -80,7 +85,15 @@ class KfpServer:
             self.recurring = [r for r in self.recurring if not path.endswith(r["recurring_run_id"])]
             return {}
         if request.method == "GET":
-            return {"recurringRuns": self.recurring} if self.recurring else {}
+            # A page has one recurring run.
+            first = int(request.query.get("page_token", 0))
+            page = self.recurring[first : first + 1]
+            more = {"next_page_token": str(first + 1)} if first + 1 < len(self.recurring) else {}
+            return {"recurringRuns": page, **more} if page else {}
+        if path.endswith(":disable"):
+            [found] = [each for each in self.recurring if f"/{each['recurring_run_id']}:" in path]
+            found["mode"] = "DISABLE"
+            return {}
         created = {**request.body, "recurring_run_id": f"s-{len(self.recurring) + 1}"}
         self.recurring.append(created)
         return created
@@ -92,7 +105,8 @@ def serving(monkeypatch):
 
     def request(session, method, url, **options):
         if url.startswith(server.url):
-            return server.request(method, url, options["json"], options["headers"])
+            sent = options["json"], options["headers"], options.get("params")
+            return server.request(method, url, *sent)
         return real(session, method, url, **options)
 
     monkeypatch.setattr(requests.Session, "request", request)

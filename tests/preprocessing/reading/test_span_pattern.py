@@ -54,6 +54,16 @@ def test_a_date_is_the_days_since_1970_and_every_way_to_set_it_is_the_same_span(
     assert pattern.number(NEWEST) is None
 
 
+def test_seconds_since_1970_are_the_span_of_their_day_in_utc():
+    pattern = parse_pattern("/in/{YYYY}/{MM}/{DD}/")
+    for hour, minute, second in [(0, 0, 0), (3, 0, 0), (23, 59, 59)]:
+        time = datetime.datetime(2026, 11, 28, hour, minute, second, tzinfo=datetime.timezone.utc)
+        text = str(int(time.timestamp()))
+        assert pattern.name(pattern.number(text)) == "2026-11-28"
+        assert pattern.name(pattern.number(f"{text}-2d")) == "2026-11-26"
+    assert parse_pattern("/in/{SPAN}").number("1795834800") == 1795834800
+
+
 def test_dates_in_three_folders_and_what_does_not_match():
     pattern = parse_pattern("/in/{YYYY}/{MM}/{DD}/")
     assert pattern.match(("2026", "11", "28")) == (days(datetime.date(2026, 11, 28)), None)
