@@ -16,7 +16,7 @@ from platforms.follow import ENDS
 from serving.drift.compare import Comparison
 from tests.waiting import wait
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(7200)]
 
 EVERY_MINUTE = "* * * * *"
 TIME = "{{workflow.labels.scheduledworkflows.kubeflow.org/workflowEpoch}}"
@@ -77,7 +77,7 @@ class Daily:
 
     def run(self, number):
         """Wait for the run of the newest schedule with a number, from 1; return it."""
-        wait(lambda: len(self._runs(self._schedules[-1:])) >= number, 600, pause=2)
+        wait(lambda: len(self._runs(self._schedules[-1:])) >= number, 2400, pause=5)
         return self._runs(self._schedules[-1:])[number - 1]
 
     def _runs(self, schedules):
@@ -91,8 +91,8 @@ class Daily:
         """Wait until the run has started one of the tasks, or has ended."""
         wait(
             lambda: self._user.executors(run.run_id).keys() & set(tasks) or self.state(run) in ENDS,
-            900,
-            pause=2,
+            2400,
+            pause=5,
         )
 
     def state(self, run):
@@ -122,7 +122,7 @@ class Daily:
             for run in self._runs(self._schedules):
                 if self.state(run) not in ENDS:
                     self._user.client.terminate_run(run.run_id)
-                    wait(lambda run=run: self.state(run) in ENDS, 300, pause=2)
+                    wait(lambda run=run: self.state(run) in ENDS, 300, pause=5)
             self.remove()
 
     def close(self):
@@ -154,7 +154,7 @@ def test_each_run_reads_the_span_that_has_arrived_and_reuses_the_older_ones(dail
             daily.write(days[WINDOW - 1 + number], count=300 + days[WINDOW - 1 + number].day)
         else:
             assert f"its removal would end {run.display_name}, which is" in daily.remove()
-        wait(lambda run=run: daily.state(run) in ENDS, 1200, pause=2)
+        wait(lambda run=run: daily.state(run) in ENDS, 2400, pause=5)
         assert daily.state(run) == "SUCCEEDED", daily.log(run, "ReviewExampleGen")
 
         assert daily.newest_span(run) == str(newest)
@@ -205,7 +205,7 @@ def test_a_run_without_the_span_of_its_day_ends_with_one_line(daily):
         daily.write(today + datetime.timedelta(day))
     daily.start("--parameter", f"span={TIME}-1d")
     run = daily.run(1)
-    wait(lambda: daily.state(run) in ENDS, 900, pause=2)
+    wait(lambda: daily.state(run) in ENDS, 2400, pause=5)
     assert daily.state(run) == "FAILED"
     lines = daily.log(run, "ReviewExampleGen").splitlines()
     [line] = [line for line in lines if "is not there yet" in line]
