@@ -14,6 +14,7 @@ many batches starts Beam.
 
 import os
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import tensorflow as tf
@@ -66,7 +67,8 @@ def StatisticsGen(
         schema=shape, num_rank_histogram_buckets=max(_COUNTED_VALUES, _most_categories(shape))
     )
     statistics.split_names = examples.split_names
-    for split in artifact_utils.decode_split_names(examples.split_names):
+
+    def compute(split: str) -> None:
         files = example_files(artifact_utils.get_split_uri([examples], split))
         count = sum(count_examples(files))
         rate = max_examples / count if 0 < max_examples < count else 1.0
@@ -78,6 +80,11 @@ def StatisticsGen(
             result = _compute_statistics(_batches(files, options.schema, 1.0), options)
         path = os.path.join(artifact_utils.get_split_uri([statistics], split), "FeatureStats.pb")
         io_utils.write_bytes_file(path, result.SerializeToString())
+
+    splits = artifact_utils.decode_split_names(examples.split_names)
+    # While one split is read, the accumulators process another one.
+    with ThreadPoolExecutor(len(splits)) as pool:
+        list(pool.map(compute, splits))
 
 
 def _most_categories(schema: schema_pb2.Schema) -> int:

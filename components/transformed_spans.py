@@ -11,12 +11,15 @@ import itertools
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 from tfx.dsl.io import fileio
 
 from components.span_cache import Key, SpanCache
 from core.files import stream_sha256
+from core.machine import cores
 from preprocessing.reading.files import link_file
 
 
@@ -64,13 +67,17 @@ class TransformedSpans:
         Raises:
           OSError, tensorflow.errors.OpError: a file cannot be read or linked.
         """
-        found: dict[str, TransformedFile] = {}
-        for file in files:
-            key = self._keys[file] = self._key(file, is_counted)
-            value = self._cache.find(key)
-            if value is not None:
-                found[file] = self._linked(key, TransformedFile(*value))
-        return found
+        files = list(files)
+        # The content of each file is compared, and several threads do that in less time.
+        with ThreadPoolExecutor(cores()) as pool:
+            keys = list(pool.map(partial(self._key, is_counted=is_counted), files))
+            values = list(pool.map(self._cache.find, keys))
+        self._keys.update(zip(files, keys, strict=True))
+        return {
+            file: self._linked(key, TransformedFile(*value))
+            for file, key, value in zip(files, keys, values, strict=True)
+            if value is not None
+        }
 
     def store(self, file: str, transformed: TransformedFile) -> TransformedFile:
         """Keep a transformed file; return the one to publish.

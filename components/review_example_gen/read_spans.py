@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import apache_beam as beam
@@ -29,6 +30,7 @@ from components.review_example_gen.units import (
 from components.review_example_gen.window import NAMED, READ_AS, ReadSpan, assemble
 from components.span_cache import Key, SpanCache
 from core.errors import InputError
+from core.machine import cores
 from core.progress import report
 from preprocessing.reading.files import fingerprint
 
@@ -75,7 +77,8 @@ class SpanReader:
         """
         of_span = self._of_span(sources)
         keys = self._keys(_LABELS, of_span)
-        values = [self._cache.find(key) for key in keys]
+        with ThreadPoolExecutor(cores()) as pool:
+            values = list(pool.map(self._cache.find, keys))
         new = [number for number, value in enumerate(values) if value is None]
         for number, results in self._run(new, of_span, _labels_of, _LABELS).items():
             self._check_unchanged(_LABELS, of_span[number], keys[number], number)
@@ -104,7 +107,9 @@ class SpanReader:
         """
         of_span = self._of_span(sources)
         keys = self._keys(_EXAMPLES, of_span)
-        done = [self._find_units(key) for key in keys]
+        # The content of each file is compared, and several threads do that in less time.
+        with ThreadPoolExecutor(cores()) as pool:
+            done = list(pool.map(self._find_units, keys))
         new = [number for number, units in enumerate(done) if units is None]
         logging.info("Spans: %d are read, %d are reused", len(new), len(done) - len(new))
         for number, results in self._run(new, of_span, _examples_of, _EXAMPLES).items():
@@ -211,7 +216,8 @@ class SpanReader:
         Raises:
           InputError: a file cannot be read.
         """
-        keys = [self._key(kind, number, sources) for number, sources in enumerate(of_span)]
+        with ThreadPoolExecutor(cores()) as pool:
+            keys = list(pool.map(lambda each: self._key(kind, *each), enumerate(of_span)))
         self._used += keys
         return keys
 
