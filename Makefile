@@ -64,13 +64,13 @@ install: ## install the TFX stack that this machine supports into .venv; instant
 run: install ## run the sample pipeline, from raw reviews to a pushed model, and print the result
 	@$(BIN)/amazon-reviews run
 
-test: lint ## check style and types, then run the tests (about 45 minutes on two cores)
+test: lint ## check style and types, then run the tests (about 25 minutes on two cores)
 	@$(PYTEST) $(PYTEST_ARGS)
 
 test-all: lint ## test more settings and failures too, the image, the wheel and the guides (hours)
 	@$(PYTEST) --exhaustive $(PYTEST_ARGS)
 
-test-fast: install ## run the tests that start no TFX component, train little and need no real data (2 minutes)
+test-fast: install ## run the tests that start no TFX component, train little and need no real data (3 minutes)
 	@$(PYTEST) -m "not slow and not real_data" $(PYTEST_ARGS)
 
 test-cluster: install ## test on the cluster of the current kube context, see CONTRIBUTING.md
