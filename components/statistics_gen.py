@@ -83,7 +83,7 @@ def StatisticsGen(
 
     splits = artifact_utils.decode_split_names(examples.split_names)
     # While one split is read, the accumulators process another one.
-    with ThreadPoolExecutor(len(splits)) as pool:
+    with ThreadPoolExecutor() as pool:
         list(pool.map(compute, splits))
 
 

@@ -11,7 +11,6 @@ import itertools
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ from tfx.dsl.io import fileio
 
 from components.span_cache import Key, SpanCache
 from core.files import stream_sha256
-from core.machine import cores
+from examples.tfrecords import map_files
 from preprocessing.reading.files import link_file
 
 
@@ -68,10 +67,8 @@ class TransformedSpans:
           OSError, tensorflow.errors.OpError: a file cannot be read or linked.
         """
         files = list(files)
-        # The content of each file is compared, and several threads do that in less time.
-        with ThreadPoolExecutor(cores()) as pool:
-            keys = list(pool.map(partial(self._key, is_counted=is_counted), files))
-            values = list(pool.map(self._cache.find, keys))
+        keys = map_files(partial(self._key, is_counted=is_counted), files)
+        values = self._cache.find_all(keys)
         self._keys.update(zip(files, keys, strict=True))
         return {
             file: self._linked(key, TransformedFile(*value))

@@ -77,8 +77,7 @@ class SpanReader:
         """
         of_span = self._of_span(sources)
         keys = self._keys(_LABELS, of_span)
-        with ThreadPoolExecutor(cores()) as pool:
-            values = list(pool.map(self._cache.find, keys))
+        values = self._cache.find_all(keys)
         new = [number for number, value in enumerate(values) if value is None]
         for number, results in self._run(new, of_span, _labels_of, _LABELS).items():
             self._check_unchanged(_LABELS, of_span[number], keys[number], number)
@@ -107,9 +106,7 @@ class SpanReader:
         """
         of_span = self._of_span(sources)
         keys = self._keys(_EXAMPLES, of_span)
-        # The content of each file is compared, and several threads do that in less time.
-        with ThreadPoolExecutor(cores()) as pool:
-            done = list(pool.map(self._find_units, keys))
+        done = self._find_units(keys)
         new = [number for number, units in enumerate(done) if units is None]
         logging.info("Spans: %d are read, %d are reused", len(new), len(done) - len(new))
         for number, results in self._run(new, of_span, _examples_of, _EXAMPLES).items():
@@ -120,13 +117,14 @@ class SpanReader:
         spans = [ReadSpan(name, units or []) for name, units in zip(names, done, strict=True)]
         return assemble(spans, max_examples, self._scratch)
 
-    def _find_units(self, key: Key) -> list[UnitResult] | None:
-        """Return the units of a span; None if there is no complete entry with this key."""
-        value = self._cache.find(key)
-        if value is None:
-            return None
-        folder = self._cache.folder(key)
-        return [_moved(UnitResult.from_json(unit), folder) for unit in value]
+    def _find_units(self, keys: Sequence[Key]) -> list[list[UnitResult] | None]:
+        """Return the units of each span; None if there is no complete entry with its key."""
+        found: list[list[UnitResult] | None] = []
+        for key, value in zip(keys, self._cache.find_all(keys), strict=True):
+            folder = self._cache.folder(key)
+            units = value and [_moved(UnitResult.from_json(unit), folder) for unit in value]
+            found.append(units)
+        return found
 
     def _store_units(self, key: Key, units: Sequence[UnitResult]) -> list[UnitResult]:
         """Move the files of the units of a span into an entry; return the units that it has then.

@@ -50,7 +50,6 @@ DESCRIBED = {
     "trials": ("Tuner", "tuner_results"),
 }
 """Input of RunReport -> the id of a node and the key of its output."""
-"""The property of an execution with the fingerprint of its code, a part of the cache key."""
 _LIBRARIES = ("tfx", "tensorflow", "tf_keras", "apache-beam", "tensorflow-transform")
 _NODE_TYPE = "node"
 _STATES = {
