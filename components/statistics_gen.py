@@ -16,6 +16,7 @@ import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 import tensorflow_data_validation as tfdv
@@ -31,10 +32,9 @@ from tfx_bsl.coders import example_coder
 
 from components.schema_gen import read_schema
 from examples.counts import count_examples
-from examples.tfrecords import example_files, read
+from examples.tfrecords import batches, example_files, read
 
 _BATCH = 8192
-_FILES_AT_ONCE = 4
 _COUNTED_VALUES = 1000
 """Number of the most frequent values of a feature that are counted, which is TFDV's default. There
 are more for a category with more values, so that every class is counted."""
@@ -103,31 +103,18 @@ def _batches(files: list[str], schema: schema_pb2.Schema, rate: float) -> Iterat
       schema: the schema of the Examples.
       rate: the fraction of the Examples, from 0 to 1.
     """
-
-    def sample(file_number: tf.Tensor, file: tf.Tensor) -> tf.data.Dataset:
-        def chosen(index: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-            chance = tf.random.stateless_uniform(
-                tf.shape(batch), seed=tf.stack([file_number, index])
-            )
-            return tf.boolean_mask(batch, chance < rate)
-
-        records = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_BATCH)
-        return records.enumerate().map(chosen) if rate < 1 else records
-
     decoder = example_coder.ExamplesToRecordBatchDecoder(schema.SerializeToString())
     yield decoder.DecodeBatch([])
-    samples = (
-        tf.data.Dataset.from_tensor_slices(files)
-        .enumerate()
-        .interleave(
-            sample,
-            cycle_length=_FILES_AT_ONCE,
-            num_parallel_calls=_FILES_AT_ONCE,
-            deterministic=True,
-        )
-    )
-    for batch in read(samples.rebatch(_BATCH).prefetch(2), files):
-        yield decoder.DecodeBatch(batch.numpy())
+    random = np.random.default_rng(0)
+    chosen: list[bytes] = []
+    for batch in read(batches(files, _BATCH).prefetch(2), files):
+        # Only the chosen Examples become Python objects.
+        sample = tf.gather(batch, np.flatnonzero(random.random(len(batch)) < rate))
+        chosen += sample.numpy().tolist()
+        if len(chosen) >= _BATCH:
+            yield decoder.DecodeBatch(chosen)
+            chosen = []
+    yield decoder.DecodeBatch(chosen)
 
 
 def _compute_statistics(

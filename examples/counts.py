@@ -8,13 +8,15 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from core.errors import InputError
+from core.machine import cores
 from examples.tfrecords import map_files, report_damaged_file, without_autotune
 from preprocessing import features
 from preprocessing.labels import Labels
@@ -198,8 +200,7 @@ def write_class_counts(folder: str, parts: Mapping[str, Sequence[str]]) -> None:
 def _sum(files: Sequence[str]) -> dict[str, np.ndarray]:
     """Return the sums of the counts in files that `ClassCounter.save` wrote."""
     totals: dict[str, np.ndarray] = {}
-    for file in files:
-        part = _load(file)
+    for part in _load_in_turn(files):
         if not totals:
             totals = {
                 LABELS: np.zeros(part[LABELS].shape, np.int64),
@@ -247,6 +248,14 @@ def _save(file: str, arrays: Mapping[str, Any]) -> None:
     np.savez(stream, **arrays)
     with tf.io.gfile.GFile(file, "wb") as out:
         out.write(stream.getvalue())
+
+
+def _load_in_turn(files: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
+    """Yield the arrays of each file. Threads load as many files at a time as there are cores."""
+    at_once = cores()
+    with ThreadPoolExecutor(at_once) as pool:
+        for first in range(0, len(files), at_once):
+            yield from pool.map(_load, files[first : first + at_once])
 
 
 def _load(file: str) -> dict[str, np.ndarray]:
