@@ -30,8 +30,8 @@ _CHUNK = 1 << 19
 _SPACE, _PUNCTUATION, _WORD = 0, 1, 2
 _LONGEST_HASHED_HERE = 16
 """Bytes. FarmHash has other formulas for longer words, which are rare."""
-_PADDING = 16
-"""Zero bytes after the text, because words are fetched eight bytes at a time."""
+_PADDING = 8
+"""Zero bytes after the text, because a word is read as a number of eight bytes."""
 
 _U = np.uint64
 _K0, _K2 = _U(0xC3A5C85C97CB3127), _U(0x9AE16A3B2F90404F)
@@ -106,7 +106,9 @@ def _chunk_ids(
     openings: Sequence[int],
     characters: Sequence[int],
 ) -> NgramIds:
-    data, starts, ends, words = _split(_lowered(texts))
+    data, starts, ends, words = _split(_lower_beyond_ascii(texts))
+    # The lower case of a letter of ASCII has the same size, so the offsets remain valid.
+    data = data.lower()
     hashes = _hashes(data, starts, ends)
     runs = [_opening(hashes, words, number, size) for number, size in enumerate(openings)]
     of_words = _grams([*runs, (hashes, words)], longest, buckets)
@@ -116,43 +118,45 @@ def _chunk_ids(
     return _side_by_side([of_words, *_of_characters(marked, lengths, words, characters, buckets)])
 
 
-def _lowered(texts: list[bytes]) -> list[bytes]:
-    """Return the texts in lower case, by TensorFlow if a text has letters beyond ASCII."""
-    texts = [text.replace(b"\0", b" ") for text in texts]
+def _lower_beyond_ascii(texts: list[bytes]) -> list[bytes]:
+    """Return the texts, those with letters beyond ASCII in lower case, by TensorFlow."""
     others = [index for index, text in enumerate(texts) if not text.isascii()]
-    lowered = [text.lower() for text in texts]
-    if others:
-        strings = tf.constant([texts[index] for index in others])
-        found = tf.strings.lower(strings, encoding="utf-8").numpy().tolist()
-        for index, text in zip(others, found, strict=True):
-            lowered[index] = text
+    if not others:
+        return texts
+    strings = tf.constant([texts[index].replace(b"\0", b" ") for index in others])
+    found = tf.strings.lower(strings, encoding="utf-8").numpy().tolist()
+    lowered = list(texts)
+    for index, text in zip(others, found, strict=True):
+        lowered[index] = text
     return lowered
 
 
 def _words(data: bytes) -> tuple[np.ndarray, np.ndarray]:
     """Return the offsets at which words, runs of letters or of punctuation, start and end."""
     kinds = np.frombuffer(data.translate(_KINDS), np.uint8)
-    edges = np.flatnonzero(kinds[1:] != kinds[:-1])
-    edges += 1
-    starts, ends = edges[:-1], edges[1:]
-    # Twice as fast as an index of booleans.
-    words = np.flatnonzero(kinds[starts] != _SPACE)
-    return starts[words], ends[words]
+    before, after = kinds[:-1], kinds[1:]
+    is_edge = before != after
+    starts = np.flatnonzero(is_edge & (after != _SPACE))
+    ends = np.flatnonzero(is_edge & (before != _SPACE))
+    starts += 1
+    ends += 1
+    return starts, ends
 
 
 def _hashes(data: bytes, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Return FarmHash's Fingerprint64 of each word modulo WORD_HASHES, int64."""
-    size = len(data)
-    aligned = np.frombuffer(data + bytes(_PADDING + -size % 8), "<u8")
+    # The number in the eight bytes at each offset. The first and the last eight bytes of a word are
+    # all that the formulas for short words need.
+    eight_bytes = np.ndarray(len(data) + 1, "<u8", data + bytes(_PADDING), strides=(1,))
     lengths = ends - starts
-    first = _fetch(aligned, starts)
+    first = eight_bytes[starts]
     hashes = np.empty(len(starts), np.uint64)
     for lowest, highest, formula in ((1, 3, _hash_1_to_3), (4, 8, _hash_4_to_8)):
         indices = np.flatnonzero((lengths >= lowest) & (lengths <= highest))
         hashes[indices] = formula(first[indices], lengths[indices].astype(np.uint64))
     indices = np.flatnonzero(lengths > 8)
     here = indices[lengths[indices] <= _LONGEST_HASHED_HERE]
-    last = _fetch(aligned, ends[here] - 8)
+    last = eight_bytes[ends[here] - 8]
     hashes[here] = _hash_8_to_16(first[here], last, lengths[here].astype(np.uint64))
     elsewhere = indices[lengths[indices] > _LONGEST_HASHED_HERE]
     hashes &= _U(WORD_HASHES - 1)
@@ -162,21 +166,6 @@ def _hashes(data: bytes, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
         long = tf.constant([data[start:end] for start, end in offsets])
         found[elsewhere] = tf.strings.to_hash_bucket_fast(long, WORD_HASHES).numpy()
     return found
-
-
-def _fetch(aligned: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the eight bytes at each offset as a little-endian number."""
-    index = offsets >> 3
-    shift = ((offsets & 7) << 3).view(np.uint64)
-    low = aligned[index]
-    low >>= shift
-    index += 1
-    high = aligned[index]
-    # A shift by 64 is undefined, so the shift by 64 - `shift` is done in two steps.
-    high <<= _U(1)
-    high <<= _U(63) - shift
-    low |= high
-    return low
 
 
 def _hash_1_to_3(first: np.ndarray, length: np.ndarray) -> np.ndarray:
