@@ -45,6 +45,7 @@ from components.review_example_gen.inputs import OPTIONS_KEY, SPAN_KEY, Options,
 from components.review_example_gen.read_spans import SpanReader
 from components.review_example_gen.read_unit import UnitResult
 from components.review_example_gen.read_whole import WholeReader
+from components.review_example_gen.reader import Reader
 from components.review_example_gen.spans import Input, check_spans, find_again, find_input
 from components.review_example_gen.units import Source, lines_before
 from core.errors import InputError
@@ -107,10 +108,12 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         fileio.makedirs(rejected.uri)
 
         size = sum(file.size for file in files)
-        reader: WholeReader | SpanReader = WholeReader(self._make_beam_pipeline, scratch, size)
+        reader: Reader
         if len(found.spans) > 1:
             code = str(exec_properties.get(CODE_KEY))
             reader = SpanReader(found, options.span_cache, code, self._make_beam_pipeline, scratch)
+        else:
+            reader = WholeReader(self._make_beam_pipeline, scratch, size)
         sources = _cut(files, options.read)
         classes = _find_classes(sources, options.read, reader)
         sources = _with_label_map(sources, classes)
@@ -269,9 +272,7 @@ def _check_classes(
     return check_classes(classes.labels, examples_of, named, over_max_examples)
 
 
-def _find_classes(
-    sources: list[Source], read: ReadOptions, reader: WholeReader | SpanReader
-) -> Classes:
+def _find_classes(sources: list[Source], read: ReadOptions, reader: Reader) -> Classes:
     """Return the classes. Unless the task is sentiment, all files are read for them.
 
     Raises:
