@@ -42,8 +42,7 @@ class Content(NamedTuple):
       confusion_texts: the result of `files.read_confusions`.
       changes: what changed since the served model; None if no other model was served.
       recent: the last runs before this one, the newest first.
-      span: the newest span that was read; empty for an input without spans.
-      drift: how this span differs from that of the served model, or why they were not compared;
+      drift: how the newest span differs from that of the served model, or why they were not compared;
         None without spans or without a served model.
       model_bytes: the size of the SavedModel; None if it is unknown.
     """
@@ -61,7 +60,6 @@ class Content(NamedTuple):
     confusion_texts: Mapping[tuple[int, int], Sequence[Mapping[str, Any]]] = {}
     changes: Changes | None = None
     recent: Sequence[Run] = ()
-    span: str = ""
     drift: Comparison | NotCompared | None = None
     model_bytes: int | None = None
 
@@ -71,9 +69,7 @@ class Content(NamedTuple):
         return self.drift if isinstance(self.drift, Comparison) else None
 
 
-def collect(
-    run: Run, model: str | None = None, earlier: Earlier = _NO_RUNS, span: str = ""
-) -> Content:
+def collect(run: Run, model: str | None = None, earlier: Earlier = _NO_RUNS) -> Content:
     """Return the content of a report, from the artifacts of a run.
 
     A part that cannot be read is left out and named in `problems`, because a failed run has a
@@ -83,7 +79,6 @@ def collect(
       run: the run.
       model: the folder of the SavedModel of the run; None: the output of the Trainer.
       earlier: the runs before it.
-      span: the newest span that it read; empty for an input without spans.
     """
     problems: list[str] = []
 
@@ -124,7 +119,6 @@ def collect(
         confusion_texts=read("confusions", files.read_confusions, uri("evaluation")) or {},
         changes=_changes(run, earlier.served, evaluation, answers),
         recent=earlier.recent,
-        span=span,
         drift=read("comparison of the spans", new_span.read, uri("evaluation")),
         model_bytes=read("size of the model", _folder_bytes, model),
     )

@@ -187,10 +187,8 @@ def test_the_table_has_all_figures_with_interval_and_served_model():
 def test_the_tags_and_the_name_of_a_run_show_its_verdict(monkeypatch):
     counts = Counts.from_predictions(np.array([0, 1]), np.array([0.1, 0.2]), SENTIMENT)
     results = Results(SENTIMENT, Evaluation(min_accuracy=0.7), {WHOLE: {CANDIDATE: counts}})
-    run = Run(name="reviews", id="run-7", blessed=False)
-    content = SimpleNamespace(
-        run=run, evaluation=results, check=None, span="2026-11-28", comparison=DRIFT
-    )
+    run = Run(name="reviews", id="run-7", blessed=False, span="2026-11-28")
+    content = SimpleNamespace(run=run, evaluation=results, check=None, comparison=DRIFT)
     tags = tracking._tags(content)
     assert (tags["result"], tags["span"]) == ("not blessed", "2026-11-28")
     assert tags["alarm"] == "high"
@@ -204,9 +202,9 @@ def test_the_tags_and_the_name_of_a_run_show_its_verdict(monkeypatch):
     mlflow_run._main_run(None, Record(content, tags))
     assert created == [("run-7", "not blessed: run-7")]
     refused = {"passed": False, "cause": "p99 is 400 ms"}
-    blessed = replace(run, blessed=True)
+    blessed = replace(run, blessed=True, span="")
     failed = tracking._tags(
-        SimpleNamespace(run=blessed, evaluation=results, check=refused, span="", comparison=None)
+        SimpleNamespace(run=blessed, evaluation=results, check=refused, comparison=None)
     )
     assert not {"span", "alarm"} & failed.keys()
     assert failed["verdict"].endswith("failed the serving check and was not pushed: p99 is 400 ms.")
