@@ -42,6 +42,7 @@ def render(content: Content) -> str:
     templates = environment()
     templates.globals |= {
         **{"highlighted": mistakes.highlighted, "answer": mistakes.answer},
+        "golden_answer": mistakes.golden_answer,
         "ACCURACY": ACCURACY,
         **{"constant_answer": constant_answer, "line_columns": input_data.columns},
     }

@@ -19,6 +19,7 @@ from components.run_report.history import Run
 from components.run_report.mlflow_figures import figures_table
 from components.run_report.mlflow_names import final_values, metric_name
 from components.run_report.mlflow_run import MODEL_TAG, Record, registered
+from components.serving_check.results import CheckResults, Result
 from core.errors import InputError
 from preprocessing.labels import SENTIMENT, Labels
 from tests.components.run_report.artifacts import DRIFT
@@ -140,12 +141,7 @@ def test_the_table_has_all_figures_with_interval_and_served_model():
     )
     base = Counts.from_predictions(np.array([0, 1, 1, 1]), np.array([0.9] * 4), SENTIMENT)
     no_positive = Counts.from_predictions(np.array([0]), np.array([0.1]), SENTIMENT)
-    check = {
-        "results": [
-            {"name": "process", "value": "finished", "unit": ""},
-            {"name": "p99_ms", "value": 20.12345, "unit": "ms"},
-        ]
-    }
+    check = CheckResults([Result("process", "finished"), Result("p99_ms", 20.12345, unit="ms")])
 
     def table(drift=None, **models):
         results = Results(SENTIMENT, Evaluation(), {WHOLE: models})
@@ -201,7 +197,7 @@ def test_the_tags_and_the_name_of_a_run_show_its_verdict(monkeypatch):
     monkeypatch.setattr("mlflow.set_experiment", lambda name: SimpleNamespace(experiment_id="1"))
     mlflow_run._main_run(None, Record(content, tags))
     assert created == [("run-7", "not blessed: run-7")]
-    refused = {"passed": False, "cause": "p99 is 400 ms"}
+    refused = CheckResults([Result("p99_ms", 400.0, 250.0, "ms", "p99 is 400 ms")])
     blessed = replace(run, blessed=True, span="")
     failed = tracking._tags(
         SimpleNamespace(run=blessed, evaluation=results, check=refused, comparison=None)
