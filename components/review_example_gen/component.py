@@ -107,13 +107,8 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         fileio.makedirs(scratch)
         fileio.makedirs(rejected.uri)
 
-        size = sum(file.size for file in files)
-        reader: Reader
-        if len(found.spans) > 1:
-            code = str(exec_properties.get(CODE_KEY))
-            reader = SpanReader(found, options.span_cache, code, self._make_beam_pipeline, scratch)
-        else:
-            reader = WholeReader(self._make_beam_pipeline, scratch, size)
+        code = str(exec_properties.get(CODE_KEY))
+        reader = self._make_reader(found, options.span_cache, code, scratch)
         sources = _cut(files, options.read)
         classes = _find_classes(sources, options.read, reader)
         sources = _with_label_map(sources, classes)
@@ -138,7 +133,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         _write_counts(rejected, by_file, counts)
         first = functools.partial(_first_rejected, rejected.uri)
         check_spans(found, by_file)
-        check_counts(counts, by_file, size, options.max_rejected_fraction, first)
+        check_counts(counts, by_file, found.size, options.max_rejected_fraction, first)
         notes = classes.notes
         if options.read.task != SENTIMENT_TASK:
             notes += _check_classes(classes, sources, done, counts.over_max_examples)
@@ -146,6 +141,12 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
             logging.info("Classes: %s", line)
         rejected.set_string_custom_property(CLASSES_PROPERTY, "\n".join(notes))
         reader.remove_old()
+
+    def _make_reader(self, found: Input, span_cache: str, code: str, scratch: str) -> Reader:
+        """Return the reader of an input. A window of spans is read span by span."""
+        if len(found.spans) > 1:
+            return SpanReader(found, span_cache, code, self._make_beam_pipeline, scratch)
+        return WholeReader(self._make_beam_pipeline, scratch, found.size)
 
 
 class ReviewExampleGenSpec(types.ComponentSpec):
