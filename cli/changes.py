@@ -63,9 +63,9 @@ def _show_regressions(console: Console, changes: Changes) -> None:
     title = f"{changes.noun.capitalize()}s that the second model gets wrong and the first one right"
     console.print(Text(title, style="bold"))
     for each in changes.answers.regressions[:_TEXTS]:
-        text = " ".join(each["text"].split())
+        text = " ".join(each.text.split())
         shown = text if len(text) <= _CHARACTERS else f"{text[: _CHARACTERS - 1]}…"
-        answer = f"{names[each['label']]}, answered {names[each['predicted']]}"
+        answer = f"{names[each.label]}, answered {names[each.predicted]}"
         console.print(Text(f"  {answer}: {shown}"), soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""The custom properties and files of artifacts that several packages read; imports no TFX."""
+"""Names that components and commands agree on, such as properties of artifacts; imports no TFX."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ CAUSE_PROPERTY = "cause"
 """The property with the reason why the model failed the serving check; empty if it passed."""
 NOT_CHECKED_PROPERTY = "not_checked"
 """The property with the checks that the serving check skipped, and the reason; empty if none."""
-CHECK_FILE = "check.json"
-"""The file with all results of the serving check."""
 BASELINE_PROPERTY = "baseline"
 """The property with the name of the baseline: of its Model, and of the blessing of a candidate."""
 READING_PROPERTY = "reading"

@@ -47,7 +47,7 @@ class TransformedUnit(NamedTuple):
 
     Attributes:
       split: see `TransformUnit`.
-      number: see there.
+      number: see `TransformUnit`.
       shards: the path and the number of Examples of each finished file, which is not published yet.
       classes: the paths of the counts by class, one for the unit, or one for each file if the files
         are transformed apart; none if the classes were not counted.

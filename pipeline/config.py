@@ -320,8 +320,10 @@ def load_config(
     from_environ = [environ[OVERRIDES_VARIABLE]] if OVERRIDES_VARIABLE in environ else []
     apply_overrides(values, from_environ, OVERRIDES_VARIABLE)
     apply_overrides(values, overrides)
-    given = [OVERRIDES_VARIABLE] * bool(from_environ) + [OPTION] * bool(overrides)
-    origin = " with ".join([str(file), " and ".join(given)] if given else [str(file)])
+    given = [OVERRIDES_VARIABLE] if from_environ else []
+    if overrides:
+        given.append(OPTION)
+    origin = f"{file} with {' and '.join(given)}" if given else str(file)
     check_values(values, where=origin)
     try:
         config = PipelineConfig.model_validate(values)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
@@ -23,16 +23,28 @@ _PLACEHOLDER = re.compile(r"\[\[.+?\]\]|\{\{.+?\}\}")
 _WITH_PLACEHOLDER = ("input_base", "span")
 
 
+class ScheduleTime(NamedTuple):
+    """The time of a schedule in the parameters of its runs.
+
+    Attributes:
+      placeholder: what the cluster replaces by the time in each run.
+      example: such a time, with which the parameters are checked.
+    """
+
+    placeholder: str
+    example: str
+
+
 class Schedules(Protocol):
     """The schedules of a pipeline on one cluster. Their names are not unique there.
 
     Attributes:
       replaced: the form of the placeholders in parameters that the cluster replaces in each run.
-      time: the placeholder of the schedule's time, and an example of its value.
+      time: the placeholder of the schedule's time.
     """
 
     replaced: ClassVar[re.Pattern[str]]
-    time: ClassVar[tuple[str, str]]
+    time: ClassVar[ScheduleTime]
 
     def find(self, name: str) -> list[str]:
         """Return the ids of the schedules with a name."""
@@ -149,7 +161,7 @@ def _values(
     """
     with_placeholder: dict[str, str] = {}
     checked: dict[str, Any] = {}
-    time, example = schedules.time
+    time = schedules.time
     for key, value in parameters.items():
         found = _PLACEHOLDER.findall(value) if isinstance(value, str) else []
         if not found:
@@ -163,10 +175,10 @@ def _values(
         if not all(map(schedules.replaced.fullmatch, found)):
             raise ConfigError(
                 f"parameter {key}: {value!r} has a placeholder that a schedule of {target} does "
-                f"not replace; the time of the schedule is {time}"
+                f"not replace; the time of the schedule is {time.placeholder}"
             )
         with_placeholder[key] = value
-        complete = value.replace(time, example)
+        complete = value.replace(time.placeholder, time.example)
         if not _PLACEHOLDER.search(complete):
             checked[key] = complete
     return check_parameters(config, target, checked) | with_placeholder

@@ -42,7 +42,7 @@ from components.properties import BASELINE_PROPERTY
 from core.progress import report
 from core.settings import with_parameters
 from examples.counts import count_examples
-from preprocessing.labels import Labels, model_labels, read_labels
+from preprocessing.labels import model_labels, read_labels
 from serving.drift import reference
 
 
@@ -87,6 +87,7 @@ class EvaluatorExecutor(LocalBeamExecutor):
         span = None
         if source.has_custom_property(SPAN_PROPERTY_NAME):
             span = source.get_int_custom_property(SPAN_PROPERTY_NAME)
+        unscored = Results(labels, settings, {}, other)
         tested = split_files(inputs[EXAMPLES_KEY], ["test"])
         report(SCORED, 0, sum(count_examples(tested)))
         units = divide_into_units(tested)
@@ -96,7 +97,7 @@ class EvaluatorExecutor(LocalBeamExecutor):
                 | "Files" >> beam.Create(units, reshuffle=True)
                 | "ScoreFiles" >> beam.ParDo(ScoreFiles(models, labels, settings))
                 | "Merge" >> beam.CombineGlobally(merge)
-                | "Write" >> beam.Map(_write, evaluation.uri, labels, settings, models, other, span)
+                | "Write" >> beam.Map(_write, evaluation.uri, unscored, models, span)
             )
         results = files.read(evaluation.uri)
         if results.other_classes:
@@ -110,29 +111,21 @@ class EvaluatorExecutor(LocalBeamExecutor):
 
 
 def _write(
-    scores: Scores,
-    folder: str,
-    labels: Labels,
-    settings: Evaluation,
-    models: Mapping[str, str],
-    other: OtherModel | None,
-    span: int | None,
+    scores: Scores, folder: str, unscored: Results, models: Mapping[str, str], span: int | None
 ) -> None:
     """Write all files of an evaluation.
 
     Args:
       scores: the scores of all reviews.
       folder: the folder of the ModelEvaluation.
-      labels: the classes.
-      settings: slices and thresholds.
+      unscored: the results without the counts of the slices.
       models: CANDIDATE and, if there is one, BASELINE -> folder of the model.
-      other: the served model, if it has other classes.
       span: the number of the newest span of the input; None for an input without spans.
     """
     files.write_predictions(
         folder,
         {key: prediction for _, key, prediction in scores.sampled},
-        [mistake.to_json() for mistake in scores.mistakes],
+        [mistake.stored() for mistake in scores.mistakes],
         shown_confusions(scores),
     )
     if scores.changed:
@@ -140,13 +133,13 @@ def _write(
     if scores.reference:
         file = os.path.join(folder, reference.REFERENCE_FILE)
         reference.write(file, replace(scores.reference.reviews, span=span))
-    results = Results(labels, settings, scores.slices, other)
+    results = unscored._replace(slices=scores.slices)
     tfma_files.write(folder, results, models)
     files.write(folder, results)
     if span is not None and scores.served:
         new = replace(scores.served.reviews, span=span)
-        drop = settings.max_accuracy_drop
-        found = new_span.compare_span(new, models[BASELINE], labels, drop)
+        drop = results.settings.max_accuracy_drop
+        found = new_span.compare_span(new, models[BASELINE], results.labels, drop)
         new_span.write(folder, found)
 
 

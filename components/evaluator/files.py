@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from tfx.dsl.io import fileio
@@ -29,8 +30,7 @@ SAMPLE_FILE = "sampled_predictions.json"
 prediction is the probability of the second of two classes. Of more classes it is an object with
 class -> probability, of the most probable classes."""
 MISTAKES_FILE = "mistakes.json"
-"""The file with the most confident mistakes: objects with `text`, `label`, `predicted` and
-`probability`, which is that of the answer; of two classes, that of the second one."""
+"""The file with the most confident mistakes: an object for each `WrongAnswer`."""
 CONFUSIONS_FILE = "confusions.json"
 """The file with the most frequent confusions: objects with `label`, `predicted`, and `texts`, which
 are objects with `text` and `probability`."""
@@ -58,18 +58,49 @@ class OtherModel(NamedTuple):
     classes: Sequence[str]
 
 
+@dataclass(frozen=True)
+class WrongAnswer:
+    """A review that a model answers wrongly, as it is in MISTAKES_FILE.
+
+    Attributes:
+      text: the beginning of the text.
+      label: the class of the review.
+      predicted: the class of the answer.
+      probability: the probability of the answer; of two classes, that of the second one.
+    """
+
+    text: str
+    label: int
+    predicted: int
+    probability: float
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> WrongAnswer:
+        """Return the answer that `asdict` converted.
+
+        Args:
+          stored: the result of `asdict`, of any version.
+
+        Raises:
+          KeyError: a key is missing.
+        """
+        # Early evaluations are of two classes, and lack the answer, which follows from the label.
+        predicted = stored.get("predicted", 1 - stored["label"])
+        return cls(stored["text"], stored["label"], predicted, stored["probability"])
+
+
 class Changed(NamedTuple):
     """The reviews that exactly one of candidate and baseline gets right.
 
     Attributes:
       newly_wrong: the number of reviews that only the candidate gets wrong.
       newly_right: the number of reviews that only the baseline gets wrong.
-      regressions: the most confident mistakes of those of `newly_wrong`, as in MISTAKES_FILE.
+      regressions: the most confident mistakes of those of `newly_wrong`.
     """
 
     newly_wrong: int
     newly_right: int
-    regressions: Sequence[Mapping[str, Any]]
+    regressions: Sequence[WrongAnswer]
 
 
 class Results(NamedTuple):
@@ -181,36 +212,36 @@ def read(evaluation: str) -> Results:
 
 
 def write_predictions(
-    folder: str, sampled: Mapping[str, Any], mistakes: Sequence[Any], confusions: Sequence[Any] = ()
+    folder: str,
+    sampled: Mapping[str, Any],
+    mistakes: Sequence[WrongAnswer],
+    confusions: Sequence[Any] = (),
 ) -> None:
     """Write SAMPLE_FILE, MISTAKES_FILE and CONFUSIONS_FILE to the folder of a ModelEvaluation.
 
     Args:
       folder: the folder.
       sampled: the content of SAMPLE_FILE.
-      mistakes: the content of MISTAKES_FILE.
+      mistakes: the most confident mistakes.
       confusions: the content of CONFUSIONS_FILE, which is not written if it is empty.
 
     Raises:
       tensorflow.errors.OpError: a file cannot be written.
     """
     _write_json(folder, SAMPLE_FILE, sampled)
-    _write_json(folder, MISTAKES_FILE, mistakes)
+    _write_json(folder, MISTAKES_FILE, list(map(asdict, mistakes)))
     if confusions:
         _write_json(folder, CONFUSIONS_FILE, confusions)
 
 
-def read_mistakes(evaluation: str) -> list[dict[str, Any]]:
-    """Return the content of MISTAKES_FILE in the folder of a ModelEvaluation.
+def read_mistakes(evaluation: str) -> list[WrongAnswer]:
+    """Return the mistakes that `write_predictions` wrote to the folder of a ModelEvaluation.
 
     Raises:
       tfx.dsl.io.fileio.NotFoundError: the file was deleted.
-      ValueError: the file is damaged.
+      ValueError, KeyError: the file is damaged.
     """
-    # In evaluations of earlier versions two classes lack the answer, which follows from the label.
-    return [
-        {"predicted": 1 - each["label"], **each} for each in read_json(evaluation, MISTAKES_FILE)
-    ]
+    return list(map(WrongAnswer.from_json, read_json(evaluation, MISTAKES_FILE)))
 
 
 def write_changed(folder: str, changed: Changed) -> None:
@@ -219,7 +250,8 @@ def write_changed(folder: str, changed: Changed) -> None:
     Raises:
       tensorflow.errors.OpError: the file cannot be written.
     """
-    _write_json(folder, CHANGED_ANSWERS_FILE, changed._asdict())
+    regressions = list(map(asdict, changed.regressions))
+    _write_json(folder, CHANGED_ANSWERS_FILE, {**changed._asdict(), "regressions": regressions})
 
 
 def read_changed(evaluation: str) -> Changed | None:
@@ -229,11 +261,13 @@ def read_changed(evaluation: str) -> Changed | None:
 
     Raises:
       tensorflow.errors.OpError: the file cannot be read.
-      ValueError, TypeError: the file is damaged.
+      ValueError, KeyError: the file is damaged.
     """
     if not fileio.exists(os.path.join(evaluation, CHANGED_ANSWERS_FILE)):
         return None
-    return Changed(**read_json(evaluation, CHANGED_ANSWERS_FILE))
+    stored = read_json(evaluation, CHANGED_ANSWERS_FILE)
+    regressions = list(map(WrongAnswer.from_json, stored["regressions"]))
+    return Changed(stored["newly_wrong"], stored["newly_right"], regressions)
 
 
 def read_confusions(evaluation: str) -> dict[tuple[int, int], list[dict[str, Any]]]:

@@ -12,7 +12,7 @@ from core.errors import InputError
 from preprocessing.labels import Labels
 from serving.drift import reference
 from serving.drift.compare import Comparison, NotCompared, compare
-from serving.drift.reference import LEAST_REVIEWS, ScoredReviews
+from serving.drift.reference import LEAST_REVIEWS, NoReference, ScoredReviews
 
 DRIFT_FILE = "drift.json"
 """The file of an evaluation with the comparison, or with the reason why there is none. An
@@ -39,9 +39,9 @@ def compare_span(
     if len(new) < LEAST_REVIEWS:
         return NotCompared(f"{len(new)} {labels.noun}s are too few, {LEAST_REVIEWS} are required")
     try:
-        if not reference.is_kept(served):
-            return NotCompared(f"the served model keeps no {labels.noun}s, see push.keep_reviews")
         known = reference.read(served, labels)
+    except NoReference:
+        return NotCompared(f"the served model keeps no {labels.noun}s, see push.keep_reviews")
     # The evaluation itself does not need these reviews.
     except (InputError, OSError) as error:
         return NotCompared(str(error))

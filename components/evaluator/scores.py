@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from components.evaluator.counts import Counts
-from components.evaluator.files import CANDIDATE, WHOLE, Changed, Slice
+from components.evaluator.files import CANDIDATE, WHOLE, Changed, Slice, WrongAnswer
 from components.examples import SAMPLE_SIZE
 from serving.drift import reference
 from serving.drift.reference import HashedReviews
@@ -44,10 +44,9 @@ class Mistake(NamedTuple):
     predicted: int
     probability: float
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the mistake as it is in `files.MISTAKES_FILE`."""
-        names = ("text", "label", "predicted", "probability")
-        return {name: getattr(self, name) for name in names}
+    def stored(self) -> WrongAnswer:
+        """Return the mistake as it is in the files of an evaluation."""
+        return WrongAnswer(self.text, self.label, self.predicted, self.probability)
 
 
 class ChangedAnswers(NamedTuple):
@@ -68,7 +67,7 @@ class ChangedAnswers(NamedTuple):
         return Changed(
             self.newly_wrong,
             self.newly_right,
-            [mistake.to_json() for mistake in self.regressions],
+            [mistake.stored() for mistake in self.regressions],
         )
 
 

@@ -23,7 +23,7 @@ from apache_beam.utils.shared import Shared
 from tfx_bsl.coders import example_coder
 
 from components.evaluator.counts import Counts
-from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, digest
+from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Slice, digest
 from components.evaluator.scores import (
     MISTAKES,
     REGRESSIONS,
@@ -113,21 +113,12 @@ class ScoreFiles(beam.DoFn):
         predictions = {
             name: model.predict(examples, ngrams) for name, model in self._models.items()
         }
-        sliced: dict[str, np.ndarray] = {
-            name: self._slice_values(name, examples, texts) for name in self._slices
-        }
-        sliced |= {name: _matches(pattern, texts) for name, pattern in self._patterns.items()}
-        members = {WHOLE: np.ones(len(labels), bool)} | {
-            (feature, value): column == value
-            for feature, column in sliced.items()
-            for value in np.unique(column).tolist()
-        }
         slices = {
             slice_key: {
                 model: Counts.from_predictions(labels[here], found[here], self._labels)
                 for model, found in predictions.items()
             }
-            for slice_key, here in members.items()
+            for slice_key, here in self._members(examples, texts).items()
         }
         own = predictions[CANDIDATE]
         hashes = np.fromiter(map(zlib.crc32, examples), np.int64, len(examples))
@@ -160,6 +151,20 @@ class ScoreFiles(beam.DoFn):
         mistakes = [mistake(n) for n in wrong.tolist()]
         confusions = confusion_texts(mistakes)
         return Scores(slices, sampled, mistakes[:MISTAKES], confusions, changed, keep(own), served)
+
+    def _members(
+        self, examples: Sequence[bytes], texts: Sequence[bytes]
+    ) -> dict[Slice, np.ndarray]:
+        """Return slice -> whether each review is in it, bool [batch]."""
+        sliced: dict[str, np.ndarray] = {
+            name: self._slice_values(name, examples, texts) for name in self._slices
+        }
+        sliced |= {name: _matches(pattern, texts) for name, pattern in self._patterns.items()}
+        return {WHOLE: np.ones(len(texts), bool)} | {
+            (feature, value): column == value
+            for feature, column in sliced.items()
+            for value in np.unique(column).tolist()
+        }
 
     def _slice_values(
         self, feature: str, examples: Sequence[bytes], texts: Sequence[bytes]

@@ -45,6 +45,7 @@ from components.review_example_gen.inputs import OPTIONS_KEY, SPAN_KEY, Options,
 from components.review_example_gen.read_spans import SpanReader
 from components.review_example_gen.read_unit import UnitResult
 from components.review_example_gen.read_whole import WholeReader
+from components.review_example_gen.reader import Reader
 from components.review_example_gen.spans import Input, check_spans, find_again, find_input
 from components.review_example_gen.units import Source, lines_before
 from core.errors import InputError
@@ -106,11 +107,8 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         fileio.makedirs(scratch)
         fileio.makedirs(rejected.uri)
 
-        size = sum(file.size for file in files)
-        reader: WholeReader | SpanReader = WholeReader(self._make_beam_pipeline, scratch, size)
-        if len(found.spans) > 1:
-            code = str(exec_properties.get(CODE_KEY))
-            reader = SpanReader(found, options.span_cache, code, self._make_beam_pipeline, scratch)
+        code = str(exec_properties.get(CODE_KEY))
+        reader = self._make_reader(found, options.span_cache, code, scratch)
         sources = _cut(files, options.read)
         classes = _find_classes(sources, options.read, reader)
         sources = _with_label_map(sources, classes)
@@ -135,7 +133,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         _write_counts(rejected, by_file, counts)
         first = functools.partial(_first_rejected, rejected.uri)
         check_spans(found, by_file)
-        check_counts(counts, by_file, size, options.max_rejected_fraction, first)
+        check_counts(counts, by_file, found.size, options.max_rejected_fraction, first)
         notes = classes.notes
         if options.read.task != SENTIMENT_TASK:
             notes += _check_classes(classes, sources, done, counts.over_max_examples)
@@ -143,6 +141,12 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
             logging.info("Classes: %s", line)
         rejected.set_string_custom_property(CLASSES_PROPERTY, "\n".join(notes))
         reader.remove_old()
+
+    def _make_reader(self, found: Input, span_cache: str, code: str, scratch: str) -> Reader:
+        """Return the reader of an input. A window of spans is read span by span."""
+        if len(found.spans) > 1:
+            return SpanReader(found, span_cache, code, self._make_beam_pipeline, scratch)
+        return WholeReader(self._make_beam_pipeline, scratch, found.size)
 
 
 class ReviewExampleGenSpec(types.ComponentSpec):
@@ -269,9 +273,7 @@ def _check_classes(
     return check_classes(classes.labels, examples_of, named, over_max_examples)
 
 
-def _find_classes(
-    sources: list[Source], read: ReadOptions, reader: WholeReader | SpanReader
-) -> Classes:
+def _find_classes(sources: list[Source], read: ReadOptions, reader: Reader) -> Classes:
     """Return the classes. Unless the task is sentiment, all files are read for them.
 
     Raises:

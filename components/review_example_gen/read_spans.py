@@ -1,7 +1,4 @@
-"""Read the spans of a window, each of them alone, unless an earlier run has read the same files.
-
-The other reader of ReviewExampleGen is `read_whole.WholeReader`.
-"""
+"""Read the spans of a window, each of them alone, unless an earlier run has read the same files."""
 
 from __future__ import annotations
 
@@ -19,6 +16,7 @@ from tfx.dsl.io import fileio
 from components.beam import read_results, write_results
 from components.review_example_gen.classes import collect_labels
 from components.review_example_gen.read_unit import UnitResult, read_unit
+from components.review_example_gen.reader import Reader
 from components.review_example_gen.spans import NEWER, OLDER, Input
 from components.review_example_gen.units import (
     BYTES,
@@ -38,7 +36,7 @@ _LABELS, _EXAMPLES = "labels", "examples"
 """Kinds of entries in the cache: the labels of a span, and its units."""
 
 
-class SpanReader:
+class SpanReader(Reader):
     """A reader of the spans of a window.
 
     Args:
@@ -67,14 +65,6 @@ class SpanReader:
         self._used: list[Key] = []
 
     def labels(self, sources: Sequence[Source]) -> list[list[tuple[str, str, int]]]:
-        """Return the labels of each unit of the spans, for `classes.join_labels`.
-
-        Args:
-          sources: the pieces of all files.
-
-        Raises:
-          InputError: a file cannot be read, or changes meanwhile.
-        """
         of_span = self._of_span(sources)
         keys = self._keys(_LABELS, of_span)
         values = self._cache.find_all(keys)
@@ -91,19 +81,6 @@ class SpanReader:
         ]
 
     def read(self, sources: Sequence[Source], max_examples: Mapping[str, int]) -> list[UnitResult]:
-        """Read the spans, and write the files of the window.
-
-        Args:
-          sources: the pieces of all files, with layouts that decide the class of each label.
-          max_examples: split -> maximum number of its reviews; a split without a limit is missing.
-
-        Returns:
-          The units of the window in their order.
-
-        Raises:
-          InputError: a file cannot be read, or changes meanwhile.
-          OSError, tensorflow.errors.OpError: a file cannot be written.
-        """
         of_span = self._of_span(sources)
         keys = self._keys(_EXAMPLES, of_span)
         done = self._find_units(keys)
@@ -146,11 +123,6 @@ class SpanReader:
         return [_moved(unit, folder) for unit in units]
 
     def files(self, units: Iterable[UnitResult]) -> dict[str, int]:
-        """Return path of a shard -> the number of its span.
-
-        Args:
-          units: the result of `read`.
-        """
         return {
             path: self._found.spans[self._number_of[unit.lines[0][0]]].number
             for unit in units
@@ -158,7 +130,6 @@ class SpanReader:
         }
 
     def remove_old(self) -> None:
-        """Remove the entries of the cache that no later run will use, see `SpanCache`."""
         self._cache.remove_old(self._used, len(self._found.spans))
 
     def _run(

@@ -140,6 +140,7 @@ class UnitOutput:
 
     Attributes:
       counts: path of a file -> the counts of its lines so far.
+      classes: split -> label -> number of its Examples so far.
     """
 
     def __init__(self, name: str, shards: int, rejected: Any, pool: ThreadPoolExecutor):

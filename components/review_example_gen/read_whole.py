@@ -1,7 +1,4 @@
-"""Read the files of an input together: one of the two readers of ReviewExampleGen.
-
-The other one, `read_spans.SpanReader`, reads the spans of a window apart, and has the same methods.
-"""
+"""Read all files of an input together."""
 
 from __future__ import annotations
 
@@ -15,12 +12,13 @@ from components.beam import read_results, write_results
 from components.line_counts import SPLITS
 from components.review_example_gen.classes import collect_labels
 from components.review_example_gen.read_unit import UnitResult, read_unit
+from components.review_example_gen.reader import Reader
 from components.review_example_gen.splits import find_held_out, find_limits
 from components.review_example_gen.units import BYTES, BYTES_OF_LABELS, Source, in_units
 from core.progress import report
 
 
-class WholeReader:
+class WholeReader(Reader):
     """A reader of all files of an input.
 
     Args:
@@ -33,14 +31,6 @@ class WholeReader:
         self._make_pipeline, self._scratch, self._size = make_pipeline, scratch, size
 
     def labels(self, sources: Sequence[Source]) -> list[list[tuple[str, str, int]]]:
-        """Return the labels of each unit, for `classes.join_labels`.
-
-        Args:
-          sources: the pieces of all files.
-
-        Raises:
-          InputError: a file cannot be read.
-        """
         report(BYTES_OF_LABELS, 0, self._size)
         folder = os.path.join(self._scratch, "labels")
         fileio.makedirs(folder)
@@ -50,18 +40,6 @@ class WholeReader:
         return read_results(folder)
 
     def read(self, sources: Sequence[Source], max_examples: Mapping[str, int]) -> list[UnitResult]:
-        """Read the files, and write those of the splits.
-
-        Args:
-          sources: the pieces of all files, with layouts that decide the class of each label.
-          max_examples: split -> maximum number of its reviews; a split without a limit is missing.
-
-        Returns:
-          The units in their order.
-
-        Raises:
-          InputError: a file cannot be read.
-        """
         report(BYTES, 0, self._size)
         named = frozenset(source.group for source in sources) & set(SPLITS)
         with self._make_pipeline() as pipeline:
@@ -75,12 +53,8 @@ class WholeReader:
         return [UnitResult.from_json(unit) for unit in read_results(self._scratch)]
 
     def files(self, units: Iterable[UnitResult]) -> dict[str, int]:
-        """Return path of a shard -> the number of its span: nothing, because there are no spans.
-
-        Args:
-          units: the result of `read`.
-        """
+        # There are no spans.
         return {}
 
     def remove_old(self) -> None:
-        """Do nothing, because no files are kept for later runs."""
+        """Do nothing, because this reader keeps nothing for later runs."""

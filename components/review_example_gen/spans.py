@@ -49,6 +49,11 @@ class Input(NamedTuple):
     spans: tuple[Span, ...]
     """The spans of the window in ascending order; empty if the input has no spans."""
 
+    @property
+    def size(self) -> int:
+        """The bytes of all files, as they are stored."""
+        return sum(file.size for file in self.files)
+
     def of_span(self, span: Span) -> list[SourceFile]:
         """Return the files of a span."""
         return [file for file in self.files if f"{file.path}/".startswith(f"{span.path}/")]

@@ -123,10 +123,10 @@ def RunReport(
         blessed=fileio.exists(os.path.join(blessing.uri, constants.BLESSED_FILE_NAME)),
         baseline=blessing.get_string_custom_property(BASELINE_PROPERTY),
         pushed_to=_destination(pushed_model),
+        span=rejected.get_string_custom_property(NEWEST_SPAN_PROPERTY),
     )
     earlier = read_earlier(store, run) if store else Earlier()
-    span = rejected.get_string_custom_property(NEWEST_SPAN_PROPERTY)
-    content = collect(run, earlier=earlier, span=span)
+    content = collect(run, earlier=earlier)
     on_cluster = not metadata
     file = report.uri if on_cluster else os.path.join(report.uri, REPORT_FILE)
     io_utils.write_string_file(file, render(content))

@@ -11,11 +11,12 @@ from absl import logging
 from tfx.utils import path_utils
 
 from components.evaluator import files, new_span
-from components.properties import CHECK_FILE
-from components.run_report import input_data, mistakes
+from components.run_report import input_data
 from components.run_report.changes import Changes, what_changed
 from components.run_report.earlier import Earlier
 from components.run_report.history import Run
+from components.run_report.mistakes import ExplainedMistake, explain
+from components.serving_check.results import CheckResults, read_check
 from core.errors import cause
 from core.training_summary import read_summary
 from preprocessing.labels import Labels, read_labels
@@ -36,14 +37,13 @@ class Content(NamedTuple):
       anomalies: a line for each anomaly; None if the data was not validated.
       training: the content of training.json.
       evaluation: the counts of the candidate and the baseline.
-      mistakes: the content of mistakes.json, and the `parts` of each text with their effects.
-      check: the content of check.json.
+      mistakes: the most confident mistakes, with the effects of their words.
+      check: the results of the serving check.
       problems: a line for each part that cannot be read.
       confusion_texts: the result of `files.read_confusions`.
       changes: what changed since the served model; None if no other model was served.
       recent: the last runs before this one, the newest first.
-      span: the newest span that was read; empty for an input without spans.
-      drift: how this span differs from that of the served model, or why they were not compared;
+      drift: how the newest span differs from that of the served model, or why they were not compared;
         None without spans or without a served model.
       model_bytes: the size of the SavedModel; None if it is unknown.
     """
@@ -55,13 +55,12 @@ class Content(NamedTuple):
     anomalies: list[str] | None
     training: Mapping[str, Any]
     evaluation: files.Results | None
-    mistakes: list[dict[str, Any]]
-    check: Mapping[str, Any] | None
+    mistakes: Sequence[ExplainedMistake]
+    check: CheckResults | None
     problems: list[str]
     confusion_texts: Mapping[tuple[int, int], Sequence[Mapping[str, Any]]] = {}
     changes: Changes | None = None
     recent: Sequence[Run] = ()
-    span: str = ""
     drift: Comparison | NotCompared | None = None
     model_bytes: int | None = None
 
@@ -71,9 +70,7 @@ class Content(NamedTuple):
         return self.drift if isinstance(self.drift, Comparison) else None
 
 
-def collect(
-    run: Run, model: str | None = None, earlier: Earlier = _NO_RUNS, span: str = ""
-) -> Content:
+def collect(run: Run, model: str | None = None, earlier: Earlier = _NO_RUNS) -> Content:
     """Return the content of a report, from the artifacts of a run.
 
     A part that cannot be read is left out and named in `problems`, because a failed run has a
@@ -83,7 +80,6 @@ def collect(
       run: the run.
       model: the folder of the SavedModel of the run; None: the output of the Trainer.
       earlier: the runs before it.
-      span: the newest span that it read; empty for an input without spans.
     """
     problems: list[str] = []
 
@@ -106,7 +102,7 @@ def collect(
     if evaluation:
         labels: Labels | None = evaluation.labels
         stored = read("mistakes", files.read_mistakes, uri("evaluation"))
-        explained = read("effects of words", mistakes.explain, model, stored)
+        explained = read("effects of words", explain, model, stored)
         answers = read("changed answers", files.read_changed, uri("evaluation"))
     else:
         labels = read("classes", read_labels, uri("examples"))
@@ -119,12 +115,11 @@ def collect(
         training=read("training figures", read_summary, uri("model_run")) or {},
         evaluation=evaluation,
         mistakes=explained or [],
-        check=read("serving check", files.read_json, uri("check"), CHECK_FILE),
+        check=read("serving check", read_check, uri("check")),
         problems=problems,
         confusion_texts=read("confusions", files.read_confusions, uri("evaluation")) or {},
         changes=_changes(run, earlier.served, evaluation, answers),
         recent=earlier.recent,
-        span=span,
         drift=read("comparison of the spans", new_span.read, uri("evaluation")),
         model_bytes=read("size of the model", _folder_bytes, model),
     )

@@ -20,6 +20,7 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from components.properties import (
     BASELINE_PROPERTY,
     CODE_KEY,
+    NEWEST_SPAN_PROPERTY,
     PUSHED,
     PUSHED_DESTINATION,
     REPORT_NODE,
@@ -99,6 +100,7 @@ class Run:
         succeeded.
       code: id of a node -> fingerprint of its code, for the components that started.
       input_fingerprint: the fingerprint of the input files; empty if it is unknown.
+      span: the newest span that was read; empty for an input without spans, or if it is unknown.
     """
 
     name: str
@@ -117,6 +119,7 @@ class Run:
     outputs: Mapping[str, Mapping[str, mlmd.Artifact]] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
     input_fingerprint: str = ""
+    span: str = ""
 
     @property
     def seconds(self) -> float:
@@ -300,6 +303,7 @@ def _read_run(store: MetadataStore, context: mlmd.Context, nodes: Mapping[int, s
             if (code := _text(execution, CODE_KEY)) and execution.id in nodes
         },
         input_fingerprint=_input_fingerprint(executions),
+        span=_text(artifacts["rejected"], NEWEST_SPAN_PROPERTY),
     )
 
 

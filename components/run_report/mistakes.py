@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from components.evaluator.files import WrongAnswer
+from components.serving_check.results import GoldenMistake
 from preprocessing.labels import Labels, model_labels
 from serving.explain import Part, parts, variants
 from serving.predict_text import load_predict_text
@@ -21,6 +24,17 @@ _AT_LEAST = 2
 _PUNCTUATION = " \t\n.,;:!?\"'()[]…„“”‚‘’«»¡¿-"
 
 
+@dataclass(frozen=True)
+class ExplainedMistake(WrongAnswer):
+    """A mistake with the effects of its words.
+
+    Attributes:
+      parts: the parts of the text.
+    """
+
+    parts: Sequence[Part]
+
+
 class Group(NamedTuple):
     """Mistakes that have the label, the answer, and usually more in common.
 
@@ -28,21 +42,21 @@ class Group(NamedTuple):
       label: the name of the class of the reviews.
       predicted: the name of the class of the answers.
       common: what they have in common, as a clause; empty if it is nothing else.
-      mistakes: elements of mistakes.json with `parts`.
+      mistakes: the mistakes.
     """
 
     label: str
     predicted: str
     common: str
-    mistakes: Sequence[Mapping[str, Any]]
+    mistakes: Sequence[ExplainedMistake]
 
 
-def explain(model: str, mistakes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return mistakes with the effects of their words as `parts`.
+def explain(model: str, mistakes: Sequence[WrongAnswer]) -> list[ExplainedMistake]:
+    """Return mistakes with the effects of their words.
 
     Args:
       model: the folder of the SavedModel that was evaluated.
-      mistakes: objects as in `files.MISTAKES_FILE`.
+      mistakes: its mistakes.
 
     Raises:
       InputError: the model is missing or incomplete.
@@ -51,14 +65,14 @@ def explain(model: str, mistakes: Sequence[Mapping[str, Any]]) -> list[dict[str,
     predict_text, labels = load_predict_text(model), model_labels(model)
     explained = []
     for mistake in mistakes:
-        scores = predict_text(variants(mistake["text"]))[labels.scores_name]
-        probabilities = labels.shown(scores, mistake["predicted"])
-        found = parts(mistake["text"], probabilities.tolist())
-        explained.append({**mistake, "parts": found})
+        scores = predict_text(variants(mistake.text))[labels.scores_name]
+        probabilities = labels.shown(scores, mistake.predicted)
+        found = parts(mistake.text, probabilities.tolist())
+        explained.append(ExplainedMistake(**vars(mistake), parts=found))
     return explained
 
 
-def grouped(mistakes: Sequence[Mapping[str, Any]], labels: Labels) -> list[Group]:
+def grouped(mistakes: Sequence[ExplainedMistake], labels: Labels) -> list[Group]:
     """Return groups of mistakes, the largest one first; each mistake is in one group.
 
     The mistakes of a group have the label and the answer in common, and also a word that
@@ -69,9 +83,9 @@ def grouped(mistakes: Sequence[Mapping[str, Any]], labels: Labels) -> list[Group
       mistakes: the result of `explain`.
       labels: the classes.
     """
-    by_pair: dict[tuple[int, int], list[Mapping[str, Any]]] = {}
+    by_pair: dict[tuple[int, int], list[ExplainedMistake]] = {}
     for mistake in mistakes:
-        by_pair.setdefault((mistake["label"], mistake["predicted"]), []).append(mistake)
+        by_pair.setdefault((mistake.label, mistake.predicted), []).append(mistake)
     present = Counter(_word(word) for mistake in mistakes for word in set(_words(mistake)))
     groups = [
         Group(labels.names[label], labels.names[predicted], common, members)
@@ -92,24 +106,27 @@ def highlighted(text: Sequence[Part]) -> list[tuple[str, float]]:
     return [(part.text, effect / largest) for part, effect in zip(text, effects, strict=True)]
 
 
-def answer(mistake: Mapping[str, Any], labels: Labels) -> str:
-    """Return the answer of the model to a review.
+def answer(mistake: WrongAnswer, labels: Labels) -> str:
+    """Return a clause about the wrong answer of the model to a review."""
+    return _answered(labels.names[mistake.predicted], mistake.probability, labels)
 
-    Args:
-      mistake: an element of mistakes.json, or of `golden_mistakes` in check.json.
-      labels: the classes.
-    """
-    probability, predicted = mistake["probability"], mistake.get("predicted")
-    if predicted is None:  # Early checks lack it. They are all for two classes.
-        [predicted] = labels.decide([probability]).tolist()
-    # A check has names in place of labels.
-    name = labels.names[predicted] if isinstance(predicted, int) else predicted
+
+def golden_answer(mistake: GoldenMistake, labels: Labels) -> str:
+    """Return a clause about the wrong answer of the model to a golden sentence."""
+    name = mistake.predicted
+    if name is None:
+        [predicted] = labels.decide([mistake.probability]).tolist()
+        name = labels.names[predicted]
+    return _answered(name, mistake.probability, labels)
+
+
+def _answered(name: str, probability: float, labels: Labels) -> str:
     return f"answered {name} with probability {labels.confidence(probability, name):.3f}"
 
 
 def _with_common(
-    mistakes: Sequence[Mapping[str, Any]], labels: Labels, present: Mapping[str, int]
-) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    mistakes: Sequence[ExplainedMistake], labels: Labels, present: Mapping[str, int]
+) -> Iterator[tuple[str, list[ExplainedMistake]]]:
     """Yield what some mistakes have in common, and these mistakes; at the end the other ones.
 
     Args:
@@ -137,11 +154,11 @@ def _with_common(
         remaining = [m for m, each in zip(remaining, reasons, strict=True) if common not in each]
 
 
-def _reasons(mistake: Mapping[str, Any], labels: Labels) -> list[str]:
+def _reasons(mistake: ExplainedMistake, labels: Labels) -> list[str]:
     """Return clauses about what may explain an answer: its strongest words, and _SHORT."""
-    sign = labels.effect_sign(mistake["predicted"])
+    sign = labels.effect_sign(mistake.predicted)
     effects: dict[str, float] = {}
-    for part in mistake["parts"]:
+    for part in mistake.parts:
         word = _plain(part)
         if word and part.effect is not None and sign * part.effect > 0:
             effects[word] = max(effects.get(word, 0.0), sign * part.effect)
@@ -150,8 +167,8 @@ def _reasons(mistake: Mapping[str, Any], labels: Labels) -> list[str]:
     return [*strongest, _SHORT] if is_short else [*strongest]
 
 
-def _words(mistake: Mapping[str, Any]) -> list[str]:
-    return [word for word in map(_plain, mistake["parts"]) if word]
+def _words(mistake: ExplainedMistake) -> list[str]:
+    return [word for word in map(_plain, mistake.parts) if word]
 
 
 def _plain(part: Part) -> str:
@@ -164,6 +181,6 @@ def _word(word: str) -> str:
     return f"the word “{word}”"
 
 
-def _shortest_first(mistakes: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _shortest_first(mistakes: list[ExplainedMistake]) -> list[ExplainedMistake]:
     """Return mistakes in an order in which the first ones are read quickly."""
-    return sorted(mistakes, key=lambda mistake: sum(len(part.text) for part in mistake["parts"]))
+    return sorted(mistakes, key=lambda mistake: sum(len(part.text) for part in mistake.parts))

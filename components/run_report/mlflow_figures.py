@@ -71,10 +71,10 @@ def _figures(content: Content) -> Iterator[_Figure]:
     for key, title, scale, unit in _TRAINING:
         if key in content.training:
             yield _Figure("training", title, content.training[key] / scale, unit)
-    for result in content.check["results"] if content.check else ():
-        if isinstance(result["value"], (int, float)):
-            title = result["name"].replace("_", " ")
-            yield _Figure("serving check", title, result["value"], result["unit"])
+    for result in content.check.results if content.check else ():
+        if isinstance(result.value, (int, float)):
+            title = result.name.replace("_", " ")
+            yield _Figure("serving check", title, result.value, result.unit)
 
 
 def _metrics(results: Results) -> Iterator[_Figure]:

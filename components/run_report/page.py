@@ -38,10 +38,11 @@ def render(content: Content) -> str:
     if results and results.candidate.examples:
         is_good = result(content) in ("pushed", "blessed")
         severity = content.comparison.severity if content.comparison else ""
-        dots.append(own_dot(results, is_good, content.span, severity))
+        dots.append(own_dot(results, is_good, run.span, severity))
     templates = environment()
     templates.globals |= {
         **{"highlighted": mistakes.highlighted, "answer": mistakes.answer},
+        "golden_answer": mistakes.golden_answer,
         "ACCURACY": ACCURACY,
         **{"constant_answer": constant_answer, "line_columns": input_data.columns},
     }

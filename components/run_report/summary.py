@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from components.evaluator.files import Results
 from components.evaluator.gates import deciding
@@ -12,6 +11,7 @@ from components.run_report import words
 from components.run_report.content import Content
 from components.run_report.history import describe_result
 from components.run_report.verdict import Decision, Verdict, judge
+from components.serving_check.results import CheckResults
 
 
 class Tile(NamedTuple):
@@ -25,7 +25,7 @@ class Tile(NamedTuple):
 def result(content: Content) -> str:
     """Return the result of the run, see `history.describe_result`."""
     run, check = content.run, content.check
-    refused = check is not None and not check["passed"]
+    refused = check is not None and not check.passed
     return describe_result(run.error, run.blessed, refused=refused, pushed=bool(run.pushed_to))
 
 
@@ -33,7 +33,7 @@ def verdict(content: Content) -> Verdict:
     """Return the verdict on a run."""
     run, check = content.run, content.check
     thresholds = deciding(content.evaluation.checks()) if content.evaluation else None
-    refused = "" if check is None or check["passed"] else check["cause"]
+    refused = check.cause if check else ""
     return judge(Decision(run.blessed, thresholds, refused, bool(run.pushed_to), run.error))
 
 
@@ -94,6 +94,7 @@ def _time(content: Content) -> Tile | None:
     return Tile("Time of the training", trained, speed) if trained else None
 
 
-def _server(check: Mapping[str, Any] | None) -> str:
-    memory = next((r for r in (check or {}).get("results", []) if r["name"] == "memory_mb"), None)
-    return f"its server uses {memory['value']:,.0f} {memory['unit']}" if memory else ""
+def _server(check: CheckResults | None) -> str:
+    results = check.results if check else ()
+    memory = next((result for result in results if result.name == "memory_mb"), None)
+    return f"its server uses {memory.value:,.0f} {memory.unit}" if memory else ""

@@ -332,7 +332,7 @@ def _tags(content: Content) -> dict[str, str]:
         VERDICT_TAG: judged.sentence,
         "host": platform.node(),
         "mlflow.note.content": judged.sentence,
-        **({"span": content.span} if content.span else {}),
+        **({"span": run.span} if run.span else {}),
         **({"alarm": content.comparison.severity} if content.comparison else {}),
         **{f"version.{name}": version for name, version in run.versions.items()},
     }

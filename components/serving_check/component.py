@@ -4,8 +4,8 @@
 `from __future__ import annotations`, which turns them into strings.
 """
 
+import dataclasses
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +14,6 @@ from absl import logging
 from tfx.components.evaluator import constants
 from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
 from tfx.dsl.component.experimental.decorators import component
-from tfx.dsl.io import fileio
 from tfx.types import artifact_utils
 from tfx.types.standard_artifacts import Examples, InfraBlessing, Model, ModelEvaluation
 from tfx.utils import path_utils
@@ -25,11 +24,11 @@ from components.examples import SAMPLE_SIZE
 from components.properties import (
     BLESSED_PROPERTY,
     CAUSE_PROPERTY,
-    CHECK_FILE,
     NOT_CHECKED_PROPERTY,
 )
 from components.serving_check.candidate import EXAMPLE, TEXT, Answers, example_text, try_candidate
 from components.serving_check.known_words import why_not_applied
+from components.serving_check.results import CheckResults, GoldenMistake, Result, write_check
 from components.serving_check.thresholds import Thresholds
 from examples.tfrecords import read_sample
 from preprocessing.labels import SENTIMENT, Labels, read_labels
@@ -108,16 +107,14 @@ def ServingCheck(
     predictions = stored_predictions(evaluation.uri, sample)
     thresholds = Thresholds.model_validate_json(settings)
     found = check_answers(answers, thresholds, predictions, sentences, labels)
-    found["not_checked"] = not_checked
-    for result in found["results"]:
+    found = dataclasses.replace(found, not_checked=not_checked)
+    for result in found.results:
         logging.info("Serving check: %s", result)
-    fileio.makedirs(blessing.uri)
-    with fileio.open(os.path.join(blessing.uri, CHECK_FILE), "w") as file:
-        file.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    write_check(blessing.uri, found)
     # The property that an Evaluator's blessing has.
     blessing.set_int_custom_property(constants.ARTIFACT_PROPERTY_CURRENT_MODEL_ID_KEY, model.id)
-    blessing.set_int_custom_property(BLESSED_PROPERTY, int(found["passed"]))
-    blessing.set_string_custom_property(CAUSE_PROPERTY, found["cause"])
+    blessing.set_int_custom_property(BLESSED_PROPERTY, int(found.passed))
+    blessing.set_string_custom_property(CAUSE_PROPERTY, found.cause)
     blessing.set_string_custom_property(NOT_CHECKED_PROPERTY, not_checked)
 
 
@@ -127,7 +124,7 @@ def check_answers(
     predictions: Mapping[int, Any],
     golden: Sequence[Sequence[str]],
     labels: Labels,
-) -> dict[str, Any]:
+) -> CheckResults:
     """Compare the answers of a candidate with the thresholds and the evaluation.
 
     Args:
@@ -138,12 +135,10 @@ def check_answers(
       labels: the classes.
 
     Returns:
-      The content of `check.json` without `not_checked`: `passed`, `cause` with the message of the
-      first failed check, `results` of all checks, and `golden_mistakes`. The probability of such a
-      mistake is that of the answer; of two classes, that of the second one.
+      The results, without `not_checked`.
     """
     mistakes = [
-        {"text": text, "label": label, "predicted": predicted, "probability": probability}
+        GoldenMistake(text, label, predicted, probability)
         for (label, text), predicted, probability in _answers(golden, answers.golden, labels)
         if predicted != label
     ]
@@ -154,14 +149,7 @@ def check_answers(
     if answers.golden:
         golden_labels = [label for label, _ in golden]
         results += _golden(golden_labels, mistakes, thresholds.min_golden, labels)
-    causes = [result["cause"] for result in results if not result["passed"]]
-    more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
-    return {
-        "passed": not causes,
-        "cause": f"{causes[0]}{more}" if causes else "",
-        "results": results,
-        "golden_mistakes": mistakes,
-    }
+    return CheckResults(results, mistakes)
 
 
 def _answers(
@@ -176,12 +164,12 @@ def _answers(
 
 def _result(
     name: str, value: float | str, threshold: float | None = None, unit: str = "", cause: str = ""
-) -> dict[str, Any]:
-    values = {"name": name, "value": value, "threshold": threshold, "unit": unit}
-    return {**values, "passed": not cause, "cause": " ".join(cause.split())}
+) -> Result:
+    """Return a result whose cause is one line."""
+    return Result(name, value, threshold, unit, " ".join(cause.split()))
 
 
-def _measurements(answers: Answers, thresholds: Thresholds, words: str) -> Iterator[dict[str, Any]]:
+def _measurements(answers: Answers, thresholds: Thresholds, words: str) -> Iterator[Result]:
     """Yield a result for each measurement; `words` is the word for texts."""
     for name, (unit, key, subject) in _MEASUREMENTS.items():
         if name not in answers.measured:
@@ -198,7 +186,7 @@ def _measurements(answers: Answers, thresholds: Thresholds, words: str) -> Itera
 
 def _agreement(
     answers: Answers, predictions: Mapping[int, Any], noun: str
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Result]:
     """Yield a result for each two ways of scoring that must return equal probabilities."""
     by_text = answers.by_text
     ways = {TEXT: by_text, EXAMPLE: answers.by_example}
@@ -222,7 +210,7 @@ def _agreement(
 
 def _compared(
     name: str, tolerance: float, ways: Mapping[str, Sequence[Any]], noun: str
-) -> dict[str, Any]:
+) -> Result:
     """Return the result of a comparison: the maximum difference of two probabilities of a text.
 
     Args:
@@ -248,10 +236,10 @@ def _compared(
 
 def _golden(
     golden: Sequence[str],
-    mistakes: Sequence[Mapping[str, Any]],
+    mistakes: Sequence[GoldenMistake],
     minimum: float,
     labels: Labels,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Result]:
     """Yield a result for each class: whether enough of its golden sentences are right.
 
     Args:
@@ -262,7 +250,7 @@ def _golden(
     """
     for label in filter(set(golden).__contains__, labels.names):
         count = golden.count(label)
-        right = count - sum(mistake["label"] == label for mistake in mistakes)
+        right = count - sum(mistake.label == label for mistake in mistakes)
         is_sentiment = labels.names == SENTIMENT.names
         name = f"{label} golden sentences" if is_sentiment else f"golden sentences of class {label}"
         cause = (

@@ -7,38 +7,33 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from components.line_counts import SPLITS, LineCounts
+from components.line_counts import SPLITS
 from components.review_example_gen.inputs import input_folder
 from components.review_example_gen.spans import Input
-from core.errors import InputError, UserError
+from core.errors import InputError
 from pipeline.config import PipelineConfig
 from pipeline.data_check import remedies
-from pipeline.data_check.attempts import REJECTED, Attempt, Attempts
+from pipeline.data_check.attempts import Attempt, Attempts
 from pipeline.data_check.columns import other_texts
 from pipeline.data_check.converted import Converted
 from pipeline.data_check.files import found_files
 from pipeline.data_check.found import DataCheck, Problem, Task
 from pipeline.data_check.inspections import Inspections
-from pipeline.data_check.reading import Reading, read_sample
+from pipeline.data_check.reading import Reading, RunInput
 from pipeline.data_check.settings_file import as_yaml, settings_file, with_data
 from pipeline.data_check.splits import in_splits, propose_splits, split_note
+from pipeline.data_check.trial import try_settings
 from pipeline.inputs import input_base, input_files, read_options
-from pipeline.named_classes import named_classes
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.layouts import describe
 from preprocessing.reading.look import read_table
 from preprocessing.reading.records import (
-    BAD_LABEL,
     EACH_TASK,
-    OTHER_SCALE,
     SENTIMENT_TASK,
     STARS_TASK,
     ReadOptions,
 )
-from preprocessing.reading.span_pattern import parse_pattern
 
-_MOST_LOST = 0.1
-"""The greatest fraction of lines whose loss is proposed."""
 _OTHER_SPLITS = (
     "data.splits: the command gives the files new names, and no globs match the same files there: "
     "run it, and look at the new folder"
@@ -71,12 +66,6 @@ def check_data(config: PipelineConfig, *, is_own: bool = True) -> DataCheck:
     return replace(check, number_of_files=number, is_complete=is_complete)
 
 
-def _new_base(config: PipelineConfig, converted: Converted) -> str:
-    """Return the `input_base` of the settings that read the converted files."""
-    pattern = parse_pattern(input_base(config))
-    return pattern.below(converted.folder) if pattern else converted.folder
-
-
 def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: bool) -> DataCheck:
     base = converted.base
     problems = _conversion(config, converted)
@@ -107,11 +96,12 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
     attempt = attempts.attempt(replace(options, columns=columns)) if files else None
     reading = Reading()
     if attempt:
-        own = found if has_spans and not converted.changed else None
-        attempt, reading, more = _read(attempts, attempt, files, config, changes, converted, own)
-        problems += more
+        spans = found if has_spans and not converted.changed else None
+        trial = try_settings(RunInput(config, files, spans), attempts, attempt, changes, converted)
+        attempt, reading, changes = trial.attempt, trial.reading, dict(trial.changes)
+        problems += trial.problems
     problems += _text_questions(files, attempt, converted)
-    changed = with_data(config, _new_base(config, converted), changes)
+    changed = with_data(config, converted.new_base(input_base(config)), changes)
     blocking = [problem for problem in problems if problem.is_blocking]
     is_settled = all(problem.settings or problem.commands for problem in blocking)
     return DataCheck(
@@ -149,124 +139,8 @@ def _conversion(config: PipelineConfig, converted: Converted) -> list[Problem]:
     if not converted.changed:
         return []
     commands = converted.commands()
-    new_base = {"input_base": _new_base(config, converted)}
+    new_base = {"input_base": converted.new_base(input_base(config))}
     return [Problem(converted.problem(), as_yaml({"data": new_base}) if commands else "", commands)]
-
-
-def _read(
-    attempts: Attempts,
-    attempt: Attempt,
-    files: Sequence[SourceFile],
-    config: PipelineConfig,
-    changes: dict[str, Any],
-    converted: Converted,
-    found: Input | None,
-) -> tuple[Attempt, Reading, list[Problem]]:
-    """Return the attempt that reads the files, what it reads, and the problems on the way."""
-    problems: list[Problem] = []
-    if attempt.error and not attempt.is_certain:
-        message = f"in the sample: {converted.message(str(attempt.error))}"
-        return attempt, Reading(), [Problem(message, is_blocking=False)]
-    reading = Reading() if attempt.error else read_sample(files, attempt, config, found)
-    error = attempt.error or next(iter(reading.errors), None)
-    if error and (attempt.found is not None) and _is_about_labels(attempt, reading):
-        settled = remedies.settle_labels(attempts, attempt, converted.message(str(error)))
-        problems += settled.problems
-        if settled.changes:
-            changes |= settled.changes
-            labels = read_options(with_data(config, _new_base(config, converted), changes))
-            attempt = attempts.attempt(replace(labels, columns=attempt.options.columns))
-            reading = Reading() if attempt.error else read_sample(files, attempt, config, found)
-            error = attempt.error or next(iter(reading.errors), None)
-        else:
-            error = None
-    if error:
-        size = sum(file.size for file in files)
-        allowed = config.data.max_rejected_fraction
-        problems.append(
-            _problem_of_lines(error, attempt, reading, size, allowed, changes, converted)
-        )
-    if attempt.names:
-        try:
-            named_classes(config, attempt.names)
-        except UserError as wrong:
-            problems.append(Problem(str(wrong)))
-    return attempt, reading, problems
-
-
-def _is_about_labels(attempt: Attempt, reading: Reading) -> bool:
-    if attempt.error:
-        return bool(attempt.found and attempt.found.lines) and not attempt.names
-    unusable = reading.counts.unusable
-    about_labels = unusable[BAD_LABEL] + unusable[OTHER_SCALE]
-    return about_labels - _without_label(attempt, reading.counts) > unusable.total() / 2
-
-
-def _problem_of_lines(
-    error: InputError,
-    attempt: Attempt,
-    reading: Reading,
-    size: int,
-    allowed: float,
-    changes: dict[str, Any],
-    converted: Converted,
-) -> Problem:
-    """Return the problem of lines that cannot be used, or of classes with too few of them.
-
-    Args:
-      error: the error of a run.
-      attempt: how the files were read.
-      reading: the lines of a sample.
-      size: the number of bytes of the files.
-      allowed: `data.max_rejected_fraction`.
-      changes: key in `data` -> value; those that settle the problem are added.
-      converted: the files.
-    """
-    message = converted.message(str(error))
-    if reading.incomplete:
-        message = f"in the sample: {message}"
-    counts = reading.counts
-    lost = max(
-        counts.unusable.total() / max(1, counts.lines_with_review),
-        counts.lost_bytes / max(1, size),
-    )
-    # Labels on another scale fail a run whatever their number is.
-    is_other_scale = bool(counts.rejected[OTHER_SCALE])
-    unlabelled = _without_label(attempt, counts)
-    others = counts.unusable.total() - unlabelled
-    is_unlabelled = bool(unlabelled) and others <= allowed * counts.lines_with_review
-    is_unlabelled = is_unlabelled and not counts.lost_bytes
-    is_acceptable = lost <= _MOST_LOST or is_unlabelled
-    if allowed < lost and is_acceptable and counts.examples["train"] and not is_other_scale:
-        # The fraction is rounded up.
-        settings = {"max_rejected_fraction": min(1.0, (int(1000 * lost) + 1) / 1000)}
-        changes |= settings
-        text = as_yaml({"data": settings})
-        if is_unlabelled:
-            message = (
-                f"{unlabelled:,} of {counts.lines_with_review:,} lines have no label, more than "
-                f"data.max_rejected_fraction ({allowed}) allows"
-            )
-        return Problem(f"{message}; or accept the loss of these lines", text)
-    totals = {
-        label: sum(of[label] for of in reading.examples_of.values())
-        for label in range(len(attempt.names))
-    }
-    is_each = attempt.options.task == EACH_TASK
-    labels = remedies.leave_out_rare(attempt.names, totals, len(SPLITS)) if is_each else {}
-    # A sample may lack lines of a rare class.
-    is_blocking = not reading.incomplete
-    if not labels:
-        return Problem(message, is_blocking=is_blocking)
-    if is_blocking:
-        changes["labels"] = labels
-    return Problem(message, as_yaml({"data": {"labels": labels}}), is_blocking=is_blocking)
-
-
-def _without_label(attempt: Attempt, counts: LineCounts) -> int:
-    """Return the number of lines whose label is empty or a word for a missing value."""
-    others = sum(label.lines for label in attempt.labels() if label.read_as == REJECTED)
-    return max(0, counts.rejected[BAD_LABEL] - others)
 
 
 def _text_questions(

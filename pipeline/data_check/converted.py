@@ -15,6 +15,7 @@ from pipeline.data_convert.names import SUFFIX
 from preprocessing.reading import globs
 from preprocessing.reading.files import SourceFile, is_remote, relative_path
 from preprocessing.reading.listing import joined
+from preprocessing.reading.span_pattern import parse_pattern
 
 _SHOWN = 4
 _PLURALS = {JSON_DOCUMENT: "JSON documents", ZIP: "zip archives", TAR: "tar archives"}
@@ -70,6 +71,15 @@ class Converted:
           path: the path of the file, or of its converted part.
         """
         return os.path.join(self.folder, self.name(path))
+
+    def new_base(self, input_base: str) -> str:
+        """Return the `data.input_base` of the settings that read the converted files.
+
+        Args:
+          input_base: the value of the setting now, a folder or a pattern of spans.
+        """
+        pattern = parse_pattern(input_base)
+        return pattern.below(self.folder) if pattern else self.folder
 
     def name(self, path: str) -> str:
         """Return the path of a file after the command, below its folder.

@@ -54,6 +54,26 @@ class _Rejected(NamedTuple):
     detail: str
 
 
+@dataclass(frozen=True)
+class RunInput:
+    """What a run with some settings would read.
+
+    Attributes:
+      config: the settings.
+      files: the files.
+      spans: the input with its spans, if `files` are its files; else None.
+    """
+
+    config: PipelineConfig
+    files: Sequence[SourceFile]
+    spans: Input | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files, as they are stored."""
+        return sum(file.size for file in self.files)
+
+
 @dataclass
 class Reading:
     """The lines of a sample, read as in a run.
@@ -83,26 +103,20 @@ class Reading:
     errors: tuple[InputError, ...] = ()
 
 
-def read_sample(
-    files: Sequence[SourceFile],
-    attempt: Attempt,
-    config: PipelineConfig,
-    found: Input | None = None,
-) -> Reading:
+def read_sample(given: RunInput, attempt: Attempt) -> Reading:
     """Return the lines of a sample, read as in a run.
 
     The limits of `data.max_examples` are applied if the sample is the whole input.
 
     Args:
-      files: the files.
-      attempt: an attempt without an error.
-      config: the settings of the run.
-      found: the input with its spans, if `files` are its files.
+      given: the files and the settings of the run.
+      attempt: an attempt with these files, without an error.
 
     Raises:
       OSError: a file cannot be read.
     """
-    sample = Sample(files, attempt.mapped_layouts())
+    config = given.config
+    sample = Sample(given.files, attempt.mapped_layouts())
     named = frozenset(group for group, _ in sample.sources) & set(SPLITS)
     priorities = PRIORITIES if config.data.window > 1 else HELD_OUT
     held_out = join_keys(
@@ -144,7 +158,7 @@ def read_sample(
     reading.texts = describe_texts(texts, _joined(one.keys for _, one in assigned))
     reading.first_texts = _in_turns(first, attempt.names)
     lines = sorted(line for of_file in rejected.values() for line in of_file)
-    _check(reading, files, attempt, config, named, lines, found)
+    _check(reading, given, attempt, named, lines)
     return reading
 
 
@@ -166,23 +180,19 @@ def _in_turns(texts: Mapping[int, Sequence[bytes]], names: Sequence[str]) -> tup
 
 def _check(
     reading: Reading,
-    files: Sequence[SourceFile],
+    given: RunInput,
     attempt: Attempt,
-    config: PipelineConfig,
     named: frozenset[str],
     rejected: Sequence[_Rejected],
-    found: Input | None,
 ) -> None:
     """Add the errors and the notes of a run to a reading.
 
     Args:
       reading: the reading.
-      files: the files.
-      attempt: how they were read.
-      config: the settings of the run.
+      given: the files and the settings of the run.
+      attempt: how the files were read.
       named: the splits with files of their own.
       rejected: the first rejected lines of each file and reason, sorted.
-      found: the input with its spans, if `files` are its files.
     """
 
     def first(reasons: Collection[str]) -> str:
@@ -192,7 +202,6 @@ def _check(
             for path, position, reason, detail in lines
         )
 
-    size = sum(file.size for file in files)
     errors = []
     notes = attempt.classes.notes if attempt.classes else ()
     for path, counts in sorted(reading.by_file.items()):
@@ -202,11 +211,10 @@ def _check(
             )
             reading.unused += (unused_file(path, counts.rejected, line.detail),)
     try:
-        if found:
-            check_spans(found, reading.by_file)
-        check_counts(
-            reading.counts, reading.by_file, size, config.data.max_rejected_fraction, first
-        )
+        if given.spans:
+            check_spans(given.spans, reading.by_file)
+        most = given.config.data.max_rejected_fraction
+        check_counts(reading.counts, reading.by_file, given.size, most, first)
         if attempt.classes and attempt.options.task != SENTIMENT_TASK:
             over = reading.counts.over_max_examples
             notes += check_classes(attempt.classes.labels, reading.examples_of, named, over)

@@ -17,6 +17,7 @@ from platforms.kubeflow.client import (
     readable_errors,
     submit_once,
 )
+from platforms.schedule import ScheduleTime
 
 _PATH = "recurringruns"
 
@@ -38,9 +39,8 @@ class Schedules:
     """
 
     replaced = re.compile(r"\{\{workflow\.[^{}]+\}\}")
-    time = (
-        "{{workflow.labels.scheduledworkflows.kubeflow.org/workflowEpoch}}",
-        "1795834800",
+    time = ScheduleTime(
+        "{{workflow.labels.scheduledworkflows.kubeflow.org/workflowEpoch}}", "1795834800"
     )
 
     def __init__(self, config: PipelineConfig):

@@ -14,6 +14,7 @@ from platforms.follow import NoResponse, possibly_submitted
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import REQUEST_SECONDS, errors_in_one_line, retrying
 from platforms.input_cache import disable_cache
+from platforms.schedule import ScheduleTime
 from platforms.vertex.client import location, pipeline_job, read_document
 
 
@@ -28,7 +29,7 @@ class Schedules:
     """
 
     replaced = re.compile(r"\{\{\$\.[^{}]+\}\}")
-    time = ("{{$.pipeline_job_schedule_time_utc}}", "2026-11-28T03:00:00Z")
+    time = ScheduleTime("{{$.pipeline_job_schedule_time_utc}}", "2026-11-28T03:00:00Z")
 
     def __init__(self, config: PipelineConfig):
         self._config, self._parent = config, location(config)

@@ -59,7 +59,7 @@ def ngram_ids(
       longest: length of the longest n-gram, in words.
       buckets: number of ids.
       openings: lengths of the openings in words, see `normalise.ngram_ids`.
-      characters: lengths of the n-grams of characters, see there.
+      characters: lengths of the n-grams of characters, see `normalise.ngram_ids`.
     """
     parts = [_chunk_ids(chunk, longest, buckets, openings, characters) for chunk in _chunks(texts)]
     if not parts:

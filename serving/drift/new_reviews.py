@@ -80,25 +80,11 @@ def read_new_reviews(
     """
     files = find_inputs(words)
     options = _with_format(files, options)
-    problem = _other_classes(options, classes)
-    found = None
-    if not problem:
-        try:
-            found = _read(files, replace(options, labels="required"), classes, seed)
-            without = _without_label(found)
-            if without == len(found.texts):
-                left_out = f", and {found.neutral:,} are left out" if found.neutral else ""
-                problem = f"no line has a label of a class of the model{left_out}"
-            elif without:
-                share = f"{without / len(found.texts):.1%} of the {classes.noun}s"
-                note = f"{share} have no label of a class of the model"
-                found = replace(found, unlabelled=note)
-        except InputError as error:
-            problem = str(error)
-    if problem:
+    try:
+        found = _read_labelled(files, options, classes, seed)
+    except InputError as error:
         found = _read(files, replace(options, labels="optional"), classes, seed)
-        found = replace(found, labels=None, unlabelled=problem)
-    assert found is not None
+        found = replace(found, labels=None, unlabelled=str(error))
     if len(found.texts) < LEAST_REVIEWS:
         reasons = [f"{name} {count:,}" for name, count in sorted(found.rejected.items())]
         rejected = f" and lines that cannot be read ({', '.join(reasons)})" if reasons else ""
@@ -109,10 +95,25 @@ def read_new_reviews(
     return found
 
 
-def _without_label(found: NewReviews) -> int:
-    """Return the number of reviews of the sample without a label."""
-    assert found.labels is not None
-    return int(np.count_nonzero(found.labels == UNLABELLED))
+def _read_labelled(
+    files: Sequence[SourceFile], options: ReadOptions, classes: Labels, seed: int
+) -> NewReviews:
+    """Return a sample of the reviews with their labels.
+
+    Raises:
+      InputError: no review has a label of a class of the model, or a file cannot be read.
+    """
+    if problem := _other_classes(options, classes):
+        raise InputError(problem)
+    found = _read(files, replace(options, labels="required"), classes, seed)
+    without = int(np.count_nonzero(found.labels == UNLABELLED))
+    if without == len(found.texts):
+        left_out = f", and {found.neutral:,} are left out" if found.neutral else ""
+        raise InputError(f"no line has a label of a class of the model{left_out}")
+    if not without:
+        return found
+    share = f"{without / len(found.texts):.1%} of the {classes.noun}s"
+    return replace(found, unlabelled=f"{share} have no label of a class of the model")
 
 
 def score(new: NewReviews, predict: PredictText, classes: Labels) -> ScoredReviews:

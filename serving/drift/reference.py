@@ -41,6 +41,10 @@ _SCORES = 500_000
 """Number of probabilities that are kept of all reviews together, 4 bytes each."""
 
 
+class NoReference(InputError):
+    """The error of a pushed version that keeps no reviews."""
+
+
 @dataclass(frozen=True)
 class ScoredReviews:
     """Reviews with the scores of one model.
@@ -168,18 +172,6 @@ def write(file: str, reviews: ScoredReviews) -> None:
     storage.write(file, content.getvalue())
 
 
-def is_kept(model: str) -> bool:
-    """Return whether a pushed version keeps reviews.
-
-    Args:
-      model: the folder of the version, or its URL.
-
-    Raises:
-      OSError: the folder cannot be read.
-    """
-    return storage.is_file(os.path.join(model, KEPT_FILE))
-
-
 def read(model: str, classes: Labels) -> ScoredReviews:
     """Return the reviews that a pushed version keeps.
 
@@ -188,12 +180,13 @@ def read(model: str, classes: Labels) -> ScoredReviews:
       classes: the classes of the model.
 
     Raises:
-      InputError: the version keeps no reviews or fewer than LEAST_REVIEWS, or the file is damaged.
+      NoReference: the version keeps no reviews.
+      InputError: the version keeps fewer than LEAST_REVIEWS, or the file is damaged.
       OSError: the file cannot be read.
     """
     file = os.path.join(model, KEPT_FILE)
-    if not is_kept(model):
-        raise InputError(
+    if not storage.is_file(file):
+        raise NoReference(
             f"{model}: {KEPT_FILE} is missing, the reviews that new ones are compared with. It was "
             "pushed with push.keep_reviews: false, by an earlier version or by another program; "
             "`amazon-reviews run` with push.keep_reviews: true adds the file, or pushes a model "

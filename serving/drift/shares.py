@@ -82,7 +82,7 @@ def drop_p_value(old: tuple[int, int], new: tuple[int, int]) -> float:
 
     Args:
       old: see `share_p_value`.
-      new: see there.
+      new: see `share_p_value`.
     """
     both = share_p_value(old, new)
     is_lower = new[0] * old[1] < old[0] * new[1]

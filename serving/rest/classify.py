@@ -76,8 +76,9 @@ class ClassifyRequest(BaseModel):
 
 
 def format_classes(outputs: Outputs, labels: Labels) -> bytes:
-    """Return the JSON body of the answer to a classify request: (class, score) pairs in the order
-    of the labels, for each Example.
+    """Return the JSON body of the answer to a classify request.
+
+    It has a list of (class, score) for each Example, in the order of the labels.
 
     Args:
       outputs: outputs of the signature `serving_default`.

@@ -68,8 +68,9 @@ class Metrics:
             self._classes = labels, [self._predicted.labels(name) for name in names]
 
     def predicted(self, labels: Labels, found: np.ndarray) -> None:
-        """Count answers by class, unless the version that computed them has been replaced by one of
-        other classes.
+        """Count answers by class.
+
+        Nothing is counted if a version with other classes has replaced the one that answered.
 
         Args:
           labels: the classes of the version.

@@ -181,10 +181,10 @@ def test_the_check_and_the_report_get_predictions_and_mistakes(
     mistakes = files.read_mistakes(evaluation.uri)
     wrong = np.flatnonzero((predictions > 0.5) != labels)
     confidence = np.sort(np.abs(predictions[wrong] - 0.5))[::-1]
-    found = [abs(each["probability"] - 0.5) for each in mistakes]
+    found = [abs(each.probability - 0.5) for each in mistakes]
     assert found == pytest.approx(confidence[:20].tolist(), abs=1e-6)
     known = {(text.decode()[:2000], int(label)) for text, label in zip(texts, labels, strict=True)}
-    assert {(each["text"], each["label"]) for each in mistakes} <= known
+    assert {(each.text, each.label) for each in mistakes} <= known
 
 
 @pytest.mark.parametrize("has_baseline", [True, False])
@@ -205,10 +205,10 @@ def test_the_report_gets_the_reviews_that_only_the_candidate_gets_wrong(
     assert changed.newly_wrong == np.count_nonzero(~is_right & was_right) > 20
     assert changed.newly_right == np.count_nonzero(is_right & ~was_right) > 0
     confidence = np.sort(np.abs(own[~is_right & was_right] - 0.5))[::-1]
-    found = [abs(each["probability"] - 0.5) for each in changed.regressions]
+    found = [abs(each.probability - 0.5) for each in changed.regressions]
     assert found == pytest.approx(confidence[:20].tolist(), abs=1e-6)
     known = {text.decode()[:2000] for text in np.array(texts)[~is_right & was_right].tolist()}
-    assert {each["text"] for each in changed.regressions} <= known
+    assert {each.text for each in changed.regressions} <= known
 
 
 def test_a_feature_of_the_candidate_is_a_slice(examples, other_model):
@@ -322,7 +322,7 @@ def test_mistakes_confusions_and_sampled_predictions_of_four_classes(
     )}  # fmt: skip
     mistakes = files.read_mistakes(evaluation.uri)
     assert len(mistakes) == 20
-    assert {(each["text"], each["label"], each["predicted"]) for each in mistakes} <= known
+    assert {(each.text, each.label, each.predicted) for each in mistakes} <= known
     confusions = files.read_confusions(evaluation.uri)
     wanted = {(a, b) for a, b in zip(labels.tolist(), predicted.tolist(), strict=True) if a != b}
     assert confusions.keys() == wanted

@@ -238,7 +238,7 @@ GOLDEN_PAIRS = [("positive", "good")] * 8 + [("negative", "bad")] * 2
 def test_each_cause_is_one_line_with_value_and_setting(changes, name, cause):
     thresholds = Thresholds(min_golden=changes.pop("min_golden", 0.5))
     answers = Answers(**{**vars(RIGHT), **changes})
-    found = check_answers(answers, thresholds, {0: 0.9, 2: 0.7005}, GOLDEN_PAIRS, SENTIMENT)
+    found = check_answers(answers, thresholds, {0: 0.9, 2: 0.7005}, GOLDEN_PAIRS, SENTIMENT).to_json()
     assert (found["passed"], found["cause"]) == (name is None, cause)
     assert failed(found) == ([name] if name else [])
 
@@ -344,7 +344,7 @@ def test_answers_of_three_classes_are_compared_with_the_stored_classes():
     answers = Answers(by_example=rows, by_text=rows, by_single=rows[:1], golden=rows)
     golden = [("1", "bad"), ("2", "so so")]
     stored = {0: {0: 0.7, 1: 0.2}, 1: {2: 0.8, 0: 0.1}}
-    found = check_answers(answers, Thresholds(), stored, golden, STARS)
+    found = check_answers(answers, Thresholds(), stored, golden, STARS).to_json()
     assert failed(found) == ["golden_2"]
     assert found["cause"].startswith(
         "0 of 1 golden sentences of class 2 are right, serving_check.min_golden requires 0.5; "
@@ -353,7 +353,7 @@ def test_answers_of_three_classes_are_compared_with_the_stored_classes():
         {"text": "so so", "label": "2", "predicted": "3", "probability": 0.8}
     ]
     stored[1] = {2: 0.7, 0: 0.1}
-    found = check_answers(answers, Thresholds(), stored, golden[:1], STARS)
+    found = check_answers(answers, Thresholds(), stored, golden[:1], STARS).to_json()
     assert failed(found) == ["evaluation_difference"]
     assert found["cause"] == (
         "serving_default returned the probability 0.8000 for a test review, and the evaluation "
@@ -367,7 +367,7 @@ def test_messages_about_classes_that_rate_nothing_are_about_texts():
     answers = Answers(by_example=rows, by_text=rows, by_single=rows, golden=rows)
     answers.measured["reviews_per_second"] = 100.0
     golden = [("refund", "a"), ("positive", "b"), ("delivery", "c")]
-    found = check_answers(answers, Thresholds(), {0: {0: 0.2}}, golden, labels)
+    found = check_answers(answers, Thresholds(), {0: {0: 0.2}}, golden, labels).to_json()
     # In the order of the classes.
     assert failed(found) == ["evaluation_difference", "golden_positive", "golden_delivery"]
     difference, first, _ = [each["cause"] for each in found["results"] if not each["passed"]]

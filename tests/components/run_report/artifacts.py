@@ -14,10 +14,13 @@ from components.evaluator.files import (
     Changed,
     OtherModel,
     Results,
+    WrongAnswer,
 )
 from components.evaluator.thresholds import Evaluation as EvaluationSettings
 from components.run_report.changes import Changes, Difference, MetricChange
 from components.run_report.history import Run, Step
+from components.run_report.mistakes import ExplainedMistake
+from components.serving_check.results import CheckResults, GoldenMistake, Result
 from preprocessing.labels import SENTIMENT, Labels, write_labels
 from serving.drift.compare import Comparison, Figure
 from serving.drift.domain import NgramShare
@@ -123,24 +126,18 @@ EVALUATION = Results(
         },
     },
 )
-CHECK = {
-    "passed": False,
-    "cause": "the p99 latency of single requests is 310 ms, serving_check.max_p99_ms allows 250",
-    "results": [
-        {"name": "process", "value": "finished", "threshold": None, "unit": "", "passed": True},
-        {"name": "p99_ms", "value": 310.4, "threshold": 250, "unit": "ms", "passed": False},
-        {"name": "golden_positive", "value": 0.975, "threshold": 0.6, "unit": "", "passed": True},
-    ],
-    "golden_mistakes": [
-        {
-            "text": "It <b>lasts</b>",
-            "label": "positive",
-            "predicted": "negative",
-            "probability": 0.3127,
-        }
-    ],
-    "not_checked": "swapped <b>labels</b> were not checked",
-}
+SLOW = Result(
+    "p99_ms",
+    310.4,
+    250,
+    "ms",
+    "the p99 latency of single requests is 310 ms, serving_check.max_p99_ms allows 250",
+)
+CHECK = CheckResults(
+    [Result("process", "finished"), SLOW, Result("golden_positive", 0.975, 0.6)],
+    [GoldenMistake("It <b>lasts</b>", "positive", "negative", 0.3127)],
+    "swapped <b>labels</b> were not checked",
+)
 
 
 CHANGES = Changes(
@@ -150,18 +147,7 @@ CHANGES = Changes(
     code=[Difference("tfx", "1.16.0", "1.21.0")],
     metrics=[MetricChange("accuracy", 0.85, 0.91), MetricChange("AUC", math.nan, 0.95)],
     same_reviews=True,
-    answers=Changed(
-        2,
-        62,
-        [
-            {
-                "text": "it <b>was</b> fine",
-                "label": 1,
-                "predicted": 0,
-                "probability": 0.1,
-            }
-        ],
-    ),
+    answers=Changed(2, 62, [WrongAnswer("it <b>was</b> fine", 1, 0, 0.1)]),
     labels=SENTIMENT,
 )
 
@@ -194,13 +180,13 @@ def of_topics(content, names):
     other = OtherModel("version 7", ("negative", "positive"))
     settings = EvaluationSettings(min_accuracy=0.3)
     evaluation = Results(labels, settings, {WHOLE: {CANDIDATE: counts}}, other)
-    mistake = {"label": 0, "predicted": 1, "probability": 0.9, "parts": [Part("lost", 2.0)]}
+    mistake = ExplainedMistake("lost", 0, 1, 0.9, [Part("lost", 2.0)])
     return content._replace(
         labels=labels,
         balance={"train": dict.fromkeys(names, 1 / labels.number)},
         evaluation=evaluation,
         mistakes=[mistake],
-        check={**CHECK, "results": [], "golden_mistakes": [], "not_checked": "none were checked"},
+        check=CheckResults([SLOW], [], "none were checked"),
         confusion_texts={(0, 1): [{"text": f"where is {HOSTILE}", "probability": 0.9}]},
     )
 
@@ -210,12 +196,8 @@ def with_every_part(content, size=1):
     word = "a<&'\"" * size
     # Only the first hundred words of a review have an effect.
     more = [Part(" "), Part("more", 1.0)] * (98 if size > 1 else 0)
-    mistake = {
-        "label": 0,
-        "predicted": 1,
-        "probability": 0.987,
-        "parts": [Part("fine", 2.0), Part(f" {word} "), Part("dull", -1.0), *more],
-    }
+    found = [Part("fine", 2.0), Part(f" {word} "), Part("dull", -1.0), *more]
+    mistake = ExplainedMistake("".join(part.text for part in found), 0, 1, 0.987, found)
     return content._replace(
         labels=SENTIMENT,
         balance={"train": {"negative": 0.4, "positive": 0.6}},
@@ -240,7 +222,8 @@ def _write_evaluation(folder, reviews):
         for (text, label), probability in zip(reviews, predictions.tolist(), strict=True)
         if (probability > 0.5) != label
     ]
-    files.write_predictions(str(folder), {}, mistakes)
+    # As an early version wrote it, without the answers.
+    (folder / files.MISTAKES_FILE).write_text(json.dumps(mistakes))
 
 
 def _write_lines(path, lines):

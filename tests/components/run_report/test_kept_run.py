@@ -14,7 +14,7 @@ from tests.outcomes import OUTCOME
 @pytest.mark.parametrize("outcome", [OUTCOME, None])
 def test_a_kept_run_has_its_outcome(tmp_path, outcome):
     written = write_run(tmp_path / "run")
-    run = dataclasses.replace(written, outcome=outcome, pushed_to="")
+    run = dataclasses.replace(written, outcome=outcome, pushed_to="", span="2026-11-28")
     unsent = tmp_path / "unsent"
     unsent.mkdir()
     _keep(str(unsent), Record(collect(run), {"platform": "local"}, ""))
@@ -22,3 +22,4 @@ def test_a_kept_run_has_its_outcome(tmp_path, outcome):
     found = _read(str(file))
     assert found.content.run.outcome == outcome
     assert found.content.run.steps == run.steps
+    assert found.content.run.span == run.span

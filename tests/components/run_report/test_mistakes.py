@@ -1,6 +1,6 @@
 """Mistakes that are grouped by what they have in common."""
 
-from components.run_report.mistakes import grouped
+from components.run_report.mistakes import ExplainedMistake, grouped
 from preprocessing.labels import SENTIMENT, Labels
 from serving.explain import Part
 
@@ -10,7 +10,7 @@ def mistake(text, effects, label=0, predicted=1):
     parts = []
     for word in text.split():
         parts += [Part(word, effects.get(word, 0.0)), Part(" ")]
-    return {"label": label, "predicted": predicted, "probability": 0.9, "parts": parts}
+    return ExplainedMistake(text, label, predicted, 0.9, parts)
 
 
 def found(mistakes, labels=SENTIMENT):
@@ -21,7 +21,7 @@ def found(mistakes, labels=SENTIMENT):
 
 
 def text_of(mistake):
-    return "".join(part.text for part in mistake["parts"]).strip()
+    return "".join(part.text for part in mistake.parts).strip()
 
 
 LONG = "it was a thing that we had in the house"

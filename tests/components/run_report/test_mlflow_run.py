@@ -19,6 +19,7 @@ from components.run_report.history import Run
 from components.run_report.mlflow_figures import figures_table
 from components.run_report.mlflow_names import final_values, metric_name
 from components.run_report.mlflow_run import MODEL_TAG, Record, registered
+from components.serving_check.results import CheckResults, Result
 from core.errors import InputError
 from preprocessing.labels import SENTIMENT, Labels
 from tests.components.run_report.artifacts import DRIFT
@@ -140,12 +141,7 @@ def test_the_table_has_all_figures_with_interval_and_served_model():
     )
     base = Counts.from_predictions(np.array([0, 1, 1, 1]), np.array([0.9] * 4), SENTIMENT)
     no_positive = Counts.from_predictions(np.array([0]), np.array([0.1]), SENTIMENT)
-    check = {
-        "results": [
-            {"name": "process", "value": "finished", "unit": ""},
-            {"name": "p99_ms", "value": 20.12345, "unit": "ms"},
-        ]
-    }
+    check = CheckResults([Result("process", "finished"), Result("p99_ms", 20.12345, unit="ms")])
 
     def table(drift=None, **models):
         results = Results(SENTIMENT, Evaluation(), {WHOLE: models})
@@ -187,10 +183,8 @@ def test_the_table_has_all_figures_with_interval_and_served_model():
 def test_the_tags_and_the_name_of_a_run_show_its_verdict(monkeypatch):
     counts = Counts.from_predictions(np.array([0, 1]), np.array([0.1, 0.2]), SENTIMENT)
     results = Results(SENTIMENT, Evaluation(min_accuracy=0.7), {WHOLE: {CANDIDATE: counts}})
-    run = Run(name="reviews", id="run-7", blessed=False)
-    content = SimpleNamespace(
-        run=run, evaluation=results, check=None, span="2026-11-28", comparison=DRIFT
-    )
+    run = Run(name="reviews", id="run-7", blessed=False, span="2026-11-28")
+    content = SimpleNamespace(run=run, evaluation=results, check=None, comparison=DRIFT)
     tags = tracking._tags(content)
     assert (tags["result"], tags["span"]) == ("not blessed", "2026-11-28")
     assert tags["alarm"] == "high"
@@ -203,10 +197,10 @@ def test_the_tags_and_the_name_of_a_run_show_its_verdict(monkeypatch):
     monkeypatch.setattr("mlflow.set_experiment", lambda name: SimpleNamespace(experiment_id="1"))
     mlflow_run._main_run(None, Record(content, tags))
     assert created == [("run-7", "not blessed: run-7")]
-    refused = {"passed": False, "cause": "p99 is 400 ms"}
-    blessed = replace(run, blessed=True)
+    refused = CheckResults([Result("p99_ms", 400.0, 250.0, "ms", "p99 is 400 ms")])
+    blessed = replace(run, blessed=True, span="")
     failed = tracking._tags(
-        SimpleNamespace(run=blessed, evaluation=results, check=refused, span="", comparison=None)
+        SimpleNamespace(run=blessed, evaluation=results, check=refused, comparison=None)
     )
     assert not {"span", "alarm"} & failed.keys()
     assert failed["verdict"].endswith("failed the serving check and was not pushed: p99 is 400 ms.")

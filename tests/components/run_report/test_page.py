@@ -15,9 +15,9 @@ from components.run_report.history import Run
 from components.run_report.input_data import read_input
 from components.run_report.page import render
 from components.run_report.summary import verdict
+from components.serving_check.results import CheckResults
 from preprocessing.labels import LABELS_FILE
 from tests.components.run_report.artifacts import (
-    CHECK,
     HOSTILE,
     REVIEWS,
     of_topics,
@@ -54,10 +54,10 @@ def text_of(markup):
 
 def test_the_evaluation_and_the_mistakes_are_those_of_the_evaluator(small):
     assert small.evaluation.candidate.confusion.tolist() == [[2, 1], [1, 2]]
-    assert {each["text"] for each in small.mistakes} == {f"good {HOSTILE}", REVIEWS[-1][0]}
-    [mistake] = [each for each in small.mistakes if each["label"] == 0]
-    assert mistake["parts"][0].text == "good"
-    assert mistake["parts"][0].effect > 4
+    assert {each.text for each in small.mistakes} == {f"good {HOSTILE}", REVIEWS[-1][0]}
+    [mistake] = [each for each in small.mistakes if each.label == 0]
+    assert mistake.parts[0].text == "good"
+    assert mistake.parts[0].effect > 4
 
 
 def test_many_files_are_listed_in_part(run, monkeypatch):
@@ -353,7 +353,8 @@ def test_an_early_run_has_a_report(tmp_path):
     content = collect(run)
     assert (content.problems, len(content.mistakes)) == ([], 2)
     mistake = {"text": "It lasts", "label": "positive", "probability": 0.3}
-    page = render(content._replace(check={**CHECK, "golden_mistakes": [mistake]}))
+    check = CheckResults.from_json({"results": [], "golden_mistakes": [mistake]})
+    page = render(content._replace(check=check))
     assert "answered negative with probability 0.700" in section(page, "check")
 
 

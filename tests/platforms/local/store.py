@@ -15,8 +15,17 @@ class Metadata:
         self.store = open_store(str(folder / "metadata.sqlite"))
         self._run_type = self.store.put_context_type(mlmd.ContextType(name=RUN_TYPE))
 
-    def add_run(self, name, settings=None, nodes=(), state="COMPLETE", folder=None):
-        """Add a run with an output of each node, in `folder/NODE`."""
+    def add_run(
+        self,
+        name,
+        settings=None,
+        nodes=(),
+        state="COMPLETE",
+        folder=None,
+        output="model",
+        properties=(),
+    ):
+        """Add a run with an output of each node, in `folder/NODE`, with properties that are text."""
         run = mlmd.Context(type_id=self._run_type, name=name)
         if settings is not None:
             run.custom_properties[SETTINGS].string_value = json.dumps(settings)
@@ -38,7 +47,9 @@ class Metadata:
             artifact = mlmd.Artifact(
                 type_id=model, uri=f"{folder or f'/{name}'}/{node}", state=mlmd.Artifact.LIVE
             )
+            for key, value in dict(properties).items():
+                artifact.custom_properties[key].string_value = value
             event = mlmd.Event(type=mlmd.Event.OUTPUT)
-            event.path.steps.add().key = "model"
+            event.path.steps.add().key = output
             contexts = self.store.get_contexts_by_id([run_id, of_node.id])
             self.store.put_execution(execution, [(artifact, event)], contexts)

@@ -202,6 +202,14 @@ def test_the_report_of_a_failed_run(metadata, call, tmp_path):
     assert '<th scope="row">tfx</th><td>1.21.0</td>' in page
 
 
+def test_the_report_shows_the_newest_span(metadata, call, tmp_path):
+    span = {"newest_span": "2026-11-28"}
+    metadata.add_run("2027", {}, ["ReviewExampleGen"], output="rejected", properties=span)
+    file = tmp_path / "r.html"
+    assert call("report", "--output", str(file))[0] == 0
+    assert 'newest span <span class="mono">2026-11-28</span>' in file.read_text()
+
+
 @pytest.mark.slow
 def test_a_model_is_pushed_again_if_this_machine_pushed_it_and_another_one_is_served(tmp_path):
     from components.serving_folder import ServingFolder

@@ -1,0 +1,168 @@
+"""Read the sample with the settings found so far, and settle the problems of labels and lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from components.line_counts import SPLITS, LineCounts
+from core.errors import InputError, UserError
+from pipeline.data_check import remedies
+from pipeline.data_check.attempts import REJECTED, Attempt, Attempts
+from pipeline.data_check.converted import Converted
+from pipeline.data_check.found import Problem
+from pipeline.data_check.reading import Reading, RunInput, read_sample
+from pipeline.data_check.settings_file import as_yaml, with_data
+from pipeline.inputs import input_base, read_options
+from pipeline.named_classes import named_classes
+from preprocessing.reading.records import BAD_LABEL, EACH_TASK, OTHER_SCALE
+
+_MOST_LOST = 0.1
+"""The greatest fraction of lines whose loss is proposed."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a run would read with the changes that settle its problems.
+
+    Attributes:
+      attempt: how the files are read.
+      changes: key in `data` -> value.
+      problems: the problems of the labels and the lines.
+      reading: the lines; empty if they cannot be read.
+    """
+
+    attempt: Attempt
+    changes: Mapping[str, Any]
+    problems: Sequence[Problem]
+    reading: Reading = field(default_factory=Reading)
+
+
+def try_settings(
+    given: RunInput,
+    attempts: Attempts,
+    attempt: Attempt,
+    changes: Mapping[str, Any],
+    converted: Converted,
+) -> Trial:
+    """Read the sample, and settle the problems of its labels and lines.
+
+    Args:
+      given: the files, and the settings before the changes.
+      attempts: the attempts with the files.
+      attempt: the attempt with the changes so far.
+      changes: key in `data` -> value, the changes so far.
+      converted: the files as the user has them.
+
+    Raises:
+      OSError: a file cannot be read.
+    """
+    if attempt.error and not attempt.is_certain:
+        message = f"in the sample: {converted.message(str(attempt.error))}"
+        return Trial(attempt, changes, [Problem(message, is_blocking=False)])
+    config = given.config
+    problems: list[Problem] = []
+    reading, error = _read(given, attempt)
+    if error and attempt.found is not None and _is_about_labels(attempt, reading):
+        settled = remedies.settle_labels(attempts, attempt, converted.message(str(error)))
+        problems += settled.problems
+        error = None
+        if settled.changes:
+            changes = {**changes, **settled.changes}
+            new_base = converted.new_base(input_base(config))
+            options = read_options(with_data(config, new_base, changes))
+            attempt = attempts.attempt(replace(options, columns=attempt.options.columns))
+            reading, error = _read(given, attempt)
+    if error:
+        problem, settings = _problem_of_lines(error, given, attempt, reading, converted)
+        problems.append(problem)
+        changes = {**changes, **settings}
+    if attempt.names:
+        try:
+            named_classes(config, attempt.names)
+        except UserError as wrong:
+            problems.append(Problem(str(wrong)))
+    return Trial(attempt, changes, problems, reading)
+
+
+def _read(given: RunInput, attempt: Attempt) -> tuple[Reading, InputError | None]:
+    """Return the lines of the sample, and the first error with which a run would end.
+
+    Raises:
+      OSError: a file cannot be read.
+    """
+    if attempt.error:
+        return Reading(), attempt.error
+    reading = read_sample(given, attempt)
+    return reading, next(iter(reading.errors), None)
+
+
+def _is_about_labels(attempt: Attempt, reading: Reading) -> bool:
+    if attempt.error:
+        return bool(attempt.found and attempt.found.lines) and not attempt.names
+    unusable = reading.counts.unusable
+    about_labels = unusable[BAD_LABEL] + unusable[OTHER_SCALE]
+    return about_labels - _without_label(attempt, reading.counts) > unusable.total() / 2
+
+
+def _problem_of_lines(
+    error: InputError, given: RunInput, attempt: Attempt, reading: Reading, converted: Converted
+) -> tuple[Problem, Mapping[str, Any]]:
+    """Return the problem of lines that cannot be used, or of classes with too few of them.
+
+    Args:
+      error: the error of a run.
+      given: the files and the settings of the run.
+      attempt: how the files were read.
+      reading: the lines of a sample.
+      converted: the files as the user has them.
+
+    Returns:
+      The problem, and key in `data` -> value of the changes that settle it.
+    """
+    allowed = given.config.data.max_rejected_fraction
+    message = converted.message(str(error))
+    if reading.incomplete:
+        message = f"in the sample: {message}"
+    counts = reading.counts
+    lost = max(
+        counts.unusable.total() / max(1, counts.lines_with_review),
+        counts.lost_bytes / max(1, given.size),
+    )
+    # Labels on another scale fail a run whatever their number is.
+    is_other_scale = bool(counts.rejected[OTHER_SCALE])
+    unlabelled = _without_label(attempt, counts)
+    others = counts.unusable.total() - unlabelled
+    is_unlabelled = bool(unlabelled) and others <= allowed * counts.lines_with_review
+    is_unlabelled = is_unlabelled and not counts.lost_bytes
+    is_acceptable = lost <= _MOST_LOST or is_unlabelled
+    if allowed < lost and is_acceptable and counts.examples["train"] and not is_other_scale:
+        # The fraction is rounded up.
+        settings = {"max_rejected_fraction": min(1.0, (int(1000 * lost) + 1) / 1000)}
+        if is_unlabelled:
+            message = (
+                f"{unlabelled:,} of {counts.lines_with_review:,} lines have no label, more than "
+                f"data.max_rejected_fraction ({allowed}) allows"
+            )
+        text = as_yaml({"data": settings})
+        return Problem(f"{message}; or accept the loss of these lines", text), settings
+    totals = {
+        label: sum(of[label] for of in reading.examples_of.values())
+        for label in range(len(attempt.names))
+    }
+    is_each = attempt.options.task == EACH_TASK
+    labels = remedies.leave_out_rare(attempt.names, totals, len(SPLITS)) if is_each else {}
+    # A sample may lack lines of a rare class.
+    is_blocking = not reading.incomplete
+    if not labels:
+        return Problem(message, is_blocking=is_blocking), {}
+    found = {"labels": labels}
+    problem = Problem(message, as_yaml({"data": found}), is_blocking=is_blocking)
+    return problem, found if is_blocking else {}
+
+
+def _without_label(attempt: Attempt, counts: LineCounts) -> int:
+    """Return the number of lines whose label is empty or a word for a missing value."""
+    others = sum(label.lines for label in attempt.labels() if label.read_as == REJECTED)
+    return max(0, counts.rejected[BAD_LABEL] - others)
