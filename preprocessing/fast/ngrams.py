@@ -147,7 +147,7 @@ def _hashes(data: bytes, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Return FarmHash's Fingerprint64 of each word modulo WORD_HASHES, int64."""
     # The number in the eight bytes at each offset. The first and the last eight bytes of a word are
     # all that the formulas for short words need.
-    eight_bytes = np.ndarray(len(data) + 1, "<u8", data + bytes(_PADDING), strides=(1,))
+    eight_bytes: np.ndarray = np.ndarray(len(data) + 1, "<u8", data + bytes(_PADDING), strides=(1,))
     lengths = ends - starts
     first = eight_bytes[starts]
     hashes = np.empty(len(starts), np.uint64)
