@@ -8,7 +8,7 @@ there twice, the run ends.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from components.line_counts import DUPLICATE, LineCounts
@@ -129,14 +129,12 @@ def _window(pattern: SpanPattern, window: int, newest: int | None) -> tuple[Span
             f"{' yet' if last > numbers[-1] else ''}; there {_there(pattern, numbers)}"
         )
     wanted = range(last - window + 1, last + 1)
-    missing = [pattern.name(number) for number in wanted if number not in numbers]
-    if missing:
-        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-        spans = "span" if len(missing) == 1 else "spans"
+    lacking = window - sum(number in wanted for number in numbers)
+    if lacking:
         raise InputError(
-            f"data.window: {window} spans up to {pattern.name(last)} of {pattern} lack the {spans} "
-            f"{', '.join(missing[:_SHOWN])}{more}; there {_there(pattern, numbers)}. Add what is "
-            "missing, or set data.window to a smaller number"
+            f"data.window: {window} spans up to {pattern.name(last)} of {pattern} lack "
+            f"{_missing(pattern, numbers, wanted, lacking)}; there {_there(pattern, numbers)}. Add "
+            "what is missing, or set data.window to a smaller number"
         )
     chosen: list[Span] = []
     for number, group in groupby(found, key=lambda each: each[0]):
@@ -154,6 +152,25 @@ def _window(pattern: SpanPattern, window: int, newest: int | None) -> tuple[Span
         known = version if pattern.has_version else None
         chosen.append(Span(number, known, pattern.name(number), path))
     return tuple(chosen)
+
+
+def _missing(pattern: SpanPattern, numbers: Sequence[int], wanted: range, lacking: int) -> str:
+    """Return `the spans 2026-11-01, 2026-11-02 and 7 more` for the spans that are not there.
+
+    Args:
+      pattern: the path with placeholders.
+      numbers: the spans that are there.
+      wanted: the spans of the window, which may begin before the first possible one.
+      lacking: the number of those that are not there.
+    """
+    possible = range(max(wanted.start, pattern.least), wanted.stop)
+    missing = islice((number for number in possible if number not in numbers), _SHOWN)
+    shown = list(map(pattern.name, missing))
+    spans = "span" if lacking == 1 else "spans"
+    if not shown:
+        return f"{lacking:,} {spans}"
+    more = f" and {lacking - len(shown):,} more" if lacking > len(shown) else ""
+    return f"the {spans} {', '.join(shown)}{more}"
 
 
 def _there(pattern: SpanPattern, numbers: Sequence[int]) -> str:

@@ -91,6 +91,11 @@ class SpanPattern:
         is_inside = len(parts) > count and self.may_contain(parts[:count])
         return "/".join(parts[count:]) if is_inside else path
 
+    @property
+    def least(self) -> int:
+        """The number of the first span that is possible."""
+        return (datetime.date.min - _EPOCH).days if self.is_date else 0
+
     def name(self, span: int) -> str:
         """Return the name of a span in a message: its date, or its number."""
         if not self.is_date:
@@ -128,7 +133,9 @@ class SpanPattern:
         try:
             if found:
                 parts = found.group(1, 2, 3) if found[1] else found.group(5, 6, 7)
-                return _days(*parts) - delay
+                number = _days(*parts) - delay
+                if number >= self.least:
+                    return number
         except ValueError:
             pass
         raise ValueError(

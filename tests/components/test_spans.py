@@ -84,7 +84,16 @@ def test_the_fingerprint_changes_with_a_span_a_version_and_a_role_alone(exports)
             ["1/a", "2/a", "4/a"], [], "{SPAN}", 3, "newest",
             ["data.window: 3 spans up to 4", "lack the span 3; there are 1 to 2 and 4."],
         ),
-        (["1/a"], [], "{SPAN}", 3, "newest", ["lack the spans -1, 0"]),
+        (["1/a"], [], "{SPAN}", 3, "newest", ["lack the spans 0 and 1 more; there is 1."]),
+        (["0/a"], [], "{SPAN}", 3, "newest", ["3 spans up to 0", "lack 2 spans; there is 0."]),
+        (
+            ["7/a"], [], "{SPAN}", 10**12, "newest",
+            ["lack the spans 0, 1, 2, 3, 4 and 999,999,999,994 more; there is 7."],
+        ),
+        (
+            ["2026-11-28/a"], [], "{YYYY}-{MM}-{DD}", 10**6, "newest",
+            ["lack the spans 0001-01-01, 0001-01-02,", "and 999,994 more; there is 2026-11-28."],
+        ),
         (
             ["1/a"], ["2"], "{SPAN}", 2, "newest",
             ["span 2 has no files", "exports/2 and its subfolders contain no file"],

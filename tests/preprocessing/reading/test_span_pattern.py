@@ -95,6 +95,7 @@ def test_dates_in_three_folders_and_what_does_not_match():
         ("/in/{SPAN}", 1, "2026-11-28", "span: 2026-11-28 is not a number"),
         ("/in/{YYYY}{MM}{DD}", 1, "28", "span: 28 is not a date"),
         ("/in/{YYYY}{MM}{DD}", 1, "2026-02-30", "span: 2026-02-30 is not a date"),
+        ("/in/{YYYY}{MM}{DD}", 1, "0001-01-01-1d", "span: 0001-01-01-1d is not a date"),
     ],
 )
 def test_settings_that_do_not_fit_together_are_one_line(path, window, span, line):
