@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Sequence
+from pathlib import PurePath
 
 SUFFIX = re.compile(r"(\.(bz2|gz|zst|zstd|zip|tar|tgz))+$", re.IGNORECASE)
 """The suffixes of archives."""
@@ -18,7 +19,9 @@ def new_names(names: Sequence[str]) -> dict[str, str]:
     Args:
       names: the paths of all files, below the folder of the input.
     """
-    taken = set(names) | {os.path.dirname(name) for name in names}
+    taken = {"", *names}
+    for name in names:
+        taken.update(map(str, PurePath(name).parents))
     found = {}
     for name in sorted(names):
         plain = SUFFIX.sub("", name)

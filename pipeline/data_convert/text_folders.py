@@ -118,7 +118,8 @@ def write_texts(folders: TextFolders, target: str, most: int) -> bool:
         for label, files in folders.labels.items():
             for source in files[::step]:
                 text = _text(source.path)
-                for one in text.splitlines() if folders.by_line else [text]:
+                # `splitlines` also ends a line at U+0085, U+2028 and a form feed.
+                for one in re.split(r"\r?\n", text) if folders.by_line else [text]:
                     record = {"label": label, "text": one}
                     if one.strip() or not folders.by_line:
                         file.write(json.dumps(record, ensure_ascii=False) + "\n")

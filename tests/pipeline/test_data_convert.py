@@ -37,6 +37,10 @@ def look_again(tmp_path, check):
     return check_data(load_config(str(path), environ={}))
 
 
+def files(folder):
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
 def dumped(value, **options):
     return json.dumps(value, **options).encode()
 
@@ -353,6 +357,32 @@ def test_a_member_with_an_absolute_path_is_written_below_the_folder_of_its_archi
     assert convert(folder, tmp_path / "new").exit_code == 0
     for name in ("a", "b"):
         assert (tmp_path / "new" / name / "data" / "a.csv").read_bytes() == reviews()
+
+
+def test_an_archive_does_not_replace_files_of_a_folder_with_its_name(tmp_path):
+    folder = tmp_path / "in" / "data" / "day"
+    folder.mkdir(parents=True)
+    (folder / "a.csv").write_text("label,text\n1,in the folder\n")
+    with zipfile.ZipFile(tmp_path / "in" / "data.zip", "w") as archive:
+        archive.writestr("day/a.csv", "label,text\n2,in the archive\n")
+    command = ["data", "convert", str(tmp_path / "in"), str(tmp_path / "out")]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    texts = [path.read_text().split(",")[-1] for path in files(tmp_path / "out")]
+    assert sorted(texts) == ["in the archive\n", "in the folder\n"]
+
+
+def test_a_line_of_a_text_ends_only_with_a_line_break(tmp_path):
+    lines = "a {0} text\x85 of\u2028 one line\x0c each\r\nanother {0} text of its own\n"
+    write(tmp_path, rt__pos=lines.format("pos"), rt__neg=lines.format("neg"))
+    command = ["data", "convert", str(tmp_path / "in"), str(tmp_path / "out")]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    [file] = files(tmp_path / "out")
+    texts = [json.loads(line)["text"] for line in file.read_text().split("\n") if line]
+    assert sorted(texts)[:2] == [
+        "a neg text\x85 of\u2028 one line\x0c each",
+        "a pos text\x85 of\u2028 one line\x0c each",
+    ]
+    assert len(texts) == 4
 
 
 def test_a_damaged_file_is_not_converted_in_part(tmp_path):
