@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 
 from cli.options import ConfigOption, SetOption, settings_options
 from core import exit_codes
@@ -87,10 +87,14 @@ def check(
 def _input_settings(folder: str) -> list[str]:
     """Return the settings for a folder or for one file."""
     if not os.path.isfile(folder):
-        return [f"{_KEY}={json.dumps(folder)}"]
+        return [f"{_KEY}={_quoted(folder)}"]
     parent, name = os.path.split(os.path.abspath(folder))
-    splits = {"train": glob.escape(name)}
-    return [f"{_KEY}={json.dumps(parent)}", f"data.splits={json.dumps(splits)}"]
+    return [f"{_KEY}={_quoted(parent)}", f"data.splits={{train: {_quoted(glob.escape(name))}}}"]
+
+
+def _quoted(text: str) -> str:
+    """Return a text as YAML in one line. JSON writes a character like an emoji as two halves."""
+    return str(yaml.safe_dump(text, default_style='"', width=float("inf"), allow_unicode=True)).rstrip("\n")
 
 
 @app.command(epilog="Example: amazon-reviews data convert export/ export-utf8/")

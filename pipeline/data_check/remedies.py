@@ -163,18 +163,37 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
     return Settled((), {"labels": choices[0][0]}, (problem,))
 
 
-def leave_out_rare(names: Sequence[str], totals: Mapping[int, int], least: int) -> dict[str, Any]:
+def leave_out_rare(attempt: Attempt, totals: Mapping[int, int], least: int) -> dict[str, Any]:
     """Return `data.labels` that leaves out the classes with few lines; empty if too few are left.
 
+    A mapping does not distinguish labels that differ only in case. They become one class, with the
+    name of the most frequent one.
+
     Args:
-      names: the labels, whose classes have the same names.
+      attempt: an attempt with a class for each label.
       totals: index of a class -> number of its lines.
       least: the number of lines that a class requires.
     """
-    kept = [name for index, name in enumerate(names) if totals.get(index, 0) >= least]
-    if len(kept) < 2:
-        return {}
-    return {name: name if name in kept else None for name in names}
+    numbered = {layout.class_names for layout in attempt.layouts}
+    if len(numbered) > 1:
+        return {}  # a mapping applies to the numbers of one file and to the names of another one
+    alike: dict[str, list[int]] = {}
+    for index, name in enumerate(attempt.names):
+        alike.setdefault(name.lower(), []).append(index)
+    found: dict[str, str | None] = {}
+    for indices in alike.values():
+        first = max(indices, key=lambda index: totals.get(index, 0))
+        is_kept = sum(totals.get(index, 0) for index in indices) >= least
+        for index in indices if any(numbered) else [first]:
+            found[_label_in_file(attempt, index)] = attempt.names[first] if is_kept else None
+    return found if len({name for name in found.values() if name}) > 1 else {}
+
+
+def _label_in_file(attempt: Attempt, index: int) -> str:
+    """Return the label of a class as a mapping names it: its name, or its number in the files."""
+    name = attempt.names[index]
+    names = attempt.layouts[0].class_names
+    return str(names.index(name)) if names else name
 
 
 def _copies(

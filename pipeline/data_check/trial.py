@@ -152,7 +152,7 @@ def _problem_of_lines(
         for label in range(len(attempt.names))
     }
     is_each = attempt.options.task == EACH_TASK
-    labels = remedies.leave_out_rare(attempt.names, totals, len(SPLITS)) if is_each else {}
+    labels = remedies.leave_out_rare(attempt, totals, len(SPLITS)) if is_each else {}
     # A sample may lack lines of a rare class.
     is_blocking = not reading.incomplete
     if not labels:

@@ -87,6 +87,17 @@ def test_the_settings_that_are_written_start_a_run(shop, tmp_path, monkeypatch):
     assert (tmp_path / "mine.yaml").read_text() == written
 
 
+@pytest.mark.parametrize("name", ["phones 📱.jsonl", 'a "b" {c}: #d.jsonl', "ü\u2028\x85.jsonl"])
+def test_any_name_of_a_file_and_of_its_folder_is_looked_at(tmp_path, name):
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / name).write_bytes(exports.shop())
+    for path in (folder, folder / name):
+        found = check(path, "--set", "data.labels=stars", "--json")
+        assert found.stderr == ""
+        assert [file["path"] for file in json.loads(found.stdout)["files"]] == [name]
+
+
 def test_the_same_value_as_json(shop):
     found = check(shop, "--set", "data.labels=stars", "--json")
     assert found.exit_code == 2

@@ -10,6 +10,8 @@ import shlex
 import subprocess
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -276,6 +278,28 @@ def test_a_class_with_too_few_lines_is_left_out_by_a_mapping(tmp_path):
     [problem] = check.problems
     labels = yaml.safe_load(problem.settings)["data"]["labels"]
     assert labels == {"a": "a", "b": "b", "rare": None}
+    assert look_again(tmp_path, check).starts
+
+
+def test_the_mapping_without_a_rare_class_joins_labels_that_differ_only_in_case(tmp_path):
+    rows = "".join(f"{('Bill', 'bill', 'Bill', 'other')[n % 4]},text {n}\n" for n in range(80))
+    folder = write(tmp_path, a__csv=f"label,text\n{rows}rare,the only text\n")
+    check = look(folder, "data.labels=each")
+    labels = yaml.safe_load(check.settings)["data"]["labels"]
+    assert labels == {"Bill": "Bill", "other": "other", "rare": None}
+    assert look_again(tmp_path, check).starts
+
+
+def test_the_mapping_without_a_rare_class_names_the_numbers_of_hugging_face(tmp_path):
+    names = {"label": {"names": ["World", "Rare", "Sports"], "_type": "ClassLabel"}}
+    meta = {"huggingface": json.dumps({"info": {"features": names}})}
+    rows = {"text": [f"text {n}" for n in range(81)], "label": [n % 2 * 2 for n in range(80)] + [1]}
+    (tmp_path / "in").mkdir()
+    table = pa.table(rows).replace_schema_metadata(meta)
+    pq.write_table(table, tmp_path / "in" / "a.parquet")
+    check = look(tmp_path / "in", "data.labels=each")
+    labels = yaml.safe_load(check.settings)["data"]["labels"]
+    assert labels == {"0": "World", "1": None, "2": "Sports"}
     assert look_again(tmp_path, check).starts
 
 
