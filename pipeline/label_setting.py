@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from preprocessing.labels import SENTIMENT
+from preprocessing.labels import SENTIMENT, plain_name
 from preprocessing.reading.labels import YAML_WORDS, canonical, label_name
 from preprocessing.reading.records import MAP_TASK, SENTIMENT_TASK, printable, text_problem
 
@@ -103,7 +102,7 @@ def _class_name(label: Any, given: Any) -> str:
     text = given if isinstance(given, str) else label_name(given)
     if text is None or text_problem(text):
         raise ValueError(f"{where} is {printable(given)}; write one name, or null to leave it out")
-    name = unicodedata.normalize("NFC", text.strip())
+    name = plain_name(text)
     if not name:
         raise ValueError(f"{where} is empty; write a name, or null to leave it out")
     return name

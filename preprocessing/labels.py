@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,6 +141,17 @@ class Labels:
 
 SENTIMENT = Labels(("negative", "positive"))
 """The classes of reviews without `data.labels`."""
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a class in settings as the names of classes are written.
+
+    Two texts that look alike may differ in the form in which Unicode writes a letter.
+
+    Args:
+      name: the name, perhaps with white space around it.
+    """
+    return unicodedata.normalize("NFC", name.strip())
 
 
 def write_labels(folder: str, labels: Labels) -> None:

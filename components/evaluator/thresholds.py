@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 from core.errors import InputError
 from core.settings import Fraction, Section, hint
 from preprocessing.features import LENGTH_BUCKET
+from preprocessing.labels import plain_name
 
 _SliceName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 _SHOWN = 20
@@ -60,7 +61,7 @@ class Evaluation(Section):
             return value
         # YAML reads the classes 1 and true as a number and a boolean.
         return {
-            str(name).lower() if isinstance(name, bool) else str(name): minimum
+            str(name).lower() if isinstance(name, bool) else plain_name(str(name)): minimum
             for name, minimum in value.items()
         }
 

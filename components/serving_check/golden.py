@@ -10,7 +10,7 @@ from pathlib import Path
 
 from core.errors import ConfigError
 from core.files import read_text
-from preprocessing.labels import SENTIMENT
+from preprocessing.labels import SENTIMENT, plain_name
 
 PACKAGED = Path(__file__).with_name("golden.txt")
 """The file with the golden sentences of the package, which are English."""
@@ -42,7 +42,8 @@ def read_golden(
         text = line.strip()
         if not text or text.startswith("#"):
             continue
-        label, _, sentence = text.partition("\t")
+        name, _, sentence = text.partition("\t")
+        label = plain_name(name)
         is_known = label in classes if classes and path else bool(label)
         if not is_known or not sentence.strip():
             raise ConfigError(f"{where}, line {number}: {text[:60]!r} is not {form}")

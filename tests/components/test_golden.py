@@ -39,6 +39,15 @@ def test_a_wrong_file_is_one_line_with_file_and_line(tmp_path, content, problem)
         read_golden(str(file))
 
 
+def test_a_class_in_the_settings_may_have_any_normal_form_of_unicode(tmp_path):
+    file = tmp_path / "golden.txt"
+    file.write_text("Ru\u0308ckgabe \tIch sende es zurück\n", encoding="utf-8")
+    assert read_golden(str(file), ["R\xfcckgabe"]) == [("R\xfcckgabe", "Ich sende es zurück")]
+    overrides = ["evaluation.min_class_recall={Ru\u0308ckgabe: 0.5}"]
+    evaluation = load_config(None, overrides, environ={}).evaluation
+    assert evaluation.min_class_recall == {"R\xfcckgabe": 0.5}
+
+
 def test_the_path_is_that_of_a_file_of_this_machine():
     config = load_config(environ={"PIPELINE_SET": "serving_check.golden=mine.txt"})
     assert config.serving_check.golden == os.path.abspath("mine.txt")
