@@ -23,6 +23,7 @@ from pydantic import (
 )
 from starlette.exceptions import HTTPException
 
+from core.errors import not_utf8
 from serving.predict_text import Outputs
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -135,6 +136,10 @@ def parse(kind: type[_Request], body: bytes, inputs: Mapping[str, str] | None = 
     try:
         return kind.model_validate_json(body.removeprefix(codecs.BOM_UTF8), context=inputs)
     except ValidationError as error:
+        try:
+            body.decode()
+        except UnicodeDecodeError as other:
+            raise HTTPException(400, f"the body is not JSON in UTF-8: {not_utf8(other)}") from None
         problem = error.errors(include_url=False)[0]
         message = problem["msg"].removeprefix("Value error, ")
         location = ".".join(map(str, problem["loc"]))

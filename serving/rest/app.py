@@ -351,7 +351,7 @@ async def _no_such_address(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _file(name: str, versions: ServedVersions) -> Callable[[Request], Awaitable[Response]]:
-    text = (files("serving.rest") / "page" / name).read_text()
+    text = (files("serving.rest") / "page" / name).read_text(encoding="utf-8")
     content = text.replace("{{ UNDECIDED }}", str(UNDECIDED))
     kind, _ = mimetypes.guess_type(name)
 

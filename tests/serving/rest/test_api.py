@@ -76,6 +76,14 @@ def test_predictions(server, request_, answer):
     [
         (b"", "Invalid JSON: EOF"),
         (b'{"instances": ["\\ud800"]}', "Invalid JSON: "),
+        (
+            '{"instances": ["schön"]}'.encode("cp1252"),
+            "the body is not JSON in UTF-8: byte 20 (0xf6) is not UTF-8, convert it",
+        ),
+        (
+            '{"instances": ["a"]}'.encode("utf-16"),
+            "the body is not JSON in UTF-8: byte 1 (0xff) is not UTF-8, convert it",
+        ),
         ({"instances": ["a"], "inputs": ["a"]}, "either instances or inputs is required"),
         (
             {"signature_name": "nothing", "instances": ["a"]},
