@@ -21,6 +21,7 @@ from preprocessing.reading.records import (
 )
 
 _SHOWN = 5
+_MISSING_LABEL = ", a word for a missing value (a mapping in data.labels can make it a class)"
 
 
 class RowReader:
@@ -108,7 +109,8 @@ class RowReader:
                 return batch.reject(position, NO_TEXT, "an empty record")
             if columns.label is None:  # the value may be one of `is_missing`
                 label = record.get(self.names[0] or "")
-            return batch.reject(position, reader.reason(label), f"label: {printable(label)}")
+            why = _MISSING_LABEL if is_missing(label, self._layout.label_map) else ""
+            return batch.reject(position, reader.reason(label), f"label: {printable(label)}{why}")
         title, text = as_text(title), as_text(text)
         if title is None or text is None:
             return batch.reject(position, BROKEN_JSON, "an object or a list instead of a text")

@@ -97,7 +97,9 @@ def test_a_word_for_a_missing_value_is_no_label(folder, kind, word):
 def test_a_missing_label_is_named_unless_it_is_set(folder):
     rows = [FIRST, FIRST | {"rating": "None"}]
     path = write(folder, "none.jsonl", table("jsonl", rows))
-    assert read(path)[1].detail == "label: None"
+    assert read(path)[1].detail == (
+        "label: None, a word for a missing value (a mapping in data.labels can make it a class)"
+    )
     rows = [{"label": "good", "text": "b"}, {"label": "None", "text": {}}, {"label": "None"}]
     path = write(folder, "set.jsonl", table("jsonl", rows))
     options = ReadOptions(label_map={"good": 1, "none": 0})
