@@ -94,7 +94,9 @@ def _input_settings(folder: str) -> list[str]:
 
 def _quoted(text: str) -> str:
     """Return a text as YAML in one line. JSON writes a character like an emoji as two halves."""
-    return str(yaml.safe_dump(text, default_style='"', width=float("inf"), allow_unicode=True)).rstrip("\n")
+    return str(
+        yaml.safe_dump(text, default_style='"', width=float("inf"), allow_unicode=True)
+    ).rstrip("\n")
 
 
 @app.command(epilog="Example: amazon-reviews data convert export/ export-utf8/")

@@ -164,10 +164,11 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
 
 
 def leave_out_rare(attempt: Attempt, totals: Mapping[int, int], least: int) -> dict[str, Any]:
-    """Return `data.labels` that leaves out the classes with few lines; empty if too few are left.
+    """Return `data.labels` that leaves out the classes with few lines.
 
-    A mapping does not distinguish labels that differ only in case. They become one class, with the
-    name of the most frequent one.
+    It is empty if it would leave out no class, or fewer than two would be left. A mapping does not
+    distinguish labels that differ only in case. They become one class, with the name of the most
+    frequent one.
 
     Args:
       attempt: an attempt with a class for each label.
@@ -186,7 +187,9 @@ def leave_out_rare(attempt: Attempt, totals: Mapping[int, int], least: int) -> d
         is_kept = sum(totals.get(index, 0) for index in indices) >= least
         for index in indices if any(numbered) else [first]:
             found[_label_in_file(attempt, index)] = attempt.names[first] if is_kept else None
-    return found if len({name for name in found.values() if name}) > 1 else {}
+    kept = {name for name in found.values() if name}
+    # If all classes are kept, the problem is another one.
+    return found if 1 < len(kept) < len(attempt.names) else {}
 
 
 def _label_in_file(attempt: Attempt, index: int) -> str:

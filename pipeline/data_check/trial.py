@@ -142,8 +142,9 @@ def _problem_of_lines(
         settings = {"max_rejected_fraction": min(1.0, (int(1000 * lost) + 1) / 1000)}
         if is_unlabelled:
             message = (
-                f"{unlabelled:,} of {counts.lines_with_review:,} lines have no label, more than "
-                f"data.max_rejected_fraction ({allowed}) allows"
+                f"{unlabelled:,} of {counts.lines_with_review:,} lines have no label (or a word "
+                "for a missing value, such as NA or None, which only a mapping in data.labels "
+                f"makes a class), more than data.max_rejected_fraction ({allowed}) allows"
             )
         text = as_yaml({"data": settings})
         return Problem(f"{message}; or accept the loss of these lines", text), settings

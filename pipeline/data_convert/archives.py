@@ -72,6 +72,8 @@ def unpack(path: str, kind: str, folder: str, most: int, total: int) -> bool:
                         left -= len(data)
                         written += len(data)
                 is_all = is_all and member.size <= most
+    except InputError:  # It is a ValueError too.
+        raise
     except _ERRORS as error:
         # The decoder of bz2 raises an OSError without a number.
         is_damaged = not isinstance(error, OSError) or error.errno is None

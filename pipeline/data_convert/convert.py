@@ -270,7 +270,9 @@ def convert_folder(
         outputs = Converter(scratch, max_fraction).convert(base, files)
         for one in outputs:
             if one.error:
-                raise InputError(one.error)
+                # The member of an archive is in a folder that is removed.
+                shown = os.path.join(base, one.shown)
+                raise InputError(one.error.replace(one.file.path, shown))
             if one.changes and not one.is_all:
                 # A run counts what it loses of a damaged file; of a converted part it would not.
                 raise InputError(

@@ -286,8 +286,17 @@ def test_the_mapping_without_a_rare_class_joins_labels_that_differ_only_in_case(
     folder = write(tmp_path, a__csv=f"label,text\n{rows}rare,the only text\n")
     check = look(folder, "data.labels=each")
     labels = yaml.safe_load(check.settings)["data"]["labels"]
-    assert labels == {"Bill": "Bill", "other": "other", "rare": None}
+    assert labels == {"bill": "Bill", "other": "other", "rare": None}
     assert look_again(tmp_path, check).starts
+
+
+def test_no_mapping_is_proposed_if_it_would_leave_out_no_class(tmp_path):
+    # The eval split, which is made by hashes, has texts of one class alone.
+    rows = "".join(f"{'ab'[n % 2]},text {n}\n" for n in range(12))
+    check = look(write(tmp_path, a__csv=f"label,text\n{rows}"), "data.labels=each")
+    [problem] = check.problems
+    assert problem.message.startswith("each split requires lines of two classes: ")
+    assert problem.settings == "" and not check.is_settled
 
 
 def test_the_mapping_without_a_rare_class_names_the_numbers_of_hugging_face(tmp_path):

@@ -345,10 +345,17 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path, name, content, why):
     folder.mkdir()
     (folder / name).write_bytes(content)
     [problem] = look(folder).problems
-    assert f"{name} is" in problem.message and why in problem.message
+    assert problem.message.count(f"{name} is") == 1 and why in problem.message
     done = convert(folder, tmp_path / "new")
     assert done.exit_code == 2 and done.stderr == f"{problem.message}\n"
     assert not (tmp_path / "new").exists()
+
+
+def test_a_damaged_archive_in_an_archive_is_named_by_its_place_in_it(tmp_path):
+    folder = write(tmp_path, out__zip=zipped({"x/in.zip": zipped({"a.csv": reviews()})[:-40]}))
+    done = convert(folder, tmp_path / "new")
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"{folder}/out.zip/x/in.zip is a zip archive that is damaged (")
 
 
 def test_a_member_with_an_absolute_path_is_written_below_the_folder_of_its_archive(tmp_path):
