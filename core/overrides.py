@@ -93,7 +93,10 @@ def apply_overrides(values: dict[str, Any], texts: Iterable[str], origin: str = 
         for name in names:
             section = section.setdefault(name, {})
             if not isinstance(section, dict):
-                raise ConfigError(f"{origin}: {key}: {name} is not a section")
+                raise ConfigError(
+                    f"{origin}: {key}: {name} is not a section, but {section!r}; correct or remove "
+                    f"{name} in the settings"
+                )
         section[last] = value
 
 
@@ -109,7 +112,8 @@ def load_yaml(text: str, nothing: Any = None) -> Any:
       nothing: the result for a document without content.
 
     Raises:
-      yaml.YAMLError: `text` is not YAML, or a mapping at any level has the same key twice.
+      yaml.YAMLError: `text` is not YAML, a mapping at any level has the same key twice, a value
+        contains itself, or it has too many levels.
     """
     loader = _StrictLoader(text)
     try:
@@ -117,7 +121,10 @@ def load_yaml(text: str, nothing: Any = None) -> Any:
         # The document of the line `---` alone is a node without a value.
         if node is None or (node.tag == _NULL and not node.value):
             return nothing
-        return loader.construct_document(node)
+        # Unlike `construct_document`, this refuses a value that contains itself.
+        return loader.construct_object(node, deep=True)
+    except RecursionError:
+        raise yaml.YAMLError("it has too many levels") from None
     finally:
         loader.dispose()
 

@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from components.evaluator.thresholds import Evaluation
 from components.serving_check.thresholds import Thresholds
 from core.empty import check_values
-from core.errors import ConfigError
+from core.errors import ConfigError, not_utf8
 from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
@@ -365,8 +365,10 @@ def read_settings(file: Path) -> dict[str, Any]:
     """
     try:
         values = load_yaml(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: {not_utf8(error)}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}:" if mark else ""

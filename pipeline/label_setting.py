@@ -82,6 +82,10 @@ def task_options(labels: str | Mapping[str, str | None]) -> dict[str, Any]:
 
 def _label(given: Any) -> str:
     label = canonical(given)
+    if not label and isinstance(given, str):
+        raise ValueError(
+            "a label is empty or has more than 10,000 characters; name it as in the files"
+        )
     if not label:
         raise ValueError(f"{printable(given)} is not a label; write it in quotation marks")
     return label

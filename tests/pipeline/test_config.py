@@ -18,7 +18,7 @@ from trainer_module.models import hyperparameters
 
 def load(tmp_path, text="", overrides=""):
     file = tmp_path / "config.yaml"
-    file.write_text(text)
+    file.write_bytes(text.encode(errors="surrogateescape"))
     return load_config(str(file), [overrides] if overrides else [], environ={})
 
 
@@ -54,6 +54,10 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("data: {input_base: x, splits: {test: a}}", "", "splits names no train files"),
         ("- 1", "", "settings are a mapping"),
         ("a: [", "", "line 1: not valid YAML"),
+        ("a: &x [*x]", "", "config.yaml: line 1: not valid YAML: found unconstructable recursive"),
+        (f"a: {'[' * 3000}", "", "config.yaml: not valid YAML: it has too many levels"),
+        ("name: caf\udce9", "", "config.yaml: byte 10 (0xe9) is not UTF-8, convert it"),
+        ("data:", "data.window=2", "data is not a section, but ''; correct or remove data in the"),
         (
             "name: a\ndata: {}\ndata: {}",
             "",

@@ -78,6 +78,7 @@ def test_recorded_labels_are_read_again(labels):
         ("{4: null}", "no label has a class; map labels to two or more"),
         ("{4: Good, 5: good, 1: bad}", "the classes Good and good differ only in case"),
         ("{null: a, x: b}", "None is not a label; write it in quotation marks"),
+        ("{' ': a, x: b}", "a label is empty or has more than 10,000 characters; name it as in"),
         (r'{4: "a\0b", 1: bad}', r"the class of the label 4 is a\x00b; write one name"),
         (r'{4: "\ud800", 1: bad}', r"the class of the label 4 is \ud800; write one name"),
         ("{4: .nan, 1: bad}", "the class of the label 4 is nan; write one name"),
