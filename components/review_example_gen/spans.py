@@ -201,7 +201,10 @@ def _files(spans: Sequence[Span], patterns: Mapping[str, str]) -> list[SourceFil
             file = find_file(span.path) if list(patterns) == ["all"] else None
             found = [file] if file else find_sources(span.path, patterns)
         except InputError as error:
-            raise InputError(f"data.input_base: span {span.name} has no files: {error}") from error
+            raise InputError(
+                f"data.input_base: span {span.name} has no files; export it again, or set "
+                f"data.span to an earlier one: {error}"
+            ) from error
         if len(spans) > 1:
             group = NEWER if span is spans[-1] else OLDER
             found = [file._replace(group=group) for file in found]

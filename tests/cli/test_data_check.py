@@ -1,8 +1,12 @@
 """`amazon-reviews data check`: its output, exit codes, and short form after a failed run."""
 
 import json
+import pickle
 import shlex
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -33,6 +37,29 @@ def test_a_look_imports_neither_tensorflow_nor_beam(shop):
     assert done.returncode == 2, done.stderr
     assert "label: bewertung" in printed
     assert loaded & {"tensorflow", "tfx", "apache_beam", "tensorflow_transform"} == set()
+
+
+def test_a_look_does_not_execute_the_code_in_a_parquet_file(tmp_path):
+    """The vulnerability CVE-2023-47248 of an old pyarrow, in a process without Beam."""
+    code = pickle.dumps(Touch(tmp_path / "touched"))
+    kind = {"ARROW:extension:name": "arrow.py_extension_type", "ARROW:extension:metadata": code}
+    fields = [pa.field("label", pa.int64()), pa.field("text", pa.string(), metadata=kind)]
+    table = pa.table([[1, 0], ["a", "b"]], schema=pa.schema(fields))
+    (tmp_path / "in").mkdir()
+    pq.write_table(table, tmp_path / "in" / "code.parquet")
+    done, _, _ = run_command("data", "check", str(tmp_path / "in"))
+    assert done.returncode in (0, 2) and "Traceback" not in done.stderr
+    assert not (tmp_path / "touched").exists()
+
+
+class Touch:
+    """An object that creates a file when it is unpickled."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def __reduce__(self):
+        return Path.touch, (self._file,)
 
 
 def test_what_a_look_prints(shop, tmp_path):

@@ -96,7 +96,10 @@ def test_the_fingerprint_changes_with_a_span_a_version_and_a_role_alone(exports)
         ),
         (
             ["1/a"], ["2"], "{SPAN}", 2, "newest",
-            ["span 2 has no files", "exports/2 and its subfolders contain no file"],
+            [
+                "span 2 has no files; export it again, or set data.span to an earlier one: ",
+                "exports/2 and its subfolders contain no file",
+            ],
         ),
         (["1/v1/a"], ["1/v2"], "{SPAN}/v{VERSION}", 1, "newest", ["span 1 has no files"]),
         (

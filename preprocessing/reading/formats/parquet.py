@@ -22,6 +22,11 @@ from preprocessing.reading.formats import RowReader
 from preprocessing.reading.labels import has_stars
 from preprocessing.reading.records import CORRUPT_ARCHIVE, INVALID_UTF8, Batch, is_filled
 
+# An old pyarrow executes code that a column contains (CVE-2023-47248). Beam imports its fix too,
+# but `data check` does not import Beam. A new pyarrow requires no fix.
+with contextlib.suppress(ImportError):
+    import pyarrow_hotfix  # noqa: F401
+
 _ROWS = 4096
 """Number of rows in a batch."""
 _READ = 1 << 20
@@ -43,8 +48,7 @@ def open_parquet(path: str, stream: BinaryIO) -> pq.ParquetFile:
     """
     try:
         return pq.ParquetFile(_seekable(stream))
-    # pyarrow-hotfix, which Beam imports with an old pyarrow, raises the RuntimeError for a column
-    # of Python objects. Reading such a column could execute code.
+    # pyarrow-hotfix raises the RuntimeError for a column of Python objects.
     except (CorruptArchive, RuntimeError, *_DAMAGED) as error:
         reason = str(error).partition("\n")[0]
         raise InputError(
