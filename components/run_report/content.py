@@ -43,8 +43,8 @@ class Content(NamedTuple):
       confusion_texts: the result of `files.read_confusions`.
       changes: what changed since the served model; None if no other model was served.
       recent: the last runs before this one, the newest first.
-      drift: how the newest span differs from that of the served model, or why they were not compared;
-        None without spans or without a served model.
+      drift: how the newest span differs from that of the served model, or why they were not
+        compared; None without spans or without a served model.
       model_bytes: the size of the SavedModel; None if it is unknown.
     """
 

@@ -184,9 +184,7 @@ def _measurements(answers: Answers, thresholds: Thresholds, words: str) -> Itera
         yield _result(shown_name, value, limit, shown_unit, cause)
 
 
-def _agreement(
-    answers: Answers, predictions: Mapping[int, Any], noun: str
-) -> Iterator[Result]:
+def _agreement(answers: Answers, predictions: Mapping[int, Any], noun: str) -> Iterator[Result]:
     """Yield a result for each two ways of scoring that must return equal probabilities."""
     by_text = answers.by_text
     ways = {TEXT: by_text, EXAMPLE: answers.by_example}
@@ -208,9 +206,7 @@ def _agreement(
     yield _compared("evaluation_difference", _EVALUATION_TOLERANCE, ways, noun)
 
 
-def _compared(
-    name: str, tolerance: float, ways: Mapping[str, Sequence[Any]], noun: str
-) -> Result:
+def _compared(name: str, tolerance: float, ways: Mapping[str, Sequence[Any]], noun: str) -> Result:
     """Return the result of a comparison: the maximum difference of two probabilities of a text.
 
     Args:

@@ -1,4 +1,4 @@
-"""The results of a serving check, which ServingCheck writes to `check.json` and the report reads."""
+"""The results of a serving check, which ServingCheck writes and RunReport reads."""
 
 from __future__ import annotations
 

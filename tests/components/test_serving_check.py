@@ -238,7 +238,8 @@ GOLDEN_PAIRS = [("positive", "good")] * 8 + [("negative", "bad")] * 2
 def test_each_cause_is_one_line_with_value_and_setting(changes, name, cause):
     thresholds = Thresholds(min_golden=changes.pop("min_golden", 0.5))
     answers = Answers(**{**vars(RIGHT), **changes})
-    found = check_answers(answers, thresholds, {0: 0.9, 2: 0.7005}, GOLDEN_PAIRS, SENTIMENT).to_json()
+    checked = check_answers(answers, thresholds, {0: 0.9, 2: 0.7005}, GOLDEN_PAIRS, SENTIMENT)
+    found = checked.to_json()
     assert (found["passed"], found["cause"]) == (name is None, cause)
     assert failed(found) == ([name] if name else [])
 

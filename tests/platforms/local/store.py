@@ -25,7 +25,7 @@ class Metadata:
         output="model",
         properties=(),
     ):
-        """Add a run with an output of each node, in `folder/NODE`, with properties that are text."""
+        """Add a run with an output of each node, in `folder/NODE`, with properties of text."""
         run = mlmd.Context(type_id=self._run_type, name=name)
         if settings is not None:
             run.custom_properties[SETTINGS].string_value = json.dumps(settings)
