@@ -39,8 +39,11 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
 
 from benchmarks import peer_ours, peer_results, usage
 from benchmarks.peer_files import read_reviews
@@ -62,13 +65,10 @@ _DEFAULT = (*_COMMANDS, MODELS[0], _COMPRESSED)
 def main() -> None:
     arguments = _arguments()
     console = usage.wide_console()
-    results = []
+    files = {"train": arguments.train, "test": arguments.test}
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
-        bench = Bench(arguments, Path(folder))
-        for seed in range(1, arguments.seeds + 1):
-            for name in bench.peers:
-                console.print(f"seed {seed}: {name}")
-                results.append(peer_results.Result(peer=name, seed=seed, **bench.train(name, seed)))
+        bench = Bench(arguments, files, Path(folder))
+        results = train_all(bench, arguments.seeds, console)
         test_reviews = bench.test_reviews
     console.print(peer_results.table(peer_results.by_peer(results, test_reviews)))
     usage.print_machine(console, arguments.train)
@@ -80,25 +80,47 @@ def _arguments() -> argparse.Namespace:
     parser = usage.parser(__doc__)
     parser.add_argument("train", type=Path)
     parser.add_argument("test", type=Path)
+    add_options(parser)
+    return parser.parse_args()
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a `Bench`, and the number of seeds, to a parser."""
     parser.add_argument("--only", nargs="+", choices=PEERS, default=_DEFAULT)
     parser.add_argument("--seeds", type=int, default=3, help="trainings of each peer [3]")
     parser.add_argument("--preset", help="preset or file of settings of ours")
     for peer in _WITH_OPTIONS:
         parser.add_argument(f"--{peer}", default="{}", help="options of this peer, JSON")
     parser.add_argument("--reference-steps", type=int, default=30)
-    return parser.parse_args()
+
+
+def train_all(bench: Bench, seeds: int, console: Console) -> list[peer_results.Result]:
+    """Train every peer with each seed; all peers train with a seed before the next one.
+
+    Args:
+      bench: the files and the peers.
+      seeds: the number of seeds.
+      console: the console that names each training.
+    """
+    results = []
+    for seed in range(1, seeds + 1):
+        for name in bench.peers:
+            console.print(f"seed {seed}: {name}")
+            results.append(peer_results.Result(peer=name, seed=seed, **bench.train(name, seed)))
+    return results
 
 
 class Bench:
     """The files of a comparison, and the training of each peer on them.
 
     Args:
-      arguments: the arguments of the command line.
+      arguments: the arguments of the command line, see `add_options`.
+      files: name of a split -> its file of reviews.
       root: the folder for all files.
     """
 
-    def __init__(self, arguments: argparse.Namespace, root: Path):
-        self._arguments, self._root = arguments, root
+    def __init__(self, arguments: argparse.Namespace, files: Mapping[str, Path], root: Path):
+        self._arguments, self._files, self._root = arguments, files, root
         self._jobs: dict[str, TrainingJob] = {}
         first = next((name for name in arguments.only if name in MODELS), MODELS[0])
         self._job(first)
@@ -163,9 +185,8 @@ class Bench:
 
     def _job(self, model: str) -> TrainingJob:
         if model not in self._jobs:
-            files = {"train": self._arguments.train, "test": self._arguments.test}
             self._jobs[model] = peer_ours.prepare(
-                self._folder(model), files, model, self._arguments.set, self._arguments.preset
+                self._folder(model), self._files, model, self._arguments.set, self._arguments.preset
             )
         return self._jobs[model]
 

@@ -11,7 +11,7 @@ import pytest
 from sklearn import metrics
 
 import sample_data
-from benchmarks import usage
+from benchmarks import peer_folds, usage
 from benchmarks.peer_files import read_reviews, scores
 from benchmarks.peer_results import Result, by_peer, table
 from benchmarks.strategies import Row, scaling_efficiency, setups
@@ -23,6 +23,10 @@ RUNS = {
     "many_classes": (["--classes=12", "--texts=6000"], "12 classes; accuracy"),
     "pipeline": (["TRAIN", "--test", "TEST", *SMALL], "until training"),
     "peers": (["TRAIN", "TEST", "--seeds=1", "--reference-steps=2", *SMALL], "scikit-learn"),
+    "peer_folds": (
+        ["TRAIN", "--folds=2", "--seeds=1", "--only", "ngram_linear", "scikit-learn", *SMALL],
+        "fold 2, ",
+    ),
     "reference_table": (
         ["--from", "FOLDER", "--train=3000", "--eval=500", "--models=ngram_linear", "--batches=32"],
         "ngram_linear, batch 32",
@@ -140,6 +144,36 @@ def test_the_scores_of_many_classes_have_columns():
     fasttext, ours = cells(table(by_peer([*stars, NGRAM_LINEAR], test_reviews=10_000)))
     assert (fasttext["macro-F1"], fasttext["MAE"]) == ("0.5500", "0.3000")
     assert (ours["macro-F1"], ours["MAE"]) == ("", "")
+
+
+def test_each_review_is_held_out_in_one_fold_and_trained_on_in_the_others(tmp_path):
+    reviews = [f"__label__{number % 5 + 1} review {number}" for number in range(503)]
+    tested = []
+    for number in range(5):
+        files = peer_folds.write_fold(reviews, number, 5, tmp_path / str(number))
+        parts = {split: file.read_text().splitlines() for split, file in files.items()}
+        assert sorted(line for part in parts.values() for line in part) == sorted(reviews)
+        assert len(parts["test"]) in (100, 101)
+        assert 0 < len(parts["eval"]) < 0.03 * len(parts["train"])
+        tested += parts["test"]
+    assert sorted(tested) == sorted(reviews)
+
+
+def test_the_scores_of_folds_are_those_of_all_their_reviews():
+    def fold(accuracy, error):
+        return [
+            dataclasses.replace(FASTTEXT, seed=seed, accuracy=accuracy, mean_absolute_error=error)
+            for seed in (1, 2)
+        ]
+
+    folds, sizes = [fold(0.5, 1.0), fold(1.0, 0.0)], [300, 100]
+    first, second = peer_folds.pool(folds, sizes)
+    assert (first.seed, second.seed) == (1, 2)
+    assert first.accuracy == pytest.approx(250 / 400)
+    assert first.mean_absolute_error == pytest.approx(300 / 400)
+    assert first.macro_f1 is None
+    each = cells(peer_folds.folds_table(folds, sizes))
+    assert [row["fold 2, 100 reviews"] for row in each] == ["1.0000", "0.0000"]
 
 
 FASTTEXT = Result("fasttext", 1, 20.0, 200_000, 0.951, 300 * 2**20, 400_000_000, 5)
