@@ -49,7 +49,8 @@ def StatisticsGen(
 ) -> None:
     """Compute the `statistics` of each split.
 
-    If the sample of a split has anomalies, the statistics of all of its Examples are computed.
+    If the sample of a split is empty or has anomalies, the statistics of all of its Examples are
+    computed.
 
     Args:
       examples: the Examples.
@@ -74,9 +75,13 @@ def StatisticsGen(
         rate = max_examples / count if 0 < max_examples < count else 1.0
         result = _compute_statistics(_batches(files, options.schema, rate), options)
         anomalies = tfdv.validate_statistics(result, options.schema)
-        if rate < 1 and (anomalies.anomaly_info or anomalies.HasField("dataset_anomaly_info")):
-            # The sample may lack a rare class.
-            logging.info("The sample of %s does not fit the schema: reading all Examples", split)
+        is_empty = not result.datasets[0].num_examples
+        has_anomalies = anomalies.anomaly_info or anomalies.HasField("dataset_anomaly_info")
+        if rate < 1 and (is_empty or has_anomalies):
+            # A small sample may be empty, and any sample may lack a rare class.
+            logging.info(
+                "The sample of %s is empty or does not fit the schema: reading all Examples", split
+            )
             result = _compute_statistics(_batches(files, options.schema, 1.0), options)
         path = os.path.join(artifact_utils.get_split_uri([statistics], split), "FeatureStats.pb")
         io_utils.write_bytes_file(path, result.SerializeToString())
