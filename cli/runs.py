@@ -169,7 +169,7 @@ def _columns(found: Sequence[Run]) -> list[str]:
     hidden: tuple[str, ...] = ()
     if not any(outcome.class_count > 2 for outcome in outcomes):
         hidden += _OF_CLASSES
-    if not any(outcome.span for outcome in outcomes):
+    if not any(run.span for run in found):
         hidden += _OF_SPANS
     return [name for name in _COLUMNS if name not in hidden]
 
@@ -184,7 +184,7 @@ def _values(run: Run) -> dict[str, Any]:
         "run": run.id,
         "started": time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)),
         "data": (setting(run, "data.input_base") or "sample") if run.settings else None,
-        "span": outcome.span or None if outcome else None,
+        "span": run.span or None,
         "model": setting(run, "training.model"),
         "strategy": (outcome.strategy if outcome else "") or setting(run, "training.strategy"),
         "seconds": round(run.seconds, 1),

@@ -40,9 +40,8 @@ class Outcome:
       loss_curve: the mean loss of equal parts of the training, in their order; empty if it is
         unknown.
       steps: the number of steps of the training; 0 if it is unknown.
-      span: the newest span that was read; empty for an input without spans.
-      drift: a sentence: how this span differs from that of the served model, or why they were not
-        compared; empty without spans or without a served model.
+      drift: a sentence: how the newest span differs from that of the served model, or why they were
+        not compared; empty without spans or without a served model.
       severity: the severity of its alarm, `none`, `low` or `high`; empty if they were not compared.
       not_tested: a sentence about the classes that the test split lacks; empty if it has all.
 
@@ -73,7 +72,6 @@ class Outcome:
     thresholds: Sequence[str] | None = None
     loss_curve: Sequence[float] = ()
     steps: int = 0
-    span: str = ""
     drift: str = ""
     severity: str = ""
 

@@ -101,7 +101,7 @@ def run_dots(runs: Sequence[Run]) -> list[Dot]:
             run.outcome.accuracy,
             run.outcome.accuracy_interval,
             recorded_result(run) in ("pushed", "blessed"),
-            run.outcome.span,
+            run.span,
             run.outcome.severity,
         )
         for run in reversed(runs)

@@ -25,7 +25,6 @@ from components.line_counts import LineCounts
 from components.properties import (
     CAUSE_PROPERTY,
     CLASSES_PROPERTY,
-    NEWEST_SPAN_PROPERTY,
     NOT_CHECKED_PROPERTY,
     READING_PROPERTY,
     TRACKING,
@@ -178,7 +177,6 @@ def collect_outcome(run: history.Run) -> Outcome:
     return Outcome(
         lines=LineCounts.from_properties(counts),
         reading=read_lines[READING_PROPERTY].string_value.splitlines(),
-        span=read_lines[NEWEST_SPAN_PROPERTY].string_value,
         drift=drift.sentence if drift else "",
         severity=drift.severity if isinstance(drift, Comparison) else "",
         class_lines=read_lines[CLASSES_PROPERTY].string_value.splitlines(),

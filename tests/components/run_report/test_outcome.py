@@ -14,7 +14,7 @@ KEYS = {
     *("lines", "reading", "unused", "accuracy", "auc", "constant_answer", "baseline"),
     *("accuracy_change", "blessed", "reasons", "refused", "not_checked", "pushed_to", "report"),
     *("strategy", "metrics", "accuracy_interval", "other_classes", "not_tested"),
-    *("class_count", "class_lines", "thresholds", "loss_curve", "steps", "span"),
+    *("class_count", "class_lines", "thresholds", "loss_curve", "steps"),
     *("drift", "severity"),
 }
 

@@ -70,12 +70,15 @@ def test_runs_of_more_than_two_classes_have_columns_of_their_own(metadata, call)
 
 
 def test_runs_on_spans_have_columns_of_their_own(metadata, call):
-    spans = dataclasses.replace(OUTCOME, span="2026-11-28", drift="alarm", severity="high")
+    spans = dataclasses.replace(OUTCOME, drift="alarm", severity="high")
     record_outcome(metadata.store, RUNS[0], spans)
-    heading, _, first = call("runs")[1].splitlines()
+    newest = {"newest_span": "2026-11-28"}
+    metadata.add_run("2027", {}, ["ReviewExampleGen"], output="rejected", properties=newest)
+    heading, failed, _, first = call("runs")[1].splitlines()
     names = "run started data span model strategy seconds accuracy alarm result"
     assert heading.split() == names.split()
-    assert "2026-11-28" in first and first.split()[-2:] == ["high", "pushed"]
+    assert "2026-11-28" in failed and "2026-11-28" not in first
+    assert first.split()[-2:] == ["high", "pushed"]
 
 
 def test_the_start_of_a_run_is_the_time_at_which_its_record_began(tmp_path):
