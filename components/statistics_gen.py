@@ -113,9 +113,10 @@ def _batches(files: list[str], schema: schema_pb2.Schema, rate: float) -> Iterat
     random = np.random.default_rng(0)
     chosen: list[bytes] = []
     for batch in read(batches(files, _BATCH).prefetch(2), files):
-        # Only the chosen Examples become Python objects.
-        sample = tf.gather(batch, np.flatnonzero(random.random(len(batch)) < rate))
-        chosen += sample.numpy().tolist()
+        if rate < 1:
+            # Only the chosen Examples become Python objects.
+            batch = tf.gather(batch, np.flatnonzero(random.random(len(batch)) < rate))
+        chosen += batch.numpy().tolist()
         if len(chosen) >= _BATCH:
             yield decoder.DecodeBatch(chosen)
             chosen = []
