@@ -153,6 +153,9 @@ def _decompress(path: str, raw: BinaryIO, codec: _Codec) -> Iterator[bytes]:
         decoder = decoder or codec.new_decoder()
         try:
             content = decoder.decompress(data)
+            # If the data end with a block of bz2, one call returns only 32 KiB of it.
+            while not decoder.eof and (rest := decoder.decompress(b"")):
+                content += rest
         except codec.errors:
             raise CorruptArchive(path, start, "damaged", delivered) from None
         yield content

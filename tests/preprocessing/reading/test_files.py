@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import sample_data
 from core.errors import InputError
+from preprocessing.fast.bz2_blocks import find_marks
 from preprocessing.reading import archives, files, globs
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.files import open_bytes
@@ -425,6 +426,8 @@ def real_archive(suffix):
     for number, byte in enumerate(archive, 1):
         size, end = found[-1]
         content = decoder.decompress(bytes([byte]))
+        while not decoder.eof and (rest := decoder.decompress(b"")):
+            content += rest
         found.append((size + len(content), number if content or decoder.eof else end))
         decoder = codec.new_decoder() if decoder.eof else decoder
     return archive, b"".join(parts), found
@@ -447,6 +450,18 @@ def test_what_a_truncated_archive_does_not_deliver_counts_as_lost(folder, suffix
     else:
         assert f"truncated at byte {cut:,} of" in str(damage)
         assert end - step <= damage.delivered <= end and damage.delivered < cut
+
+
+def test_an_archive_that_is_cut_behind_a_block_delivers_the_whole_block(tmp_path):
+    archive = bz2.compress(TEXT, 1)
+    _, first, *_ = find_marks(archive)
+    cut = -(-first // 8)
+    alone = bz2.BZ2Decompressor().decompress(archive[:cut])
+    assert len(alone) == 32 << 10, "bz2 of the standard library returns the block at once"
+    content, damage = read_until_damage(write(tmp_path, "cut.bz2", archive[:cut]))
+    assert len(content) > 99_000
+    assert TEXT.startswith(content)
+    assert damage is not None
 
 
 @pytest.mark.parametrize("suffix", ARCHIVES)
