@@ -213,19 +213,20 @@ def _score(
     from cli.console import silent_stderr
     from cli.models import last_pushed_model
     from platforms.flink import checks as flink
+    from preprocessing.labels import model_labels
 
     files = [("--input", name) for name in inputs]
     outputs = [("--output", target), ("paths.serving", config.paths.serving)]
     flink.check_paths(config, [*files, *outputs])
     flink.check_local(config)
     with silent_stderr():
-        from pipeline.inputs import read_options
-        from platforms.beam import beam_args
-        from preprocessing.labels import model_labels
-        from serving.batch.run import Interrupted, score_files
-
         model = last_pushed_model(config)
         noun = model_labels(model).noun
+        # The imports take seconds, and a missing model is reported before them.
+        from pipeline.inputs import read_options
+        from platforms.beam import beam_args
+        from serving.batch.run import Interrupted, score_files
+
     options = replace(read_options(config), id=id)
     start = time.monotonic()
     try:

@@ -71,17 +71,18 @@ def watch(
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with silent_stderr():
         from core.processes import large_imports
-        from pipeline.inputs import read_options
         from preprocessing.labels import model_labels
 
+        model = last_pushed_model(settings)
+        labels = model_labels(model)
+        # The imports take seconds, and a missing model is reported before them.
         with large_imports():
+            from pipeline.inputs import read_options
             from serving.drift import reference
             from serving.drift.compare import compare
             from serving.drift.new_reviews import read_new_reviews, score
             from serving.predict_text import load_predict_text
 
-        model = last_pushed_model(settings)
-        labels = model_labels(model)
         try:
             known = reference.read(model, labels)
         except OSError as error:
