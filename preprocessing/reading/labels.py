@@ -6,8 +6,10 @@ import re
 import struct
 import unicodedata
 from collections.abc import Iterable, Iterator
+from datetime import date, time
 from decimal import Decimal, InvalidOperation
 from typing import cast
+from uuid import UUID
 
 from preprocessing.reading.columns import STAR_COLUMNS, Layout
 from preprocessing.reading.ratings import stars_of_five
@@ -19,6 +21,7 @@ from preprocessing.reading.records import (
     is_missing,
     text_problem,
 )
+from preprocessing.reading.values import as_text
 
 NEUTRAL = -1
 SCALES: dict[str, dict[str, int]] = {
@@ -213,10 +216,13 @@ def label_name(value: object) -> str | None:
 
     Letters keep their case. `4`, `" 4.0"`, `"4,0"`, `"4.0 out of 5 stars"` and `"__label__4"`
     become `4`, and True, `"True"` and `"TRUE"` become `true`. A text is in the normal form NFC of
-    Unicode, without the white space around it.
+    Unicode, without the white space around it. A date is `values.as_text` of it.
     """
     if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
+        try:
+            value = value.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
     if isinstance(value, str):
         return _text_name(value)
     if isinstance(value, bool):
@@ -226,7 +232,7 @@ def label_name(value: object) -> str | None:
         return f"{int(value):d}" if value == int(value) else _shortest(value)
     if isinstance(value, Decimal) and value.is_finite() and abs(value) < _LIMIT:
         return f"{int(value):d}" if value == int(value) else f"{value.normalize():f}"
-    return None
+    return as_text(value) if isinstance(value, (date, time, UUID)) else None
 
 
 def _text_name(text: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ class Table(NamedTuple):
     """The syntax of a CSV file."""
     names: list[str]
     """The names of the columns, in the order of the file."""
-    records: list[Mapping[str, Any]]
+    records: Sequence[Mapping[str, Any]]
 
 
 def read_table(path: str, options: ReadOptions, layout: Layout | None = None) -> Table | None:
@@ -57,9 +57,8 @@ def read_table(path: str, options: ReadOptions, layout: Layout | None = None) ->
     if found == "parquet":
         with open_bytes(path) as stream:
             file = parquet.open_parquet(path, stream)
-            batch = next(file.iter_batches(batch_size=_MOST), None)
-            rows = batch.to_pylist() if batch else []
-            return Table(found, COMMAS, list(file.schema_arrow.names), rows)
+            names = list(dict.fromkeys(file.schema_arrow.names))
+            return Table(found, COMMAS, names, parquet.first_rows(file, _MOST))
     return _csv_table(path, head, options, layout) if found == "csv" else None
 
 
