@@ -53,6 +53,7 @@ _NUMBER = re.compile(
     r"(-?[0-9]+)(?:\.0*|,(?!000\b)0*)?(?: out of 5 stars)?", re.ASCII | re.IGNORECASE
 )
 """An integer, also as a decimal number. A comma before three zeros may separate thousands."""
+_DECIMAL_COMMA = re.compile(r"^(-?[0-9]+),([0-9]{1,2})$", re.ASCII)
 
 
 class CollectedLabels:
@@ -267,6 +268,21 @@ def as_number(label: str) -> Decimal | None:
     except InvalidOperation:
         return None
     return number if number.is_finite() else None
+
+
+def same_numbers(labels: Iterable[str]) -> list[list[str]]:
+    """Return the groups of different labels that are the same number, such as `2.5` and `2.50`.
+
+    Args:
+      labels: labels as `label_name` or `canonical` returns them. A comma before one or two digits
+        is that of a decimal number.
+    """
+    by_number: dict[Decimal, list[str]] = {}
+    for label in labels:
+        number = as_number(_DECIMAL_COMMA.sub(r"\1.\2", label))
+        if number is not None:
+            by_number.setdefault(number, []).append(label)
+    return [alike for alike in by_number.values() if len(alike) > 1]
 
 
 def labels_among(values: Iterable[object]) -> Iterator[str]:

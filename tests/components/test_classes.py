@@ -78,6 +78,25 @@ def test_names_that_differ_only_in_case_are_two_classes_and_named():
     assert "map them to one class in data.labels" in chosen.notes[1]
 
 
+@pytest.mark.parametrize(
+    ("labels", "note"),
+    [
+        ({"2.5": 4, "2.50": 3, "3": 5}, "2.5 (4), 2.50 (3) are the same number"),
+        ({"2,5": 4, "2.5": 3}, '"2,5" (4), 2.5 (3) are the same number'),
+        ({"4": 4, "04": 3, "a": 5}, "04 (3), 4 (4) are the same number"),
+    ],
+)
+def test_labels_that_are_the_same_number_are_named(labels, note):
+    chosen = choose("each", labels)
+    assert set(chosen.labels.names) == set(labels)
+    assert chosen.notes[1].startswith(f"{note}, and are different classes; to join them, map them")
+
+
+def test_labels_that_are_different_numbers_are_not_named():
+    assert len(choose("each", {"1,000": 4, "1.0": 3, "1": 3, "nan": 2, "NaN1": 1}).notes) == 2
+    assert len(choose("each", {"1,000": 4, "2": 3, "x": 3}).notes) == 1
+
+
 def test_labels_that_are_no_classes_are_one_line():
     assert "no line has a text and a label in the column 'topic'" in error_of("each", {})
     assert "all 7 lines have refund in the column 'topic'" in error_of("each", {"refund": 7})
