@@ -46,7 +46,7 @@ def _describe_characters(value: Any) -> str | None:
     if found is None:
         return None
     kind = "a NUL character" if found[0] == "\0" else "half of a surrogate pair"
-    return f"{ascii(value)} contains {kind}; remove it"
+    return f"{value!a} contains {kind}; remove it"
 
 
 def check_values(values: Any, key: str = "", where: str = "") -> None:
