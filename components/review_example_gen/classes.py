@@ -308,8 +308,8 @@ def check_classes(
       InputError: a class has no Example in the train split, or too few to be in every split.
     """
     remedy = f"increase data.max_examples, {_REMEDY}" if over_max_examples else _REMEDY
-    held_out = [(f"the {split} split", examples.get(split, {})) for split in ("eval", "test")]
-    hashed = ["train", *(split for split in ("eval", "test") if split not in named)]
+    held_out = [(f"the {split} split", examples.get(split, {})) for split in HELD_OUT]
+    hashed = ["train", *(split for split in HELD_OUT if split not in named)]
     totals = {
         name: sum(examples.get(split, {}).get(label, 0) for split in hashed)
         for label, name in enumerate(labels.names)

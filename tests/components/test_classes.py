@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from components.line_counts import SPLITS
 from components.review_example_gen import classes
 from components.review_example_gen.classes import (
     check_classes,
@@ -232,7 +233,7 @@ NAMES = Labels(("a", "b", "rare"))
 
 def check(examples, named=(), over=0):
     counts = [dict(enumerate(numbers)) for numbers in examples]
-    by_split = dict(zip(("train", "eval", "test"), counts, strict=True))
+    by_split = dict(zip(SPLITS, counts, strict=True))
     return check_classes(NAMES, by_split, named, over)
 
 
@@ -255,7 +256,7 @@ def test_a_class_with_too_few_lines_for_all_splits_is_one_line():
     assert "rare (1) to be in each of the splits train, eval, for which a class requires 2" in (
         message
     )
-    assert check([(9, 9, 1), (1, 1, 0), (1, 1, 0)], ("train", "eval", "test"))
+    assert check([(9, 9, 1), (1, 1, 0), (1, 1, 0)], SPLITS)
     message = check_error([(9, 9, 0), (1, 1, 0), (1, 1, 0)], over=5)
     assert "rare (0)" in message and "; increase data.max_examples, add lines" in message
 
