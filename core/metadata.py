@@ -36,6 +36,19 @@ def open_store(file: str) -> MetadataStore:
         ) from None
 
 
+def last_execution(store: MetadataStore) -> int:
+    """Return the greatest id of an execution; 0 if there is none.
+
+    Args:
+      store: the result of `open_store`.
+    """
+    from ml_metadata import ListOptions, OrderByField
+
+    options = ListOptions(limit=1, order_by=OrderByField.ID, is_asc=False)
+    found = store.get_executions(list_options=options)
+    return int(found[0].id) if found else 0
+
+
 def connection_config(file: str) -> ConnectionConfig:
     """Return the configuration with which TFX connects to ML Metadata.
 
