@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import io
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,7 +44,13 @@ from preprocessing.reading.formats import csv, fasttext, parquet
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.labels import STARS, has_stars, is_headerless, labels_among
 from preprocessing.reading.pieces import TOO_LONG, Lines, Piece, decompress, split_lines
-from preprocessing.reading.records import EACH_TASK, SENTIMENT_TASK, ReadOptions, printable
+from preprocessing.reading.records import (
+    EACH_TASK,
+    SENTIMENT_TASK,
+    ReadOptions,
+    Rejected,
+    printable,
+)
 from preprocessing.reading.values import column_problem, is_filled, kind
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
@@ -351,7 +358,7 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
         return line_format
     dialect, first = widest(head)
     has_columns = len(first) > 1 and (options.columns or _regular(head, dialect) > 2)
-    if has_columns or _CSV_NAME.fullmatch(path):
+    if has_columns or _CSV_NAME.fullmatch(path) or late_header(head):
         return "csv"  # a missing column is reported later
     raise InputError(
         f"{path} is of no known format, it starts with '{printable(head)[:60]}': set "
@@ -411,6 +418,9 @@ def csv_columns(
         ):
             title = HEADERLESS.title if len(first) == 3 else None
             return HEADERLESS._replace(title=title), None, dialect
+    late = late_header(head)
+    if late:
+        raise InputError(f"{path} {header.late_problem(*late)}")
     dialect, first = widest(head)
     records = list(islice(csv.head_records(head, dialect), _LINES_INSPECTED))
     problem = header.problem(records, dialect.separator, head, options) if records else None
@@ -418,6 +428,21 @@ def csv_columns(
         raise InputError(f"{path} {problem}")
     names = [name.strip() for name in first]
     return find_columns(path, names, options), tuple(first), dialect
+
+
+def late_header(head: bytes) -> tuple[int, Sequence[str]] | None:
+    """Return the line of a header behind a title or other lines, and the header; None without one.
+
+    Args:
+      head: the result of `read_head`, of a CSV file without known columns in its first record.
+    """
+    for dialect in _dialects(head):
+        records = islice(csv.csv_records(io.BytesIO(head), dialect), _LINES_INSPECTED)
+        filled = [item for item in records if not isinstance(item, Rejected) and item[1]]
+        found = header.late_header(filled)
+        if found:
+            return found
+    return None
 
 
 def _repeats_a_label(

@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 from core.errors import InputError
 from preprocessing.reading import header
 from preprocessing.reading.columns import COMMAS, HEADERLESS, Dialect, Layout
-from preprocessing.reading.detect import csv_columns, find_format, objects, read_head, widest
+from preprocessing.reading.detect import (
+    csv_columns,
+    find_format,
+    late_header,
+    objects,
+    read_head,
+    widest,
+)
 from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import csv, parquet
 from preprocessing.reading.records import ReadOptions
@@ -89,6 +96,8 @@ def _csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout | None:
         columns, names, dialect = csv_columns(path, head, options)
         return Layout("csv", columns, header=names, dialect=dialect)
     except InputError:
+        if late_header(head):
+            return None
         dialect, first = widest(head)
     records = list(islice(csv.head_records(head, dialect), 2))
     if not first or header.problem(records, dialect.separator, head, options):
