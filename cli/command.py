@@ -9,6 +9,7 @@ import sys
 import warnings
 
 from core import exit_codes
+from core.errors import visible
 
 
 def main() -> None:
@@ -38,5 +39,5 @@ def main() -> None:
             raise
         # Python flushes its buffer when it exits, which would fail again and print another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        print(f"the disk is full: {' '.join(str(error).split())}"[:500], file=sys.stderr)
+        print(visible(f"the disk is full: {' '.join(str(error).split())}"[:500]), file=sys.stderr)
         sys.exit(exit_codes.FAILED)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from core.errors import visible
 
 
 def _has_ascii_locale() -> bool:
@@ -21,13 +28,30 @@ def _has_ascii_locale() -> bool:
 class LocaleConsole(Console):
     """A console that draws bars and curves with ASCII characters in the locale C or POSIX.
 
-    Texts, such as reviews and paths, are written unchanged.
+    Texts, such as reviews and paths, are written unchanged but for their control characters, which
+    are escaped, so that they neither move the cursor nor recolour the terminal.
     """
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        if isinstance(renderable, str):
+            renderable = visible(renderable)
+        elif isinstance(renderable, Text) and visible(renderable.plain) != renderable.plain:
+            parts = renderable.divide(range(1, len(renderable)))
+            renderable = Text.assemble(*(_visible_text(part) for part in parts))
+        return super().render(renderable, options)
 
     @property
     def encoding(self) -> str:
         """The encoding of the characters that Rich draws with."""
         return "ascii" if _has_ascii_locale() else super().encoding
+
+
+def _visible_text(text: Text) -> Text:
+    """Return a text of one character, without its style if the character is escaped."""
+    shown = visible(text.plain)
+    return text if shown == text.plain else Text(shown)
 
 
 # Rich would interpret some parts of paths and messages as markup, or as the code of an emoji.
@@ -54,6 +78,18 @@ def ellipsis(console: Console) -> str:
 def print_line(line: str) -> None:
     """Print one line without wrapping, so that a user can copy it from the terminal."""
     out.print(line, soft_wrap=True)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return JSON for the standard output, with the letters of all scripts.
+
+    Args:
+      value: the value.
+      indent: the indentation; None: one line.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    # JSON escapes the control characters below U+0020, and a terminal also obeys others.
+    return re.sub("[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 @contextlib.contextmanager

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import os
 import shlex
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
+
+from cli.console import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,7 @@ classes that are shown."""
 def as_json(check: DataCheck) -> str:
     """Return the result as JSON, with the keys of `DataCheck` and the key `starts`."""
     values = {"starts": check.starts, **dataclasses.asdict(check)}
-    return json.dumps(values, ensure_ascii=False, indent=2)
+    return json_text(values, indent=2)
 
 
 def show_check(console: Console, check: DataCheck, run: str) -> None:

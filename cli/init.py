@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from pathlib import Path
 from typing import Annotated
@@ -45,9 +46,16 @@ def create_project(folder: Path) -> list[Path]:
       folder: the folder, which is created if it is missing.
 
     Raises:
-      ConfigError: the folder contains files already, or cannot be written.
+      ConfigError: the folder contains files already, cannot be written, or has a path that
+        `paths.root` cannot have.
     """
     written = []
+    path = str(folder.resolve())
+    if glob.has_magic(path) or not path.isprintable():
+        raise ConfigError(
+            f"{path} contains [, * or ?, which libraries match as a pattern, or a control "
+            "character; choose another name"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):

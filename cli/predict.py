@@ -208,9 +208,7 @@ def _score(
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # Beam logs the traceback of an error before it raises the error.
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-    from rich.console import Console
-
-    from cli.console import silent_stderr
+    from cli.console import error_console, print_line, silent_stderr
     from cli.models import last_pushed_model
     from platforms.flink import checks as flink
     from preprocessing.labels import model_labels
@@ -230,26 +228,26 @@ def _score(
     options = replace(read_options(config), id=id)
     start = time.monotonic()
     try:
-        with ShownProgress(Console(stderr=True).status("inspecting the input"), noun):
+        with ShownProgress(error_console().status("inspecting the input"), noun):
             args = beam_args(config)
             summary = score_files(inputs, target, model, options, args, all_probabilities)
     except Interrupted as error:
         print(f"interrupted: {error}; repeat the command to continue", file=sys.stderr)
         raise
     scored = noun if summary.reviews == 1 else f"{noun}s"
-    print(f"{summary.reviews:,} {scored} scored in {time.monotonic() - start:.1f} s: {target}")
+    print_line(f"{summary.reviews:,} {scored} scored in {time.monotonic() - start:.1f} s: {target}")
     if summary.resumed:
-        print(f"units that were already finished: {summary.resumed}")
+        print_line(f"units that were already finished: {summary.resumed}")
     for way in summary.reading:
-        print(f"read as {way}")
+        print_line(f"read as {way}")
     for line in summary.unused[:_FILES_SHOWN]:
-        print(line)
+        print_line(line)
     more = len(summary.unused) - _FILES_SHOWN
     if more > 0:
-        print(f"further files without a usable line: {more}")
+        print_line(f"further files without a usable line: {more}")
     if summary.rejected:
         reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(summary.rejected.items()))
-        print(f"rejected lines ({reasons}): {target}.rejected.jsonl")
+        print_line(f"rejected lines ({reasons}): {target}.rejected.jsonl")
     return not summary.rejected
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -59,7 +58,7 @@ def watch(
     compare with, or the new ones cannot be read. With --then run, an alarm ends with the exit code
     of the run.
     """  # noqa: DOC501
-    from cli.console import print_line, silent_stderr
+    from cli.console import json_text, print_line, silent_stderr
     from cli.models import last_pushed_model
     from pipeline.config import load_config
 
@@ -91,7 +90,7 @@ def watch(
         scored = score(new, load_predict_text(model), labels)
         found = compare(known, scored, labels, settings.evaluation.max_accuracy_drop)
     if as_json:
-        print(json.dumps(_content(found, new, model), ensure_ascii=False), flush=True)
+        print(json_text(_content(found, new, model)), flush=True)
     else:
         for line in _lines(found, new, model, labels):
             print_line(line)

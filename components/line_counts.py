@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from preprocessing.reading.records import HARMLESS, NO_TEXT
 
-SPLITS = ("train", "eval", "test")
+Split = Literal["train", "eval", "test"]
+SPLITS: tuple[str, ...] = get_args(Split)
 DUPLICATE = "duplicate_across_splits"
 """The reason for the rejection of a review whose text is also in the files of a held-out split, or
 in an older span of the window."""

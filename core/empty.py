@@ -1,4 +1,4 @@
-"""The rule that an empty value is an error, wherever it comes from.
+"""The rules for values, wherever they come from: none is empty, and no character is impossible.
 
 A shell replaces an unset variable by an empty string. If a default replaced that string, the run
 would be a different experiment.
@@ -19,6 +19,8 @@ _WITHOUT_HOST = re.compile(
     rf"(?!(?:{_NO_HOST_NEEDED}):)[A-Za-z][A-Za-z0-9+.-]*://([/:?#].*)?", re.DOTALL
 )
 _WITHOUT_VALUE = re.compile(r"--[\w-]+=\s*")
+# Python decodes a byte that is not UTF-8, as in a path, to one of U+DC80 to U+DCFF.
+_IMPOSSIBLE = re.compile("[\0\ud800-\udc7f\udd00-\udfff]")
 
 
 def describe_emptiness(value: Any) -> str | None:
@@ -38,8 +40,17 @@ def describe_emptiness(value: Any) -> str | None:
     return None
 
 
+def _describe_characters(value: Any) -> str | None:
+    """Return a clause with a character that neither a path nor UTF-8 can have; None without one."""
+    found = _IMPOSSIBLE.search(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    kind = "a NUL character" if found[0] == "\0" else "half of a surrogate pair"
+    return f"{value!a} contains {kind}; remove it"
+
+
 def check_values(values: Any, key: str = "", where: str = "") -> None:
-    """Check that no value is empty.
+    """Check that no value is empty, and that none contains NUL or half of a surrogate pair.
 
     Args:
       values: a value of YAML or of a command line, or nested mappings and lists of values. None,
@@ -48,10 +59,10 @@ def check_values(values: Any, key: str = "", where: str = "") -> None:
       where: the beginning of the message, such as the name of the file; empty for none.
 
     Raises:
-      ConfigError: a value is empty. The message contains its key.
+      ConfigError: a value breaks a rule. The message contains its key.
     """
     for name, value in _leaves(values, key):
-        problem = describe_emptiness(value)
+        problem = describe_emptiness(value) or _describe_characters(value)
         if problem:
             raise ConfigError(": ".join(filter(None, (where, name, problem))))
 

@@ -13,13 +13,28 @@ ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
 _STACK = re.compile(r'Traceback |in user code:|Graph execution error:|Detected at |File "')
 
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""The characters with which a text could move the cursor of a terminal, or recolour it."""
+
+
+def visible(text: str) -> str:
+    """Return a text in which control characters are escaped, such as ESC as `\\x1b`.
+
+    A tab and a line break are kept.
+
+    Args:
+      text: a text with parts that come from a user, a file or a server.
+    """
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 class UserError(Exception):
     """An error whose message is enough for a user to correct it.
 
     The command line prints the message instead of a traceback and ends with `exit_code`.
 
     Args:
-      message: the message. Each line break becomes a space.
+      message: the message. Each line break becomes a space, and control characters are escaped.
 
     Attributes:
       exit_code: one of `core.exit_codes`.
@@ -29,7 +44,7 @@ class UserError(Exception):
 
     def __init__(self, message: str) -> None:
         # Parts of the message may come from a user or a server, with line breaks in them.
-        super().__init__(" ".join(message.split()))
+        super().__init__(visible(" ".join(message.split())))
 
 
 def cause(error: BaseException) -> str:

@@ -1,8 +1,9 @@
-"""Files: the list of a folder, a digest, and the outputs of commands."""
+"""Files: the list of a folder, a digest, a lock, and the outputs of commands."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import fnmatch
 import hashlib
 import os
@@ -58,6 +59,27 @@ def read_text(file: Path, where: str, most: int, remedy: str) -> str:
             f"{where} has {len(content):,} bytes; at most {most:,} are allowed, {remedy}"
         )
     return text
+
+
+def lock_file(path: str) -> int:
+    """Lock a file with flock; return its descriptor.
+
+    The kernel releases the lock when all processes with the descriptor have closed it or ended.
+
+    Args:
+      path: the local path of the file, which is created if it is missing.
+
+    Raises:
+      BlockingIOError: another process holds the lock.
+      OSError: the file cannot be created, or its file system does not support locks.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def stream_sha256(stream: BinaryIO) -> str:

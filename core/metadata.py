@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.errors import ConfigError
+from core.errors import ConfigError, UserError
 
 if TYPE_CHECKING:
     from ml_metadata import MetadataStore
     from ml_metadata.proto.metadata_store_pb2 import ConnectionConfig
+
+_QUERY = "Error when executing query: "
+"""The beginning of SQLite's message in an error of ML Metadata, which ends with the whole query."""
+_LEAST = 1 << 20
+"""Bytes of free space with which a disk is called full."""
 
 
 def open_store(file: str) -> MetadataStore:
@@ -29,11 +37,63 @@ def open_store(file: str) -> MetadataStore:
     try:
         return MetadataStore(connection_config(file))
     except (RuntimeError, StatusError) as error:
-        # SQLite's message contains the whole query.
-        reason = str(error).removeprefix("Error when executing query: ").partition(" query:")[0]
-        raise ConfigError(
-            f"paths.metadata: {file} cannot be opened: {reason}. Set a file of ML Metadata"
-        ) from None
+        reason = _reason(error) or str(error)
+        remedy = _space(file) or "Set a file of ML Metadata"
+        raise ConfigError(f"paths.metadata: {file} cannot be opened: {reason}. {remedy}") from None
+
+
+@contextlib.contextmanager
+def named_errors(file: str) -> Iterator[None]:
+    """Name the file in the errors of SQLite in this context; other errors propagate.
+
+    Args:
+      file: the local path of the SQLite file.
+
+    Raises:
+      UserError: SQLite could not read or write the file, as on a full disk.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        reason = _reason(error)
+        if reason is None:
+            raise
+        remedy = _space(file) or "Check its disk, and whether other processes write to the file"
+        raise UserError(f"paths.metadata: {file} cannot be used: {reason}. {remedy}") from error
+
+
+def _reason(error: Exception) -> str | None:
+    """Return the message of SQLite in an error of ML Metadata without the query; None if none."""
+    _, is_found, rest = str(error).partition(_QUERY)
+    return rest.partition(" query:")[0] if is_found else None
+
+
+def _space(file: str) -> str:
+    """Return a sentence about a full disk; empty if the disk of a file has space.
+
+    After a failed write, ML Metadata may report another error, such as that of a missing
+    transaction.
+    """
+    try:
+        free = shutil.disk_usage(os.path.dirname(file)).free
+    except OSError:
+        return ""
+    return f"Its disk has only {free:,} bytes left; free space there" if free < _LEAST else ""
+
+
+def last_execution(store: MetadataStore) -> int:
+    """Return the greatest id of an execution; 0 if there is none.
+
+    Args:
+      store: the result of `open_store`.
+    """
+    from ml_metadata import ListOptions, OrderByField
+
+    options = ListOptions(limit=1, order_by=OrderByField.ID, is_asc=False)
+    found = store.get_executions(list_options=options)
+    return int(found[0].id) if found else 0
 
 
 def connection_config(file: str) -> ConnectionConfig:

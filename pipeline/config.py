@@ -12,12 +12,13 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from components.evaluator.thresholds import Evaluation
+from components.line_counts import SPLITS, Split
 from components.serving_check.thresholds import Thresholds
 from core.empty import check_values
 from core.errors import ConfigError, not_utf8
@@ -36,9 +37,6 @@ from trainer_module.settings import Training
 PRESETS = Path(__file__).parent / "presets"
 CONFIG_VARIABLE = "PIPELINE_CONFIG"
 OVERRIDES_VARIABLE = "PIPELINE_SET"
-
-Split = Literal["train", "eval", "test"]
-SPLITS = get_args(Split)
 
 
 class Paths(Section):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 from preprocessing.labels import SENTIMENT, plain_name
-from preprocessing.reading.labels import YAML_WORDS, canonical, label_name
+from preprocessing.reading.labels import YAML_WORDS, canonical, label_name, same_numbers
 from preprocessing.reading.records import MAP_TASK, SENTIMENT_TASK, printable, text_problem
 
 Task = Literal["stars", "each"]
@@ -113,11 +113,16 @@ def _class_name(label: Any, given: Any) -> str:
 
 
 def _refuse_equal_names(names: list[str]) -> None:
-    """Check that no two names of classes differ only in case, which is a typing error.
+    """Check that no two names of classes differ only in case, or are the same number.
 
     Raises:
-      ValueError: two names do.
+      ValueError: two names do, which is a typing error.
     """
+    for one, other, *_ in same_numbers(names):
+        raise ValueError(
+            f"the classes {printable(one)} and {printable(other)} are the same number; write one "
+            "name, or two different ones"
+        )
     seen: dict[str, str] = {}
     for name in names:
         other = seen.setdefault(name.lower(), name)

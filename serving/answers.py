@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
-from core.errors import not_utf8
+from core.errors import not_utf8, visible
 from preprocessing.labels import Labels
 
 MAX_LINE_BYTES = 1 << 20
@@ -91,7 +91,8 @@ def answer(
       batches: the reviews.
       predict: a function from texts in UTF-8 to their predictions.
       out: the output. A line is `LABEL<tab>PROBABILITY<tab>TEXT`, in which a space replaces each
-        tab or line break of the label and of the text. The label and the probability of a text that
+        tab or line break of the label and of the text, and in which control characters are
+        escaped. The label and the probability of a text that
         cannot be used are `-`.
       report: called with a line for each review that cannot be used.
       labels: the classes of the model.
@@ -124,7 +125,7 @@ def _row(text: Text, prediction: Prediction | None, labels: Labels) -> str:
     if prediction:
         name = labels.names[prediction.label].translate(_SPACES)
         start = f"{name}\t{prediction.probability:.3f}"
-    return f"{start}\t{_shown(text).translate(_SPACES)}"
+    return visible(f"{start}\t{_shown(text).translate(_SPACES)}")
 
 
 def _json(text: Text, prediction: Prediction | None, labels: Labels) -> str:

@@ -17,13 +17,15 @@ from preprocessing.reading.records import (
     LINE_TOO_LONG,
     OTHER_SCALE,
     UNKNOWN_COLUMNS,
+    WRONG_TYPE,
 )
 
 _REMEDIES = {
     BAD_LABEL: "data.labels sets the meaning of labels, and data.columns.label their column",
     BROKEN_CSV: "CSV has a field with a separator, a quotation mark or a line break in quotation "
     "marks, and a quotation mark inside of them twice, as pandas' `to_csv` writes them",
-    BROKEN_JSON: "each line of JSON lines is one object, whose texts are strings and not lists",
+    BROKEN_JSON: "each line of JSON lines is one object",
+    WRONG_TYPE: "a label is a text or a number, and a text is no list and no object",
     UNKNOWN_COLUMNS: "rename columns that contain texts to those of the other records",
     LINE_TOO_LONG: "a line has at most 1,048,576 bytes",
     CORRUPT_ARCHIVE: "download or copy the damaged files again",

@@ -22,7 +22,13 @@ from core.progress import Progress
 from preprocessing.labels import Labels
 from preprocessing.reading.columns import Columns
 from preprocessing.reading.files import HELD_OUT
-from preprocessing.reading.labels import YAML_WORDS, CollectedLabels, as_number, has_stars
+from preprocessing.reading.labels import (
+    YAML_WORDS,
+    CollectedLabels,
+    as_number,
+    has_stars,
+    same_numbers,
+)
 from preprocessing.reading.listing import counted, joined, listed, short
 from preprocessing.reading.records import EACH_TASK, STARS_TASK, Batch, ReadOptions
 
@@ -201,6 +207,11 @@ def _each(found: FoundLabels, column: str) -> Classes:
         for alike in by_lower_case.values()
         if len(alike) > 1
     ]
+    notes += [
+        f"{counted(alike, found.totals)} are the same number, and are different classes; to join "
+        "them, map them to one class in data.labels"
+        for alike in same_numbers(labels)
+    ]
     label_map = {label: index for index, label in enumerate(labels)}
     return Classes(Labels(tuple(labels)), label_map, tuple(notes))
 
@@ -297,8 +308,8 @@ def check_classes(
       InputError: a class has no Example in the train split, or too few to be in every split.
     """
     remedy = f"increase data.max_examples, {_REMEDY}" if over_max_examples else _REMEDY
-    held_out = [(f"the {split} split", examples.get(split, {})) for split in ("eval", "test")]
-    hashed = ["train", *(split for split in ("eval", "test") if split not in named)]
+    held_out = [(f"the {split} split", examples.get(split, {})) for split in HELD_OUT]
+    hashed = ["train", *(split for split in HELD_OUT if split not in named)]
     totals = {
         name: sum(examples.get(split, {}).get(label, 0) for split in hashed)
         for label, name in enumerate(labels.names)

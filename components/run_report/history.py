@@ -343,6 +343,9 @@ def _outputs(
     by_id = {artifact.id: artifact for artifact in artifacts}
     found: dict[str, dict[str, mlmd.Artifact]] = {}
     for event in outputs:
+        # A full disk may have lost an artifact.
+        if event.artifact_id not in by_id:
+            continue
         of_node = found.setdefault(nodes.get(event.execution_id, "?"), {})
         of_node[event.path.steps[0].key] = by_id[event.artifact_id]
     return found

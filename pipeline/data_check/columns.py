@@ -15,7 +15,8 @@ from preprocessing.reading.columns import HEADERLESS, Columns, Layout
 from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, label_name, scale_label
 from preprocessing.reading.listing import joined
 from preprocessing.reading.look import Table
-from preprocessing.reading.records import ReadOptions, as_text, is_filled, printable
+from preprocessing.reading.records import ReadOptions, printable
+from preprocessing.reading.values import is_filled, shown
 
 _EXAMPLE = 60
 """The maximum number of characters of an example."""
@@ -122,9 +123,9 @@ def other_texts(table: Table, columns: Columns) -> list[Candidate]:
 
 def example(values: Sequence[Any]) -> str:
     """Return the first filled value as a short text; empty if there is none."""
-    value = next((value for value in values if is_filled(value)), "")
-    shown = printable(" ".join((as_text(value) or str(value)).split()))
-    return shown if len(shown) <= _EXAMPLE else f"{shown[: _EXAMPLE - 3]}..."
+    value = next(filter(is_filled, values), None)
+    text = printable(" ".join(shown(value).split()))
+    return text if len(text) <= _EXAMPLE else f"{text[: _EXAMPLE - 3]}..."
 
 
 def nested_columns(table: Table) -> list[str]:

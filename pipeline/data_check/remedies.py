@@ -107,7 +107,7 @@ def settle_files(
             hint = _rename(new) if LABEL in new and TEXT in new else ""
             others += [(item[0], InputError(f"{item[1]}{hint}")) for item in group]
         else:
-            problems.append(Problem(message + (_flatten(table) if table else "")))
+            problems.append(Problem(message + (_flatten(table, message) if table else "")))
     changes: dict[str, Any] = {"columns": columns} if columns else {}
     copies = _copies(good, replace(options, columns={**options.columns, **columns}), inspections)
     good = [file for file in good if file not in [copy for copy, _ in copies]]
@@ -328,9 +328,14 @@ def _rename(columns: Mapping[str, str]) -> str:
     return f"; its columns may be {shown}: rename them to those of the other files to read it too"
 
 
-def _flatten(table: Table) -> str:
-    """Return a clause about columns with objects, which may contain the label and the text."""
-    names = nested_columns(table)
+def _flatten(table: Table, message: str) -> str:
+    """Return a clause about columns with objects, which may contain the label and the text.
+
+    Args:
+      table: the first records of the file.
+      message: the problem, which may name such a column already.
+    """
+    names = [name for name in nested_columns(table) if f"`{name}`" not in message]
     if not names:
         return ""
     shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])

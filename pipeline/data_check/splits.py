@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from components.line_counts import SPLITS
 from pipeline.data_check.found import Choice, Problem
 from pipeline.data_check.settings_file import as_yaml
 from preprocessing.reading import globs
@@ -52,7 +53,7 @@ def propose_splits(good: Sequence[str], others: Collection[str]) -> dict[str, st
                 break
         else:
             return {}
-    return {split: found[split] for split in ("train", "eval", "test") if split in found}
+    return {split: found[split] for split in SPLITS if split in found}
 
 
 def in_splits(

@@ -255,12 +255,15 @@ def convert_folder(
     Raises:
       InputError: the files cannot be listed, an archive cannot be unpacked, or a file that has to
         be converted is damaged.
-      ConfigError: `target` is not empty, or cannot be written.
+      ConfigError: `target` is not empty, is inside of `base`, or cannot be written.
     """
     if os.path.isfile(base):
         files = [SourceFile(os.path.abspath(base), os.path.getsize(base))]
         base = os.path.dirname(files[0].path)
     else:
+        # The next look at the input would read both, and find the same texts twice.
+        if "://" not in base and Path(base).resolve() in target.resolve().parents:
+            raise ConfigError(f"{target} is inside of {base}; write a folder beside it")
         files = find_files(base, EVERYTHING)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"{target} exists already; remove it, or write another folder")

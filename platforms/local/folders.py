@@ -7,11 +7,11 @@ A run of the TFX command line acquires the lock itself.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
 
 from core.errors import ConfigError
+from core.files import lock_file
 from pipeline.config import PipelineConfig, log_folder
 from pipeline.destinations import destination_paths
 from platforms.checks import check_target
@@ -89,8 +89,7 @@ def lock_root(root: str) -> int | None:
         return None
     path = os.path.join(root, ".lock")
     try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock_file(path)
     except BlockingIOError:
         raise ConfigError(
             f"paths.root: {root} is in use by another run; repeat the command after its end, or "
@@ -98,4 +97,3 @@ def lock_root(root: str) -> int | None:
         ) from None
     except OSError as error:
         raise ConfigError(f"paths.root: {path} cannot be locked: {error.strerror}") from None
-    return lock

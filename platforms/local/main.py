@@ -14,7 +14,8 @@ from absl import logging
 
 from core import exit_codes, processes
 from core.code_file import located_cause
-from core.errors import UserError
+from core.errors import UserError, cause
+from core.metadata import named_errors
 from core.overrides import OPTION
 from pipeline.config import PipelineConfig, load_config, load_recorded_settings
 from platforms.checks import check_engine
@@ -58,7 +59,8 @@ def main() -> int:
             config = load_config(arguments.config, arguments.set)
             prepare(config, locks=not reads_only)
         check_run(config)
-        _run(config, sender)
+        with named_errors(config.paths.metadata):
+            _run(config, sender)
     except UserError as error:
         wrong_input = error.exit_code == exit_codes.BAD_INPUT
         sender.fail(str(error), component=sender.component, input=wrong_input)
@@ -85,7 +87,10 @@ def _run(config: PipelineConfig, sender: events.Sender) -> None:
         runner.run(create_pipeline(config, platform))
     except Exception as error:
         where = f"{sender.component}: " if sender.component else ""
-        runner.record_failure(where + located_cause(error))
+        try:
+            runner.record_failure(where + located_cause(error))
+        except Exception as other:  # the error of the run must be the one that is shown
+            logging.warning("The failure could not be recorded: %s", cause(other))
         raise
     if runner.run_id is None:
         return

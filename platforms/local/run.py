@@ -116,9 +116,10 @@ class Runner(LocalDagRunner):
         if self.run_id:
             with self._metadata() as handle:
                 history.record(handle.store, self.run_id, history.ERROR, error)
-                [run] = history.read_runs(handle.store, self.run_id)
-            if tracking := from_environment():
-                track(tracking, collect(run))
+                found = history.read_runs(handle.store, self.run_id)
+            tracking = from_environment()
+            if tracking and found:
+                track(tracking, collect(found[0]))
 
     def _metadata(self) -> metadata.Metadata:
         return metadata.Metadata(connection_config(self._paths.metadata))

@@ -34,7 +34,8 @@ from preprocessing.reading.columns import (
     further_names,
     names_in_lower_case,
 )
-from preprocessing.reading.records import as_text, is_filled, is_missing
+from preprocessing.reading.records import is_missing
+from preprocessing.reading.values import as_text, is_filled
 
 _KINDS = 1_024
 """Number of sets of names for which the chosen columns are cached."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import io
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any, BinaryIO, NamedTuple
 
@@ -27,6 +29,8 @@ from preprocessing.reading.archives import (
 from preprocessing.reading.choice import Chooser, survey
 from preprocessing.reading.columns import (
     HEADERLESS,
+    LABEL,
+    ROLES,
     SEPARATORS,
     Columns,
     Dialect,
@@ -40,7 +44,14 @@ from preprocessing.reading.formats import csv, fasttext, parquet
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.labels import STARS, has_stars, is_headerless, labels_among
 from preprocessing.reading.pieces import TOO_LONG, Lines, Piece, decompress, split_lines
-from preprocessing.reading.records import EACH_TASK, SENTIMENT_TASK, ReadOptions, printable
+from preprocessing.reading.records import (
+    EACH_TASK,
+    SENTIMENT_TASK,
+    ReadOptions,
+    Rejected,
+    printable,
+)
+from preprocessing.reading.values import column_problem, is_filled, kind
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
 _HEAD = 1 << 20
@@ -53,6 +64,8 @@ _SAMPLES = 8
 """Number of samples of a file after its head, at equal distances."""
 _SAMPLE_BYTES = 1 << 16
 _BZ2_SAMPLES = 3
+_EXAMPLE = 60
+"""The maximum number of characters of a value in a message."""
 _LAST_BZ2_BYTES = 1 << 20
 """Bytes at the end of a bz2 file that are read as the last sample. They contain the start of the
 last block."""
@@ -154,6 +167,8 @@ def encoding_remedy(path: str) -> str:
       InputError: the file cannot be read.
     """
     head, _ = read_head(path)
+    if head.startswith(_PARQUET):
+        return "contains bytes that are not UTF-8: write its labels and texts as strings"
     return encoding.remedy(head)
 
 
@@ -210,17 +225,52 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
         columns, names, dialect = csv_columns(path, head, options)
         return Layout("csv", columns, header=names, dialect=dialect)
     if found == "jsonl":
-        present = list(dict.fromkeys(name for fields in objects(head) for name in fields))
-        return Layout("jsonl", find_columns(path, present, options))
+        records = list(objects(head))
+        present = list(dict.fromkeys(name for fields in records for name in fields))
+        columns = find_columns(path, present, options)
+        _refuse_kinds(path, columns, options, partial(_kind_of_all, records))
+        return Layout("jsonl", columns)
     if found == "parquet":
         with open_bytes(path) as stream:
             file = parquet.open_parquet(path, stream)
             columns = find_columns(path, file.schema_arrow.names, options)
             parquet.refuse_encrypted(path, file, [name for name in columns[:3] if name])
+            _refuse_kinds(path, columns, options, parquet.column_kinds(file).get)
             is_each = options.task == EACH_TASK and columns.label
             names = parquet.class_names(file, columns.label or "") if is_each else ()
         return Layout("parquet", columns, class_names=names)
     return Layout("fasttext")
+
+
+def _refuse_kinds(
+    path: str, columns: Columns, options: ReadOptions, kind_of: Callable[[str], str | None]
+) -> None:
+    """Check that the columns of a file contain labels and texts.
+
+    Args:
+      path: the path of the file, for the error.
+      columns: the columns that are read.
+      options: the options for reading it.
+      kind_of: (name of a column) -> what each of its values is that is neither, such as `a list`.
+
+    Raises:
+      InputError: a column contains lists, objects or durations.
+    """
+    roles = dict(zip(ROLES, columns[:3], strict=True))
+    if options.labels == "optional":
+        roles.pop(LABEL)
+    for role, name in roles.items():
+        what = kind_of(name) if name else None
+        if name and what:
+            raise InputError(column_problem(path, role, name, what))
+
+
+def _kind_of_all(records: Sequence[Mapping[str, Any]], name: str) -> str | None:
+    """Return what all values in a column of records are, with an example; None for others."""
+    filled = [record[name] for record in records if is_filled(record.get(name))]
+    if filled and all(map(kind, filled)):
+        return f"{kind(filled[0])}, such as {printable(filled[0])[:_EXAMPLE]}"
+    return None
 
 
 def read_head(path: str) -> tuple[bytes, bool]:
@@ -308,7 +358,7 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
         return line_format
     dialect, first = widest(head)
     has_columns = len(first) > 1 and (options.columns or _regular(head, dialect) > 2)
-    if has_columns or _CSV_NAME.fullmatch(path):
+    if has_columns or _CSV_NAME.fullmatch(path) or late_header(head):
         return "csv"  # a missing column is reported later
     raise InputError(
         f"{path} is of no known format, it starts with '{printable(head)[:60]}': set "
@@ -368,6 +418,9 @@ def csv_columns(
         ):
             title = HEADERLESS.title if len(first) == 3 else None
             return HEADERLESS._replace(title=title), None, dialect
+    late = late_header(head)
+    if late:
+        raise InputError(f"{path} {header.late_problem(*late)}")
     dialect, first = widest(head)
     records = list(islice(csv.head_records(head, dialect), _LINES_INSPECTED))
     problem = header.problem(records, dialect.separator, head, options) if records else None
@@ -375,6 +428,21 @@ def csv_columns(
         raise InputError(f"{path} {problem}")
     names = [name.strip() for name in first]
     return find_columns(path, names, options), tuple(first), dialect
+
+
+def late_header(head: bytes) -> tuple[int, Sequence[str]] | None:
+    """Return the line of a header behind a title or other lines, and the header; None without one.
+
+    Args:
+      head: the result of `read_head`, of a CSV file without known columns in its first record.
+    """
+    for dialect in _dialects(head):
+        records = islice(csv.csv_records(io.BytesIO(head), dialect), _LINES_INSPECTED)
+        filled = [item for item in records if not isinstance(item, Rejected) and item[1]]
+        found = header.late_header(filled)
+        if found:
+            return found
+    return None
 
 
 def _repeats_a_label(

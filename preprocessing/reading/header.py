@@ -66,6 +66,40 @@ def problem(
     )
 
 
+def late_header(records: Sequence[tuple[int, Sequence[str]]]) -> tuple[int, Sequence[str]] | None:
+    """Return the line of a header behind a title or other lines, and the header; None without one.
+
+    The lines before it have fewer fields with a text than the header, and all records behind it
+    have as many fields.
+
+    Args:
+      records: the line and the fields of the first records of a file that are not blank.
+    """
+    widths = [len(fields) for _, fields in records]
+    width = widths[-1] if widths else 0
+    for number, (line, fields) in enumerate(records[:-1]):
+        if sum(bool(field.strip()) for field in fields) < width:
+            continue
+        is_header = number > 0 and width > 1 and not _is_data(fields)
+        return (line, fields) if is_header and set(widths[number:]) == {width} else None
+    return None
+
+
+def late_problem(line: int, names: Sequence[str]) -> str:
+    """Return a clause with the remedy for the result of `late_header`.
+
+    Args:
+      line: the line of the header, from 1.
+      names: the names in the header.
+    """
+    before = "a line" if line == 2 else f"{line - 1:,} lines"
+    return (
+        f"has {before} before its header, which is in line {line:,}: {shown_names(names)}. Write "
+        f"the file without {'it' if line == 2 else 'them'}, such as with `tail -n +{line} FILE > "
+        "NEW_FILE`, and read only the new file"
+    )
+
+
 def _other_syntax(first: Sequence[str], options: ReadOptions) -> str | None:
     """Return a clause with the problem of a header whose names are known but not in CSV syntax."""
     for mark in dict.fromkeys(re.findall(r"[^\w\s.-]", "".join(first))):

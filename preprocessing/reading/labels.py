@@ -6,8 +6,10 @@ import re
 import struct
 import unicodedata
 from collections.abc import Iterable, Iterator
+from datetime import date, time
 from decimal import Decimal, InvalidOperation
 from typing import cast
+from uuid import UUID
 
 from preprocessing.reading.columns import STAR_COLUMNS, Layout
 from preprocessing.reading.ratings import stars_of_five
@@ -19,6 +21,7 @@ from preprocessing.reading.records import (
     is_missing,
     text_problem,
 )
+from preprocessing.reading.values import as_text
 
 NEUTRAL = -1
 SCALES: dict[str, dict[str, int]] = {
@@ -50,6 +53,7 @@ _NUMBER = re.compile(
     r"(-?[0-9]+)(?:\.0*|,(?!000\b)0*)?(?: out of 5 stars)?", re.ASCII | re.IGNORECASE
 )
 """An integer, also as a decimal number. A comma before three zeros may separate thousands."""
+_DECIMAL_COMMA = re.compile(r"^(-?[0-9]+),([0-9]{1,2})$", re.ASCII)
 
 
 class CollectedLabels:
@@ -213,10 +217,13 @@ def label_name(value: object) -> str | None:
 
     Letters keep their case. `4`, `" 4.0"`, `"4,0"`, `"4.0 out of 5 stars"` and `"__label__4"`
     become `4`, and True, `"True"` and `"TRUE"` become `true`. A text is in the normal form NFC of
-    Unicode, without the white space around it.
+    Unicode, without the white space around it. A date is `values.as_text` of it.
     """
     if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
+        try:
+            value = value.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
     if isinstance(value, str):
         return _text_name(value)
     if isinstance(value, bool):
@@ -226,7 +233,7 @@ def label_name(value: object) -> str | None:
         return f"{int(value):d}" if value == int(value) else _shortest(value)
     if isinstance(value, Decimal) and value.is_finite() and abs(value) < _LIMIT:
         return f"{int(value):d}" if value == int(value) else f"{value.normalize():f}"
-    return None
+    return as_text(value) if isinstance(value, (date, time, UUID)) else None
 
 
 def _text_name(text: str) -> str | None:
@@ -261,6 +268,21 @@ def as_number(label: str) -> Decimal | None:
     except InvalidOperation:
         return None
     return number if number.is_finite() else None
+
+
+def same_numbers(labels: Iterable[str]) -> list[list[str]]:
+    """Return the groups of different labels that are the same number, such as `2.5` and `2.50`.
+
+    Args:
+      labels: labels as `label_name` or `canonical` returns them. A comma before one or two digits
+        is that of a decimal number.
+    """
+    by_number: dict[Decimal, list[str]] = {}
+    for label in labels:
+        number = as_number(_DECIMAL_COMMA.sub(r"\1.\2", label))
+        if number is not None:
+            by_number.setdefault(number, []).append(label)
+    return [alike for alike in by_number.values() if len(alike) > 1]
 
 
 def labels_among(values: Iterable[object]) -> Iterator[str]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 from core.errors import InputError
 from preprocessing.reading import header
 from preprocessing.reading.columns import COMMAS, HEADERLESS, Dialect, Layout
-from preprocessing.reading.detect import csv_columns, find_format, objects, read_head, widest
+from preprocessing.reading.detect import (
+    csv_columns,
+    find_format,
+    late_header,
+    objects,
+    read_head,
+    widest,
+)
 from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import csv, parquet
 from preprocessing.reading.records import ReadOptions
@@ -27,7 +34,7 @@ class Table(NamedTuple):
     """The syntax of a CSV file."""
     names: list[str]
     """The names of the columns, in the order of the file."""
-    records: list[Mapping[str, Any]]
+    records: Sequence[Mapping[str, Any]]
 
 
 def read_table(path: str, options: ReadOptions, layout: Layout | None = None) -> Table | None:
@@ -57,9 +64,8 @@ def read_table(path: str, options: ReadOptions, layout: Layout | None = None) ->
     if found == "parquet":
         with open_bytes(path) as stream:
             file = parquet.open_parquet(path, stream)
-            batch = next(file.iter_batches(batch_size=_MOST), None)
-            rows = batch.to_pylist() if batch else []
-            return Table(found, COMMAS, list(file.schema_arrow.names), rows)
+            names = list(dict.fromkeys(file.schema_arrow.names))
+            return Table(found, COMMAS, names, parquet.first_rows(file, _MOST))
     return _csv_table(path, head, options, layout) if found == "csv" else None
 
 
@@ -90,6 +96,8 @@ def _csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout | None:
         columns, names, dialect = csv_columns(path, head, options)
         return Layout("csv", columns, header=names, dialect=dialect)
     except InputError:
+        if late_header(head):
+            return None
         dialect, first = widest(head)
     records = list(islice(csv.head_records(head, dialect), 2))
     if not first or header.problem(records, dialect.separator, head, options):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from preprocessing import features
 from preprocessing.labels import SENTIMENT
+from preprocessing.reading import values
 
 SENTIMENT_TASK, STARS_TASK, EACH_TASK, MAP_TASK = "sentiment", "stars", "each", "map"
 """The values of `ReadOptions.task`. The classes of all but the first follow from a first pass over
@@ -21,6 +20,7 @@ NO_TEXT = "no_text"
 UNKNOWN_COLUMNS = "unknown_columns"
 INVALID_UTF8 = "invalid_utf8"
 BROKEN_JSON = "broken_json"
+WRONG_TYPE = "wrong_type"
 BROKEN_CSV = "broken_csv"
 CORRUPT_ARCHIVE = "corrupt_archive"
 LINE_TOO_LONG = "line_too_long"
@@ -180,16 +180,9 @@ def printable(value: object) -> str:
     """Return a value as printable text of at most 200 characters, for `Rejected.detail`."""
     if isinstance(value, bytes):
         value = value[:_DETAIL_CHARACTERS].decode("utf-8", "backslashreplace")
-    text = value if isinstance(value, str) else _repr(value)
+    text = value if isinstance(value, str) else values.shown(value)
     shown = (char if char.isprintable() else _escaped(char) for char in text[:_DETAIL_CHARACTERS])
     return "".join(shown)[:_DETAIL_CHARACTERS]
-
-
-def _repr(value: object) -> str:
-    try:
-        return reprlib.repr(value)
-    except ValueError:  # Python refuses to convert a number of thousands of digits to text
-        return f"a value of the type {type(value).__name__}"
 
 
 def _escaped(char: str) -> str:
@@ -223,14 +216,6 @@ def rejected(position: int, reason: str, value: object) -> Rejected:
     return Rejected(position, reason, printable(value))
 
 
-def bytes_as_text(value: bytes) -> str:
-    """Return bytes as text if they are UTF-8, and otherwise, as for a UUID, in hexadecimal."""
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError:
-        return value.hex()
-
-
 def unused_file(path: str, rejected_lines: Mapping[str, int], first: str) -> str:
     """Return the message about a file in which no line can be used.
 
@@ -241,28 +226,6 @@ def unused_file(path: str, rejected_lines: Mapping[str, int], first: str) -> str
     """
     reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(rejected_lines.items()))
     return f"no line of {path} can be used: {reasons}; the first: {first}"
-
-
-def as_text(value: Any) -> str | None:
-    """Return the value of a field as text: empty if it is missing, None for an object or a list."""
-    if value is None or (isinstance(value, float) and value != value):
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return json.dumps(value)
-    return None if isinstance(value, (dict, list)) else str(value)
-
-
-def is_filled(value: Any) -> bool:
-    """Return whether a field has a value: not None, NaN, a blank string, or an empty collection."""
-    if value is None:
-        return False
-    if isinstance(value, (str, bytes)):
-        return bool(value) and not value.isspace()
-    if isinstance(value, (dict, list)):
-        return bool(value)
-    return bool(value == value)
 
 
 def is_missing(value: Any, label_map: Mapping[str, int | None]) -> bool:
@@ -292,9 +255,7 @@ def text_problem(text: str) -> str | None:
 
 
 def _converted(value: Any, missing: bytes | int) -> bytes | int:
-    if isinstance(value, bytes):
-        value = bytes_as_text(value)
-    text = as_text(value)
+    text = values.as_text(value)
     if not text or text_problem(text):
         return missing
     if isinstance(missing, bytes):

@@ -22,8 +22,11 @@ _DATE = {"YYYY": 4, "MM": 2, "DD": 2}
 _SPAN, _VERSION = "SPAN", "VERSION"
 _EPOCH = datetime.date(1970, 1, 1)
 _SECONDS_OF_A_DAY = 86_400
+_HOUR, _SIXTIETH = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
+_TIME = rf"[T ]{_HOUR}:{_SIXTIETH}(?::{_SIXTIETH}(?:\.[0-9]+)?)?(?:Z|[+-]{_HOUR}:?{_SIXTIETH})?"
 _DAY = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})([T ].*)?|([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{6})?"
+    rf"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}})({_TIME})?"
+    rf"|([0-9]{{4}})([0-9]{{2}})([0-9]{{2}})({_HOUR}{_SIXTIETH}{_SIXTIETH})?"
 )
 _SECONDS = re.compile(r"[0-9]{10}")
 """Seconds since 1970, in which Kubeflow Pipelines has the time of a schedule."""
@@ -107,8 +110,8 @@ class SpanPattern:
 
         Args:
           span: NEWEST, a number, or, if the spans are dates, a date or a time such as 2026-11-28,
-            20261128, 2026-11-28T03:00:00Z or 1795834800, of which the day in UTC counts. With `-1d`
-            at its end it is the day before.
+            20261128, 2026-11-28T03:00:00Z or 1795834800, of which the day counts, for seconds in
+            UTC. With `-1d` at its end it is the day before.
 
         Returns:
           The number; None for NEWEST.

@@ -108,33 +108,31 @@ def score_files(
     )
     parent, _, name = target.rpartition("/")
     folder = f"{parent}/.{name}.partial"
-    if work.is_local(folder):
+    with work.locked(folder, target):
+        key = fingerprint("", files)
+        labels = model_labels(model)
+        digest = _digest(key, units, options, model, all_probabilities)
+        stored = {
+            f"{folder}/{digest}-{number:06d}.arrow": unit for number, unit in enumerate(units)
+        }
+        finished = set(filter(FileSystems.exists, stored))
         try:
-            os.makedirs(folder, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"--output: {folder} cannot be created: {error.strerror}") from None
-    key = fingerprint("", files)
-    labels = model_labels(model)
-    digest = _digest(key, units, options, model, all_probabilities)
-    stored = {f"{folder}/{digest}-{number:06d}.arrow": unit for number, unit in enumerate(units)}
-    finished = set(filter(FileSystems.exists, stored))
-    try:
-        stage = work.ScoreUnit(model, labels, all_probabilities)
-        _score(stored, finished, stage, beam_args)
-        if fingerprint("", select_same_paths(files, find_inputs(inputs))) != key:
-            work.remove(folder)
-            raise InputError("--input: a file changed while it was scored; repeat the command")
-        counts = output.publish(
-            stored,
-            folder,
-            target,
-            labels,
-            has_id=options.id is not None,
-            all_probabilities=all_probabilities,
-        )
-    except KeyboardInterrupt:
-        raise Interrupted(_kept(stored)) from None
-    work.remove(folder)
+            stage = work.ScoreUnit(model, labels, all_probabilities)
+            _score(stored, finished, stage, beam_args)
+            if fingerprint("", select_same_paths(files, find_inputs(inputs))) != key:
+                work.remove(folder)
+                raise InputError("--input: a file changed while it was scored; repeat the command")
+            counts = output.publish(
+                stored,
+                folder,
+                target,
+                labels,
+                has_id=options.id is not None,
+                all_probabilities=all_probabilities,
+            )
+        except KeyboardInterrupt:
+            raise Interrupted(_kept(stored)) from None
+        work.remove(folder)
     reviews = sum(file_counts.reviews for file_counts in counts.values())
     rejected = sum((file_counts.rejected for file_counts in counts.values()), Counter[str]())
     unused = [

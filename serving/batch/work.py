@@ -2,12 +2,15 @@
 
 A killed run resumes from the work folder, a hidden folder next to the output. This folder contains
 a file with the lines of each finished unit. The name of the file is a digest of everything that
-determines the lines, and the number of the unit. Incomplete files have other names.
+determines the lines, and the number of the unit. Incomplete files have other names. The process
+that scores holds a lock in the folder.
 """
 
 from __future__ import annotations
 
+import contextlib
 import glob
+import os
 import shutil
 import uuid
 from collections import deque
@@ -24,6 +27,8 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.utils.shared import Shared
 
 from core import progress
+from core.errors import InputError
+from core.files import lock_file
 from core.machine import cores
 from core.progress import Progress
 from preprocessing.labels import Labels
@@ -108,6 +113,54 @@ def create(path: str) -> Any:
 def is_local(path: str) -> bool:
     """Return whether a path is in the file system of this machine."""
     return FileSystems.get_scheme(path) is None
+
+
+@contextlib.contextmanager
+def locked(folder: str, target: str) -> Iterator[None]:
+    """Create the work folder, and hold its lock in this context; one at a URL has no lock.
+
+    Args:
+      folder: path or URL of the folder.
+      target: the output, for the error.
+
+    Raises:
+      InputError: another process scores files for the same output, or the folder cannot be created
+        or locked.
+    """
+    if not is_local(folder):
+        yield
+        return
+    try:
+        descriptor = _lock(folder)
+    except BlockingIOError:
+        raise InputError(
+            f"--output: another process writes {target}; repeat the command after its end, or name "
+            "another file"
+        ) from None
+    except OSError as error:
+        raise InputError(f"--output: {folder} cannot be created: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(folder: str) -> int:
+    """Create the work folder and lock it; return the descriptor of the lock.
+
+    Raises:
+      OSError: see `lock_file`.
+    """
+    path = f"{folder}/.lock"
+    while True:
+        os.makedirs(folder, exist_ok=True)
+        # A process that has finished removes its folder, in which this one may have locked a file.
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = lock_file(path)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                    return descriptor
+            os.close(descriptor)
 
 
 def remove(folder: str) -> None:

@@ -33,6 +33,14 @@ def test_the_pipeline_has_the_name_of_the_folder(tmp_path, folder, name):
     assert (config.name, config.training.model) == (name, "my_model")
 
 
+@pytest.mark.parametrize("folder", ["[x]", "a*/b", "why?", "a\x1b[31m", "a\nb"])
+def test_a_folder_whose_path_no_run_can_use_is_refused(tmp_path, folder):
+    with pytest.raises(ConfigError) as error:
+        create_project(tmp_path / folder)
+    assert str(error.value).endswith("choose another name")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("changed", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_a_new_project_runs_and_a_changed_file_runs_again(tmp_path, changed):

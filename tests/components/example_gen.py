@@ -10,9 +10,9 @@ from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
 from tfx.types import standard_artifacts
 
 from components.artifacts import RejectedLines
+from components.line_counts import SPLITS
 from components.review_example_gen.component import ReviewExampleGenExecutor
 
-SPLITS = ("train", "eval", "test")
 THREADS = ("--direct_running_mode=multi_threading", "--direct_num_workers=3")
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from components.line_counts import SPLITS
 from components.review_example_gen import classes
 from components.review_example_gen.classes import (
     check_classes,
@@ -76,6 +77,25 @@ def test_names_that_differ_only_in_case_are_two_classes_and_named():
     assert chosen.notes[0] == "3: IT, it, other"
     assert "IT (30), it (4) differ only in case" in chosen.notes[1]
     assert "map them to one class in data.labels" in chosen.notes[1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "note"),
+    [
+        ({"2.5": 4, "2.50": 3, "3": 5}, "2.5 (4), 2.50 (3) are the same number"),
+        ({"2,5": 4, "2.5": 3}, '"2,5" (4), 2.5 (3) are the same number'),
+        ({"4": 4, "04": 3, "a": 5}, "04 (3), 4 (4) are the same number"),
+    ],
+)
+def test_labels_that_are_the_same_number_are_named(labels, note):
+    chosen = choose("each", labels)
+    assert set(chosen.labels.names) == set(labels)
+    assert chosen.notes[1].startswith(f"{note}, and are different classes; to join them, map them")
+
+
+def test_labels_that_are_different_numbers_are_not_named():
+    assert len(choose("each", {"1,000": 4, "1.0": 3, "1": 3, "nan": 2, "NaN1": 1}).notes) == 2
+    assert len(choose("each", {"1,000": 4, "2": 3, "x": 3}).notes) == 1
 
 
 def test_labels_that_are_no_classes_are_one_line():
@@ -213,7 +233,7 @@ NAMES = Labels(("a", "b", "rare"))
 
 def check(examples, named=(), over=0):
     counts = [dict(enumerate(numbers)) for numbers in examples]
-    by_split = dict(zip(("train", "eval", "test"), counts, strict=True))
+    by_split = dict(zip(SPLITS, counts, strict=True))
     return check_classes(NAMES, by_split, named, over)
 
 
@@ -236,7 +256,7 @@ def test_a_class_with_too_few_lines_for_all_splits_is_one_line():
     assert "rare (1) to be in each of the splits train, eval, for which a class requires 2" in (
         message
     )
-    assert check([(9, 9, 1), (1, 1, 0), (1, 1, 0)], ("train", "eval", "test"))
+    assert check([(9, 9, 1), (1, 1, 0), (1, 1, 0)], SPLITS)
     message = check_error([(9, 9, 0), (1, 1, 0), (1, 1, 0)], over=5)
     assert "rare (0)" in message and "; increase data.max_examples, add lines" in message
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from components.line_counts import LineCounts
+from components.line_counts import SPLITS, LineCounts
 from pipeline.config import load_config
 from pipeline.data_check.check import check_data
 from pipeline.inputs import example_gen_options
-from tests.components.example_gen import SPLITS, Read
+from tests.components.example_gen import Read
 from tests.pipeline import exports
 
 MIXED = "".join(

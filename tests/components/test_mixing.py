@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
+from components.line_counts import SPLITS
 from components.review_example_gen import units
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.pieces import Piece
-from tests.components.example_gen import SPLITS, label_of, read_files, text_of, write
+from tests.components.example_gen import label_of, read_files, text_of, write
 
 pytestmark = pytest.mark.slow
 

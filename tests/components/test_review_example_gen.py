@@ -8,13 +8,14 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from components.line_counts import SPLITS
 from components.review_example_gen import splits, units
 from components.review_example_gen.read_whole import WholeReader
 from core.errors import InputError
 from preprocessing.reading import pieces
 from preprocessing.reading.files import find_sources, fingerprint
 from preprocessing.reading.pieces import MAX_LINE_BYTES
-from tests.components.example_gen import SPLITS, THREADS, label_of, line, read_files, text_of, write
+from tests.components.example_gen import THREADS, label_of, line, read_files, text_of, write
 
 pytestmark = pytest.mark.slow
 

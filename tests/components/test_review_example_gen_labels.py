@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from components.line_counts import SPLITS
 from components.review_example_gen import component, units
 from core.errors import InputError
 from pipeline.label_setting import parse_labels, task_options
 from preprocessing.labels import Labels, read_labels
 from preprocessing.reading import pieces
-from tests.components.example_gen import SPLITS, THREADS, label_of, read_files, text_of, write
+from tests.components.example_gen import THREADS, label_of, read_files, text_of, write
 
 pytestmark = pytest.mark.slow
 PROCESSES = ("--direct_running_mode=multi_processing", "--direct_num_workers=2")

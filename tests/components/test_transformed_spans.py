@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from components.line_counts import SPLITS
 from components.transformed_spans import TransformedSpans
 from examples.counts import NGRAMS, read_class_counts
-from tests.components.example_gen import SPLITS, line, read_files, records
+from tests.components.example_gen import line, read_files, records
 from tests.components.test_transform import SETTINGS, transform
 
 pytestmark = pytest.mark.slow

@@ -14,11 +14,12 @@ import yaml
 from typer.testing import CliRunner
 
 from cli.app import app
+from core.errors import ConfigError
 from pipeline.config import load_config
 from pipeline.data_check import converted as converted_module
 from pipeline.data_check.check import check_data
 from pipeline.data_convert import parts
-from pipeline.data_convert.convert import LOOK
+from pipeline.data_convert.convert import LOOK, convert_folder
 from pipeline.data_convert.json_documents import may_be_document, read_records
 from tests.pipeline.test_data_check import look, write
 
@@ -414,3 +415,13 @@ def test_a_single_line_in_another_encoding_is_converted_although_a_run_would_rej
     found = file.read_text(encoding="utf-8").splitlines()
     assert len(found) == 202 and "gutes Gerät Nummer 199" in found[200]
     assert found[201].endswith("schönes Gerät")
+
+
+def test_a_new_folder_inside_of_the_input_is_refused(tmp_path):
+    folder = write(tmp_path, a__txt="__label__1 bad\n")
+    (tmp_path / "link").symlink_to(folder)
+    for base, target in ((folder, folder / "new"), (tmp_path / "link", folder / "a" / "b")):
+        with pytest.raises(ConfigError, match=f"^{target} is inside of {base}; write a folder "):
+            convert_folder(str(base), target, 0.0, print)
+        assert list(folder.iterdir()) == [folder / "a.txt"]
+    assert convert_folder(str(folder / "a.txt"), folder / "new", 0.0, print) == 1

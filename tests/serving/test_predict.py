@@ -38,6 +38,13 @@ def answered(batches, as_json=False):
     return out.getvalue().decode(), reports
 
 
+def test_control_characters_of_a_text_are_escaped():
+    arguments = read_arguments(["good \x1b[31m\x9b2J\tphone"])
+    assert answered(arguments) == ("positive\t0.900\tgood \\x1b[31m\\x9b2J phone\n", [])
+    [line] = answered(read_arguments(["good \x1b"]), as_json=True)[0].splitlines()
+    assert json.loads(line)["text"] == "good \x1b" and "\x1b" not in line
+
+
 def test_the_prediction_of_a_line_precedes_the_next_line():
     source, target = os.pipe()
     with os.fdopen(source) as stream:

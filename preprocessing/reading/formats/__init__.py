@@ -10,15 +10,14 @@ from preprocessing.reading.choice import Chooser
 from preprocessing.reading.columns import HEADERLESS, Columns, Layout
 from preprocessing.reading.labels import LabelReader
 from preprocessing.reading.records import (
-    BROKEN_JSON,
     NO_TEXT,
     UNKNOWN_COLUMNS,
+    WRONG_TYPE,
     Batch,
-    as_text,
-    is_filled,
     is_missing,
     printable,
 )
+from preprocessing.reading.values import as_text, is_filled, kind, shown
 
 _SHOWN = 5
 _MISSING_LABEL = ", a word for a missing value (a mapping in data.labels can make it a class)"
@@ -109,13 +108,21 @@ class RowReader:
                 return batch.reject(position, NO_TEXT, "an empty record")
             if columns.label is None:  # the value may be one of `is_missing`
                 label = record.get(self.names[0] or "")
+            if kind(label):
+                name = columns.label or self.names[0]
+                return self._reject_type(batch, position, name, label)
             why = _MISSING_LABEL if is_missing(label, self._layout.label_map) else ""
-            return batch.reject(position, reader.reason(label), f"label: {printable(label)}{why}")
-        title, text = as_text(title), as_text(text)
-        if title is None or text is None:
-            return batch.reject(position, BROKEN_JSON, "an object or a list instead of a text")
+            detail = f"label: {printable(label)}{why}" if is_filled(label) else "no label"
+            return batch.reject(position, reader.reason(label), detail)
+        for name, value in ((columns.title, title), (columns.text, text)):
+            if kind(value):
+                return self._reject_type(batch, position, name, value)
+        title, text = as_text(title) or "", as_text(text) or ""
         further = [record.get(name) if name else None for name in columns.further]
         return batch.add(position, meaning, title, text, further)
+
+    def _reject_type(self, batch: Batch, position: int, name: str | None, value: Any) -> None:
+        batch.reject(position, WRONG_TYPE, f"`{name}` is {kind(value)}: {shown(value)}")
 
     def _label_reader(self, columns: Columns) -> LabelReader:
         if columns.label is None:

@@ -20,7 +20,8 @@ from preprocessing.reading.contents import ENCRYPTED
 from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import RowReader
 from preprocessing.reading.labels import has_stars
-from preprocessing.reading.records import CORRUPT_ARCHIVE, INVALID_UTF8, Batch, is_filled
+from preprocessing.reading.records import CORRUPT_ARCHIVE, INVALID_UTF8, Batch
+from preprocessing.reading.values import is_filled
 
 # An old pyarrow executes code that a column contains (CVE-2023-47248). Beam imports its fix too,
 # but `data check` does not import Beam. A new pyarrow requires no fix.
@@ -93,6 +94,23 @@ def class_names(file: pq.ParquetFile, column: str) -> tuple[str, ...]:
     return found if len(set(found)) == len(names) else ()
 
 
+def column_kinds(file: pq.ParquetFile) -> dict[str, str]:
+    """Return name -> what each value is, for the columns of lists, objects and durations.
+
+    Args:
+      file: the file.
+    """
+    found = {}
+    for field in file.schema_arrow:
+        if pa.types.is_struct(field.type):
+            found[field.name] = f"an object ({field.type})"
+        elif pa.types.is_nested(field.type):
+            found[field.name] = f"a list ({field.type})"
+        elif pa.types.is_duration(field.type):
+            found[field.name] = f"a duration ({field.type})"
+    return found
+
+
 def _encrypted_columns(file: pq.ParquetFile) -> frozenset[str]:
     """Return the columns that cannot be decrypted. Reading their statistics crashes pyarrow 10."""
     names = file.schema_arrow.names
@@ -121,6 +139,23 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, unpacked)
 
 
+def first_rows(file: pq.ParquetFile, most: int) -> list[dict[str, Any]]:
+    """Return the first rows of a file, column -> value; none if they are damaged.
+
+    Args:
+      file: the file.
+      most: the maximum number of rows.
+    """
+    with contextlib.suppress(*_DAMAGED):
+        for batch in file.iter_batches(batch_size=most):
+            columns = map(_values, batch.columns)
+            return [
+                dict(zip(batch.schema.names, row, strict=True))
+                for row in zip(*columns, strict=True)
+            ]
+    return []
+
+
 def labels(path: str, layout: Layout) -> dict[str, set[Any]]:
     """Return column -> labels, for each column that contains labels.
 
@@ -137,7 +172,9 @@ def labels(path: str, layout: Layout) -> dict[str, set[Any]]:
     """
     with open_bytes(path) as stream:
         file = open_parquet(path, stream)
-        names = Chooser(layout).labels(file.schema_arrow.names)
+        kinds = column_kinds(file)
+        present = [name for name in file.schema_arrow.names if name not in kinds]
+        names = Chooser(layout).labels(present)
         found: dict[str, set[Any]] = {name: set() for name in names}
         groups = range(file.num_row_groups)
         encrypted = _encrypted_columns(file)
@@ -364,4 +401,6 @@ def _value(item: pa.Scalar) -> Any:
     try:
         return item.as_py()
     except (ValueError, OverflowError):
-        return item.as_buffer().to_pybytes() if hasattr(item, "as_buffer") else _NOT_UTF8
+        if hasattr(item, "as_buffer"):
+            return item.as_buffer().to_pybytes()
+        return getattr(item, "value", _NOT_UTF8)  # the number of a timestamp beyond the year 9999

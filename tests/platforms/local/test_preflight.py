@@ -7,6 +7,7 @@ import pytest
 from google.auth.exceptions import DefaultCredentialsError
 
 from core.errors import ConfigError, InputError
+from core.metadata import last_execution
 from pipeline.config import PipelineConfig
 from platforms.local.preflight import check_run
 from tests.platforms.local.store import Metadata
@@ -34,6 +35,34 @@ def test_the_sample_is_not_pushed_beside_the_models_of_other_data(tmp_path):
             check_run(other)
     check_run(config(tmp_path, paths={"serving": str(tmp_path / "other")}))
     check_run(own)
+
+
+def test_outputs_that_ml_metadata_does_not_know_are_not_overwritten(tmp_path):
+    own = config(tmp_path)
+    root = tmp_path / "runs"
+    root.mkdir()
+    metadata = Metadata(root)
+    metadata.add_run("first", nodes=["ReviewExampleGen", "Trainer"])
+    assert last_execution(metadata.store) == 2
+    for folder in ("ReviewExampleGen/examples/1", "Trainer/model/2", "Trainer/.system/x/9"):
+        (root / folder).mkdir(parents=True)
+    (root / "Trainer" / "notes.txt").touch()
+    check_run(own)
+    moved = tmp_path / "moved.sqlite"
+    (root / "metadata.sqlite").rename(moved)
+    with pytest.raises(ConfigError) as error:
+        check_run(own)
+    assert str(error.value).startswith(
+        f"paths.root: {root}/ReviewExampleGen/examples/1 is the output of a run that is not in "
+        f"paths.metadata ({root}/metadata.sqlite), and this run might overwrite it; set paths.meta"
+    )
+    assert not (root / "metadata.sqlite").exists()
+    check_run(config(tmp_path, paths={"metadata": str(moved)}))
+    # An earlier copy of the database lacks the last executions.
+    (root / "Trainer/model/3").mkdir()
+    with pytest.raises(ConfigError, match=r"Trainer/model/3 is the output of a run that is not in"):
+        check_run(config(tmp_path, paths={"metadata": str(moved)}))
+    check_run(config(tmp_path, paths={"root": str(tmp_path / "other")}))
 
 
 def test_a_bucket_without_credentials_is_one_line(tmp_path, monkeypatch):

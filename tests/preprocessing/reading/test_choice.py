@@ -103,7 +103,7 @@ def test_a_missing_label_is_named_unless_it_is_set(folder):
     rows = [{"label": "good", "text": "b"}, {"label": "None", "text": {}}, {"label": "None"}]
     path = write(folder, "set.jsonl", table("jsonl", rows))
     options = ReadOptions(label_map={"good": 1, "none": 0})
-    assert got(read(path, options)) == [(1, "b"), "broken_json", "no_text"]
+    assert got(read(path, options)) == [(1, "b"), "wrong_type", "no_text"]
 
 
 FIRST = {"rating": 5, "title": "t", "text": "b", "asin": "B01", "reply": None}

@@ -79,7 +79,7 @@ def test_rejected_json_lines(folder):
         (b'{"overall": 5, "reviewText": "\\u0000"}', "invalid_utf8"),
         (b'{"overall": 5, "reviewText": "\xff"}', "invalid_utf8"),
         (b'{"overall": 5, "reviewText": "\0"}', "broken_json"),
-        (b'{"overall": 5, "reviewText": {"a": "b"}}', "broken_json"),
+        (b'{"overall": 5, "reviewText": {"a": "b"}}', "wrong_type"),
         (b'{"overall": 5, "reviewText": "' + b"x" * (MAX_LINE_BYTES - 32) + b'"}', "Review"),
         (b'{"overall": 5, "reviewText": "' + b"x" * (MAX_LINE_BYTES - 31) + b'"}', "line_too_long"),
     ]
@@ -254,7 +254,7 @@ def test_numbers_that_python_cannot_convert_are_rejected(folder, kind):
         data = parquet_bytes({"rating": label, "text": [str(text or "") for _, text in rows]})
     found = read(write(folder, "huge", data))
     assert len(found) == len(rows)
-    assert set(reasons(found[: len(huge)])) <= {"bad_label", "no_text"}
+    assert set(reasons(found[: len(huge)])) <= {"bad_label", "wrong_type", "no_text"}
     assert reasons(found[len(huge) : len(huge) + 2]) == ["Review", "Review"]
 
 

@@ -54,6 +54,32 @@ def test_a_date_is_the_days_since_1970_and_every_way_to_set_it_is_the_same_span(
     assert pattern.number(NEWEST) is None
 
 
+@pytest.mark.parametrize(
+    "time", ["T03:00", " 03:00:00", "T23:59:59.123456789Z", "T03:00:00+05:30", " 00:00-0800"]
+)
+def test_the_day_of_a_time_counts(time):
+    pattern = parse_pattern("/in/{YYYY}{MM}{DD}")
+    assert pattern.name(pattern.number(f"2026-11-28{time}")) == "2026-11-28"
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        *(
+            "2026-11-28Tomorrow",
+            "2026-11-28 or so",
+            "2026-11-28T",
+            "2026-11-28T3:00",
+            "2026-11-28 ",
+        ),
+        *("2026-11-28T25:00:00Z", "2026-11-28T03:61", "2026-11-28T03:00:00X", "20261128990000"),
+    ],
+)
+def test_a_date_with_something_else_behind_it_is_refused(span):
+    with pytest.raises(ValueError, match=f"^span: {span} is not a date"):
+        spans_of("/in/{YYYY}{MM}{DD}", 1, span)
+
+
 def test_seconds_since_1970_are_the_span_of_their_day_in_utc():
     pattern = parse_pattern("/in/{YYYY}/{MM}/{DD}/")
     for hour, minute, second in [(0, 0, 0), (3, 0, 0), (23, 59, 59)]:

@@ -239,6 +239,40 @@ def test_an_input_is_never_replaced(score, tmp_path, name, words, output):
     assert {found.name for found in tmp_path.iterdir()} == {name, "link"}
 
 
+def test_one_output_is_written_by_one_process(score, tmp_path):
+    """The lock is that of an open file, so this process stands for another one."""
+    path = write(tmp_path, "in.txt", FILES["plain"])
+    target = tmp_path / "scores.csv"
+    with work.locked(str(tmp_path / ".scores.csv.partial"), str(target)):
+        with pytest.raises(InputError, match=f"^--output: another process writes {target}; repe"):
+            score(path)
+        score(path, output="other.csv")
+    assert not target.exists()
+    score(path)
+    assert len(rows(target)) == len(TEXTS)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.txt", "other.csv", "scores.csv"]
+
+
+def test_a_lock_in_a_folder_that_was_removed_is_acquired_again(tmp_path, monkeypatch):
+    folder = tmp_path / ".scores.csv.partial"
+    lock_file, calls = work.lock_file, []
+
+    def slow(path):
+        """Lock the file, and remove its folder the first time, as a process at its end does."""
+        calls.append(path)
+        descriptor = lock_file(path)
+        if len(calls) == 1:
+            work.remove(str(folder))
+        return descriptor
+
+    monkeypatch.setattr(work, "lock_file", slow)
+    with work.locked(str(folder), "scores.csv"):
+        assert len(calls) == 2
+        second = work.locked(str(folder), "scores.csv")
+        with pytest.raises(InputError, match="another process writes"), second:
+            pass
+
+
 def test_an_output_in_a_folder_that_cannot_be_made(score, tmp_path):
     write(tmp_path, "file", "")
     with pytest.raises(InputError, match="cannot be created"):

@@ -1,0 +1,71 @@
+"""CSV files with a title or other lines before the header."""
+
+import re
+import subprocess
+
+import pytest
+
+from core.errors import InputError
+from preprocessing.reading.look import read_table
+from preprocessing.reading.records import ReadOptions
+from tests.preprocessing.reading.review_files import (
+    detect_format,
+    one_line,
+    read,
+    reasons,
+    write,
+)
+
+HEADER = "rating,text,id"
+ROWS = "".join(f'{n % 5 + 1},"a text, of number {n}",x{n}\n' for n in range(30))
+BEFORE = {
+    "a title": "Export of reviews 2026\n",
+    "a title and a blank line": "Export of reviews 2026\n\n",
+    "values of the export": "Report,Reviews\nGenerated,2026-11-01\n,,\n",
+    "a comment": "# exported by a shop, version 2\n",
+    "a title in the first cell": "Export of reviews,,\n",
+    "a title of two lines": '"Export\nof reviews"\n',
+}
+
+
+@pytest.mark.parametrize("name", ["a.csv", "reviews.data"])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("before", BEFORE)
+def test_the_line_of_a_late_header_is_named_with_a_command_that_works(
+    tmp_path, before, separator, name
+):
+    text = BEFORE[before] + HEADER + "\n" + ROWS.replace("text, of", "text of")
+    text = text.replace(",", separator)
+    path = write(tmp_path, name, text)
+    line = text.split(HEADER.replace(",", separator))[0].count("\n") + 1
+    with pytest.raises(InputError) as error:
+        detect_format(path)
+    one_line(error, path, f"its header, which is in line {line}: rating, text, id")
+    assert read_table(path, ReadOptions()) is None
+    [command] = re.findall("`(tail .*)`", str(error.value))
+    new = tmp_path / "new.csv"
+    command = command.replace("NEW_FILE", str(new)).replace("FILE", path)
+    subprocess.run(command, shell=True, check=True)
+    assert set(reasons(read(str(new)))) == {"Review", "Neutral"}
+
+
+def test_names_that_are_unknown_are_a_late_header_too(tmp_path):
+    path = write(tmp_path, "a.csv", "Export\nmine,body,id\n" + ROWS)
+    for options in (ReadOptions(), ReadOptions(columns={"label": "mine", "text": "body"})):
+        with pytest.raises(InputError, match="a line before its header, which is in line 2: mine"):
+            detect_format(path, options)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("a,b,c\n" + ROWS, id="unknown names"),
+        pytest.param("Export\n" + ROWS, id="a title and no header"),
+        pytest.param(f"Export\n{HEADER}\nx,y\n" + ROWS, id="records of different widths"),
+        pytest.param("Export\n", id="a title alone"),
+    ],
+)
+def test_what_is_no_late_header(tmp_path, text):
+    with pytest.raises(InputError) as error:
+        detect_format(write(tmp_path, "a.csv", text))
+    assert "before its header" not in str(error.value)
