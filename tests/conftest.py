@@ -66,6 +66,11 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item not in left_out]
 
 
+def pytest_make_parametrize_id(val, argname):
+    """Name a test with a long value by the argument, or its name would be the whole value."""
+    return argname if isinstance(val, (str, bytes)) and len(val) > 100 else None
+
+
 def pytest_ignore_collect(collection_path, config):
     """Ignore files with only tests that are deselected: of a cluster, or slow ones.
 
