@@ -14,7 +14,6 @@ import typer
 
 from cli.options import ConfigOption, SetOption
 from core.errors import ConfigError, UserError
-from pipeline.code_version import git
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
@@ -85,6 +84,8 @@ def _build_command(image: str, arguments: dict[str, str], tool: Tool) -> list[st
     Raises:
       UserError: this package is not in a checkout of the repository.
     """
+    from pipeline.code_version import git
+
     if not all((_CHECKOUT / name).is_file() for name in ("pyproject.toml", "kubeflow/Dockerfile")):
         raise UserError(
             f"{_CHECKOUT} is not a checkout of the repository, from which the image is built. "

@@ -1,5 +1,7 @@
 """The fixtures of all test folders."""
 
+import functools
+import gc
 import logging
 import os
 import re
@@ -9,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import typer.testing
 from absl import logging as absl_logging
 from hypothesis import HealthCheck, settings
 
@@ -18,6 +21,9 @@ _ROOT = Path(__file__).parents[1]
 
 # The commands set this too: otherwise TensorFlow imports Keras 3, for a quarter of its time.
 os.environ |= {"KERAS_BACKEND": "tensorflow", "TF_USE_LEGACY_KERAS": "1"}
+
+# Typer would build the same commands again for each call in a test, in 14 ms.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 # Every run uses the same examples, so that only a change of the code makes a test fail.
 # `--hypothesis-profile explore` uses others. An example has no time limit, because its time depends
@@ -34,6 +40,21 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Import the test files without garbage collection.
+
+    TensorFlow, TFX and their clients create over a million objects, which stay until the end. The
+    collector would inspect them during the import, for nearly half of its time, and again in tests.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(config, items):
     """Deselect exhaustive tests without --exhaustive, and tests of a cluster without -m cluster."""
     marks = set() if config.getoption("--exhaustive") else {"exhaustive"}
@@ -45,17 +66,24 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item not in left_out]
 
 
+def pytest_make_parametrize_id(val, argname):
+    """Name a test with a long value by the argument, or its name would be the whole value."""
+    return argname if isinstance(val, (str, bytes)) and len(val) > 100 else None
+
+
 def pytest_ignore_collect(collection_path, config):
-    """Ignore files with only slow tests if slow tests are deselected.
+    """Ignore files with only tests that are deselected: of a cluster, or slow ones.
 
     The import of TFX and of Google Cloud's clients takes longer than most tests.
     """
+    if collection_path == _ROOT / "tests" / "cluster" and config.option.markexpr != "cluster":
+        return True
     if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
         return None
     content = collection_path.read_text()
     if "both_stacks" in config.option.markexpr and "mark.both_stacks" in content:
         return None
-    all_slow = re.search(r"^pytestmark = .*\bslow\b", content, re.MULTILINE)
+    all_slow = re.search(r"^pytestmark = (\[[^]]*|.*)\bslow\b", content, re.MULTILINE)
     return bool(all_slow) or None
 
 

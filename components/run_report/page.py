@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 
 import jinja2
@@ -17,8 +18,9 @@ from components.run_report.summary import result
 from core.settings import flat_settings
 
 
+@functools.cache
 def environment() -> jinja2.Environment:
-    """Return the environment of the templates of this package."""
+    """Return the environment of the templates of this package, which compiles each of them once."""
     found = jinja2.Environment(
         loader=jinja2.PackageLoader("components.run_report", "templates"),
         # Reviews are untrusted, so markup in them is escaped.
@@ -27,7 +29,15 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals |= {"words": words}
+    found.globals |= {
+        "words": words,
+        "highlighted": mistakes.highlighted,
+        "answer": mistakes.answer,
+        "golden_answer": mistakes.golden_answer,
+        "ACCURACY": ACCURACY,
+        "constant_answer": constant_answer,
+        "line_columns": input_data.columns,
+    }
     return found
 
 
@@ -39,30 +49,28 @@ def render(content: Content) -> str:
         is_good = result(content) in ("pushed", "blessed")
         severity = content.comparison.severity if content.comparison else ""
         dots.append(own_dot(results, is_good, run.span, severity))
-    templates = environment()
-    templates.globals |= {
-        **{"highlighted": mistakes.highlighted, "answer": mistakes.answer},
-        "golden_answer": mistakes.golden_answer,
-        "ACCURACY": ACCURACY,
-        **{"constant_answer": constant_answer, "line_columns": input_data.columns},
-    }
     labels = content.labels
-    return templates.get_template("report.html.j2").render(
-        **content._asdict(),
-        comparison=content.comparison,
-        verdict=summary.verdict(content),
-        tiles=summary.tiles(content),
-        started=run.started and time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(run.started)),
-        settings=flat_settings(run.settings),
-        own=results.candidate if results else None,
-        metrics=key_figures(results.labels) if results else [],
-        slices=slices(results) if results else [],
-        pictures=draw(content.training, results, dots),
-        groups=mistakes.grouped(content.mistakes, results.labels) if results else [],
-        noun=labels.noun if labels else "text",
-        of_second_class=reviews_of_class(results.labels, 1) if results else "",
-        class_rows=class_rows(results.candidate, results.labels) if results else [],
-        confusions=shown_confusions(results, content.confusion_texts) if results else [],
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            **content._asdict(),
+            comparison=content.comparison,
+            verdict=summary.verdict(content),
+            tiles=summary.tiles(content),
+            started=run.started
+            and time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(run.started)),
+            settings=flat_settings(run.settings),
+            own=results.candidate if results else None,
+            metrics=key_figures(results.labels) if results else [],
+            slices=slices(results) if results else [],
+            pictures=draw(content.training, results, dots),
+            groups=mistakes.grouped(content.mistakes, results.labels) if results else [],
+            noun=labels.noun if labels else "text",
+            of_second_class=reviews_of_class(results.labels, 1) if results else "",
+            class_rows=class_rows(results.candidate, results.labels) if results else [],
+            confusions=shown_confusions(results, content.confusion_texts) if results else [],
+        )
     )
 
 

@@ -24,6 +24,8 @@ from preprocessing import features
 from preprocessing.reading.columns import (
     CONVENTIONS,
     HEADERLESS,
+    KNOWN_LABELS,
+    KNOWN_TEXTS,
     LABEL,
     ROLES,
     TEXT,
@@ -39,8 +41,6 @@ from preprocessing.reading.values import as_text, is_filled
 
 _KINDS = 1_024
 """Number of sets of names for which the chosen columns are cached."""
-_LABELS = {label for label, _, _ in CONVENTIONS}
-_TEXTS = {text for _, _, text in CONVENTIONS}
 
 
 class Chooser:
@@ -89,7 +89,7 @@ class Chooser:
         """
         if self._chosen.get(LABEL):
             return [name for name in present if name == self._chosen[LABEL]]
-        names = [name for name in present if name.lower() in _LABELS]
+        names = [name for name in present if name.lower() in KNOWN_LABELS]
         return sorted(names, key=lambda name: name != self._first.label)
 
     def texts(self, present: Iterable[str]) -> list[str]:
@@ -100,7 +100,7 @@ class Chooser:
         """
         if self._chosen.get(TEXT):
             return [name for name in present if name == self._chosen[TEXT]]
-        return [name for name in present if name.lower() in _TEXTS]
+        return [name for name in present if name.lower() in KNOWN_TEXTS]
 
     def columns(self, record: Mapping[str, Any]) -> Columns:
         """Return the columns by which a record is read.
@@ -117,7 +117,7 @@ class Chooser:
     def _counts(self, name: str, record: Mapping[str, Any]) -> bool:
         """Return whether a column is filled; a label like `NaN` fills none."""
         value = record[name]
-        is_label = name.lower() in _LABELS or name == self._chosen.get(LABEL)
+        is_label = name.lower() in KNOWN_LABELS or name == self._chosen.get(LABEL)
         return is_filled(value) and not (is_label and is_missing(value, self._label_map))
 
     def unread(self, record: Mapping[str, Any], columns: Columns) -> list[str]:
@@ -135,7 +135,9 @@ class Chooser:
         names = [
             name
             for name in record
-            if name not in columns[:2] and name.lower() not in _LABELS and is_filled(record[name])
+            if name not in columns[:2]
+            and name.lower() not in KNOWN_LABELS
+            and is_filled(record[name])
         ]
         if columns.title is None and columns.label is None and not self._optional:
             return names

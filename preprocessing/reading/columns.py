@@ -125,9 +125,11 @@ GENERAL: tuple[tuple[str, str | None, str], ...] = (
 )
 """Further names, for files without the columns of one of CONVENTIONS. Such a file is read as if
 `data.columns` set them."""
+KNOWN_LABELS = frozenset(label for label, _, _ in CONVENTIONS)
+KNOWN_TEXTS = frozenset(text for _, _, text in CONVENTIONS)
 # A label column with one of these names contains stars. The scale of other columns is inferred from
 # their labels.
-STAR_COLUMNS = {label for label, _, _ in CONVENTIONS} - {LABEL, "voted_up"}
+STAR_COLUMNS = KNOWN_LABELS - {LABEL, "voted_up"}
 
 
 def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Columns:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 from typing import NamedTuple
 from unicodedata import decimal
 
@@ -95,6 +96,7 @@ def _of_glyphs(text: str) -> Rating | None:
     return Rating(value, Decimal(len(filled) + half + empty) if empty else None)
 
 
+@lru_cache(1_024)  # a file has few spellings of its labels
 def stars_of_five(text: str) -> str | None:
     """Return the number of stars in a rating of at most five stars, such as `4` or `4.5`, or None.
 

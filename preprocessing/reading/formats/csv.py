@@ -27,6 +27,8 @@ from typing import Any, BinaryIO
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.columns import (
     HEADERLESS,
+    KNOWN_TEXTS,
+    TEXT,
     Dialect,
     Layout,
     candidates,
@@ -303,10 +305,13 @@ class _Header:
         self._by_lower = {name.lower(): name for name in self._own}
         self.longest = max(_LONGEST_NAME, *map(len, self.names))
         self._chosen = {role: name for role, name in layout.chosen.items() if name}
+        # Every header has the name of a text, or all names of the first header.
+        own = max(self._by_lower, key=len, default=TEXT)
+        self._signs = KNOWN_TEXTS | {own, self._chosen.get(TEXT, TEXT).lower()}
 
     def take(self, fields: list[str]) -> bool:
         """Return whether a record is a header; if so, use its names for the next records."""
-        if max(map(len, fields)) > self.longest:
+        if not self._may_be_one(fields):
             return False
         # A file that Excel writes begins with a byte order mark, here a part of the first field.
         first = fields[0].removeprefix("\ufeff")
@@ -321,6 +326,13 @@ class _Header:
             names = [self._by_lower.get(name.lower(), name) for name in names]
         self.names = names
         return True
+
+    def _may_be_one(self, fields: list[str]) -> bool:
+        """Return whether a record may be a header; for short texts this saves most of the time."""
+        if max(map(len, fields)) > self.longest:
+            return False
+        names = map(str.lower, map(str.strip, fields))
+        return not self._signs.isdisjoint(names) or fields[0].startswith("\ufeff")
 
     def _has_columns(self, names: list[str]) -> bool:
         """Return whether these are the names of a label and a text."""

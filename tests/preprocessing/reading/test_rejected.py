@@ -8,6 +8,7 @@ import json
 import math
 import pickle
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -238,6 +239,39 @@ def test_a_review_of_the_words_of_a_header_is_no_header(folder, line):
     header = "rating,title,text" if "," in line else "text"
     path = write(folder, "words.csv", f"{header}\n{line}\n")
     assert reasons(read(path, ReadOptions(format="csv", labels="optional"))) == ["Review"]
+
+
+FIRST_LINES = [
+    ("rating,title,text\n5,t,b\n", ReadOptions()),
+    ("rating,title,text\n5,t,b\n", ReadOptions(labels="optional")),
+    ("Text,number of votes\nb,1\n", ReadOptions(labels="optional")),
+    ("2,t,b\n1,t,b\n", ReadOptions(label_map={"1": 0, "2": 1})),
+    ("score,comment,number of votes\n5,b,1\n", ReadOptions()),
+    ("kind,Body,votes\n5,b,1\n", ReadOptions(columns={"label": "kind", "text": "Body"})),
+]
+HEADERS = [
+    ["rating", "title", "text"],
+    ["reviewText", "overall"],
+    ["text", "stars"],
+    ["comment", "score"],
+    ["Body", "kind"],
+    ["number of votes", "comment", "score"],
+    ["number of votes", "Text"],
+    ["title", "text"],
+]
+SPELLINGS = [str, str.upper, " {} ".format, "\ufeff{}".format, '\ufeff"{}"'.format]
+
+
+@pytest.mark.parametrize(("first", "options"), FIRST_LINES)
+def test_a_record_without_the_name_of_a_text_is_no_header(folder, first, options, monkeypatch):
+    lines = []
+    for spelled, (name, *names) in product(SPELLINGS, HEADERS):
+        lines += [[spelled(name), *names], [spelled(name), *map(spelled, names)], ["b", *names]]
+    path = write(folder, "headers.csv", first + csv_text(lines))
+    found = read(path, options)
+    assert "repeated_header" in reasons(found)
+    monkeypatch.setattr(csv_format._Header, "_may_be_one", lambda *_: True)
+    assert found == read(path, options)
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])

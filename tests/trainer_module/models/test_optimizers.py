@@ -23,7 +23,8 @@ class Updates:
         self.optimizer._create_all_weights([self.table])
         # A repeated row, as in the gradient of a word that a batch has twice.
         self._rows = tf.constant([*range(0, ROWS, 512), 0])
-        self.step = tf.function(self._step)
+        # AutoGraph would convert the code of Keras in a second.
+        self.step = tf.function(self._step, autograph=False)
 
     def _step(self):
         values = tf.fill(tf.shape(self._rows), 1e-3)
