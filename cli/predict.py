@@ -212,6 +212,7 @@ def _score(
 
     from cli.console import silent_stderr
     from cli.models import last_pushed_model
+    from core.processes import large_imports
     from platforms.flink import checks as flink
 
     files = [("--input", name) for name in inputs]
@@ -219,10 +220,11 @@ def _score(
     flink.check_paths(config, [*files, *outputs])
     flink.check_local(config)
     with silent_stderr():
-        from pipeline.inputs import read_options
-        from platforms.beam import beam_args
-        from preprocessing.labels import model_labels
-        from serving.batch.run import Interrupted, score_files
+        with large_imports():
+            from pipeline.inputs import read_options
+            from platforms.beam import beam_args
+            from preprocessing.labels import model_labels
+            from serving.batch.run import Interrupted, score_files
 
         model = last_pushed_model(config)
         noun = model_labels(model).noun
