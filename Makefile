@@ -70,7 +70,7 @@ test: lint ## check style and types, then run the tests (about 25 minutes on two
 test-all: lint ## test more settings and failures too, the image, the wheel and the guides (hours)
 	@$(PYTEST) --exhaustive $(PYTEST_ARGS)
 
-test-fast: install ## run the tests that start no TFX component, train little and need no real data (3 minutes)
+test-fast: install ## run the tests that start no TFX component, train little and need no real data (2 minutes)
 	@$(PYTEST) -m "not slow and not real_data" $(PYTEST_ARGS)
 
 test-cluster: install ## test on the cluster of the current kube context, see CONTRIBUTING.md

@@ -180,10 +180,12 @@ def compile_checked(file: Path, settings: PipelineConfig, target: ClusterTarget)
         missing, or the file cannot be written.
     """
     from cli.console import silent_stderr
+    from core.processes import large_imports
 
     with silent_stderr():
-        from pipeline.chosen_model import check_model
-        from platforms.compile import compile_pipeline
+        with large_imports():
+            from pipeline.chosen_model import check_model
+            from platforms.compile import compile_pipeline
 
         check_model(settings)
         compile_pipeline(settings, target, file)

@@ -210,6 +210,7 @@ def _score(
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     from cli.console import error_console, print_line, silent_stderr
     from cli.models import last_pushed_model
+    from core.processes import large_imports
     from platforms.flink import checks as flink
     from preprocessing.labels import model_labels
 
@@ -221,9 +222,10 @@ def _score(
         model = last_pushed_model(config)
         noun = model_labels(model).noun
         # The imports take seconds, and a missing model is reported before them.
-        from pipeline.inputs import read_options
-        from platforms.beam import beam_args
-        from serving.batch.run import Interrupted, score_files
+        with large_imports():
+            from pipeline.inputs import read_options
+            from platforms.beam import beam_args
+            from serving.batch.run import Interrupted, score_files
 
     options = replace(read_options(config), id=id)
     start = time.monotonic()

@@ -34,6 +34,7 @@ def serve(
     """
     from cli.console import print_line, silent_stderr
     from cli.models import last_pushed_model
+    from core.processes import large_imports
     from pipeline.config import load_config
     from serving.rest.announced import announced
     from serving.rest.settings import open_socket
@@ -48,8 +49,9 @@ def serve(
     # TensorFlow logs while it is imported, before it can be configured.
     with silent_stderr():
         last_pushed_model(settings)
-        from serving.rest.sample import RequestSample
-        from serving.rest.server import serve as serve_models
+        with large_imports():
+            from serving.rest.sample import RequestSample
+            from serving.rest.server import serve as serve_models
     sample = None
     if address.sample_folder:
         # `amazon-reviews watch` reads the column of the texts from the same settings.

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from components.properties import COMPONENT_FILE, TRACKING
 from core import exit_codes
 from core.code_file import CodeFile, load, located_cause
+from core.processes import large_imports
 
 _PROPERTIES = ".properties.json"
 """Suffix of the file with the properties of an artifact. The suffix follows the URI of the
@@ -60,7 +61,8 @@ def _execute(
     step: argparse.Namespace, beam_args: list[str], executor_input: dict[str, Any]
 ) -> None:
     """Run the executor of a step by the `main` of TFX, and correct its outputs."""
-    from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
+    with large_imports():
+        from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 
     if TRACKING in os.environ:
         from components.run_report.tracking import check_client

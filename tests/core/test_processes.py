@@ -77,3 +77,19 @@ def test_only_variables_of_other_jobs_are_ignored_and_named(monkeypatch, capsys)
     assert "TF_CONFIG" not in os.environ and os.environ["KERAS_BACKEND"] == "tensorflow"
     processes.ignore_other_jobs()
     assert capsys.readouterr().err == ""
+
+
+IMPORT = """
+import gc
+from core import processes
+with processes.large_imports():
+    print(gc.isenabled())
+    import unittest.mock
+print(gc.isenabled(), gc.get_freeze_count() >= len(vars(unittest.mock)))
+"""
+
+
+def test_the_collector_skips_what_large_imports_create():
+    command = [sys.executable, "-c", IMPORT]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "True"]
