@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from cli.options import ConfigOption, SetOption
+from core.errors import visible
 
 app = typer.Typer()
 
@@ -69,11 +70,23 @@ def serve(
         serve_models(folder, listener, ready, sample=sample)
 
 
+class VisibleFormatter(logging.Formatter):
+    """A formatter of log lines, in which control characters are escaped.
+
+    An error of TensorFlow may contain the text of a client.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        return visible(super().format(record))
+
+
 def _log_to_stderr() -> None:
     """Log changes of the version, and problems of the server and its libraries, but no requests."""
     # The root logger has a handler of TensorFlow, whose lines have another form.
-    form = "%(asctime)s %(levelname)s %(message)s"
-    logging.basicConfig(format=form, level=logging.WARNING, force=True)
+    handler = logging.StreamHandler()
+    handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("serving.rest").setLevel(logging.INFO)
     # TensorFlow warns that sessions are deprecated.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)

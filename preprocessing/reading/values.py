@@ -64,7 +64,8 @@ def shown(value: Any) -> str:
 
 
 def _part(value: Any) -> str:
-    return _bytes_as_text(value) if isinstance(value, bytes) else str(value)
+    text = as_text(value)
+    return str(value) if text is None else text
 
 
 def is_filled(value: Any) -> bool:
@@ -88,9 +89,10 @@ def column_problem(path: str, role: str, name: str, what: str) -> str:
       what: what each value is, with an example or its type.
     """
     needs = "neither a text nor a number" if role == "label" else "no text"
+    other = "another column or null" if role == "title" else "another column"
     return (
         f"{path}: the {role} in each record, the column `{name}`, is {what}, which is {needs}: set "
-        f"data.columns.{role} to another column, or write one text into each field, as pandas' "
+        f"data.columns.{role} to {other}, or write one text into each field, as pandas' "
         "`explode` does with lists and `json_normalize` with objects"
     )
 

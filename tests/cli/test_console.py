@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 
 import pytest
 from rich.live import Live
@@ -9,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.console import LocaleConsole, json_text
+from cli.serve import VisibleFormatter
 from core.errors import InputError, UserError, visible
 
 EVIL = "a\x1b[31mred\x1b[2J\x00\x7f\x9b1mz"
@@ -73,3 +75,8 @@ def test_json_for_the_terminal_has_no_control_characters():
     text = json_text({EVIL: ["ä"]})
     assert visible(text) == text and "ä" in text
     assert json.loads(text) == {EVIL: ["ä"]}
+
+
+def test_a_log_line_of_the_server_has_no_control_characters():
+    record = logging.makeLogRecord({"msg": "the model failed: %s", "args": (EVIL,)})
+    assert VisibleFormatter("%(message)s").format(record) == f"the model failed: {SHOWN}"

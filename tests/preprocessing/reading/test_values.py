@@ -67,6 +67,7 @@ def test_a_value_without_a_text_has_a_kind(value, found):
         ({"ä": timedelta(1)}, '{"ä": "1 day, 0:00:00"}'),
         (timedelta(1), "1 day, 0:00:00"),
         (b"a", "a"),
+        (True, "true"),
     ],
 )
 def test_a_message_shows_no_value_as_python_writes_it(value, text):

@@ -87,6 +87,5 @@ def test_a_file_without_a_usable_line_is_named_and_a_header_is_no_review(score, 
     assert rejected(tmp_path / "scores.csv.rejected.jsonl")[good, 3] == "repeated_header"
     assert rows(tmp_path / "scores.csv", "id") == ["5", "1", "4"]
     assert summary.unused == [
-        f"no line of {bad} can be used: broken_json 1, invalid_utf8 1, no_text 1; "
-        "the first: \\ud800"
+        f"no line of {bad} can be used: invalid_utf8 1, no_text 1, wrong_type 1; the first: \\ud800"
     ]
