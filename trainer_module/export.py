@@ -8,20 +8,20 @@ from typing import Any
 
 import tensorflow as tf
 import tensorflow_transform as tft
-import tf_keras
 
 from preprocessing import features
 from preprocessing.labels import LABELS_FILE, THRESHOLD, Labels
 from preprocessing.settings import Transform
+from trainer_module.models import Exported
 
 CLASSIFY = "classify"
 """The signature for the `:classify` of TensorFlow Serving."""
 
 
 def save(
-    model: tf_keras.Model, transform_graph: str, folder: str, settings: Transform, labels: Labels
+    exported: Exported, transform_graph: str, folder: str, settings: Transform, labels: Labels
 ) -> None:
-    """Write a SavedModel of the transform in `transform_graph` and of `model` to `folder`.
+    """Write a SavedModel of the transform in `transform_graph` and of a model to `folder`.
 
     Its asset LABELS_FILE contains the classes. With more than two classes `probabilities`, float32
     [batch, classes], and the name `class`, string [batch], are in place of `probability`, which is
@@ -40,7 +40,7 @@ def save(
         variable `character_ngrams` contains the lengths of the n-grams of characters.
 
     Args:
-      model: the model, outside any strategy: transformed features -> logits, float32
+      exported: the models, outside any strategy: transformed features -> logits, float32
         [batch, `labels.logits`].
       transform_graph: the folder of the Transform output.
       folder: the folder of the SavedModel, local or remote.
@@ -51,11 +51,13 @@ def save(
       tensorflow.errors.OpError: a file cannot be read or written.
     """
     transform = tft.TFTransformOutput(transform_graph).transform_features_layer()
+    model = exported.served
     inputs = model.input
     served = tf.Module(name="reviews")
     # Attributes that are Keras objects would be exported with the state of the optimizer and a
     # second copy of every layer's computation, which Keras rewrites and traces for seconds.
-    served.model_variables = model.variables
+    served.served_variables = model.variables
+    served.model_variables = exported.base.variables
     served.labels = tf.saved_model.Asset(os.path.join(transform_graph, LABELS_FILE))
     served.transform_resources = tf.train.TrackableView.children(transform)
 

@@ -185,9 +185,12 @@ def _export(setup: Setup, model: Trainable) -> None:
     # The import of TFT takes seconds, and only the chief needs it.
     from trainer_module import export
 
-    exported = architecture.exported(plain)
     export.save(
-        exported, job.transform_graph, job.serving_model_dir, job.transform, architecture.labels
+        architecture.exported(plain),
+        job.transform_graph,
+        job.serving_model_dir,
+        job.transform,
+        architecture.labels,
     )
     weights.write_origin(job, architecture.features)
     logging.info("Model written to %s with TensorFlow %s", job.serving_model_dir, tf.__version__)

@@ -15,7 +15,8 @@ A module contains
   adapt(model, counts): optional; fits weights that are not trained by gradients, to the occurrences
     of each n-gram in the reviews of each class of the train split, [classes, rows]; see
     `preprocessing.settings.ngram_rows`.
-  exported(model, hyperparameters): optional; returns the model that is exported instead.
+  exported(model, hyperparameters): optional; returns the model that is exported instead, see
+    `Exported`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -47,6 +48,18 @@ logits], that returns the loss of each Example, float32 [batch]. `Architecture.h
 too."""
 
 
+class Exported(NamedTuple):
+    """The two models of a SavedModel, which may be the same.
+
+    Attributes:
+      served: the model that the signatures compute.
+      base: the model with the weights from which a warm start continues.
+    """
+
+    served: tf_keras.Model
+    base: tf_keras.Model
+
+
 @dataclass(frozen=True)
 class Architecture:
     """The architecture of a training: a module of this package, with its hyperparameters applied.
@@ -62,7 +75,7 @@ class Architecture:
       optimizer: (learning rate or schedule) -> the optimizer.
       adapt: (model, counts of n-grams by class, [classes, rows]) fits the weights of the model
         that are not trained; None: it has none.
-      exported: (trained model of `plain_model`) -> the model that is exported.
+      exported: (trained model of `plain_model`) -> what is exported.
     """
 
     features: tuple[str, ...]
@@ -73,7 +86,7 @@ class Architecture:
     build: Callable[..., tf_keras.Model]
     optimizer: Callable[[Any], tf_keras.optimizers.Optimizer]
     adapt: Callable[[tf_keras.Model, np.ndarray], None] | None
-    exported: Callable[[tf_keras.Model], tf_keras.Model]
+    exported: Callable[[tf_keras.Model], Exported]
 
     def plain_model(self, transform: Transform) -> tf_keras.Model:
         """Build the model to export: on the CPU, in float32, for dynamic shapes.
@@ -101,8 +114,10 @@ def resolve(training: Training, labels: Labels, file: CodeFile | None = None) ->
     """
     module, chosen = load(training.model, file), hyperparameters(training, file)
 
-    def exported(model: tf_keras.Model) -> tf_keras.Model:
-        return module.exported(model, chosen) if hasattr(module, "exported") else model
+    def exported(model: tf_keras.Model) -> Exported:
+        if hasattr(module, "exported"):
+            return module.exported(model, chosen)
+        return Exported(served=model, base=model)
 
     architecture = Architecture(
         features=tuple(module.FEATURES),

@@ -11,7 +11,7 @@ import tf_keras
 from preprocessing import features
 from preprocessing.labels import Labels
 from preprocessing.settings import Transform
-from trainer_module.models import bags
+from trainer_module.models import Exported, bags
 
 FEATURES = (features.NGRAMS,)
 LEARNING_RATE = 0.03
@@ -76,24 +76,37 @@ def optimizer(learning_rate: Any) -> tf_keras.optimizers.Optimizer:
 adapt = bags.adapt
 
 
-def exported(model: tf_keras.Model, hyperparameters: Hyperparameters) -> tf_keras.Model:
-    """Return the model to export.
+def exported(model: tf_keras.Model, hyperparameters: Hyperparameters) -> Exported:
+    """Return the models to export.
 
     Args:
       model: the trained model.
-      hyperparameters: with `compressed`, the result is a copy with one byte for each weight.
-        Otherwise it is `model` itself.
+      hyperparameters: with `compressed`, both models are a copy with one byte for each weight.
+        Otherwise a warm start continues from `model`, and the served model of two classes is a copy
+        with the same logits, bit for bit, see `FoldedNgramBag`.
     """
-    if not hyperparameters.compressed:
-        return model
     trained = model.get_layer(bags.BAG)
-    places, levels = quantize(trained.scaled_table())
-    small = bags.compressed_bag(trained)
-    output = small(model.input[features.NGRAMS])
-    small.places.assign(places)
-    small.levels.assign(levels)
-    small.bias.assign(trained.bias)
-    return tf_keras.Model(model.input, output, name=model.name)
+    if hyperparameters.compressed:
+        places, levels = quantize(trained.scaled_table())
+        small = bags.compressed_bag(trained)
+        compressed = _with_bag(model, small)
+        small.places.assign(places)
+        small.levels.assign(levels)
+        small.bias.assign(trained.bias)
+        return Exported(served=compressed, base=compressed)
+    if not trained.labels.is_binary:
+        # The rows of many classes are long, and the time of their scale is small.
+        return Exported(served=model, base=model)
+    bag = bags.FoldedNgramBag(trained.rows, trained.labels, trained.hyperparameters)
+    folded = _with_bag(model, bag)
+    bag.table.assign(trained.scaled_table())
+    bag.bias.assign(trained.bias)
+    return Exported(served=folded, base=model)
+
+
+def _with_bag(model: tf_keras.Model, bag: bags.NgramBag) -> tf_keras.Model:
+    """Return a model of the inputs of `model` with another bag, whose weights are not set."""
+    return tf_keras.Model(model.input, bag(model.input[features.NGRAMS]), name=model.name)
 
 
 def quantize(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

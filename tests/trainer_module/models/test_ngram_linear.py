@@ -88,12 +88,27 @@ def test_a_compressed_model_has_a_byte_for_each_weight_and_almost_the_same_answe
     bag(model).scale.assign(np.full(BUCKETS, 3))
     bag(model).bias.assign([0.5])
     hyperparameters = ngram_linear.Hyperparameters(compressed=True, length_power=0.0)
-    small = ngram_linear.exported(model, hyperparameters)
+    small, base = ngram_linear.exported(model, hyperparameters)
+    assert base is small
     assert [weight.dtype for weight in small.weights if weight.shape == [BUCKETS]] == [tf.uint8]
     ids = random_ngrams()
     inputs = {features.NGRAMS: ids.to_tensor(-1, shape=[None, 15]) if static_shapes else ids}
     np.testing.assert_allclose(small(inputs), model(inputs), atol=0.05)
-    assert ngram_linear.exported(model, ngram_linear.Hyperparameters()) is model
+
+
+@pytest.mark.parametrize("static_shapes", [False, True])
+def test_the_served_model_has_the_same_logits_bit_for_bit(static_shapes):
+    model = build(static_shapes=static_shapes)
+    random = np.random.default_rng(0)
+    bag(model).table.assign(random.normal(size=BUCKETS))
+    bag(model).scale.assign(random.uniform(0.3, 3, BUCKETS))
+    bag(model).bias.assign([0.5])
+    served, base = ngram_linear.exported(model, ngram_linear.Hyperparameters())
+    assert base is model
+    assert [weight.shape for weight in served.weights] == [[BUCKETS], [1]]
+    ids = random_ngrams()
+    inputs = {features.NGRAMS: ids.to_tensor(-1, shape=[None, 15]) if static_shapes else ids}
+    np.testing.assert_array_equal(served(inputs), model(inputs))
 
 
 @given(arrays.arrays(np.float32, st.integers(1, 300), elements=FINITE))
@@ -199,7 +214,7 @@ def test_a_class_without_ngrams_does_not_spoil_the_scale():
 @pytest.mark.parametrize("static_shapes", [False, True])
 def test_a_compressed_model_of_three_classes_has_a_byte_for_each_weight(static_shapes):
     model, _, _ = three_classes(static_shapes=static_shapes)
-    small = ngram_linear.exported(model, ngram_linear.Hyperparameters(compressed=True))
+    small, _ = ngram_linear.exported(model, ngram_linear.Hyperparameters(compressed=True))
     assert bag(small).places.dtype == tf.uint8
     assert bag(small).places.shape == [BUCKETS, 3]
     ids = random_ngrams()
