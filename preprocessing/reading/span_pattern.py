@@ -26,7 +26,8 @@ _HOUR, _SIXTIETH = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
 _TIME = rf"[T ]{_HOUR}:{_SIXTIETH}(?::{_SIXTIETH}(?:\.[0-9]+)?)?(?:Z|[+-]{_HOUR}:?{_SIXTIETH})?"
 _DAY = re.compile(
     rf"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}})({_TIME})?"
-    rf"|([0-9]{{4}})([0-9]{{2}})([0-9]{{2}})({_HOUR}{_SIXTIETH}{_SIXTIETH})?"
+    # Airflow's `ts_nodash` has a T before the time.
+    rf"|([0-9]{{4}})([0-9]{{2}})([0-9]{{2}})(T?{_HOUR}{_SIXTIETH}{_SIXTIETH})?"
 )
 _SECONDS = re.compile(r"[0-9]{10}")
 """Seconds since 1970, in which Kubeflow Pipelines has the time of a schedule."""

@@ -62,6 +62,12 @@ def test_the_day_of_a_time_counts(time):
     assert pattern.name(pattern.number(f"2026-11-28{time}")) == "2026-11-28"
 
 
+@pytest.mark.parametrize("time", ["030000", "T030000"])
+def test_the_day_of_a_time_without_separators_counts(time):
+    pattern = parse_pattern("/in/{YYYY}{MM}{DD}")
+    assert pattern.name(pattern.number(f"20261128{time}")) == "2026-11-28"
+
+
 @pytest.mark.parametrize(
     "span",
     [
@@ -73,6 +79,7 @@ def test_the_day_of_a_time_counts(time):
             "2026-11-28 ",
         ),
         *("2026-11-28T25:00:00Z", "2026-11-28T03:61", "2026-11-28T03:00:00X", "20261128990000"),
+        "20261128T0300",
     ],
 )
 def test_a_date_with_something_else_behind_it_is_refused(span):
