@@ -142,7 +142,7 @@ def test_the_steps_run_in_the_image(tmp_path):
 @pytest.mark.xdist_group("mlflow")
 def test_five_ordered_classes_reach_the_page_of_the_cluster_and_mlflow(mlflow_server, tmp_path):
     preset = yaml.safe_load((PRESETS / "stars.yaml").read_text(encoding="utf-8"))
-    sections = {name: preset[name] for name in ("data", "training", "evaluation")}
+    sections = {name: preset[name] for name in ("data", "transform", "training", "evaluation")}
     tracking = {"mlflow": mlflow_server.uri}
     steps = Steps(tmp_path, bare_launcher, name="stars", tracking=tracking, **sections)
     [pushed], check = steps.launch()

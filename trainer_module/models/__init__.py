@@ -15,8 +15,8 @@ A module contains
   adapt(model, counts): optional; fits weights that are not trained by gradients, to the occurrences
     of each n-gram in the reviews of each class of the train split, [classes, rows]; see
     `preprocessing.settings.ngram_rows`.
-  exported(model, hyperparameters): optional; returns the model that is exported instead, see
-    `Exported`.
+  exported(model, hyperparameters): optional; returns `Exported`, with a model that is served in
+    place of the trained one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ import tensorflow as tf
 import tf_keras
 from pydantic import ValidationError
 
-from core.code_file import CodeFile
+from core.code_file import CodeError, CodeFile, about
 from core.settings import first_problem
 from preprocessing.labels import Labels
 from preprocessing.settings import Transform
@@ -143,7 +143,7 @@ def resolve(training: Training, labels: Labels, file: CodeFile | None = None) ->
 
 
 def try_out(training: Training, labels: Labels, transform: Transform, file: CodeFile) -> None:
-    """Build the model of a user's project, and compute the loss of two short reviews.
+    """Build the model of a user's project, compute the loss of two short reviews, and export it.
 
     Args:
       training: the settings.
@@ -158,6 +158,12 @@ def try_out(training: Training, labels: Labels, transform: Transform, file: Code
     architecture = resolve(training, labels, file)
     model = architecture.plain_model(transform)
     own.try_out(file, model, architecture.loss, architecture.optimizer, labels)
+    found: Any = architecture.exported(model)  # the file may return anything
+    if not isinstance(found, Exported):
+        kind = type(found).__name__
+        raise CodeError(
+            about(file, "exported", f"returns a {kind}, not a trainer_module.models.Exported")
+        )
 
 
 def hyperparameters(training: Training, file: CodeFile | None = None) -> Any:

@@ -85,23 +85,35 @@ def exported(model: tf_keras.Model, hyperparameters: Hyperparameters) -> Exporte
         Otherwise a warm start continues from `model`, and the served model of two classes is a copy
         with the same logits, bit for bit, see `FoldedNgramBag`.
     """
-    trained = model.get_layer(bags.BAG)
     if hyperparameters.compressed:
-        places, levels = quantize(trained.scaled_table())
-        small = bags.compressed_bag(trained)
-        compressed = _with_bag(model, small)
-        small.places.assign(places)
-        small.levels.assign(levels)
-        small.bias.assign(trained.bias)
+        compressed = _compressed(model)
         return Exported(served=compressed, base=compressed)
-    if not trained.labels.is_binary:
-        # The rows of many classes are long, and the time of their scale is small.
-        return Exported(served=model, base=model)
+    if model.get_layer(bags.BAG).labels.is_binary:
+        return Exported(served=_folded(model), base=model)
+    # The rows of many classes are long, and the time of their scale is small.
+    return Exported(served=model, base=model)
+
+
+def _compressed(model: tf_keras.Model) -> tf_keras.Model:
+    """Return a copy of a trained model with one byte for each weight."""
+    trained = model.get_layer(bags.BAG)
+    places, levels = quantize(trained.scaled_table())
+    bag = bags.compressed_bag(trained)
+    copy = _with_bag(model, bag)
+    bag.places.assign(places)
+    bag.levels.assign(levels)
+    bag.bias.assign(trained.bias)
+    return copy
+
+
+def _folded(model: tf_keras.Model) -> tf_keras.Model:
+    """Return a copy of a trained model of two classes with the products of weights and scale."""
+    trained = model.get_layer(bags.BAG)
     bag = bags.FoldedNgramBag(trained.rows, trained.labels, trained.hyperparameters)
-    folded = _with_bag(model, bag)
+    copy = _with_bag(model, bag)
     bag.table.assign(trained.scaled_table())
     bag.bias.assign(trained.bias)
-    return Exported(served=folded, base=model)
+    return copy
 
 
 def _with_bag(model: tf_keras.Model, bag: bags.NgramBag) -> tf_keras.Model:

@@ -66,6 +66,8 @@ WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
          "optimizer returns a builtins.float, not a tf_keras optimizer"),
         ("optimizer = adam", "optimizer = adam\ndef loss(label, _):\n    return label", "def loss",
          "loss returns the shape (2, 1) for 2 Examples, not (2,)"),
+        ("optimizer = adam", "optimizer = adam\ndef exported(model, _):\n    return model",
+         "def exported", "exported returns a Functional, not a trainer_module.models.Exported"),
         ("class Hyperparameters(Section)", "class Hyperparameters", "class Hyperparameters",
          "Hyperparameters is not a class that extends Section"),
     ],
