@@ -20,10 +20,10 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from components.evaluator.thresholds import Evaluation
 from components.line_counts import SPLITS, Split
 from components.serving_check.thresholds import Thresholds
-from core.empty import check_values
 from core.errors import ConfigError, not_utf8
 from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
+from core.values import check_values
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
 from pipeline.label_setting import Task, parse_labels
 from pipeline.project import check_project, resolve_paths
