@@ -47,8 +47,8 @@ def create_project(folder: Path) -> list[Path]:
       folder: the folder, which is created if it is missing.
 
     Raises:
-      ConfigError: the folder contains files already or cannot be written, or its path is a pattern
-        or contains a control character.
+      ConfigError: the folder contains files already or cannot be written, or its path is a pattern,
+        contains a control character or is not UTF-8.
     """
     path = str(folder.resolve())
     problem = describe_pattern(path)
@@ -57,6 +57,9 @@ def create_project(folder: Path) -> list[Path]:
     # `visible` keeps tabs and line breaks, which a printed path cannot have either.
     if any(unicodedata.category(char) == "Cc" for char in path):
         raise ConfigError(f"{path!r} contains a control character; choose another name")
+    # Python decodes a byte that is not UTF-8 to a character that UTF-8 cannot encode.
+    if path.encode(errors="ignore").decode() != path:
+        raise ConfigError(f"{path!r} is not UTF-8; choose another name")
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -42,6 +42,7 @@ CONTROL = " contains a control character; choose another name"
     [
         *((folder, folder + PATTERN) for folder in ("[x]", "a*/b", "why?")),
         *((folder, repr(folder)[1:] + CONTROL) for folder in ("a\x1bb", "a\x85b", "a\tb", "a\nb")),
+        ("a\udce4b", r"a\udce4b' is not UTF-8; choose another name"),
     ],
 )
 def test_a_folder_whose_path_no_run_can_use_is_refused(tmp_path, folder, message):
