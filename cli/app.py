@@ -11,8 +11,8 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from cli import compile, data, image, init, models, predict, run, runs, serve, watch
 from core import exit_codes, processes
-from core.empty import check_values
 from core.errors import UserError
+from core.values import check_values
 
 
 class _Commands(TyperGroup):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import glob
 import re
+import unicodedata
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from core.errors import ConfigError
+from core.values import describe_pattern
 
 app = typer.Typer()
 
@@ -46,16 +47,20 @@ def create_project(folder: Path) -> list[Path]:
       folder: the folder, which is created if it is missing.
 
     Raises:
-      ConfigError: the folder contains files already, cannot be written, or has a path that
-        `paths.root` cannot have.
+      ConfigError: the folder contains files already or cannot be written, or its path is a pattern,
+        contains a control character or is not UTF-8.
     """
-    written = []
     path = str(folder.resolve())
-    if glob.has_magic(path) or not path.isprintable():
-        raise ConfigError(
-            f"{path} contains [, * or ?, which libraries match as a pattern, or a control "
-            "character; choose another name"
-        )
+    problem = describe_pattern(path)
+    if problem:
+        raise ConfigError(problem)
+    # `visible` keeps tabs and line breaks, which a printed path cannot have either.
+    if any(unicodedata.category(char) == "Cc" for char in path):
+        raise ConfigError(f"{path!r} contains a control character; choose another name")
+    # Python decodes a byte that is not UTF-8 to a character that UTF-8 cannot encode.
+    if path.encode(errors="ignore").decode() != path:
+        raise ConfigError(f"{path!r} is not UTF-8; choose another name")
+    written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _QUERY = "Error when executing query: "
 """The beginning of SQLite's message in an error of ML Metadata, which ends with the whole query."""
 _LEAST = 1 << 20
-"""Bytes of free space with which a disk is called full."""
+"""The number of free bytes below which a disk counts as full."""
 
 
 def open_store(file: str) -> MetadataStore:

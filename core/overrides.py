@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from core.empty import check_values
 from core.errors import ConfigError
+from core.values import check_values
 
 OPTION = "--set"
 """The command-line option that takes overrides."""
@@ -105,7 +105,7 @@ def load_yaml(text: str, nothing: Any = None) -> Any:
 
     PyYAML itself keeps the last of two equal keys, such as 1 and true, and reads a key without a
     value as None, like `null`. Here equal keys are an error, and a key without a value has the
-    value "", which `core.empty` refuses.
+    value "", which `core.values` refuses.
 
     Args:
       text: the document.

@@ -76,11 +76,12 @@ def ignore_other_jobs() -> None:
 
 @contextlib.contextmanager
 def large_imports() -> Iterator[None]:
-    """Disable the garbage collector while large libraries are imported, and exclude their objects.
+    """Import large libraries without garbage collection.
 
-    TensorFlow and TFX create a million objects that exist until the end of the process. The
-    collector would scan them repeatedly, which takes a fifth of the time of the import, and two
-    fifths of that of a command that then creates many objects, such as `amazon-reviews compile`.
+    Their objects are excluded from later collections too. TensorFlow and TFX create a million
+    objects that exist until the end of the process. The collector would scan them repeatedly, which
+    takes a fifth of the time of the import, and two fifths of the time of a command that then
+    creates many objects, such as `amazon-reviews compile`.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -6,7 +6,6 @@ single keys. Every invalid setting raises a `ConfigError`, whose message is one 
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import re
@@ -20,10 +19,10 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from components.evaluator.thresholds import Evaluation
 from components.line_counts import SPLITS, Split
 from components.serving_check.thresholds import Thresholds
-from core.empty import check_values
 from core.errors import ConfigError, not_utf8
 from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
+from core.values import check_values, describe_pattern
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
 from pipeline.label_setting import Task, parse_labels
 from pipeline.project import check_project, resolve_paths
@@ -69,11 +68,9 @@ class Paths(Section):
     @field_validator("root", "serving", "checkpoints")
     @classmethod
     def _is_no_pattern(cls, path: str) -> str:
-        if glob.has_magic(path):
-            raise ValueError(
-                f"{path} contains [, * or ?, which libraries match as a pattern; choose another "
-                "name"
-            )
+        problem = describe_pattern(path)
+        if problem:
+            raise ValueError(problem)
         return path
 
 

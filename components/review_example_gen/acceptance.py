@@ -25,7 +25,7 @@ _REMEDIES = {
     BROKEN_CSV: "CSV has a field with a separator, a quotation mark or a line break in quotation "
     "marks, and a quotation mark inside of them twice, as pandas' `to_csv` writes them",
     BROKEN_JSON: "each line of JSON lines is one object",
-    WRONG_TYPE: "a label is a text or a number, and a text is no list and no object",
+    WRONG_TYPE: "write a label as a text or a number, and a text as one string",
     UNKNOWN_COLUMNS: "rename columns that contain texts to those of the other records",
     LINE_TOO_LONG: "a line has at most 1,048,576 bytes",
     CORRUPT_ARCHIVE: "download or copy the damaged files again",

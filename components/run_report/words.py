@@ -17,7 +17,7 @@ _REASONS = {
     records.UNKNOWN_COLUMNS: "the columns are unknown",
     records.INVALID_UTF8: "not UTF-8",
     records.BROKEN_JSON: "broken JSON",
-    records.WRONG_TYPE: "a list or an object in place of a label or a text",
+    records.WRONG_TYPE: "a list, an object or a duration in place of a label or a text",
     records.BROKEN_CSV: "broken CSV",
     records.CORRUPT_ARCHIVE: "the archive is damaged",
     records.LINE_TOO_LONG: "the line is too long",

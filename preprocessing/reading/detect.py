@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import Any, BinaryIO, NamedTuple
 
@@ -39,7 +39,7 @@ from preprocessing.reading.columns import (
     set_columns,
 )
 from preprocessing.reading.contents import refuse_other_content
-from preprocessing.reading.files import file_size, open_bytes, open_raw
+from preprocessing.reading.files import file_size, filter_command, open_bytes, open_raw
 from preprocessing.reading.formats import csv, fasttext, parquet
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.labels import STARS, has_stars, is_headerless, labels_among
@@ -169,7 +169,7 @@ def encoding_remedy(path: str) -> str:
     head, _ = read_head(path)
     if head.startswith(_PARQUET):
         return "contains bytes that are not UTF-8: write its labels and texts as strings"
-    return encoding.remedy(head)
+    return encoding.remedy(path, head)
 
 
 def _records(lines: bytes, layout: Layout, is_head: bool = False) -> Iterable[Mapping[str, Any]]:
@@ -217,8 +217,9 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
     outside = re.sub(rb'"[^"]*"', b"", head)
     if b"\r" in outside.strip() and b"\n" not in outside and not head.startswith(_PARQUET):
         raise InputError(
-            f"{path} has lines that end with CR alone: convert it with "
-            r"`tr '\r' '\n' < FILE > NEW_FILE`"
+            f"{path} has lines that end with CR alone: convert it with `"
+            + filter_command(path, r"tr '\r' '\n'")
+            + "`, and read only the new file"
         )
     found = options.format if options.format != "auto" else find_format(path, head, options)
     if found == "csv":
@@ -333,12 +334,12 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
     """Return the format of a file by its first lines.
 
     Args:
-      path: the path of the file.
+      path: path or URL of the file.
       head: the result of `read_head`.
       options: the options for reading it.
 
     Raises:
-      InputError: the format is unknown.
+      InputError: the format is unknown, or the file cannot be opened.
     """
     if head.startswith(_PARQUET):
         return "parquet"
@@ -358,7 +359,7 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
         return line_format
     dialect, first = widest(head)
     has_columns = len(first) > 1 and (options.columns or _regular(head, dialect) > 2)
-    if has_columns or _CSV_NAME.fullmatch(path) or late_header(head):
+    if has_columns or _CSV_NAME.fullmatch(path) or find_late_header(head):
         return "csv"  # a missing column is reported later
     raise InputError(
         f"{path} is of no known format, it starts with '{printable(head)[:60]}': set "
@@ -399,12 +400,12 @@ def csv_columns(
     The separator is the first one with which the columns are found.
 
     Args:
-      path: the path of the file, for the error.
+      path: path or URL of the file.
       head: the result of `read_head`.
       options: the options for reading it.
 
     Raises:
-      InputError: the columns are not found.
+      InputError: the columns are not found, or the file cannot be opened.
     """
     for dialect in _dialects(head):
         first = next(csv.head_records(head, dialect), [])
@@ -418,19 +419,19 @@ def csv_columns(
         ):
             title = HEADERLESS.title if len(first) == 3 else None
             return HEADERLESS._replace(title=title), None, dialect
-    late = late_header(head)
+    late = find_late_header(head)
     if late:
-        raise InputError(f"{path} {header.late_problem(*late)}")
+        raise InputError(f"{path} {header.late_problem(path, *late)}")
     dialect, first = widest(head)
     records = list(islice(csv.head_records(head, dialect), _LINES_INSPECTED))
-    problem = header.problem(records, dialect.separator, head, options) if records else None
+    problem = header.problem(path, records, dialect.separator, head, options) if records else None
     if problem:
         raise InputError(f"{path} {problem}")
     names = [name.strip() for name in first]
     return find_columns(path, names, options), tuple(first), dialect
 
 
-def late_header(head: bytes) -> tuple[int, Sequence[str]] | None:
+def find_late_header(head: bytes) -> tuple[int, Sequence[str]] | None:
     """Return the line of a header behind a title or other lines, and the header; None without one.
 
     Args:
@@ -483,6 +484,7 @@ def _has_blanks(head: bytes, dialect: Dialect) -> bool:
     return before_quotes.search(first) is not None or len(found) >= max(1, records / 2)
 
 
+@lru_cache(maxsize=8)  # the search for columns, for a late header and for the widest record
 def _regular(head: bytes, dialect: Dialect) -> int:
     """Return the number of records with as many fields as the first one."""
     widths = [len(fields) for fields in csv.head_records(head, dialect)]

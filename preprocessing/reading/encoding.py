@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from preprocessing.reading.files import filter_command
+
 _TEXT = rb"[\t\n\r -~]"
 _WIDE = (
     (rb"\xff\xfe\0\0|\0\0\xfe\xff", "UTF-32"),
@@ -185,11 +187,15 @@ def _words_beyond_ascii(text: str) -> Counter[str]:
     return found
 
 
-def remedy(data: bytes) -> str:
+def remedy(path: str, data: bytes) -> str:
     """Return a clause with the likely encoding of a text that is not UTF-8, and how to convert it.
 
     Args:
-      data: the beginning of the file.
+      path: path or URL of the file.
+      data: the beginning of its content.
+
+    Raises:
+      InputError: the file cannot be opened.
     """
     if b"\0" in data:
         return "has NUL bytes, which no text has: download or copy it again"
@@ -201,10 +207,10 @@ def remedy(data: bytes) -> str:
         )
     name = guess(data)
     if name is None:
+        command = filter_command(path, "iconv -f ENCODING -t UTF-8")
         return (
-            "has lines that are not UTF-8: convert it with "
-            "`iconv -f ENCODING -t UTF-8 FILE > NEW_FILE`, where ENCODING is the one in which it "
-            "was saved, and read only the new file"
+            f"has lines that are not UTF-8: convert it with `{command}`, where ENCODING is the one "
+            "in which it was saved, and read only the new file"
         )
     return (
         f"is not UTF-8, and looks like {shown(name)}: convert it with "

@@ -19,7 +19,12 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from core.errors import InputError
 from core.files import stream_sha256
 from preprocessing.reading import globs, tables
-from preprocessing.reading.archives import MAGIC_BYTES, DecompressedStream, compression
+from preprocessing.reading.archives import (
+    DECOMPRESS_PROGRAMS,
+    MAGIC_BYTES,
+    DecompressedStream,
+    compression,
+)
 
 HELD_OUT = {"eval": 1, "test": 2}
 """Held-out split -> priority. A text in the files of several splits belongs to the split with the
@@ -262,6 +267,25 @@ def open_bytes(path: str) -> BinaryIO:
     kind = compression(path, raw.read(MAGIC_BYTES))
     raw.seek(0)
     return raw if kind is None else cast(BinaryIO, DecompressedStream(path, raw, kind))
+
+
+def filter_command(path: str, command: str) -> str:
+    """Return a shell command that writes the changed content of a file to a new one, for a message.
+
+    The file is called FILE and the new one, which is never compressed, NEW_FILE.
+
+    Args:
+      path: path or URL of the file.
+      command: a command that reads standard input and writes standard output, such as `tail -n +2`.
+
+    Raises:
+      InputError: for the reasons in `open_raw`.
+    """
+    with open_raw(path) as raw:
+        kind = compression(path, raw.read(MAGIC_BYTES))
+    if kind is None:
+        return f"{command} < FILE > NEW_FILE"
+    return f"{DECOMPRESS_PROGRAMS[kind]} FILE | {command} > NEW_FILE"
 
 
 def file_size(path: str) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from core.errors import InputError
 from preprocessing.reading import encoding
 from preprocessing.reading.columns import find_columns
+from preprocessing.reading.files import filter_command
 from preprocessing.reading.labels import is_label
 from preprocessing.reading.records import ReadOptions, printable, shown_names
 
@@ -23,19 +24,23 @@ _UNDECODED = re.compile("[\udc80-\udcff]")
 
 
 def problem(
-    records: Sequence[Sequence[str]], separator: str, head: bytes, options: ReadOptions
+    path: str, records: Sequence[Sequence[str]], separator: str, head: bytes, options: ReadOptions
 ) -> str | None:
     """Return a clause with the problem of a header and the remedy; None if the names are unknown.
 
     Args:
+      path: path or URL of the file.
       records: the first records of the file, at least one.
       separator: the character between the fields.
       head: the first lines of the file.
       options: the options for reading the file.
+
+    Raises:
+      InputError: the file cannot be opened.
     """
     first = records[0]
     if any(map(_UNDECODED.search, first)):
-        return encoding.remedy(head)
+        return encoding.remedy(path, head)
     line = head.lstrip().partition(b"\n")[0].decode("utf-8", "replace")
     if any('"' in field for field in first) and (found := _SPACED.search(line)):
         return (
@@ -60,9 +65,10 @@ def problem(
             "it, `label` and `text` for those to read, and read only the new file"
         )
     line = separator.join(names).replace("\t", r"\t")
+    command = filter_command(path, rf"(printf '{line}\n'; cat)")
     return (
         f"{what}: its first record is {shown_names(first)}. Add the names, such as with "
-        rf"`printf '{line}\n' | cat - FILE > NEW_FILE`, and read only the new file"
+        f"`{command}`, and read only the new file"
     )
 
 
@@ -85,18 +91,23 @@ def late_header(records: Sequence[tuple[int, Sequence[str]]]) -> tuple[int, Sequ
     return None
 
 
-def late_problem(line: int, names: Sequence[str]) -> str:
+def late_problem(path: str, line: int, names: Sequence[str]) -> str:
     """Return a clause with the remedy for the result of `late_header`.
 
     Args:
+      path: path or URL of the file.
       line: the line of the header, from 1.
       names: the names in the header.
+
+    Raises:
+      InputError: the file cannot be opened.
     """
     before = "a line" if line == 2 else f"{line - 1:,} lines"
+    command = filter_command(path, f"tail -n +{line}")
     return (
         f"has {before} before its header, which is in line {line:,}: {shown_names(names)}. Write "
-        f"the file without {'it' if line == 2 else 'them'}, such as with `tail -n +{line} FILE > "
-        "NEW_FILE`, and read only the new file"
+        f"the file without {'it' if line == 2 else 'them'}, such as with `{command}`, and read "
+        "only the new file"
     )
 
 

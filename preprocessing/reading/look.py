@@ -12,7 +12,7 @@ from preprocessing.reading.columns import COMMAS, HEADERLESS, Dialect, Layout
 from preprocessing.reading.detect import (
     csv_columns,
     find_format,
-    late_header,
+    find_late_header,
     objects,
     read_head,
     widest,
@@ -96,10 +96,10 @@ def _csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout | None:
         columns, names, dialect = csv_columns(path, head, options)
         return Layout("csv", columns, header=names, dialect=dialect)
     except InputError:
-        if late_header(head):
+        if find_late_header(head):
             return None
         dialect, first = widest(head)
     records = list(islice(csv.head_records(head, dialect), 2))
-    if not first or header.problem(records, dialect.separator, head, options):
+    if not first or header.problem(path, records, dialect.separator, head, options):
         return None
     return Layout("csv", HEADERLESS, header=tuple(first), dialect=dialect)

@@ -91,8 +91,8 @@ def score_files(
 
     Raises:
       InputError: a path matches no file, an input file cannot be read, the model is not complete,
-        the output would replace an input file, the folder of the output cannot be written, or an
-        input file changed while it was scored.
+        the output would replace an input file, another process writes the output, the folder of
+        the output cannot be written or locked, or an input file changed while it was scored.
       UserError: the Beam pipeline failed. Finished units stay in the work folder.
       OSError: the model cannot be read, or the output cannot be written. The file systems of
         TensorFlow and Beam have errors of their own.

@@ -138,7 +138,9 @@ def locked(folder: str, target: str) -> Iterator[None]:
             "another file"
         ) from None
     except OSError as error:
-        raise InputError(f"--output: {folder} cannot be created: {error.strerror}") from None
+        raise InputError(
+            f"--output: {folder} cannot be created or locked: {error.strerror}"
+        ) from None
     try:
         yield
     finally:

@@ -33,12 +33,30 @@ def test_the_pipeline_has_the_name_of_the_folder(tmp_path, folder, name):
     assert (config.name, config.training.model) == (name, "my_model")
 
 
-@pytest.mark.parametrize("folder", ["[x]", "a*/b", "why?", "a\x1b[31m", "a\nb"])
-def test_a_folder_whose_path_no_run_can_use_is_refused(tmp_path, folder):
+PATTERN = " contains [, * or ?, which libraries match as a pattern; choose another name"
+CONTROL = " contains a control character; choose another name"
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [
+        *((folder, folder + PATTERN) for folder in ("[x]", "a*/b", "why?")),
+        *((folder, repr(folder)[1:] + CONTROL) for folder in ("a\x1bb", "a\x85b", "a\tb", "a\nb")),
+        ("a\udce4b", r"a\udce4b' is not UTF-8; choose another name"),
+    ],
+)
+def test_a_folder_whose_path_no_run_can_use_is_refused(tmp_path, folder, message):
     with pytest.raises(ConfigError) as error:
         create_project(tmp_path / folder)
-    assert str(error.value).endswith("choose another name")
+    assert str(error.value).endswith(f"{tmp_path}/{message}")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("folder", ["a\xa0b", "\U0001f469\u200d\U0001f4bb", "a\u200fb"])
+def test_a_folder_with_invisible_characters_that_control_nothing_is_a_project(tmp_path, folder):
+    create_project(tmp_path / folder)
+    config = load_config(str(tmp_path / folder / "mine.yaml"), environ={})
+    assert config.paths.root == f"{tmp_path / folder}/runs"
 
 
 @pytest.mark.slow

@@ -160,6 +160,17 @@ def test_too_many_rejected_lines_are_an_input_error_that_shows_the_first(tmp_pat
     assert "a.txt:2 bad_label (no label); a.txt:4 bad_label" in str(error.value)
 
 
+def test_lists_in_place_of_texts_have_a_remedy(tmp_path, inputs):
+    rows = [{"label": n % 2, "text": f"review {n}" if n % 4 else ["a", "b"]} for n in range(20)]
+    write(inputs, "a.jsonl", map(json.dumps, rows))
+    with pytest.raises(InputError) as error:
+        read_files(tmp_path, inputs, max_rejected_fraction=0.1)
+    assert "wrong_type (`text` is a list" in str(error.value)
+    assert str(error.value).endswith(
+        "write a label as a text or a number, and a text as one string"
+    )
+
+
 def test_one_label_that_contradicts_the_scale_is_an_input_error(tmp_path, inputs):
     inputs.mkdir()
     # Only the head of a gzip file is inspected.

@@ -98,8 +98,8 @@ class RowReader:
         if not is_filled(text):
             unread = self.chooser.unread(record, columns)
             if unread:
-                shown = ", ".join(f"`{printable(name)[:40]}`" for name in unread[:_SHOWN])
-                detail = f"no text in `{columns.text}`, but a value in {shown}"
+                others = ", ".join(f"`{printable(name)[:40]}`" for name in unread[:_SHOWN])
+                detail = f"no text in `{columns.text}`, but a value in {others}"
                 return batch.reject(position, UNKNOWN_COLUMNS, detail)
         reader = self._label_reader(columns)
         meaning = reader.read(label)

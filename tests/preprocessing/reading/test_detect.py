@@ -10,12 +10,14 @@ from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.inputs import read_options
 from preprocessing.reading.columns import Columns, Layout, find_columns
+from preprocessing.reading.detect import encoding_remedy
 from preprocessing.reading.encoding import shown
 from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.labels import NEUTRAL, SCALES, LabelReader
 from preprocessing.reading.pieces import MAX_LINE_BYTES
 from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import (
+    COMPRESS,
     ONE_TWO,
     ZERO_ONE,
     Review,
@@ -163,7 +165,7 @@ def test_the_line_of_excel_is_an_ordinary_line_behind_the_first(folder, monkeypa
         (
             "uci.txt",
             "Good phone.\t1\nIt broke, sadly.\t0\nSo so.\t1\n",
-            [r"`printf 'text\tlabel\n'"],
+            [r"`(printf 'text\tlabel\n'; cat) < FILE"],
         ),
         ("last.csv", '"Good","It works",5\n"Bad","It broke",1\n', ["'title,text,label\\n'"]),
         ("four.csv", "5,Good,It works,B001\n1,Bad,It broke at once,B002\n", ["(4)", "label,"]),
@@ -178,11 +180,14 @@ def test_a_csv_file_without_a_header_is_named(folder, name, content, parts):
         one_line(error, path, *parts)
 
 
-def test_the_command_of_a_file_without_a_header_makes_it_readable(folder):
-    path = write(folder, "uci.txt", "Good phone.\t1\nIt broke, sadly.\t0\nSo so.\t1\n")
+@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2"])
+def test_the_command_of_a_file_without_a_header_makes_it_readable(folder, suffix):
+    lines = "Good phone.\t1\nIt broke, sadly.\t0\nSo so.\t1\n"
+    path = write(folder, f"uci.txt{suffix}", COMPRESS[suffix](lines.encode()))
     with pytest.raises(InputError) as error:
         read(path)
-    command = str(error.value).split("`")[1].replace("NEW_FILE", "new").replace("FILE", "uci.txt")
+    command = str(error.value).split("`")[1].replace("NEW_FILE", "new")
+    command = command.replace("FILE", f"uci.txt{suffix}")
     subprocess.run(command, shell=True, cwd=folder, check=True)
     assert got(read(str(folder / "new"))) == [
         (1, "Good phone."),
@@ -257,6 +262,13 @@ def test_a_long_first_line_is_rejected_and_the_others_decide(folder):
         assert found == ["line_too_long", (0, "bad"), (1, "good")]
 
 
+def test_the_conversion_of_a_compressed_file_reads_its_content(folder):
+    lines = b"rating,text\n" + b"5,\xfe\xc3\xff\x81\x9d\n" * 3  # of no known encoding
+    path = write(folder, "a.csv.bz2", COMPRESS[".bz2"](lines))
+    command = "`bzcat FILE | iconv -f ENCODING -t UTF-8 > NEW_FILE`"
+    assert command in encoding_remedy(path)
+
+
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_a_file_of_one_long_line_is_refused(folder, end):
     path = write(folder, "one.json", '{"a": "' + "x" * (3 * MAX_LINE_BYTES) + '"}' + end)
@@ -266,11 +278,18 @@ def test_a_file_of_one_long_line_is_refused(folder, end):
 
 
 @pytest.mark.parametrize("lines", ["__label__1 a\r__label__2 b\r", 'rating,text\r5,"a\nb"\r'])
-def test_lines_that_end_with_cr_alone_are_refused(folder, lines):
-    path = write(folder, "macintosh", lines)
+@pytest.mark.parametrize(
+    ("suffix", "command"),
+    [
+        ("", r"`tr '\r' '\n' < FILE > NEW_FILE`"),
+        (".zst", r"`zstdcat FILE | tr '\r' '\n' > NEW_FILE`"),
+    ],
+)
+def test_lines_that_end_with_cr_alone_are_refused(folder, lines, suffix, command):
+    path = write(folder, f"macintosh{suffix}", COMPRESS[suffix](lines.encode()))
     with pytest.raises(InputError) as error:
         read(path)
-    one_line(error, path, r"`tr '\r' '\n' < FILE > NEW_FILE`")
+    one_line(error, path, command)
 
 
 def test_a_quote_in_a_tsv_file_without_quoting_is_a_character(folder):

@@ -9,6 +9,7 @@ from core.errors import InputError
 from preprocessing.reading.look import read_table
 from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import (
+    COMPRESS,
     detect_format,
     one_line,
     read,
@@ -44,9 +45,23 @@ def test_the_line_of_a_late_header_is_named_with_a_command_that_works(
     assert read_table(path, ReadOptions()) is None
     [command] = re.findall("`(tail .*)`", str(error.value))
     new = tmp_path / "new.csv"
-    command = command.replace("NEW_FILE", str(new)).replace("FILE", path)
+    command = command.replace("NEW_FILE", str(new)).replace(" FILE", f" {path}")
     subprocess.run(command, shell=True, check=True)
     assert set(reasons(read(str(new)))) == {"Review", "Neutral"}
+
+
+@pytest.mark.parametrize(("suffix", "program"), [(".gz", "zcat"), (".bz2", "bzcat")])
+def test_the_command_for_a_compressed_file_reads_its_content(tmp_path, suffix, program):
+    text = f"Export of reviews\n\n{HEADER}\n{ROWS}"
+    path = write(tmp_path, f"a.csv{suffix}", COMPRESS[suffix](text.encode()))
+    with pytest.raises(InputError) as error:
+        detect_format(path)
+    command = f"{program} FILE | tail -n +3 > NEW_FILE"
+    one_line(error, path, "its header, which is in line 3", f"`{command}`")
+    new = tmp_path / "new.csv"
+    command = command.replace("NEW_FILE", str(new)).replace(" FILE", f" {path}")
+    subprocess.run(command, shell=True, check=True)
+    assert new.read_text() == f"{HEADER}\n{ROWS}"
 
 
 def test_names_that_are_unknown_are_a_late_header_too(tmp_path):

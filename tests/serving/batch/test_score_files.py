@@ -1,6 +1,8 @@
 """Files of reviews become a file of predictions: formats, units, resumption."""
 
+import errno
 import json
+import os
 import shutil
 from unittest.mock import Mock
 
@@ -271,6 +273,18 @@ def test_a_lock_in_a_folder_that_was_removed_is_acquired_again(tmp_path, monkeyp
         second = work.locked(str(folder), "scores.csv")
         with pytest.raises(InputError, match="another process writes"), second:
             pass
+
+
+def test_a_file_system_without_locks_is_one_line(tmp_path, monkeypatch):
+    def lock_file(path):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(work, "lock_file", lock_file)
+    folder = str(tmp_path / ".scores.csv.partial")
+    with pytest.raises(InputError) as error, work.locked(folder, "scores.csv"):
+        pass
+    reason = os.strerror(errno.ENOLCK)
+    assert str(error.value) == f"--output: {folder} cannot be created or locked: {reason}"
 
 
 def test_an_output_in_a_folder_that_cannot_be_made(score, tmp_path):

@@ -1,4 +1,6 @@
-"""The rules for values, wherever they come from: none is empty, and no character is impossible.
+"""The rules for values, wherever they come from, such as a file of settings or a command line.
+
+None is empty, no character is impossible, and the path of a folder is no pattern.
 
 A shell replaces an unset variable by an empty string. If a default replaced that string, the run
 would be a different experiment.
@@ -6,6 +8,7 @@ would be a different experiment.
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -47,6 +50,17 @@ def _describe_characters(value: Any) -> str | None:
         return None
     kind = "a NUL character" if found[0] == "\0" else "half of a surrogate pair"
     return f"{value!a} contains {kind}; remove it"
+
+
+def describe_pattern(path: str) -> str | None:
+    """Return a clause with what makes a path a pattern and the remedy; None if it is none.
+
+    Args:
+      path: the path of a folder in which libraries look for files with globs.
+    """
+    if not glob.has_magic(path):
+        return None
+    return f"{path} contains [, * or ?, which libraries match as a pattern; choose another name"
 
 
 def check_values(values: Any, key: str = "", where: str = "") -> None:

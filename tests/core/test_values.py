@@ -1,9 +1,9 @@
-"""What counts as an empty value."""
+"""Empty values, impossible characters, and paths that are patterns."""
 
 import pytest
 
-from core.empty import check_values, describe_emptiness
 from core.errors import ConfigError
+from core.values import check_values, describe_emptiness
 from pipeline.config import load_config
 
 
