@@ -437,13 +437,14 @@ def find_late_header(head: bytes) -> tuple[int, Sequence[str]] | None:
     Args:
       head: the result of `read_head`, of a CSV file without known columns in its first record.
     """
+    tables = []
     for dialect in _dialects(head):
         records = islice(csv.csv_records(io.BytesIO(head), dialect), _LINES_INSPECTED)
-        filled = [item for item in records if not isinstance(item, Rejected) and item[1]]
-        found = header.late_header(filled)
-        if found:
-            return found
-    return None
+        tables.append([item for item in records if not isinstance(item, Rejected) and item[1]])
+    if any(map(header.begins_a_table, tables)):
+        # With another separator the texts could look like a late header and its table.
+        return None
+    return next(filter(None, map(header.late_header, tables)), None)
 
 
 def _repeats_a_label(

@@ -72,6 +72,21 @@ def problem(
     )
 
 
+def begins_a_table(records: Sequence[tuple[int, Sequence[str]]]) -> bool:
+    """Return whether the first record has several fields, each with a text, as a header has.
+
+    More than half of all records have as many fields.
+
+    Args:
+      records: the line and the fields of the first records of a file that are not blank.
+    """
+    if not records:
+        return False
+    _, first = records[0]
+    alike = sum(len(fields) == len(first) for _, fields in records)
+    return len(first) > 1 and all(map(str.strip, first)) and 2 * alike > len(records)
+
+
 def late_header(records: Sequence[tuple[int, Sequence[str]]]) -> tuple[int, Sequence[str]] | None:
     """Return the line of a header behind a title or other lines, and the header; None without one.
 

@@ -13,7 +13,7 @@ from serving.predict_text import load_predict_text
 from tests.examples import example
 from tests.trainer_module.conftest import TOPIC_TEXTS, TOPICS, TRANSFORM, predict
 from trainer_module import export
-from trainer_module.models import bags, ngram_linear
+from trainer_module.models import Exported, bags, ngram_linear
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
 
@@ -71,7 +71,8 @@ def test_the_first_of_equal_probabilities_is_the_answer(topics, tmp_path):
     settings = Transform(**TRANSFORM)
     model = ngram_linear.build(ngram_linear.Hyperparameters(), settings, TOPICS)
     model.get_layer(bags.BAG).bias.assign([-9.0, 0.0, 1e-9, 0.0, -9.0])
-    export.save(model, str(topics / "graph"), str(tmp_path / "model"), settings, TOPICS)
+    exported = Exported(served=model, base=model)
+    export.save(exported, str(topics / "graph"), str(tmp_path / "model"), settings, TOPICS)
     found = predict(tmp_path, TOPIC_TEXTS)
     assert TOPICS.decide(found["probabilities"]).tolist() == found["label"].numpy().tolist()
     assert set(found["class"].numpy()) == {TOPICS.names[1].encode()}
@@ -142,7 +143,8 @@ def test_of_equal_probabilities_the_first_class_is_the_answer(prepared, tmp_path
     model = tf_keras.Model({features.TOKENS: tokens}, logits)
     labels = Labels(("one", "two", "three"))
     settings = Transform(**TRANSFORM)
-    export.save(model, str(prepared / "graph"), str(tmp_path / "model"), settings, labels)
+    exported = Exported(served=model, base=model)
+    export.save(exported, str(prepared / "graph"), str(tmp_path / "model"), settings, labels)
     found = predict(tmp_path, ["good"])
     assert len(set(found["probabilities"].numpy()[0].tolist())) == 1
     assert (found["label"].numpy().tolist(), found["class"].numpy().tolist()) == ([0], [b"one"])

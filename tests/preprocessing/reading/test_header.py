@@ -78,6 +78,9 @@ def test_names_that_are_unknown_are_a_late_header_too(tmp_path):
         pytest.param("Export\n" + ROWS, id="a title and no header"),
         pytest.param(f"Export\n{HEADER}\nx,y\n" + ROWS, id="records of different widths"),
         pytest.param("Export\n", id="a title alone"),
+        pytest.param(
+            "nr;topic;body\n" + "0;refund;please, my money\n" * 9, id="a comma in each text"
+        ),
     ],
 )
 def test_what_is_no_late_header(tmp_path, text):
