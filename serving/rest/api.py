@@ -19,6 +19,7 @@ from pydantic import (
     Field,
     ValidationError,
     ValidationInfo,
+    field_validator,
     model_validator,
 )
 from starlette.exceptions import HTTPException
@@ -116,7 +117,14 @@ class ExplainRequest(BaseModel):
       text: the review, which is not blank.
     """
 
-    text: Annotated[str, Field(max_length=MAX_CHARACTERS, pattern=r"\S")]
+    text: Annotated[str, Field(max_length=MAX_CHARACTERS)]
+
+    @field_validator("text")
+    @classmethod
+    def _not_blank(cls, text: str) -> str:
+        if not text.strip():
+            raise ValueError("the text is blank; send one with a word")
+        return text
 
 
 _Request = TypeVar("_Request", bound=BaseModel)

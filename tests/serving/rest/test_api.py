@@ -285,9 +285,17 @@ def test_the_server_explains_the_first_words_of_a_long_review(server):
     assert sum("effect" in part for part in parts) == 49
 
 
-@pytest.mark.parametrize("document", [{}, {"text": " "}, {"text": "a" * 6000}])
-def test_wrong_explain_requests(server, document):
-    assert server.post("/explain", document).status == 400
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({}, "text: Field required"),
+        ({"text": " \n"}, "text: the text is blank; send one with a word"),
+        ({"text": "a" * 6000}, "text: String should have at most 5000 characters"),
+    ],
+)
+def test_wrong_explain_requests(server, document, message):
+    answer = server.post("/explain", document)
+    assert (answer.status, answer.json) == (400, {"error": message})
 
 
 def test_the_requests_of_the_guide_are_answered(server):
