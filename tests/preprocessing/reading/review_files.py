@@ -5,11 +5,13 @@ import csv
 import gzip
 import io
 import json
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 import zstandard
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -26,6 +28,9 @@ COMPRESS = {
     ".gz": gzip.compress,
     ".zst": lambda data: zstandard.ZstdCompressor(write_checksum=True).compress(data),
 }
+NEEDS_BZCAT = pytest.mark.skipif(
+    shutil.which("bzcat") is None, reason="bzcat, a program of bzip2, is not installed"
+)
 ZERO_ONE = {"0": 0, "1": 1}
 ONE_TWO = {"1": 0, "2": 1}
 STARS = {"1": 0, "2": 0, "3": None, "4": 1, "5": 1}

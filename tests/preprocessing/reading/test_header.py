@@ -10,6 +10,7 @@ from preprocessing.reading.look import read_table
 from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
+    NEEDS_BZCAT,
     detect_format,
     one_line,
     read,
@@ -50,7 +51,10 @@ def test_the_line_of_a_late_header_is_named_with_a_command_that_works(
     assert set(reasons(read(str(new)))) == {"Review", "Neutral"}
 
 
-@pytest.mark.parametrize(("suffix", "program"), [(".gz", "zcat"), (".bz2", "bzcat")])
+@pytest.mark.parametrize(
+    ("suffix", "program"),
+    [(".gz", "zcat"), pytest.param(".bz2", "bzcat", marks=NEEDS_BZCAT)],
+)
 def test_the_command_for_a_compressed_file_reads_its_content(tmp_path, suffix, program):
     text = f"Export of reviews\n\n{HEADER}\n{ROWS}"
     path = write(tmp_path, f"a.csv{suffix}", COMPRESS[suffix](text.encode()))
