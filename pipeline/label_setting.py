@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from preprocessing.labels import SENTIMENT, plain_name
 from preprocessing.reading.labels import YAML_WORDS, canonical, label_name, same_numbers
-from preprocessing.reading.records import MAP_TASK, SENTIMENT_TASK, printable
+from preprocessing.reading.records import MAP_TASK, SENTIMENT_TASK, printable, text_problem
 
 Task = Literal["stars", "each"]
 """The values of `data.labels` that are a single word."""
@@ -104,7 +104,7 @@ def _class_name(label: Any, given: Any) -> str:
             "in quotation marks"
         )
     text = given if isinstance(given, str) else label_name(given)
-    if text is None:
+    if text is None or text_problem(text):
         raise ValueError(f"{where} is {printable(given)}; write one name, or null to leave it out")
     name = plain_name(text)
     if not name:

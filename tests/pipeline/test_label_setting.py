@@ -82,6 +82,7 @@ def test_recorded_labels_are_read_again(labels):
         ("{' ': a, x: b}", "a label is empty or has more than 10,000 characters; name it as in"),
         (r'{4: "a\0b", 1: bad}', r"data.labels.4: 'a\x00b' contains a NUL character; remove it"),
         (r'{4: "\ud800", 1: bad}', r"data.labels.4: '\ud800' contains half of a surrogate pair"),
+        (r'{4: "\udc80", 1: bad}', r"the class of the label 4 is \x80; write one name"),
         ("{4: .nan, 1: bad}", "the class of the label 4 is NaN; write one name"),
         ("{4: '', 1: bad}", "data.labels.4: the value is empty"),
     ],
