@@ -50,27 +50,23 @@ def render(content: Content) -> str:
         severity = content.comparison.severity if content.comparison else ""
         dots.append(own_dot(results, is_good, run.span, severity))
     labels = content.labels
-    return (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            **content._asdict(),
-            comparison=content.comparison,
-            verdict=summary.verdict(content),
-            tiles=summary.tiles(content),
-            started=run.started
-            and time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(run.started)),
-            settings=flat_settings(run.settings),
-            own=results.candidate if results else None,
-            metrics=key_figures(results.labels) if results else [],
-            slices=slices(results) if results else [],
-            pictures=draw(content.training, results, dots),
-            groups=mistakes.grouped(content.mistakes, results.labels) if results else [],
-            noun=labels.noun if labels else "text",
-            of_second_class=reviews_of_class(results.labels, 1) if results else "",
-            class_rows=class_rows(results.candidate, results.labels) if results else [],
-            confusions=shown_confusions(results, content.confusion_texts) if results else [],
-        )
+    template = environment().get_template("report.html.j2")
+    return template.render(
+        **content._asdict(),
+        comparison=content.comparison,
+        verdict=summary.verdict(content),
+        tiles=summary.tiles(content),
+        started=run.started and time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(run.started)),
+        settings=flat_settings(run.settings),
+        own=results.candidate if results else None,
+        metrics=key_figures(results.labels) if results else [],
+        slices=slices(results) if results else [],
+        pictures=draw(content.training, results, dots),
+        groups=mistakes.grouped(content.mistakes, results.labels) if results else [],
+        noun=labels.noun if labels else "text",
+        of_second_class=reviews_of_class(results.labels, 1) if results else "",
+        class_rows=class_rows(results.candidate, results.labels) if results else [],
+        confusions=shown_confusions(results, content.confusion_texts) if results else [],
     )
 
 

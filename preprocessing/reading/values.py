@@ -22,7 +22,7 @@ def as_text(value: Any) -> str | None:
     second and the offset from UTC if it has them. Bytes that are not UTF-8, such as those of a
     UUID, become hexadecimal digits.
     """
-    if value is None or (isinstance(value, float) and value != value):
+    if _is_nothing(value):
         return ""
     if isinstance(value, str):
         return value
@@ -53,14 +53,18 @@ def shown(value: Any) -> str:
     Args:
       value: the value of a field.
     """
-    is_missing = value is None or (isinstance(value, float) and value != value)
     try:
-        if is_missing or isinstance(value, (list, tuple, dict)):
+        if _is_nothing(value) or isinstance(value, (list, tuple, dict)):
             return json.dumps(value, ensure_ascii=False, default=_part)
         return _part(value)
     except (ValueError, TypeError, RecursionError):
         # Python refuses to convert a number of thousands of digits to text.
         return f"a value of the type {type(value).__name__}"
+
+
+def _is_nothing(value: Any) -> bool:
+    """Return whether a value is None or NaN, as which pandas reads a missing value."""
+    return value is None or (isinstance(value, float) and value != value)
 
 
 def _part(value: Any) -> str:

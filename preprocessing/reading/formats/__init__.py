@@ -114,12 +114,13 @@ class RowReader:
             why = _MISSING_LABEL if is_missing(label, self._layout.label_map) else ""
             detail = f"label: {printable(label)}{why}" if is_filled(label) else "no label"
             return batch.reject(position, reader.reason(label), detail)
-        for name, value in ((columns.title, title), (columns.text, text)):
-            if kind(value):
-                return self._reject_type(batch, position, name, value)
-        title, text = as_text(title) or "", as_text(text) or ""
+        title_text, body = as_text(title), as_text(text)
+        if title_text is None:
+            return self._reject_type(batch, position, columns.title, title)
+        if body is None:
+            return self._reject_type(batch, position, columns.text, text)
         further = [record.get(name) if name else None for name in columns.further]
-        return batch.add(position, meaning, title, text, further)
+        return batch.add(position, meaning, title_text, body, further)
 
     def _reject_type(self, batch: Batch, position: int, name: str | None, value: Any) -> None:
         batch.reject(position, WRONG_TYPE, f"`{name}` is {kind(value)}: {shown(value)}")
