@@ -57,6 +57,7 @@ def save(
     # Attributes that are Keras objects would be exported with the state of the optimizer and a
     # second copy of every layer's computation, which Keras rewrites and traces for seconds.
     served.served_variables = model.variables
+    # A warm start reads these, see `weights.warm_start`.
     served.model_variables = exported.base.variables
     served.labels = tf.saved_model.Asset(os.path.join(transform_graph, LABELS_FILE))
     served.transform_resources = tf.train.TrackableView.children(transform)

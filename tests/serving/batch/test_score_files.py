@@ -242,7 +242,7 @@ def test_an_input_is_never_replaced(score, tmp_path, name, words, output):
 
 
 def test_one_output_is_written_by_one_process(score, tmp_path):
-    """The lock is that of an open file, so this process stands for another one."""
+    """A lock belongs to an open file, so it also refuses a second one of the same process."""
     path = write(tmp_path, "in.txt", FILES["plain"])
     target = tmp_path / "scores.csv"
     with work.locked(str(tmp_path / ".scores.csv.partial"), str(target)):
