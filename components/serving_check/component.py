@@ -30,7 +30,7 @@ from components.serving_check.candidate import EXAMPLE, TEXT, Answers, example_t
 from components.serving_check.known_words import why_not_applied
 from components.serving_check.results import CheckResults, GoldenMistake, Result, write_check
 from components.serving_check.thresholds import Thresholds
-from examples.tfrecords import read_sample
+from examples.tfrecords import read_first, read_sample
 from preprocessing.labels import SENTIMENT, Labels, read_labels
 from preprocessing.reading.listing import listed
 
@@ -87,7 +87,7 @@ def ServingCheck(
             "positive reviews; set serving_check.golden to sentences of your data"
         )
     elif chosen["packaged"]:
-        reviews = read_sample(artifact_utils.get_split_uri([examples], "train"), SAMPLE_SIZE)
+        reviews = read_first(artifact_utils.get_split_uri([examples], "train"), SAMPLE_SIZE)
         not_checked = why_not_applied([text for _, text in sentences], map(example_text, reviews))
     else:
         named = {label for label, _ in sentences}
