@@ -65,6 +65,9 @@ class Training(Section):
     trains with `custom`."""
     epochs: PositiveInt = 2
     """Passes over the train split."""
+    min_examples_seen: PositiveInt | None = None
+    """Examples that a training sees at least, over all epochs: a small train split gets more passes
+    than `epochs`. None: `epochs` alone decides."""
     batch_size_per_replica: PositiveInt = 1024
     """Examples in a batch of one replica; the global batch is this times the number of replicas."""
     learning_rate: Annotated[float, Field(gt=0)] | None = None

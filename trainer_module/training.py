@@ -152,13 +152,13 @@ def _run_loop(
     training, inputs, state = setup.job.training, setup.inputs, checkpoints.state
     sync = PreemptionSync(setup.collective)
     files = [*inputs.train.files, *inputs.evaluation.files]
-    total_steps = inputs.steps * training.epochs
+    total_steps = inputs.steps * inputs.epochs
     with signals_to(sync.request, signal.SIGTERM), report_damaged_file(files):
         callbacks = [
             StopOnNonFiniteLoss(first_step),
             measurements,
             TrainingCurve(first_step, total_steps, state.curve, inputs.examples_of_step),
-            StepProgress(inputs.steps, training.epochs, first_step),
+            StepProgress(inputs.steps, inputs.epochs, first_step),
         ]
         if training.early_stopping:
             callbacks.append(EarlyStopping(training.early_stopping, checkpoints))

@@ -68,7 +68,7 @@ def resolve(job: TrainingJob, cluster: Cluster | None, strategy: tf.distribute.S
     architecture = models.resolve(training, labels, job.model_file)
     collective = Collective(strategy, cluster)
     inputs = Inputs(job, architecture.features, strategy, collective)
-    steps = inputs.steps * training.epochs
+    steps = inputs.steps * inputs.epochs
     rate = make_schedule(training, architecture.learning_rate, inputs.global_batch, steps)
     return Setup(job, cluster, architecture, strategy, collective, inputs, rate)
 

@@ -67,6 +67,17 @@ def test_the_batch_size_determines_the_steps_and_the_learning_rate_falls_over_al
     assert rates == pytest.approx([peak, 0.3 * peak])
 
 
+def test_a_small_train_split_gets_more_epochs(given):
+    """The train split has 64 Examples."""
+    for minimum, epochs in ((None, 2), (128, 2), (129, 3), (640, 10)):
+        made = given(batch_size_per_replica=8, epochs=2, min_examples_seen=minimum)
+        assert made.plan.inputs.epochs == epochs
+        assert made.plan.rounds() == [(0, epochs, 8)]
+    # The learning rate falls over all of these steps.
+    rate = made.model.optimizer.learning_rate
+    assert float(rate(79)) < float(rate(40)) < float(rate(8))
+
+
 def test_a_model_has_its_own_learning_rate_hyperparameters_and_precision(given):
     made = given(
         **WORDS,

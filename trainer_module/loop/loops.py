@@ -47,8 +47,8 @@ class Plan:
         epoch, done = divmod(self.first_step, steps)
         rounds = [(self.first_step, epoch + 1, steps - done)] if done else []
         whole = epoch + bool(done)
-        if whole < self.training.epochs:
-            rounds.append((whole * steps, self.training.epochs, steps))
+        if whole < self.inputs.epochs:
+            rounds.append((whole * steps, self.inputs.epochs, steps))
         return rounds
 
 
@@ -74,7 +74,7 @@ def keras_loop(
         custom_loop(model, plan, callbacks)
         return
     model.distribute_reduction_method = "first"
-    callbacks = [EpochMetrics(plan.training.epochs, model.means, model.means), *callbacks]
+    callbacks = [EpochMetrics(plan.inputs.epochs, model.means, model.means), *callbacks]
     inputs, evaluation = plan.inputs, plan.inputs.eval_dataset()
     for first_step, stop, steps in plan.rounds():
         if model.stop_training:
@@ -99,7 +99,7 @@ def custom_loop(
     Arguments and errors are those of `keras_loop`.
     """
     train_steps, test_steps = _executors(model, plan)
-    metrics = EpochMetrics(plan.training.epochs, train_steps.means, test_steps.means)
+    metrics = EpochMetrics(plan.inputs.epochs, train_steps.means, test_steps.means)
     hooks = tf_keras.callbacks.CallbackList([metrics, *callbacks], model=model)
     inputs, evaluation = plan.inputs, plan.inputs.eval_dataset()
 

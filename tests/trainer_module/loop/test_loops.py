@@ -90,6 +90,7 @@ def evaluation(epoch):
 def inputs():
     numbers = tf.data.Dataset.range
     return SimpleNamespace(
+        epochs=EPOCHS,
         steps=STEPS,
         eval_steps=EVAL_STEPS,
         train_dataset=lambda done: numbers(done, 1000).map(batch),
@@ -99,8 +100,7 @@ def inputs():
 
 
 def run(loop, first_step=0, state=None, *, stop_after=None, **options):
-    training = Training(epochs=EPOCHS, **options)
-    plan = Plan(inputs(), training, state or State(), first_step)
+    plan = Plan(inputs(), Training(**options), state or State(), first_step)
     seen = Seen(first_step, stop_after)
     LOOPS[loop](make_model(**options), plan, [seen])
     return seen
