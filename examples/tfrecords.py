@@ -105,7 +105,7 @@ def read(dataset: tf.data.Dataset, files: Sequence[str]) -> Iterator[Any]:
         yield from without_autotune(dataset)
 
 
-def read_sample(folder: str, size: int) -> list[bytes]:
+def read_sample(folder: str, size: int, max_files: int | None = None) -> list[bytes]:
     """Return a random sample of the serialized Examples of a split.
 
     The sample consists of the Examples with the smallest hashes. So it does not depend on the order
@@ -115,42 +115,20 @@ def read_sample(folder: str, size: int) -> list[bytes]:
     Args:
       folder: the folder of the split, with gzipped TFRecord files.
       size: the maximum number of Examples in the sample.
+      max_files: the maximum number of files that are read, at regular distances in the split; None:
+        all of them.
 
     Raises:
       InputError: the files were deleted, or one of them is damaged.
       tensorflow.errors.OpError: a file cannot be read.
     """
     files = example_files(folder)
+    if max_files:
+        files = files[:: math.ceil(len(files) / max_files)]
     examples = (
         example for batch in read(batches(files, _BATCH), files) for example in batch.numpy()
     )
     return heapq.nsmallest(size, examples, key=zlib.crc32)
-
-
-def read_first(folder: str, size: int) -> list[bytes]:
-    """Return the first serialized Examples of each file of a split.
-
-    Unlike `read_sample` it does not read the whole split. The Examples depend on the order of the
-    input, but they come from all its parts.
-
-    Args:
-      folder: the folder of the split, with gzipped TFRecord files.
-      size: the number of Examples. It is rounded up to the same number for each file, and a shorter
-        file is returned whole.
-
-    Raises:
-      InputError: the files were deleted, or one of them is damaged.
-      tensorflow.errors.OpError: a file cannot be read.
-    """
-    files = example_files(folder)
-    of_each = math.ceil(size / len(files))
-
-    def first(file: str) -> list[bytes]:
-        dataset = tf.data.TFRecordDataset(file, compression_type="GZIP").take(of_each)
-        with report_damaged_file([file]):
-            return list(without_autotune(dataset).as_numpy_iterator())
-
-    return [example for examples in map_files(first, files) for example in examples]
 
 
 @contextlib.contextmanager

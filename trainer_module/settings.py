@@ -64,10 +64,10 @@ class Training(Section):
     """`fit` is the loop of Keras; `custom` calls `strategy.run` itself. `parameter_server` always
     trains with `custom`."""
     epochs: PositiveInt = 2
-    """Passes over the train split."""
+    """Passes over the train split; `min_examples_seen` can require more."""
     min_examples_seen: PositiveInt | None = None
-    """Examples that a training sees at least, over all epochs: a small train split gets more passes
-    than `epochs`. None: `epochs` alone decides."""
+    """Minimum number of Examples that a training reads, over all epochs, unless early stopping ends
+    it. A small train split is therefore read more than `epochs` times. None: `epochs` decides."""
     batch_size_per_replica: PositiveInt = 1024
     """Examples in a batch of one replica; the global batch is this times the number of replicas."""
     learning_rate: Annotated[float, Field(gt=0)] | None = None

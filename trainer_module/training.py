@@ -153,6 +153,13 @@ def _run_loop(
     sync = PreemptionSync(setup.collective)
     files = [*inputs.train.files, *inputs.evaluation.files]
     total_steps = inputs.steps * inputs.epochs
+    if inputs.epochs > training.epochs:
+        logging.info(
+            "training.min_examples_seen %d requires %d epochs, training.epochs is %d",
+            training.min_examples_seen,
+            inputs.epochs,
+            training.epochs,
+        )
     with signals_to(sync.request, signal.SIGTERM), report_damaged_file(files):
         callbacks = [
             StopOnNonFiniteLoss(first_step),

@@ -30,7 +30,7 @@ from components.serving_check.candidate import EXAMPLE, TEXT, Answers, example_t
 from components.serving_check.known_words import why_not_applied
 from components.serving_check.results import CheckResults, GoldenMistake, Result, write_check
 from components.serving_check.thresholds import Thresholds
-from examples.tfrecords import read_first, read_sample
+from examples.tfrecords import read_sample
 from preprocessing.labels import SENTIMENT, Labels, read_labels
 from preprocessing.reading.listing import listed
 
@@ -40,6 +40,9 @@ _EVALUATION_TOLERANCE = 1e-2
 """Maximum difference of a probability between the evaluation and the check. The check runs on the
 CPU. The evaluation may run on a GPU, which rounds the factors of matrix products to ten bits
 (TF32)."""
+_TRAIN_FILES = 8
+"""Maximum number of files from which the train reviews are sampled. A file has about 16 MiB of
+text."""
 _MEASUREMENTS = {
     "load_seconds": ("s", "", ""),
     "memory_mb": ("MiB", "max_memory_mb", "the server used"),
@@ -87,7 +90,8 @@ def ServingCheck(
             "positive reviews; set serving_check.golden to sentences of your data"
         )
     elif chosen["packaged"]:
-        reviews = read_first(artifact_utils.get_split_uri([examples], "train"), SAMPLE_SIZE)
+        train = artifact_utils.get_split_uri([examples], "train")
+        reviews = read_sample(train, SAMPLE_SIZE, _TRAIN_FILES)
         not_checked = why_not_applied([text for _, text in sentences], map(example_text, reviews))
     else:
         named = {label for label, _ in sentences}

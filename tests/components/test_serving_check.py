@@ -383,7 +383,6 @@ def check_classes(workspace, monkeypatch, labels, golden):
     answered = Answers(measured={}, golden=[[0.9, 0.05, 0.05]] * 9)
     monkeypatch.setattr(component, "try_candidate", lambda *given: answered)
     monkeypatch.setattr(component, "read_sample", lambda *given: [])
-    monkeypatch.setattr(component, "read_first", lambda *given: [])
     monkeypatch.setattr(component, "stored_predictions", lambda *given: {})
     write_labels(str(workspace.folder / "examples"), labels)
     file = workspace.folder / "mine.txt"

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow.python.data.ops import multi_device_iterator_ops
 
 from core.errors import InputError
-from examples.tfrecords import read_first, report_damaged_file, without_autotune
+from examples.tfrecords import read_sample, report_damaged_file, without_autotune
 from tests import examples
 
 
@@ -21,15 +21,15 @@ def test_the_damaged_file_is_named(tmp_path):
         list(tf.data.TFRecordDataset(bad, "GZIP"))
 
 
-def test_the_first_examples_come_from_every_file(tmp_path):
-    examples.write(str(tmp_path / "a.gz"), [b"a%d" % n for n in range(9)])
-    examples.write(str(tmp_path / "b.gz"), [b"b0"])
-    examples.write(str(tmp_path / "c.gz"), [b"c0", b"c1", b"c2"])
-    assert read_first(str(tmp_path), 5) == [b"a0", b"a1", b"b0", b"c0", b"c1"]
-    assert len(read_first(str(tmp_path), 1000)) == 13
-    (tmp_path / "c.gz").write_bytes(gzip.compress(b"no record" * 9))
-    with pytest.raises(InputError, match=rf"^{tmp_path}/c.gz is damaged"):
-        read_first(str(tmp_path), 1)
+def test_a_sample_comes_from_some_files_of_the_whole_split(tmp_path):
+    for number in range(10):
+        examples.write(str(tmp_path / f"{number}.gz"), [b"%d-%d" % (number, n) for n in range(20)])
+    whole = read_sample(str(tmp_path), 1000)
+    assert len(whole) == 200 and len(read_sample(str(tmp_path), 1000, 10)) == 200
+    assert {one[:1] for one in read_sample(str(tmp_path), 1000, 4)} == {b"0", b"3", b"6", b"9"}
+    # Which Examples of a file are in the sample does not depend on the other files.
+    few = read_sample(str(tmp_path), 5, 4)
+    assert few == [one for one in whole if one[:1] in b"0369"][:5]
 
 
 def test_a_dataset_without_autotuning_leaves_tensorflow_as_it_is():

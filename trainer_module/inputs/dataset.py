@@ -220,7 +220,7 @@ class Inputs:
     Attributes:
       train, evaluation: the train and the eval split.
       steps, eval_steps: number of steps in an epoch and in an evaluation.
-      epochs: number of epochs, at least `training.epochs`.
+      epochs: number of epochs: `training.epochs`, or more for `training.min_examples_seen`.
 
     Raises:
       ValueError: a split has no Example.
@@ -259,7 +259,7 @@ class Inputs:
         self._own_examples = shards[collective.process].examples
         self.steps = self._steps(self.train)
         self.eval_steps = self._steps(self.evaluation)
-        minimum = math.ceil((training.min_examples_seen or 0) / self.train.examples)
+        minimum = -(-(training.min_examples_seen or 0) // self.train.examples)
         self.epochs = max(training.epochs, minimum)
 
     def train_dataset(self, first_step: int) -> Any:
