@@ -168,6 +168,8 @@ _UNFINISHED = re.compile(
     re.IGNORECASE,
 )
 """The names that browsers and other programs give to a file until its download is finished."""
+_FOR_FILE = re.compile(r"\bFILE\b")
+"""A remedy with a command that reads the file."""
 _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
@@ -187,6 +189,9 @@ def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
     found = find_kind(head)
     if found:
         kind, remedy = found
+        # A command for FILE cannot read the compressed file.
+        if packed and _FOR_FILE.search(remedy):
+            remedy = f"decompress it; then {remedy}"
         raise InputError(f"{path} {'contains' if packed else 'is'} {kind}: {remedy}")
 
 

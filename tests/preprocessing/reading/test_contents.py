@@ -201,6 +201,16 @@ def test_a_review_may_begin_like_other_content(folder):
     assert detect_format(path, ReadOptions(format="fasttext")).format == "fasttext"
 
 
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [("an SQLite database", "export it with `sqlite3"), ("an ORC file", "convert it with `python")],
+)
+def test_a_compressed_file_is_decompressed_before_a_command_reads_it(folder, kind, command):
+    path = write(folder, "reviews.csv", gzip.compress(CONTENTS[kind][0]))
+    with pytest.raises(InputError, match=f"^{path} contains {kind}: decompress it; then {command}"):
+        detect_format(path, ReadOptions())
+
+
 def test_an_archive_in_an_archive_is_refused_also_if_it_is_truncated(folder):
     inner = [COMPRESS[suffix](REVIEWS) for suffix in (".bz2", ".gz", ".zst")]
     for archive in (*map(gzip.compress, inner), gzip.compress(tar())[:-20]):
