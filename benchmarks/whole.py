@@ -118,6 +118,7 @@ def run(
     Raises:
       SystemExit: no model was pushed.
     """
+    from cli.monitor import ARENAS
     from pipeline.config import load_config
     from platforms.local import runs
 
@@ -128,9 +129,9 @@ def run(
     words = ["--config", preset, *(word for each in settings for word in (OPTION, each))]
     with usage.ProcessTree(folder=root) as tree:
         start = time.time()
-        usage.run_module(
-            "platforms.local.main", *words, log=log, environment={"TMPDIR": str(temporary)}
-        )
+        # The heap as `amazon-reviews run` sets it.
+        environment = {"TMPDIR": str(temporary), ARENAS: str(usage.cores())}
+        usage.run_module("platforms.local.main", *words, log=log, environment=environment)
         end = time.time()
     found = runs.find_run(load_config(preset, settings), None)
     if found.outcome is None or not found.outcome.pushed_to:

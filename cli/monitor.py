@@ -26,7 +26,7 @@ from pipeline.selected_nodes import node_ids
 from platforms.local import events, folders
 
 _REFRESH_PER_SECOND = 4
-_ARENAS = "MALLOC_ARENA_MAX"
+ARENAS = "MALLOC_ARENA_MAX"
 """The variable with the maximum number of parts into which glibc divides the heap of a process. By
 default there are eight for each core, each with memory that the other ones cannot use: a run takes
 a fifth more memory. This program sets one for each core."""
@@ -148,7 +148,7 @@ def _start(
             stdout=sink,
             stderr=sink,
             pass_fds=[write_end] if lock is None else [write_end, lock],
-            env={_ARENAS: str(cores()), **os.environ, VARIABLE: str(write_end)},
+            env={ARENAS: str(cores()), **os.environ, VARIABLE: str(write_end)},
             # Only this process receives Ctrl-C from the terminal; it ends the other one.
             start_new_session=True,
         )
