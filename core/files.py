@@ -29,10 +29,14 @@ def list_files(folder: str, names: str = "*") -> list[str]:
     import tensorflow as tf
 
     try:
-        found = tf.io.gfile.listdir(folder)
+        # `listdir` raises NotFoundError for every folder that it cannot read; `stat` raises it only
+        # for a missing folder.
+        tf.io.gfile.stat(folder)
     except tf.errors.NotFoundError:
         return []
-    return [os.path.join(folder, name) for name in sorted(fnmatch.filter(found, names))]
+    found = fnmatch.filter(tf.io.gfile.listdir(folder), names)
+    # In a listing of gs:// the name of the folder itself is "".
+    return [os.path.join(folder, name) for name in sorted(found) if name]
 
 
 def read_text(file: Path, where: str, most: int, remedy: str) -> str:

@@ -6,11 +6,10 @@ import os
 from typing import Any
 
 from core.errors import InputError
-from trainer_module.cluster import local
+from trainer_module.cluster import exits, local
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.loop import checkpoint_folders
 from trainer_module.settings import CustomConfig, Training, TrainingJob
-from trainer_module.task import is_self_explanatory
 from trainer_module.training import train
 
 
@@ -32,7 +31,7 @@ def run_fn(fn_args: Any) -> None:
         else:
             train(job, cluster)
     except ValueError as error:
-        if not is_self_explanatory(error):
+        if not exits.is_self_explanatory(error):
             raise
         raise InputError(str(error)) from None
 

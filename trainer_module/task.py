@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,9 +22,6 @@ from core.settings import first_problem
 from trainer_module.cluster import exits, local
 from trainer_module.cluster.tf_config import Cluster, set_tf_config
 from trainer_module.settings import TrainingJob
-
-_OURS = ("trainer_module", "examples", "preprocessing", "core", "__main__")
-"""Packages whose errors have messages for users; `__main__` is this module as a program."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{line}; a restart continues from the last checkpoint", file=sys.stderr)
             parent.fail(line)
             return exits.LOST_PEER
-        if not is_self_explanatory(error):
+        if not exits.is_self_explanatory(error):
             logging.exception("The training failed")
             parent.fail(located_cause(error))
             return 1
@@ -102,21 +98,6 @@ def read_job(path: str) -> TrainingJob:
         raise ValueError(f"{path}: cannot be read: {error}") from None
     except ValidationError as error:
         raise ValueError(f"{path}: {first_problem(error, TrainingJob)}") from None
-
-
-def is_self_explanatory(error: Exception) -> bool:
-    """Return whether the message of an error is enough for a user, without the traceback.
-
-    This is true for the project's own exceptions, and for a ValueError that the project's own code
-    raised. A ValueError from a library may have any cause.
-
-    Args:
-      error: an exception that was raised, with its traceback.
-    """
-    if type(error).__module__.split(".")[0] in _OURS:
-        return True
-    frame, _ = list(traceback.walk_tb(error.__traceback__))[-1]
-    return isinstance(error, ValueError) and frame.f_globals["__name__"].split(".")[0] in _OURS
 
 
 if __name__ == "__main__":

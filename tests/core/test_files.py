@@ -4,6 +4,7 @@ import os
 import resource
 
 import pytest
+import tensorflow as tf
 
 from core.errors import ConfigError
 from core.files import list_files, output_path, write_output
@@ -18,6 +19,14 @@ def test_only_the_names_of_files_are_patterns(tmp_path):
     assert list_files(folder) == [f"{folder}/{name}" for name in ("a1", "a2", "b")]
     assert list_files(folder, "a*") == [f"{folder}/a1", f"{folder}/a2"]
     assert list_files(f"{folder}/missing") == []
+
+
+def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(tf.errors.OpError):
+        list_files(str(tmp_path / "file"))
+    with pytest.raises(tf.errors.OpError):
+        list_files(str(tmp_path / "file" / "below"))
 
 
 def test_an_output_is_written_through_links_and_only_to_a_regular_file(tmp_path):

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import threading
+import traceback
 from collections.abc import Iterator
 
 from trainer_module.cluster.tf_config import Cluster
@@ -33,6 +34,8 @@ _RESTARTED = re.compile(
     # variables.
     r"|relevant tensor remote_handle|unknown device|Primary device is not remote"
 )
+_OURS = ("trainer_module", "examples", "preprocessing", "core", "__main__")
+"""Packages whose errors have messages for users; `__main__` is `trainer_module.task`."""
 _REMOTE = "Additional GRPC error information from remote target"
 
 
@@ -49,6 +52,9 @@ def is_lost_peer(error: BaseException, cluster: Cluster | None) -> bool:
 def _indicates_loss(error: BaseException, cluster: Cluster) -> bool:
     if any(each.__name__ in _TYPES for each in type(error).__mro__):
         return type(error).__module__.startswith("tensorflow")
+    # The message of such an error may name a file of the user, whose path may contain any word.
+    if is_self_explanatory(error):
+        return False
     message = str(error)
     if _RESTARTED.search(message):
         return True
@@ -62,6 +68,23 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def is_self_explanatory(error: BaseException) -> bool:
+    """Return whether the message of an error is enough for a user, without the traceback.
+
+    This is true for the project's own exceptions, and for a ValueError that the project's own code
+    raised. A ValueError from a library may have any cause.
+
+    Args:
+      error: an exception that was raised, with its traceback.
+    """
+    if type(error).__module__.split(".")[0] in _OURS:
+        return True
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if not isinstance(error, ValueError) or not frames:
+        return False
+    return frames[-1].f_globals["__name__"].split(".")[0] in _OURS
 
 
 def end_at_sigterm() -> None:
