@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from components.line_counts import DUPLICATE, LineCounts
 from core.errors import InputError
-from preprocessing.reading.files import SourceFile, find_sources
+from preprocessing.reading.files import NoFilesError, SourceFile, find_sources
 from preprocessing.reading.folders import find_file, list_below
 from preprocessing.reading.span_pattern import NEWEST, SpanPattern, spans_of
 
@@ -200,11 +200,13 @@ def _files(spans: Sequence[Span], patterns: Mapping[str, str]) -> list[SourceFil
         try:
             file = find_file(span.path) if list(patterns) == ["all"] else None
             found = [file] if file else find_sources(span.path, patterns)
-        except InputError as error:
+        except NoFilesError as error:
             raise InputError(
                 f"data.input_base: span {span.name} has no files; export it again, or set "
                 f"data.span to an earlier one: {error}"
             ) from error
+        except InputError as error:
+            raise InputError(f"data.input_base: span {span.name}: {error}") from error
         if len(spans) > 1:
             group = NEWER if span is spans[-1] else OLDER
             found = [file._replace(group=group) for file in found]

@@ -35,6 +35,10 @@ _FOLDER_OBJECTS = ("/", "_$folder$")
 """The suffixes of the names of empty objects that represent folders in a bucket."""
 
 
+class NoFilesError(InputError):
+    """A folder or prefix that has no file of an input."""
+
+
 class SourceFile(NamedTuple):
     """A file of an input, as its file system lists it."""
 
@@ -54,8 +58,8 @@ def find_sources(base: str, patterns: Mapping[str, str]) -> list[SourceFile]:
       patterns: group -> glob below `base`, see `match_files`.
 
     Raises:
-      InputError: the folder is missing, cannot be listed or belongs to a table, or a group has no
-        file.
+      NoFilesError: a group has no file.
+      InputError: the folder is missing, cannot be listed or belongs to a table.
     """
     found = {}
     for group in sorted(patterns, key=lambda group: HELD_OUT.get(group, 0)):
@@ -119,6 +123,19 @@ def is_remote(path: str) -> bool:
     return "://" in path
 
 
+def cannot_be_listed(base: str, error: Exception) -> str:
+    """Return the message for a folder or prefix that cannot be listed.
+
+    Args:
+      base: the folder or prefix.
+      error: the error of the file system or of the cloud client.
+    """
+    return (
+        f"{base} cannot be listed: {error}; it must be a folder or a gs:// prefix that this user "
+        "or service account may read"
+    )
+
+
 def find_files(base: str, pattern: str) -> list[SourceFile]:
     """Return the files under `base` that match `pattern`, at least one, sorted.
 
@@ -127,8 +144,9 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
       pattern: see `match_files`.
 
     Raises:
-      InputError: `base` or `pattern` is empty, the folder is missing, or no file matches; also for
-        the reasons in `match_files`.
+      NoFilesError: no file matches.
+      InputError: `base` or `pattern` is empty, or the folder is missing; also for the reasons in
+        `match_files`.
     """
     if not base.strip() or not pattern.strip():
         raise InputError("data.input_base and the glob of a split must not be empty")
@@ -140,7 +158,7 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
         )
     found = match_files(base, pattern)
     if not found:
-        raise InputError(
+        raise NoFilesError(
             f"{base} and its subfolders contain no file of texts that matches '{pattern}': set "
             "data.input_base to another folder, or data.splits to folders or globs relative to it "
             "(* and ** match no hidden files, READMEs, licences and checksums, and a name that "
@@ -177,10 +195,7 @@ def match_files(base: str, pattern: str) -> list[SourceFile]:
         if not found:
             found, listed = list_files(folder, globs.inside(pattern))
     except Exception as error:  # every cloud client has exceptions of its own
-        raise InputError(
-            f"{base} cannot be listed: {error}; it must be a folder or a gs:// prefix that this "
-            "user or service account may read"
-        ) from error
+        raise InputError(cannot_be_listed(base, error)) from error
     named = os.path.join(folder, pattern) if globs.is_literal(pattern) else None
     tables.refuse_tables((file.path for file in found if file.path != named), listed)
     return found

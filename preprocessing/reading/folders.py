@@ -7,16 +7,26 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from core.errors import InputError
-from preprocessing.reading.files import SourceFile, is_remote, source_of
+from preprocessing.reading.files import SourceFile, cannot_be_listed, is_remote, source_of
 
 
 def find_file(path: str) -> SourceFile | None:
-    """Return the file at a path; None if the path is that of a folder or a prefix."""
+    """Return the file at a path; None if the path is that of a folder or a prefix.
+
+    Args:
+      path: the path, local or remote.
+
+    Raises:
+      InputError: a remote path cannot be listed.
+    """
     if not is_remote(path):
         return SourceFile(path, os.path.getsize(path)) if os.path.isfile(path) else None
     from apache_beam.io.filesystems import FileSystems
 
-    [result] = FileSystems.match([glob.escape(path)])
+    try:
+        [result] = FileSystems.match([glob.escape(path)])
+    except Exception as error:  # every cloud client has exceptions of its own
+        raise InputError(cannot_be_listed(path, error)) from error
     return next(map(source_of, result.metadata_list), None)
 
 
@@ -36,10 +46,7 @@ def list_below(
     try:
         yield from (_remote_names if is_remote(base) else _local_names)(base, depth, may_contain)
     except Exception as error:  # every cloud client has exceptions of its own
-        raise InputError(
-            f"data.input_base: {base} cannot be listed: {error}; it must be a folder or a gs:// "
-            "prefix that this user or service account may read"
-        ) from error
+        raise InputError(f"data.input_base: {cannot_be_listed(base, error)}") from error
 
 
 def _local_names(

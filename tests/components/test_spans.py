@@ -103,6 +103,10 @@ def test_the_fingerprint_changes_with_a_span_a_version_and_a_role_alone(exports)
         ),
         (["1/v1/a"], ["1/v2"], "{SPAN}/v{VERSION}", 1, "newest", ["span 1 has no files"]),
         (
+            ["1/a", "2/_delta_log/0.json", "2/part-0.parquet"], [], "{SPAN}", 2, "newest",
+            ["data.input_base: span 2: ", "Delta"],
+        ),
+        (
             ["day-1/a", "day-01/a"], [], "day-{SPAN}", 1, "newest",
             ["span 1 is there 2 times", "/day-01", "/day-1; keep one"],
         ),
