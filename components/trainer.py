@@ -90,8 +90,9 @@ def with_run_parameters(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
     """
     config = json_utils.loads(exec_properties[CUSTOM_CONFIG_KEY])
     given = {key: exec_properties[key] for key in (EPOCHS_KEY, STRATEGY_KEY)}
-    with_training_parameters(Training.model_validate(config["training"]), given)
-    config["training"] = {**config["training"], **given}
+    training = with_training_parameters(Training.model_validate(config["training"]), given)
+    # A platform may pass a number as text.
+    config["training"] |= {key: getattr(training, key) for key in given}
     return {**exec_properties, CUSTOM_CONFIG_KEY: json_utils.dumps(config)}
 
 

@@ -36,7 +36,7 @@ from trainer_module.loop.trainable import Trainable
 from trainer_module.settings import TrainingJob
 from trainer_module.training_setup import Setup, build_model, resolve
 
-_SHORTENED_TO_0 = 2**31 - 1
+_SEED_MODULUS = 2**31 - 1
 """TensorFlow takes the remainder of a division by this number as its global seed."""
 
 
@@ -99,7 +99,7 @@ def train_model(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
     strategy, reason = strategies.make_strategy(job.training, cluster)
     # With a global seed of 0 no data set can have a tensor as its seed.
     seed = job.training.seed
-    tf_keras.utils.set_random_seed(seed if seed % _SHORTENED_TO_0 else 1)
+    tf_keras.utils.set_random_seed(seed if seed % _SEED_MODULUS else 1)
     started = time.perf_counter()
     report_stage("building the model")
     setup = resolve(job, cluster, strategy)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -20,6 +20,7 @@ from core.errors import InputError
 from preprocessing import features
 from preprocessing.labels import Labels, model_labels
 from preprocessing.reading.listing import listed
+from trainer_module import models
 from trainer_module.loop.finite import not_finite
 from trainer_module.settings import TrainingJob
 
@@ -66,9 +67,12 @@ def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
       feature_names: the features that the model reads.
 
     Returns:
-      JSON values; `vocabulary` is a SHA-256, or None for a model without words.
+      JSON values; `hyperparameters` has all of them, with the defaults. `vocabulary` is a SHA-256,
+      or None for a model without words.
 
     Raises:
+      ValueError: the model has no such hyperparameter, or does not allow its value.
+      CodeError: the file of a model in a user's project has an error.
       tensorflow.errors.OpError: the vocabulary cannot be read.
     """
     settings, vocabulary = job.transform.model_dump(), None
@@ -78,7 +82,7 @@ def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
             vocabulary = hashlib.sha256(stream.read()).hexdigest()
     return {
         "model": job.training.model,
-        "hyperparameters": dict(job.training.hyperparameters),
+        "hyperparameters": models.hyperparameters(job.training, job.model_file).model_dump(),
         "transform": {
             key: settings[key] for name in feature_names for key in features.SETTINGS[name]
         },
@@ -94,6 +98,7 @@ def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
       feature_names: the features that the model reads.
 
     Raises:
+      ValueError, CodeError: see `origin`.
       tensorflow.errors.OpError: the vocabulary cannot be read, or the file cannot be written.
     """
     file = os.path.join(job.serving_model_dir, ORIGIN_FILE)
@@ -152,20 +157,20 @@ def warm_start(
       line is logged and no weight is changed.
 
     Raises:
+      ValueError, CodeError: see `origin`.
       tensorflow.errors.OpError: the vocabulary or the base model cannot be read.
     """
     assert job.base_model is not None
     try:
         with tf.io.gfile.GFile(os.path.join(job.base_model, ORIGIN_FILE)) as stream:
-            theirs = json.load(stream)
+            theirs = _completed(json.load(stream), job)
     except tf.errors.NotFoundError:
         theirs = {}
     ours = origin(job, feature_names)
-    different = [key for key in ours if theirs.get(key) != ours[key]]
-    if different:
+    if different := _differences(theirs, ours):
         logging.warning(
             "Warm start skipped: %s differs between this training and %s; using new weights",
-            " and ".join(f"{key} ({theirs.get(key)}, now {ours[key]})" for key in different),
+            " and ".join(different),
             job.base_model,
         )
         return False
@@ -195,6 +200,39 @@ def warm_start(
     spread(plain, model)
     logging.info("Warm start: weights of %s", job.base_model)
     return True
+
+
+def _completed(theirs: dict[str, Any], job: TrainingJob) -> dict[str, Any]:
+    """Return the origin of a base model with all hyperparameters.
+
+    Older models have only those that were set.
+    """
+    if theirs["model"] != job.training.model:
+        return theirs
+    as_set = job.training.model_copy(update={"hyperparameters": theirs["hyperparameters"]})
+    try:
+        complete = models.hyperparameters(as_set, job.model_file).model_dump()
+    except ValueError:  # the model has other hyperparameters now
+        return theirs
+    return theirs | {"hyperparameters": complete}
+
+
+def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:
+    """Return each property in which two origins differ, such as `model (a, now b)`."""
+    if theirs.get("model") != ours["model"]:
+        # The other properties of another model mean something else.
+        return [f"model ({theirs.get('model')}, now {ours['model']})"]
+    found = []
+    for key, now in ours.items():
+        before = theirs.get(key)
+        if not isinstance(now, dict) or not isinstance(before, dict):
+            if before != now:
+                found.append(f"{key} ({before}, now {now})")
+            continue
+        for name in sorted({*before, *now}):
+            if before.get(name) != now.get(name):
+                found.append(f"{key}.{name} ({before.get(name)}, now {now.get(name)})")
+    return found
 
 
 def _parts(

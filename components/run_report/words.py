@@ -30,13 +30,14 @@ _CHECKS = {
     "memory_mb": "memory of the server",
     "p99_ms": "slowest 1 % of requests with one text take at least",
     "reviews_per_second": "throughput",
+    "texts_per_second": "throughput",
     "largest_difference": "difference between the ways to send a text",
     "single_difference": "difference between a batch and a single text",
     "evaluation_difference": "difference from the evaluation",
 }
 """Result of the serving check -> words."""
 _GOLDEN = "golden_"
-_UNITS = {"reviews/s": "a second"}
+_UNITS = {"reviews/s": "a second", "texts/s": "a second"}
 
 
 def reason(name: str) -> str:

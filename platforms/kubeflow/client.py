@@ -308,11 +308,14 @@ def _reason(error: requests.RequestException) -> str:
 
 
 @contextlib.contextmanager
-def readable_errors(config: PipelineConfig) -> Iterator[None]:
+def readable_errors(
+    config: PipelineConfig, at_limit: str = "nothing was submitted"
+) -> Iterator[None]:
     """Convert the errors of the API to errors that name the setting to check.
 
     Args:
       config: the settings of the pipeline.
+      at_limit: what is so if the server limits the rate of requests, for the message.
 
     Raises:
       ConfigError: the endpoint is unreachable, or a setting is wrong.
@@ -323,7 +326,7 @@ def readable_errors(config: PipelineConfig) -> Iterator[None]:
         yield
     except TooManyRequests as error:
         raise ServerError(
-            f"{at} limits the rate of requests ({error}); nothing was submitted, retry later"
+            f"{at} limits the rate of requests ({error}); {at_limit}, retry later"
         ) from None
     except NoResponse as error:
         raise ConfigError(
@@ -339,7 +342,7 @@ def readable_errors(config: PipelineConfig) -> Iterator[None]:
         }
         if error.status in problems:
             raise ConfigError(problems[error.status]) from None
-        raise ServerError(f"Kubeflow Pipelines refused the run: {error}") from None
+        raise ServerError(f"Kubeflow Pipelines refused the request: {error}") from None
 
 
 def _message(task_or_run: dict[str, Any]) -> str:

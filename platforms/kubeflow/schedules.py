@@ -95,7 +95,7 @@ class Schedules:
             "pipeline_spec": document,
             "runtime_config": {"parameters": values, "pipeline_root": config.paths.root},
             "service_account": config.kubeflow.service_account or "",
-            # The first field of Kubeflow Pipelines is the second.
+            # A cron expression of Kubeflow Pipelines begins with a field for seconds.
             "trigger": {"cron_schedule": {"cron": f"0 {cron}"}},
             "max_concurrency": "1",
             "no_catchup": True,
@@ -120,7 +120,8 @@ class Schedules:
           ConfigError: the endpoint is unreachable, or a setting is wrong.
           ServerError: the server refused the request, or limits the rate.
         """
-        with readable_errors(self._config):
+        at_limit = "the schedule is not removed, but may be disabled"
+        with readable_errors(self._config, at_limit):
             self._api("POST", f"{_PATH}/{schedule}:disable")
             run = self._newest_run(schedule)
             if run and run.get("state") not in ENDS:

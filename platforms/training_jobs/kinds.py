@@ -103,13 +103,14 @@ def replicas(job: Object) -> list[str]:
 
 
 def conditions(job: Object) -> list[Object]:
-    """Return the true conditions of a job, the latest last.
+    """Return the true conditions of a job, the latest last. Each has a message.
 
     Args:
       job: the job as the API returns it.
     """
     found = job.get("status", {}).get("conditions") or []
-    true = [each for each in found if each["status"] == "True"]
+    # A controller may leave out the message.
+    true = [{"message": "no message", **each} for each in found if each["status"] == "True"]
     # Conditions of the same second keep their order.
     return sorted(true, key=lambda each: each.get("lastTransitionTime") or "")
 

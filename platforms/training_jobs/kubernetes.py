@@ -133,7 +133,7 @@ class _Job:
                 if end is None or (end["type"] != FAILED and is_done(self.training)):
                     logging.info("Following %s %s of an earlier attempt", title, self.name)
                     return str(found["metadata"]["uid"])
-                text = f"of an earlier attempt, which is {end['type']}: {end.get('message')}"
+                text = f"of an earlier attempt, which is {end['type']}: {end['message']}"
                 logging.info("Deleting %s %s %s", title, self.name, text)
                 self.client.delete(self.name)
             elif time.monotonic() > deadline:
@@ -235,7 +235,7 @@ class _Follower:
             if text := pod.end_text if pod.ended else pod.problem:
                 self._changes.log(pod.replica, text)
         for last in conditions(job)[-1:]:
-            self._changes.log(client.kind.title, f"is {last['type']}: {last.get('message')}")
+            self._changes.log(client.kind.title, f"is {last['type']}: {last['message']}")
         return job
 
     def _is_over(self, condition: Object) -> bool:

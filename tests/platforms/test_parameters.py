@@ -65,11 +65,12 @@ def test_each_parameter_of_a_run_reaches_its_component_and_the_report(name, comp
     assert RUN_PARAMETERS.keys() == READERS.keys()
 
 
-def test_the_trainer_uses_the_parameters_of_the_run():
+@pytest.mark.parametrize("epochs", [7, 7.0, "7"])
+def test_the_trainer_uses_the_parameters_of_the_run(epochs):
     compiled_with = {"epochs": 3, "strategy": "one_device", "learning_rate": 0.5}
     properties = {
         "custom_config": json_utils.dumps({"training": compiled_with, "code": "1"}),
-        "epochs": 7,
+        "epochs": epochs,
         "strategy": "mirrored",
     }
     found = json_utils.loads(with_run_parameters(properties)["custom_config"])

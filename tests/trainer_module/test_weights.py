@@ -1,6 +1,8 @@
 """Weights: copies to and from a model that is sharded over servers, and the warm start."""
 
+import json
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -87,7 +89,24 @@ def test_weights_of_another_model_are_not_used_and_the_difference_is_logged(
     weights.write_origin(job, NGRAMS)
     assert "skipped: model (ngram_linear, now text_cnn) differs" in differences(model="text_cnn")
     text = differences(hyperparameters={"scale_floor": 0.5})
-    assert "skipped: hyperparameters ({}, now {'scale_floor': 0.5}) differs" in text
+    assert "skipped: hyperparameters.scale_floor (0.3, now 0.5) differs between" in text
+
+
+def test_a_default_that_is_set_is_no_difference_and_old_models_have_only_what_was_set(
+    records, tmp_path, monkeypatch
+):
+    base = SimpleNamespace(model_variables=model([5.0]).variables)
+    monkeypatch.setattr(tf.saved_model, "load", lambda folder: base)
+    job = make_job(records, tmp_path, base_model=str(tmp_path / "model"))
+    chosen = make_job(
+        records, tmp_path, base_model=job.base_model, hyperparameters={"scale_floor": 0.3}
+    )
+    weights.write_origin(job, NGRAMS)
+    file = Path(job.base_model) / weights.ORIGIN_FILE
+    older = json.loads(file.read_text()) | {"hyperparameters": {}}
+    for stored in (file.read_text(), json.dumps(older)):
+        file.write_text(stored)
+        assert weights.warm_start(chosen, NGRAMS, model([1.0]), model([1.0]))
 
 
 @pytest.mark.slow

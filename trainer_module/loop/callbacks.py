@@ -287,7 +287,7 @@ class SaveRegularly(StepCallback):
         state.stopped = bool(self.model.stop_training)
         state.history.append({name: float(value) for name, value in (logs or {}).items()})
         self._save()
-        # After the last epoch no checkpoint is saved, and SIGTERM ends the process at once.
+        # After the vote of the last epoch, SIGTERM ends the process without a further checkpoint.
         if self._sync.now():
             self._end()
 

@@ -10,6 +10,7 @@ import pytest
 from components.evaluator.counts import Counts
 from components.evaluator.files import CANDIDATE, WHOLE
 from components.evaluator.thresholds import Evaluation
+from components.run_report import words
 from components.run_report.content import collect
 from components.run_report.history import Run
 from components.run_report.input_data import read_input
@@ -361,3 +362,9 @@ def test_an_early_run_has_a_report(tmp_path):
 def test_a_check_without_the_classes_has_a_report(content):
     page = render(content._replace(evaluation=None, labels=None, mistakes=[]))
     assert "slowest 1 % of requests" in text_of(section(page, "check"))
+
+
+@pytest.mark.parametrize("word", ["reviews", "texts"])
+def test_the_throughput_has_the_same_words_for_reviews_and_for_other_texts(word):
+    assert words.check_name(f"{word}_per_second") == "throughput"
+    assert words.unit(f"{word}/s") == "a second"

@@ -173,7 +173,7 @@ def test_kubeflow_denies_access(kubeflow, part, status, body, message):
 
 def test_kubeflow_refuses_the_pipeline(kubeflow):
     kubeflow.server.fail("POST", "/runs", 400, {"code": 3, "message": "no resolver"})
-    with pytest.raises(ServerError, match="refused the run: 400 no resolver"):
+    with pytest.raises(ServerError, match="refused the request: 400 no resolver"):
         kubeflow()
 
 
