@@ -84,7 +84,7 @@ def _build_command(image: str, arguments: dict[str, str], tool: Tool) -> list[st
     Raises:
       UserError: this package is not in a checkout of the repository.
     """
-    from pipeline.code_version import git
+    from core.code_version import git
 
     if not all((_CHECKOUT / name).is_file() for name in ("pyproject.toml", "kubeflow/Dockerfile")):
         raise UserError(

@@ -102,9 +102,8 @@ def signals_to(
     Python allows handlers only in the main thread. In another thread the context changes nothing.
 
     Args:
-      handler: called with the signal, in the main thread. In a process that called
-        `trainer_module.cluster.exits.end_at_sigterm`, it is called in another thread, so there it
-        may only set a flag.
+      handler: called with the signal, in the main thread. In a training process a thread that waits
+        for SIGTERM calls it, so there it may only set a flag.
       numbers: the signals.
     """
     if threading.current_thread() is not threading.main_thread():

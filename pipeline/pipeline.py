@@ -25,9 +25,9 @@ from components.schema_gen import SCHEMA, SchemaGen
 from components.serving_check.component import ServingCheck
 from components.statistics_gen import StatisticsGen
 from components.transform import SPAN_CACHE_KEY, ReviewTransform
+from core.code_version import fingerprint, git, roots
 from core.metadata import connection_config
 from pipeline.chosen_model import model_file
-from pipeline.code_version import fingerprint, git, roots
 from pipeline.config import (
     PipelineConfig,
     changed_settings,

@@ -15,10 +15,10 @@ from absl import logging
 
 from components.destination import make_destination
 from components.run_report import history
+from core.code_version import all_code
 from core.errors import ConfigError, InputError
 from core.metadata import open_store
 from pipeline.chosen_model import model_file
-from pipeline.code_version import all_code
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.destinations import destination_json
 from pipeline.inputs import input_fingerprint

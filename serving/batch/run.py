@@ -16,13 +16,13 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from importlib import metadata
 from typing import NamedTuple
 
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 
 from core import progress
+from core.code_version import all_code
 from core.errors import InputError, UserError, cause
 from core.local_beam import make_pipeline
 from preprocessing.labels import model_labels
@@ -157,8 +157,7 @@ def _digest(
     all_probabilities: bool,
 ) -> str:
     """Return a digest of everything that determines the lines of the units."""
-    version = metadata.version("amazon-reviews")
-    depends_on = (files, units, options, model, identity(model), version, all_probabilities)
+    depends_on = (files, units, options, model, identity(model), all_code(), all_probabilities)
     return hashlib.sha256(repr(depends_on).encode()).hexdigest()[:16]
 
 

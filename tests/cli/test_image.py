@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from cli import image
 from cli.app import app
-from pipeline.code_version import PACKAGES
+from core.code_version import PACKAGES
 from tests.platforms.image_machine import ROOT
 from tools import install
 from tools.install import NEW

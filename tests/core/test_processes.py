@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from core import processes
-from pipeline.code_version import PACKAGES
+from core.code_version import PACKAGES
 from tests.waiting import alive, wait
 
 BIN = Path(sys.executable).parent

@@ -9,7 +9,7 @@ import pytest
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
 from components.run_report import history
-from pipeline import code_version
+from core import code_version
 from pipeline.config import load_config
 from platforms.local import unchanged
 from tests.loaded import run_command

@@ -190,7 +190,7 @@ def test_a_large_unit_ends_with_its_file_and_small_files_share_one(monkeypatch):
     assert units(60, 60) == [1, 1]
 
 
-def test_another_input_model_option_or_version_is_other_work(score, tmp_path, model, monkeypatch):
+def test_another_input_model_option_or_code_is_other_work(score, tmp_path, model, monkeypatch):
     plain, digests = run._digest, []
     monkeypatch.setattr(run, "_digest", lambda *args: digests.append(plain(*args)) or digests[-1])
     path = write(tmp_path, "in.txt", "good")
@@ -203,7 +203,7 @@ def test_another_input_model_option_or_version_is_other_work(score, tmp_path, mo
     write(tmp_path, "2/assets/vocabulary.txt", "one more")
     score(path, model=other)
     score(path, model=other, all_probabilities=True)
-    monkeypatch.setattr(run.metadata, "version", lambda _: "99.0")
+    monkeypatch.setattr(run, "all_code", lambda: "changed")
     score(path)
     score(write(tmp_path, "in.txt", "nice"))
     assert digests[0] == digests[1]

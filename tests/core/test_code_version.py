@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tfx.utils import json_utils
 
-from pipeline import code_version
+from core import code_version
 from pipeline.config import load_config
 from pipeline.pipeline import create_pipeline
 from platforms.local.platform import Local
