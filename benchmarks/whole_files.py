@@ -128,6 +128,7 @@ def _source(folder: Path, name: str) -> Path | None:
 
 
 def main(given: str, folder: str, train: str, test: str) -> None:
+    Path(folder).mkdir(parents=True, exist_ok=True)
     seen: set[int] = set()
     for seed, (name, count) in enumerate(zip(NAMES, (int(train), int(test)), strict=True)):
         file = _source(Path(given), name)
