@@ -14,7 +14,7 @@ from rich.text import Text
 from cli.console import ellipsis
 from components.run_report.outcome import Outcome
 from core.events import FAILED, PROGRESS
-from core.progress import Event
+from core.progress import BYTES, Event
 from platforms.local import events
 
 WAITING, NOT_RUN = "waiting", "not run"
@@ -29,7 +29,6 @@ _STYLES = {
 _BAR_WIDTH = 16
 _WIDE, _WITH_BAR = 76, 96
 """Columns of a terminal from which on the table has a column with the progress, and bars in it."""
-_BYTES = "bytes"
 _SECONDS_TO_ESTIMATE = 2.0
 """Seconds of work after which the time left is estimated."""
 
@@ -265,9 +264,9 @@ def describe(component: Component) -> str:
 
 def _counted(unit: str, done: int, total: int | None) -> str:
     """Return a count with its total; bytes as megabytes, such as `1.2/3.4 MB read`."""
-    if unit.startswith(_BYTES):
+    if unit.startswith(BYTES):
         shown, of = f"{done / 1e6:,.1f}", f"/{total / 1e6:,.1f}" if total else ""
-        return f"{shown}{of} MB{unit.removeprefix(_BYTES)}"
+        return f"{shown}{of} MB{unit.removeprefix(BYTES)}"
     return f"{done:,}/{total:,} {unit}" if total else f"{done:,} {unit}"
 
 
