@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -18,12 +18,12 @@ from rich.text import Text
 from cli.console import ellipsis, is_live
 from cli.run_state import WAITING, Component, RunState
 from core import exit_codes, processes
-from core.events import VARIABLE, receive
+from core.events import VARIABLE, Event, Phase, receive
 from core.machine import cores
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.nodes import TRAINER
 from pipeline.selected_nodes import node_ids
-from platforms.local import events, folders
+from platforms.local import folders
 
 _REFRESH_PER_SECOND = 4
 ARENAS = "MALLOC_ARENA_MAX"
@@ -76,7 +76,7 @@ def run_monitored(
     Args:
       console: the output for the states of the components.
       log: the file for the log lines.
-      command: the command of the process, which sends the events of `platforms.local.events`.
+      command: the command of the process, which sends the events of `core.events`.
       names: the components that are shown as waiting; others are added when they start.
       lock: the descriptor that `folders.lock_root` returned, which the process inherits; None for
         a run without a lock.
@@ -156,10 +156,8 @@ def _start(
     return process, os.fdopen(read_end)
 
 
-def _print_line(
-    console: Console, state: RunState, event: dict[str, Any], ended: Component | None
-) -> None:
-    if event["event"] == events.PHASE:
+def _print_line(console: Console, state: RunState, event: Event, ended: Component | None) -> None:
+    if isinstance(event, Phase):
         console.print(Text(f"{state.phase} {ellipsis(console)}"))
     if ended:
         console.print(Text(f"{ended.name:<20} {ended.state:<8} {ended.seconds():7.1f} s"))

@@ -291,7 +291,7 @@ class ShownProgress(logging.Handler):
         super().__init__(logging.INFO)
         self._status = status
         self._noun = noun
-        self._done: dict[str, dict[str, int]] = {"reviews": {}, "bytes": {}}
+        self._done: dict[str, dict[str, int]] = {progress.REVIEWS: {}, progress.BYTES: {}}
         self._bytes = 0
         self._last = time.monotonic()
 
@@ -309,7 +309,7 @@ class ShownProgress(logging.Handler):
         unit = event.unit
         if unit not in self._done:
             return  # Flink also reports its tasks.
-        if unit == "bytes":
+        if unit == progress.BYTES:
             self._bytes = event.total or self._bytes
         self._done[unit][event.source] = event.done
         reviews, size = (sum(done.values()) for done in self._done.values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.progress_bar import ProgressBar
@@ -13,23 +12,21 @@ from rich.text import Text
 
 from cli.console import ellipsis
 from components.run_report.outcome import Outcome
-from core.events import FAILED, PROGRESS
-from core.progress import Event
-from platforms.local import events
+from core import progress
+from core.events import ComponentState, Event, Failed, Phase, RunOutcome
 
-WAITING, NOT_RUN = "waiting", "not run"
+WAITING, RUNNING, CACHED, NOT_RUN = "waiting", "running", "cached", "not run"
 _STYLES = {
     WAITING: "dim",
     NOT_RUN: "dim",
-    events.RUNNING: "yellow",
-    events.CACHED: "cyan",
+    RUNNING: "yellow",
+    CACHED: "cyan",
     "done": "green",
     "failed": "red",
 }
 _BAR_WIDTH = 16
 _WIDE, _WITH_BAR = 76, 96
 """Columns of a terminal from which on the table has a column with the progress, and bars in it."""
-_BYTES = "bytes"
 _SECONDS_TO_ESTIMATE = 2.0
 """Seconds of work after which the time left is estimated."""
 
@@ -52,7 +49,7 @@ class Component:
     """
 
     name: str
-    state: str = events.RUNNING
+    state: str = RUNNING
     started: float = field(default_factory=time.monotonic)
     ended: float | None = None
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -74,7 +71,7 @@ class Component:
         """Return the seconds from the start of the component to its end, or until now."""
         return (self.ended or time.monotonic()) - self.started
 
-    def advance(self, event: Event) -> None:
+    def advance(self, event: progress.Event) -> None:
         """Update the progress.
 
         Args:
@@ -159,37 +156,26 @@ class RunState:
     outcome: Outcome | None = None
     failure: Failure | None = None
 
-    def update(self, event: dict[str, Any]) -> Component | None:
-        """Update the state with an event; return the component that the event ended, or None.
-
-        Args:
-          event: an event of `core.events` or `platforms.local.events`.
-        """
-        kind = event["event"]
-        if kind == events.PHASE:
-            self.phase = event["doing"]
-        elif kind == events.OUTCOME:
-            self.outcome = Outcome.from_json(event["outcome"])
-            self.phase = ""
-        elif kind == FAILED:
-            return self._end(Failure(event["error"], event["component"], input=event["input"]))
-        elif kind == events.RUNNING:
-            self.phase, name = "", event["component"]
-            waiting = [c for c in self.components if (c.name, c.state) == (name, WAITING)]
-            if waiting:
-                waiting[0].state, waiting[0].started = events.RUNNING, time.monotonic()
-            else:
-                self.components.append(Component(name))
-        elif (component := self.running) is None:
-            pass  # The table shows no progress of a component that has not started.
-        elif kind == events.CACHED:
-            component.state = events.CACHED
-        elif kind == events.FINISHED:
-            cached = component.state == events.CACHED
-            return component.end(events.CACHED if cached else "done")
-        elif kind == PROGRESS:
-            values = {key: value for key, value in event.items() if key != "event"}
-            component.advance(Event(**values))
+    def update(self, event: Event) -> Component | None:
+        """Update the state with an event; return the component that the event ended, or None."""
+        running = self.running
+        match event:
+            case Phase():
+                self.phase = event.doing
+            case RunOutcome():
+                self.outcome = Outcome.from_json(event.outcome)
+                self.phase = ""
+            case Failed():
+                return self._end(Failure(event.error, event.component, input=event.wrong_input))
+            case ComponentState(state="running"):
+                self._begin(event.component)
+            case ComponentState(state="cached") if running:
+                running.state = CACHED
+            case ComponentState(state="finished") if running:
+                return running.end(CACHED if running.state == CACHED else "done")
+            # The table shows no progress of a component that has not started.
+            case progress.Event() if running:
+                running.advance(event)
         return None
 
     def fail(self, error: str, interrupted: bool) -> Component | None:
@@ -201,6 +187,14 @@ class RunState:
         """
         name = self.running.name if self.running else None
         return self._end(Failure(error, name, interrupted=interrupted))
+
+    def _begin(self, name: str) -> None:
+        self.phase = ""
+        waiting = [c for c in self.components if (c.name, c.state) == (name, WAITING)]
+        if waiting:
+            waiting[0].state, waiting[0].started = RUNNING, time.monotonic()
+        else:
+            self.components.append(Component(name))
 
     def _end(self, failure: Failure) -> Component | None:
         self.failure = failure
@@ -214,7 +208,7 @@ class RunState:
     @property
     def running(self) -> Component | None:
         """The component that has started and not ended, or None."""
-        begun = [c for c in self.components if c.state in (events.RUNNING, events.CACHED)]
+        begun = [c for c in self.components if c.state in (RUNNING, CACHED)]
         return next((component for component in begun if component.ended is None), None)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -265,9 +259,9 @@ def describe(component: Component) -> str:
 
 def _counted(unit: str, done: int, total: int | None) -> str:
     """Return a count with its total; bytes as megabytes, such as `1.2/3.4 MB read`."""
-    if unit.startswith(_BYTES):
+    if unit.startswith(progress.BYTES):
         shown, of = f"{done / 1e6:,.1f}", f"/{total / 1e6:,.1f}" if total else ""
-        return f"{shown}{of} MB{unit.removeprefix(_BYTES)}"
+        return f"{shown}{of} MB{unit.removeprefix(progress.BYTES)}"
     return f"{done:,}/{total:,} {unit}" if total else f"{done:,} {unit}"
 
 
@@ -278,7 +272,7 @@ def _progress(component: Component, *, has_bar: bool) -> RenderableType:
     """
     text = Text(describe(component), style="" if component.ended is None else "dim")
     unit = component.unit_of_bar()
-    if component.state != events.RUNNING or unit is None or not component.done(unit) or not has_bar:
+    if component.state != RUNNING or unit is None or not component.done(unit) or not has_bar:
         return text
     total = component.totals.get(unit)
     bar = ProgressBar(total, component.done(unit), _BAR_WIDTH, pulse=not total)

@@ -15,6 +15,10 @@ LOGGER.setLevel(logging.INFO)
 LOGGER.propagate = False
 LOGGER.addHandler(logging.NullHandler())
 
+REVIEWS, BYTES = "reviews", "bytes"
+"""Units that several packages count. A display shows the counts of a unit that begins with BYTES,
+such as `bytes read`, in megabytes."""
+
 _EVENT = "progress"
 _SECONDS_BETWEEN = 0.25
 

@@ -1,4 +1,4 @@
-"""The events of a local run: which component runs, and how the run ends.
+"""The sender of the events of a local run, which follows the state of each component.
 
 TFX's local runner logs when a component runs, finishes or is a cache hit. A logging handler turns
 these records into events, so the runner stays TFX's own.
@@ -10,16 +10,10 @@ import logging
 
 from core import events, progress
 
-RUNNING, CACHED, FINISHED = "running", "cached", "finished"
-"""States of a component, in the order in which they come."""
-PHASE, OUTCOME = "phase", "outcome"
-"""Other kinds of event. The key `doing` of a phase describes the work while no component runs. The
-key `outcome` of an outcome has the JSON of an `Outcome`."""
-
-_STATE_OF_MESSAGE = {
-    "Component %s is running.": RUNNING,
-    "A cached execution %d is used.": CACHED,
-    "Component %s is finished.": FINISHED,
+_STATE_OF_MESSAGE: dict[str, events.State] = {
+    "Component %s is running.": "running",
+    "A cached execution %d is used.": "cached",
+    "Component %s is finished.": "finished",
 }
 
 
@@ -46,8 +40,9 @@ class Sender(events.Sender):
         state = _STATE_OF_MESSAGE.get(str(record.msg))
         if state is None:
             return
-        if state == RUNNING and isinstance(record.args, tuple):
+        if state == "running" and isinstance(record.args, tuple):
             self.component = str(record.args[0])
-        self.send(state, component=self.component)
-        if state == FINISHED:
+        if self.component is not None:
+            self.send(events.ComponentState(self.component, state))
+        if state == "finished":
             self.component = None

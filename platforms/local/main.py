@@ -15,11 +15,12 @@ from absl import logging
 from core import exit_codes, processes
 from core.code_file import located_cause
 from core.errors import UserError, cause
+from core.events import Phase, RunOutcome
 from core.metadata import named_errors
 from core.overrides import OPTION
 from pipeline.config import PipelineConfig, load_config, load_recorded_settings
 from platforms.checks import check_engine
-from platforms.local import events
+from platforms.local.events import Sender
 from platforms.local.folders import PREPARED, prepare
 from platforms.local.preflight import check_run
 
@@ -48,11 +49,11 @@ def main() -> int:
     # By default TensorFlow reserves all memory of the GPUs, which the processes of a training use.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     logging.set_verbosity(logging.INFO)
-    sender = events.Sender.attach()
+    sender = Sender.attach()
     logging.get_absl_logger().addHandler(sender)
     try:
         reads_only = check_engine("local")
-        sender.send(events.PHASE, doing="checking settings and input")
+        sender.send(Phase("checking settings and input"))
         if arguments.prepared:
             config = load_recorded_settings(sys.stdin.read())
         else:
@@ -63,18 +64,18 @@ def main() -> int:
             _run(config, sender)
     except UserError as error:
         wrong_input = error.exit_code == exit_codes.BAD_INPUT
-        sender.fail(str(error), component=sender.component, input=wrong_input)
+        sender.fail(str(error), sender.component, wrong_input=wrong_input)
         where = f"{sender.component}: " if sender.component else ""
         print(f"{where}{error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
-        sender.fail(located_cause(error), component=sender.component, input=False)
+        sender.fail(located_cause(error), sender.component)
         raise
     return exit_codes.PUSHED
 
 
-def _run(config: PipelineConfig, sender: events.Sender) -> None:
-    sender.send(events.PHASE, doing="loading TFX")
+def _run(config: PipelineConfig, sender: Sender) -> None:
+    sender.send(Phase("loading TFX"))
     # The import of TensorFlow and TFX takes seconds, so it comes after the check of the settings.
     with processes.large_imports():
         from pipeline.pipeline import create_pipeline
@@ -94,9 +95,9 @@ def _run(config: PipelineConfig, sender: events.Sender) -> None:
         raise
     if runner.run_id is None:
         return
-    sender.send(events.PHASE, doing="reading the result")
+    sender.send(Phase("reading the result"))
     outcome = runner.outcome().to_json()
-    sender.send(events.OUTCOME, outcome=outcome)
+    sender.send(RunOutcome(outcome))
     logging.info("Outcome: %s", outcome)
 
 

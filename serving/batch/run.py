@@ -76,7 +76,8 @@ def score_files(
 ) -> Summary:
     """Score every review of the input, and publish the output when it is complete.
 
-    The events of the progress have the units `reviews`, and `bytes` with a total.
+    The units of the progress are `progress.REVIEWS`, which counts lines of reviews or rejected, and
+    `progress.BYTES`, which counts estimated bytes of text and has a total.
 
     Args:
       inputs: see `find_inputs`.
@@ -220,9 +221,9 @@ def _score(
       UserError: the Beam pipeline failed.
       KeyboardInterrupt: Ctrl-C or SIGTERM, see `Interrupted`.
     """
-    progress.report(work.BYTES, 0, sum(map(work.text_size, stored.values())))
+    progress.report(progress.BYTES, 0, sum(map(work.text_size, stored.values())))
     for path in finished:
-        progress.report(work.BYTES, work.text_size(stored[path]), source=path)
+        progress.report(progress.BYTES, work.text_size(stored[path]), source=path)
     waiting = [(path, unit) for path, unit in stored.items() if path not in finished]
     try:
         with make_pipeline(beam_args) as pipeline:

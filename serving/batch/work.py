@@ -59,9 +59,6 @@ SCHEMA = pa.schema(
 piece. A review also has its prediction and id, and a rejected line the reason and the detail. The
 lines of a record batch belong to one piece, and are either all reviews or all rejected. The
 probabilities of all classes are null unless they are required."""
-REVIEWS, BYTES = "reviews", "bytes"
-"""The units of measurement in events of the progress: lines, of reviews or rejected, and estimated
-bytes of text."""
 
 _Columns = dict[str, Any]
 """Name of a column of `SCHEMA` -> its values, an array of NumPy or pyarrow."""
@@ -222,8 +219,8 @@ class ScoreUnit(beam.DoFn):
             ThreadPoolExecutor(threads) as scorers,
             create(path) as file,
             pa.ipc.new_stream(file, SCHEMA) as stream,
-            Progress(REVIEWS, target) as reviews,
-            Progress(BYTES, target) as size,
+            Progress(progress.REVIEWS, target) as reviews,
+            Progress(progress.BYTES, target) as size,
         ):
             waiting: deque[tuple[int, Batch, Future[_Columns] | None]] = deque()
             for index, piece in enumerate(unit):
@@ -239,7 +236,7 @@ class ScoreUnit(beam.DoFn):
             while waiting:
                 _write(stream, *waiting.popleft())
         # The reported sizes are those of the texts, but the total was estimated from the pieces.
-        progress.report(BYTES, text_size(unit), source=target)
+        progress.report(progress.BYTES, text_size(unit), source=target)
         FileSystems.rename([path], [target])
         yield from ()
 

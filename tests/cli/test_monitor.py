@@ -1,21 +1,21 @@
 """The table of a run's components, and the lines at the end of a run."""
 
 import io
-import json
 import logging
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from cli.monitor import run_monitored, run_pipeline
 from cli.run_state import Component, RunState
-from core.events import receive
+from core.events import ComponentState, Failed, Phase, RunOutcome, decode, encode
 from core.progress import Event
 from pipeline.config import load_config
 from platforms.local import events
+from tests.outcomes import OUTCOME
 
 
 def watched(*received):
@@ -31,23 +31,25 @@ def shown(renderable, width=120):
     return console.file.getvalue()
 
 
-RUNNING = {"event": "running", "component": "Trainer"}
+RUNNING, CACHED, FINISHED = (
+    ComponentState("Trainer", state) for state in ("running", "cached", "finished")
+)
 
 
 @pytest.mark.parametrize("state", ["done", "cached"])
 def test_a_component_runs_and_ends(state):
-    seen = watched(RUNNING, *([{"event": "cached"}] if state == "cached" else []))
+    seen = watched(RUNNING, *([CACHED] if state == "cached" else []))
     assert seen.running
-    seen.update({"event": "finished", "component": "Trainer"})
+    seen.update(FINISHED)
     assert (seen.components[0].state, seen.running) == (state, None)
 
 
 def progress(done, total, source=""):
-    return {"event": "progress", **asdict(Event("steps", done, total, source))}
+    return Event("steps", done, total, source)
 
 
 def test_the_progress_of_several_files_is_summed_and_units_are_next_to_each_other():
-    tasks = {**progress(2, 9, "job"), "unit": "tasks at http://localhost:8081"}
+    tasks = Event("tasks at http://localhost:8081", 2, 9, "job")
     steps = (progress(10, None, "a"), progress(5, None, "b"), progress(20, None, "a"))
     state = watched(RUNNING, steps[0], tasks, *steps[1:])
     assert "25 steps, 2/9 tasks at http://localhost:8081" in shown(state)
@@ -58,7 +60,7 @@ def test_two_passes_over_files_show_the_bytes_of_all(monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: now)
 
     def read(unit, done, total=None, source="0"):
-        return {"event": "progress", **asdict(Event(unit, done, total, source))}
+        return Event(unit, done, total, source)
 
     labels = "bytes searched for labels"
     state = watched(RUNNING, read(labels, 0, 4_000_000, ""), read(labels, 1_500_000))
@@ -76,9 +78,9 @@ def test_a_training_shows_steps_loss_stage_and_the_time_left(monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: now)
 
     def trained(done, loss):
-        return {"event": "progress", **asdict(Event("steps", done, 400, loss=loss))}
+        return Event("steps", done, 400, loss=loss)
 
-    state = watched(RUNNING, {"event": "progress", **asdict(Event(stage="compiling"))})
+    state = watched(RUNNING, Event(stage="compiling"))
     assert "compiling" in shown(state)
     # The first step includes a compilation, so it is not the measure of the others.
     now = 130.0
@@ -89,13 +91,13 @@ def test_a_training_shows_steps_loss_stage_and_the_time_left(monkeypatch):
     assert " 120/400 steps, loss 0.4322, 28 s left" in shown(state)
     assert "120/400 steps, loss 0.4322" in shown(state, 80)
     now = 140.5
-    state.update({"event": "progress", **asdict(Event(stage="evaluating"))})
+    state.update(Event(stage="evaluating"))
     assert "120/400 steps, loss 0.4322, evaluating" in shown(state)
     state.update(trained(5, 0.9))  # the next trial of a Tuner
     now = 150.5
     state.update(trained(15, 0.9))
     assert "15/400 steps, loss 0.9000, 6 min left" in shown(state)
-    state.update({"event": "finished", "component": "Trainer"})
+    state.update(FINISHED)
     assert shown(state).rstrip().endswith("15/400 steps, loss 0.9000")
 
 
@@ -119,54 +121,57 @@ def test_a_narrow_terminal_has_the_progress_below_the_table():
 
 def test_components_wait_until_they_begin_and_are_not_run_after_a_failure():
     state = RunState([Component(name, "waiting") for name in ("Transform", "Trainer", "Pusher")])
-    state.update({"event": "phase", "doing": "loading TFX"})
+    state.update(Phase("loading TFX"))
     assert [c.state for c in state.components] == ["waiting"] * 3
     assert "loading TFX" in shown(state)
-    state.update({"event": "running", "component": "Transform"})
+    state.update(ComponentState("Transform", "running"))
     assert "loading TFX" not in shown(state)
-    state.update({"event": "finished", "component": "Transform"})
+    state.update(ComponentState("Transform", "finished"))
     state.update(RUNNING)
-    failed = {"event": "failed", "component": "Trainer", "error": "boom", "input": False}
-    assert state.update(failed).name == "Trainer"
+    assert state.update(Failed("boom", "Trainer")).name == "Trainer"
     assert [c.state for c in state.components] == ["done", "failed", "not run"]
 
 
+def test_the_outcome_of_a_run_passes_through_the_pipe():
+    sent = decode(encode(RunOutcome(OUTCOME.to_json())))
+    state = watched(Phase("reading the result"), sent)
+    assert (state.outcome, state.phase) == (OUTCOME, "")
+
+
 def test_a_failure_after_the_last_component_does_not_change_its_state():
-    state = watched(RUNNING, {"event": "finished", "component": "Trainer"})
-    state.update({"event": "failed", "component": None, "error": "boom", "input": False})
+    state = watched(RUNNING, FINISHED)
+    state.update(Failed("boom"))
     assert state.components[0].state == "done"
 
 
-def test_a_sender_forgets_a_component_that_has_finished():
-    sender = events.Sender(None)
-    for message in ("Component %s is running.", "Component %s is finished."):
-        sender.emit(logging.makeLogRecord({"msg": message, "args": ("Pusher",)}))
+def test_a_sender_sends_the_states_of_a_component_and_forgets_it_at_its_end(monkeypatch):
+    sender, sent = events.Sender(None), []
+    monkeypatch.setattr(sender, "send", sent.append)
+    messages = {
+        "Component %s is running.": "Pusher",
+        "A cached execution %d is used.": 7,
+        "Component %s is finished.": "Pusher",
+    }
+    for message, argument in messages.items():
+        sender.emit(logging.makeLogRecord({"msg": message, "args": (argument,)}))
+    states = ("running", "cached", "finished")
+    assert sent == [ComponentState("Pusher", state) for state in states]
     assert sender.component is None
 
 
 def test_text_that_looks_like_markup_is_shown_unchanged():
-    state = watched({"event": "running", "component": "[red]:x:"}, progress(3, 9, "a"))
-    state.update({**progress(3, 9), "unit": "[b]files"})
+    state = watched(ComponentState("[red]:x:", "running"), progress(3, 9, "a"))
+    files = replace(progress(3, 9), unit="[b]files")
+    state.update(files)
     assert "[red]:x:" in shown(state)
-    assert "3/9 [b]files" in shown(watched(RUNNING, {**progress(3, 9), "unit": "[b]files"}))
-
-
-def test_a_line_that_a_kill_cut_short_is_dropped():
-    pipe = io.StringIO(json.dumps(RUNNING) + '\n{"event": "fin')
-    assert list(receive(pipe)) == [RUNNING]
+    assert "3/9 [b]files" in shown(watched(RUNNING, files))
 
 
 @pytest.mark.parametrize("terminal", ["dumb", "none"])
 def test_without_a_cursor_each_event_is_one_plain_line(terminal, tmp_path, monkeypatch):
     monkeypatch.setattr("signal.signal", lambda number, handler: None)
     monkeypatch.setenv("TERM", "dumb")
-    lines = [
-        {"event": "phase", "doing": "loading TFX"},
-        RUNNING,
-        progress(3, 9),
-        {"event": "finished", "component": "Trainer"},
-    ]
-    sent = "\n".join(map(json.dumps, lines))
+    sent = "\n".join(map(encode, [Phase("loading TFX"), RUNNING, progress(3, 9), FINISHED]))
     code = f"import os; os.write(int(os.environ['EVENTS_FD']), {sent.encode()!r} + b'\\n')"
     console = Console(file=io.StringIO(), width=80, force_terminal=terminal == "dumb")
     run_monitored(console, tmp_path / "log", [sys.executable, "-c", code])

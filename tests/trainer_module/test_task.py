@@ -161,8 +161,7 @@ def test_any_other_error_is_a_traceback_and_an_event(file, training, monkeypatch
     progress.LOGGER.removeHandler(handler)
     os.close(sending)
     with os.fdopen(receiving) as pipe:
-        [event] = map(json.loads, pipe)
-    assert event == {"event": "failed", "error": "RuntimeError: no room"}
+        assert list(events.receive(pipe)) == [events.Failed("RuntimeError: no room")]
     assert "Traceback (most recent call last)" in caplog.text
 
 

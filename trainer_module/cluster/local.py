@@ -270,11 +270,10 @@ class Child:
     def _read_events(self, descriptor: int) -> None:
         with os.fdopen(descriptor, errors="replace") as pipe:
             for event in events.receive(pipe):
-                if event.pop("event") == events.PROGRESS:
-                    if self.task.chief:
-                        progress.send(progress.Event(**event))
-                else:
-                    self._failure = event["error"]
+                if isinstance(event, events.Failed):
+                    self._failure = event.error
+                elif isinstance(event, progress.Event) and self.task.chief:
+                    progress.send(event)
 
     def _wait(self, readers: Sequence[threading.Thread]) -> None:
         self.process.wait()

@@ -51,9 +51,10 @@ def test_the_command_and_the_output_of_each_process_are_logged(scripted, caplog)
         assert f"[{name}] err \\udcff of {name}" in lines
 
 
-def test_progress_of_the_chief_alone_is_reported(scripted, reported):
+def test_progress_of_the_chief_alone_is_reported_even_after_an_unknown_event(scripted, reported):
     scripted.run(
-        "attach()\n"
+        "parent = attach()\n"
+        'os.write(parent.descriptor, b\'{"event": "of another version"}\\n\')\n'
         "from core.progress import report\n"
         "report('steps', 5 if me == 'worker 0' else 7, 10, me, 0.25)\n"
     )
