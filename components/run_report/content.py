@@ -58,7 +58,7 @@ class Content(NamedTuple):
     mistakes: Sequence[ExplainedMistake]
     check: CheckResults | None
     problems: list[str]
-    confusion_texts: Mapping[tuple[int, int], Sequence[Mapping[str, Any]]] = {}
+    confusion_texts: files.ConfusedReviews = {}
     changes: Changes | None = None
     recent: Sequence[Run] = ()
     drift: Comparison | NotCompared | None = None

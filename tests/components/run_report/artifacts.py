@@ -196,7 +196,7 @@ def of_topics(content, names):
         evaluation=evaluation,
         mistakes=[mistake],
         check=CheckResults([SLOW], [], "none were checked"),
-        confusion_texts={(0, 1): [{"text": f"where is {HOSTILE}", "probability": 0.9}]},
+        confusion_texts={(0, 1): [WrongAnswer(f"where is {HOSTILE}", 0, 1, 0.9)]},
     )
 
 
