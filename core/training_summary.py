@@ -7,21 +7,159 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 SUMMARY_FILE = "training.json"
 """The file in `model_run` with the summary."""
 _CURVE_PARTS = 32
-"""Maximum number of values of a `loss_curve`."""
+"""Maximum number of values of a loss curve."""
 
 
-def write_summary(model_run: str, figures: Mapping[str, Any]) -> None:
+@dataclass(frozen=True)
+class Measured:
+    """The time and the resources of the training steps, without the evaluations.
+
+    Attributes:
+      seconds_per_epoch: the seconds of each epoch.
+      steps: the number of steps over all epochs.
+      step_seconds: the mean seconds of a step.
+      examples_per_second: the mean number of Examples in a second.
+      cpu_utilisation: the fraction of all cores; early trainings may have None.
+      cpus: the number of CPU cores.
+      peak_rss_bytes: the peak resident memory.
+    """
+
+    seconds_per_epoch: Sequence[float]
+    steps: int
+    step_seconds: float
+    examples_per_second: float
+    cpu_utilisation: float | None
+    cpus: int
+    peak_rss_bytes: int
+
+
+@dataclass(frozen=True)
+class EpochMetrics:
+    """The means of an epoch over the train split, and after it over the eval split (`val_`)."""
+
+    loss: float
+    accuracy: float
+    val_loss: float
+    val_accuracy: float
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A point of the curve of a training, which represents several steps.
+
+    Attributes:
+      step: the number of its last step, from 1.
+      steps: the number of its steps.
+      loss, accuracy: the means over the Examples of the chief's first replica in these steps.
+      learning_rate: the learning rate of the last step.
+    """
+
+    step: int
+    steps: int
+    loss: float
+    accuracy: float
+    learning_rate: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSummary:
+    """The summary of a finished training.
+
+    Attributes:
+      strategy_reason: the reason for the strategy.
+      model: the setting `training.model`.
+      strategy: the class of the strategy.
+      processes: the number of processes.
+      devices: the devices on which each process computes, such as `GPU:0`.
+      replicas: the number of replicas.
+      batch_size_per_replica: the number of Examples in a step of each replica.
+      examples: the number of Examples in the train split.
+      epochs: the number of trained epochs, which early stopping may have reduced.
+      steps_per_epoch: the number of steps in an epoch.
+      parameter_server_bytes: the bytes of the variables on each parameter server.
+      prepare_seconds: the seconds from the creation of the strategy to the first step.
+      measured: the time and the resources of the steps.
+      seconds: the seconds of the preparation and of all steps.
+      metrics: the metrics of the epoch that ended with the weights of the model.
+      epoch_metrics: the metrics of each epoch.
+      curve: the points of the curve; empty if the first replica had no Examples.
+
+    The files of early versions lack the attributes with a default.
+    """
+
+    strategy_reason: str = ""
+    model: str
+    strategy: str
+    processes: int
+    devices: Sequence[str] = ()
+    replicas: int
+    batch_size_per_replica: int
+    examples: int
+    epochs: int
+    steps_per_epoch: int
+    parameter_server_bytes: Sequence[int] = ()
+    prepare_seconds: float
+    measured: Measured
+    seconds: float
+    metrics: EpochMetrics
+    epoch_metrics: Sequence[EpochMetrics] = ()
+    curve: Sequence[CurvePoint] = ()
+
+    def loss_curve(self) -> list[float]:
+        """Return the mean loss of at most 32 equal parts of the training, in their order."""
+        points = self.curve
+        parts = min(_CURVE_PARTS, len(points))
+        losses = []
+        for part in range(parts):
+            here = points[len(points) * part // parts : len(points) * (part + 1) // parts]
+            steps = sum(point.steps for point in here)
+            losses.append(sum(point.loss * point.steps for point in here) / steps)
+        return losses
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of SUMMARY_FILE, in which `measured` and `metrics` are no objects."""
+        found = asdict(self)
+        measured, metrics = found.pop("measured"), found.pop("metrics")
+        return {**found, **measured, **metrics}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> TrainingSummary:
+        """Return the summary that `to_json` converted.
+
+        Args:
+          stored: the result of `to_json`, of any version. Unknown keys are ignored.
+
+        Raises:
+          ValueError: a key is missing, or the record is no object of this form.
+        """
+        try:
+            values = _known(cls, stored)
+            epochs, points = stored.get("epoch_metrics", ()), stored.get("curve", ())
+            values["measured"] = Measured(**_known(Measured, stored))
+            values["metrics"] = EpochMetrics(**_known(EpochMetrics, stored))
+            values["epoch_metrics"] = [
+                EpochMetrics(**_known(EpochMetrics, each)) for each in epochs
+            ]
+            values["curve"] = [CurvePoint(**_known(CurvePoint, each)) for each in points]
+            return cls(**values)
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"{SUMMARY_FILE} is incomplete: {error}") from None
+
+
+def _known(kind: type[Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of `stored` that are attributes of a dataclass."""
+    return {each.name: stored[each.name] for each in fields(kind) if each.name in stored}
+
+
+def write_summary(model_run: str, summary: TrainingSummary) -> None:
     """Write the summary to the folder `model_run`, local or remote, which is created.
-
-    Args:
-      model_run: the folder.
-      figures: the summary: JSON values, as `trainer_module.summary.figures` returns them.
 
     Raises:
       ValueError: a figure is NaN or infinite.
@@ -29,37 +167,21 @@ def write_summary(model_run: str, figures: Mapping[str, Any]) -> None:
     """
     import tensorflow as tf
 
-    text = json.dumps(figures, indent=1, allow_nan=False)
+    text = json.dumps(summary.to_json(), indent=1, allow_nan=False)
     tf.io.gfile.makedirs(model_run)
     with tf.io.gfile.GFile(os.path.join(model_run, SUMMARY_FILE), "w") as stream:
         stream.write(text)
 
 
-def read_summary(model_run: str) -> dict[str, Any]:
-    """Return the figures of the summary in the folder `model_run`, local or remote.
+def read_summary(model_run: str) -> TrainingSummary:
+    """Return the summary in the folder `model_run`, local or remote.
 
     Raises:
       tensorflow.errors.OpError: the file cannot be read. If it is missing, the error is a
         NotFoundError.
-      ValueError: the file does not contain JSON.
+      ValueError: the file is damaged.
     """
     import tensorflow as tf
 
     with tf.io.gfile.GFile(os.path.join(model_run, SUMMARY_FILE)) as stream:
-        return dict(json.loads(stream.read()))
-
-
-def loss_curve(figures: Mapping[str, Any]) -> list[float]:
-    """Return the mean loss of at most 32 equal parts of a training, in their order.
-
-    Args:
-      figures: the summary of the training; without a curve the result is empty.
-    """
-    points = figures.get("curve", [])
-    parts = min(_CURVE_PARTS, len(points))
-    losses = []
-    for part in range(parts):
-        here = points[len(points) * part // parts : len(points) * (part + 1) // parts]
-        steps = sum(point["steps"] for point in here)
-        losses.append(sum(point["loss"] * point["steps"] for point in here) / steps)
-    return losses
+        return TrainingSummary.from_json(json.loads(stream.read()))

@@ -1,28 +1,27 @@
-"""The figures of a finished training, which `core.training_summary` stores."""
+"""Make the summary of a finished training, which `core.training_summary` stores."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 import tensorflow as tf
 
+from core.training_summary import CurvePoint, EpochMetrics, Measured, TrainingSummary
 from trainer_module.loop.checkpoints import State
 from trainer_module.loop.trainable import Trainable
 from trainer_module.training_setup import Setup
 
 
-def figures(
+def summarize(
     setup: Setup,
     model: Trainable,
     state: State,
     *,
     strategy_reason: str,
     prepare_seconds: float,
-    measured: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return the summary of a training as JSON values.
+    measured: Measured,
+) -> TrainingSummary:
+    """Return the summary of a training.
 
     Args:
       setup: the resolved training.
@@ -30,42 +29,38 @@ def figures(
       state: the state after the last epoch.
       strategy_reason: the reason for the strategy, see `strategies.make_strategy`.
       prepare_seconds: the seconds from the creation of the strategy to the first step.
-      measured: `Measurements.summary`, the figures of the steps.
-    """
-    return {
-        "strategy_reason": strategy_reason,
-        **_configuration(setup, model, epochs=len(state.history)),
-        "prepare_seconds": round(prepare_seconds, 3),
-        **measured,
-        "seconds": round(prepare_seconds + sum(measured["seconds_per_epoch"]), 3),
-        **state.metrics,
-        "epoch_metrics": state.history,
-        "curve": [
-            {**point, "learning_rate": float(setup.learning_rate(point["step"] - 1))}
-            for point in state.curve
-        ],
-    }
-
-
-def _configuration(setup: Setup, model: Trainable, *, epochs: int) -> dict[str, Any]:
-    """Return the model, the data and the devices.
-
-    `epochs` is the number of trained epochs, which early stopping may have reduced.
+      measured: the measurements of the steps.
     """
     training, strategy, inputs = setup.job.training, setup.strategy, setup.inputs
     devices = map(tf.DeviceSpec.from_string, strategy.extended.worker_devices)
-    return {
-        "model": training.model,
-        "strategy": type(strategy).__name__,
-        "processes": setup.cluster.processes if setup.cluster else 1,
-        "devices": [f"{device.device_type}:{device.device_index}" for device in devices],
-        "replicas": strategy.num_replicas_in_sync,
-        "batch_size_per_replica": training.batch_size_per_replica,
-        "examples": inputs.train.examples,
-        "epochs": epochs,
-        "steps_per_epoch": inputs.steps,
-        "parameter_server_bytes": _bytes_on_servers(model),
-    }
+    return TrainingSummary(
+        strategy_reason=strategy_reason,
+        model=training.model,
+        strategy=type(strategy).__name__,
+        processes=setup.cluster.processes if setup.cluster else 1,
+        devices=[f"{device.device_type}:{device.device_index}" for device in devices],
+        replicas=strategy.num_replicas_in_sync,
+        batch_size_per_replica=training.batch_size_per_replica,
+        examples=inputs.train.examples,
+        epochs=len(state.history),
+        steps_per_epoch=inputs.steps,
+        parameter_server_bytes=_bytes_on_servers(model),
+        prepare_seconds=round(prepare_seconds, 3),
+        measured=measured,
+        seconds=round(prepare_seconds + sum(measured.seconds_per_epoch), 3),
+        metrics=EpochMetrics(**state.metrics),
+        epoch_metrics=[EpochMetrics(**metrics) for metrics in state.history],
+        curve=[
+            CurvePoint(
+                step=int(point["step"]),
+                steps=int(point["steps"]),
+                loss=point["loss"],
+                accuracy=point["accuracy"],
+                learning_rate=float(setup.learning_rate(point["step"] - 1)),
+            )
+            for point in state.curve
+        ],
+    )
 
 
 def _bytes_on_servers(model: Trainable) -> list[int]:

@@ -17,7 +17,7 @@ from core.progress import report_stage
 from core.training_summary import write_summary
 from examples.counts import NGRAMS
 from examples.tfrecords import report_damaged_file
-from trainer_module import strategies, summary, weights
+from trainer_module import strategies, weights
 from trainer_module.cluster.collective import PreemptionSync
 from trainer_module.cluster.tf_config import Cluster
 from trainer_module.loop import checkpoint_folders
@@ -34,6 +34,7 @@ from trainer_module.loop.checkpoints import Checkpoints
 from trainer_module.loop.loops import LOOPS, Plan
 from trainer_module.loop.trainable import Trainable
 from trainer_module.settings import TrainingJob
+from trainer_module.summary import summarize
 from trainer_module.training_setup import Setup, build_model, resolve
 
 _SEED_MODULUS = 2**31 - 1
@@ -117,7 +118,7 @@ def train_model(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
     _run_loop(setup, model, checkpoints, measurements, first_step)
     checkpoints.restore_best()
     if setup.chief:
-        figures = summary.figures(
+        summary = summarize(
             setup,
             model,
             state,
@@ -125,7 +126,7 @@ def train_model(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
             prepare_seconds=prepare_seconds,
             measured=measurements.summary(),
         )
-        write_summary(job.model_run_dir, figures)
+        write_summary(job.model_run_dir, summary)
     return TrainingResult(setup, model, state.metrics, checkpoints)
 
 

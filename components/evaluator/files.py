@@ -89,6 +89,10 @@ class WrongAnswer:
         return cls(stored["text"], stored["label"], predicted, stored["probability"])
 
 
+ConfusedReviews = Mapping[tuple[int, int], Sequence[WrongAnswer]]
+"""Label and predicted label -> some of these reviews; the most frequent pair is the first one."""
+
+
 class Changed(NamedTuple):
     """The reviews that exactly one of candidate and baseline gets right.
 
@@ -215,7 +219,7 @@ def write_predictions(
     folder: str,
     sampled: Mapping[str, Any],
     mistakes: Sequence[WrongAnswer],
-    confusions: Sequence[Any] = (),
+    confusions: ConfusedReviews,
 ) -> None:
     """Write SAMPLE_FILE, MISTAKES_FILE and CONFUSIONS_FILE to the folder of a ModelEvaluation.
 
@@ -223,7 +227,8 @@ def write_predictions(
       folder: the folder.
       sampled: the content of SAMPLE_FILE.
       mistakes: the most confident mistakes.
-      confusions: the content of CONFUSIONS_FILE, which is not written if it is empty.
+      confusions: reviews of the most frequent confusions; if it is empty, CONFUSIONS_FILE is not
+        written.
 
     Raises:
       tensorflow.errors.OpError: a file cannot be written.
@@ -231,7 +236,15 @@ def write_predictions(
     _write_json(folder, SAMPLE_FILE, sampled)
     _write_json(folder, MISTAKES_FILE, list(map(asdict, mistakes)))
     if confusions:
-        _write_json(folder, CONFUSIONS_FILE, confusions)
+        content = [
+            {
+                "label": label,
+                "predicted": predicted,
+                "texts": [{"text": each.text, "probability": each.probability} for each in wrong],
+            }
+            for (label, predicted), wrong in confusions.items()
+        ]
+        _write_json(folder, CONFUSIONS_FILE, content)
 
 
 def read_mistakes(evaluation: str) -> list[WrongAnswer]:
@@ -270,8 +283,8 @@ def read_changed(evaluation: str) -> Changed | None:
     return Changed(stored["newly_wrong"], stored["newly_right"], regressions)
 
 
-def read_confusions(evaluation: str) -> dict[tuple[int, int], list[dict[str, Any]]]:
-    """Return label and predicted label -> `text` and `probability` of some reviews.
+def read_confusions(evaluation: str) -> ConfusedReviews:
+    """Return the confused reviews of the folder of a ModelEvaluation, see `write_predictions`.
 
     The result is empty without mistakes, and for two classes that an earlier version evaluated.
 
@@ -281,10 +294,14 @@ def read_confusions(evaluation: str) -> dict[tuple[int, int], list[dict[str, Any
     """
     if not fileio.exists(os.path.join(evaluation, CONFUSIONS_FILE)):
         return {}
-    return {
-        (each["label"], each["predicted"]): each["texts"]
-        for each in read_json(evaluation, CONFUSIONS_FILE)
-    }
+    found = {}
+    for each in read_json(evaluation, CONFUSIONS_FILE):
+        label, predicted = each["label"], each["predicted"]
+        found[label, predicted] = [
+            WrongAnswer(text["text"], label, predicted, text["probability"])
+            for text in each["texts"]
+        ]
+    return found
 
 
 def stored_predictions(evaluation: str, examples: Iterable[bytes]) -> dict[int, Any]:

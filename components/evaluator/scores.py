@@ -8,7 +8,14 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from components.evaluator.counts import Counts
-from components.evaluator.files import CANDIDATE, WHOLE, Changed, Slice, WrongAnswer
+from components.evaluator.files import (
+    CANDIDATE,
+    WHOLE,
+    Changed,
+    ConfusedReviews,
+    Slice,
+    WrongAnswer,
+)
 from components.examples import SAMPLE_SIZE
 from serving.drift import reference
 from serving.drift.reference import HashedReviews
@@ -145,19 +152,13 @@ def _most_confident(mistakes: Iterable[Mistake]) -> list[Mistake]:
     return list(different.values())[:CONFUSION_TEXTS]
 
 
-def shown_confusions(scores: Scores) -> list[dict[str, Any]]:
-    """Return the content of `files.CONFUSIONS_FILE`: the most frequent confusions, with texts."""
-    return [
-        {
-            "label": each.label,
-            "predicted": each.predicted,
-            "texts": [
-                {"text": mistake.text, "probability": mistake.probability}
-                for mistake in scores.confusions.get((each.label, each.predicted), [])
-            ],
-        }
-        for each in scores.slices[WHOLE][CANDIDATE].confusions(CONFUSIONS)
-    ]
+def shown_confusions(scores: Scores) -> ConfusedReviews:
+    """Return reviews of the most frequent confusions, for the files of an evaluation."""
+    found = scores.slices[WHOLE][CANDIDATE].confusions(CONFUSIONS)
+    pairs = [(each.label, each.predicted) for each in found]
+    return {
+        pair: [mistake.stored() for mistake in scores.confusions.get(pair, [])] for pair in pairs
+    }
 
 
 def _merge_changed(parts: list[ChangedAnswers]) -> ChangedAnswers | None:

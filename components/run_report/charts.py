@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from components.run_report.drawing import (
     short_name,
     to_svg,
 )
+from core.training_summary import TrainingSummary
 from preprocessing.labels import Labels
 
 _LEVEL_CHARACTERS = 6
@@ -125,23 +125,33 @@ def class_scores(counts: Counts, labels: Labels, shown: Sequence[int]) -> str:
     return to_svg(figure, "Recall and precision of the classes")
 
 
-def training(
-    name: str, curve: Sequence[Mapping[str, float]], epochs: Sequence[Mapping[str, float]]
-) -> str:
-    """Return a chart of a figure of the training over the steps.
+def loss(training: TrainingSummary) -> str:
+    """Return a chart of the losses of a training over the steps."""
+    held_out = [each.val_loss for each in training.epoch_metrics]
+    return _over_steps("loss", training, [point.loss for point in training.curve], held_out)
 
-    Args:
-      name: `loss`, `accuracy` or `learning_rate`.
-      curve: the points of the training, each with `step` and the figures.
-      epochs: the figures of the eval split after each epoch, with the prefix `val_`.
-    """
-    steps = [point["step"] for point in curve]
-    ends = [steps[-1] * (number + 1) / len(epochs) for number in range(len(epochs))]
-    title = name.replace("_", " ")
+
+def accuracy(training: TrainingSummary) -> str:
+    """Return a chart of the accuracies of a training over the steps."""
+    held_out = [each.val_accuracy for each in training.epoch_metrics]
+    return _over_steps("accuracy", training, [point.accuracy for point in training.curve], held_out)
+
+
+def learning_rate(training: TrainingSummary) -> str:
+    """Return a chart of the learning rate of a training over the steps."""
+    rates = [point.learning_rate for point in training.curve]
+    return _over_steps("learning rate", training, rates)
+
+
+def _over_steps(
+    title: str, training: TrainingSummary, values: Sequence[float], held_out: Sequence[float] = ()
+) -> str:
+    """Return a chart of the values of a curve, and of those of the eval split after each epoch."""
+    steps = [point.step for point in training.curve]
     figure, axes = new_axes("step", title)
-    axes.plot(steps, [point.get(name, 0.0) for point in curve], color=FIRST, label="train")
-    if name != "learning_rate":
-        held_out = [each.get(f"val_{name}", math.nan) for each in epochs]
+    axes.plot(steps, values, color=FIRST, label="train")
+    if held_out:
+        ends = [steps[-1] * (number + 1) / len(held_out) for number in range(len(held_out))]
         axes.plot(ends, held_out, "o-", color=SECOND, label="eval split")
         axes.legend()
     return to_svg(figure, f"{title.capitalize()} over the steps")

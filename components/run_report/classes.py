@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from components.evaluator.counts import Confusion, Counts
-from components.evaluator.files import Results
+from components.evaluator.files import ConfusedReviews, Results, WrongAnswer
 from components.evaluator.metrics import class_metrics, f1_scores
 from preprocessing.labels import Labels
 
@@ -51,13 +51,13 @@ class ShownConfusion(NamedTuple):
       label: the class of the reviews.
       predicted: the class of the answers.
       found: the numbers.
-      texts: `text` and `probability` of some of these reviews.
+      texts: some of these reviews.
     """
 
     label: str
     predicted: str
     found: Confusion
-    texts: Sequence[Mapping[str, Any]]
+    texts: Sequence[WrongAnswer]
 
 
 def class_rows(counts: Counts, labels: Labels, limit: int | None = _ROWS) -> list[ClassRow]:
@@ -103,9 +103,7 @@ def _row(counts: Counts, labels: Labels, label: int, wrong: np.ndarray) -> Class
     return ClassRow(labels.names[label], int(counts.labelled[label]), figures, confused)
 
 
-def shown_confusions(
-    results: Results, texts: Mapping[tuple[int, int], Sequence[Mapping[str, Any]]]
-) -> list[ShownConfusion]:
+def shown_confusions(results: Results, texts: ConfusedReviews) -> list[ShownConfusion]:
     """Return the most frequent confusions of more than two classes, with texts.
 
     Args:

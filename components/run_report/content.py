@@ -18,7 +18,7 @@ from components.run_report.history import Run
 from components.run_report.mistakes import ExplainedMistake, explain
 from components.serving_check.results import CheckResults, read_check
 from core.errors import cause
-from core.training_summary import read_summary
+from core.training_summary import TrainingSummary, read_summary
 from preprocessing.labels import Labels, read_labels
 from serving.drift.compare import Comparison, NotCompared
 
@@ -35,7 +35,7 @@ class Content(NamedTuple):
       labels: the classes, which an evaluation has.
       balance: split -> class -> its fraction.
       anomalies: a line for each anomaly; None if the data was not validated.
-      training: the content of training.json.
+      training: the summary of the training.
       evaluation: the counts of the candidate and the baseline.
       mistakes: the most confident mistakes, with the effects of their words.
       check: the results of the serving check.
@@ -53,12 +53,12 @@ class Content(NamedTuple):
     labels: Labels | None
     balance: Mapping[str, Mapping[str, float]]
     anomalies: list[str] | None
-    training: Mapping[str, Any]
+    training: TrainingSummary | None
     evaluation: files.Results | None
     mistakes: Sequence[ExplainedMistake]
     check: CheckResults | None
     problems: list[str]
-    confusion_texts: Mapping[tuple[int, int], Sequence[Mapping[str, Any]]] = {}
+    confusion_texts: files.ConfusedReviews = {}
     changes: Changes | None = None
     recent: Sequence[Run] = ()
     drift: Comparison | NotCompared | None = None
@@ -112,7 +112,7 @@ def collect(run: Run, model: str | None = None, earlier: Earlier = _NO_RUNS) -> 
         labels=labels,
         balance=read("class balance", input_data.read_balance, uri("statistics"), labels) or {},
         anomalies=read("anomalies", input_data.read_all_anomalies, uri("anomalies")),
-        training=read("training figures", read_summary, uri("model_run")) or {},
+        training=read("training figures", read_summary, uri("model_run")),
         evaluation=evaluation,
         mistakes=explained or [],
         check=read("serving check", read_check, uri("check")),

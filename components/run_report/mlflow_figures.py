@@ -10,6 +10,7 @@ from typing import NamedTuple
 from components.evaluator.files import Results
 from components.evaluator.metrics import constant_share, key_figures
 from components.run_report.content import Content
+from core.training_summary import TrainingSummary
 
 FIGURES_FILE = "figures.json"
 """The file in the artifacts of a run with the table."""
@@ -18,14 +19,6 @@ TABLES_TAG = "mlflow.loggedArtifacts"
 TABLES = json.dumps([{"path": FIGURES_FILE, "type": "table"}])
 """The value of TABLES_TAG."""
 _COLUMNS = ("figure", "value", "95 % interval", "served model", "unit", "part")
-_TRAINING = (
-    ("steps", "steps", 1.0, ""),
-    ("seconds", "duration", 1.0, "s"),
-    ("examples_per_second", "speed", 1.0, "Examples/s"),
-    ("peak_rss_bytes", "peak memory", 2.0**20, "MiB"),
-    ("cpu_utilisation", "processor use", 0.01, "%"),
-)
-"""Key of the summary of a training, title, the value of one unit, and the unit."""
 
 
 class _Figure(NamedTuple):
@@ -68,9 +61,8 @@ def _figures(content: Content) -> Iterator[_Figure]:
         before = math.nan if each.reference is None else each.reference
         title = f"{each.name} of the new span"
         yield _Figure("new span", title, each.value, "", each.interval, before)
-    for key, title, scale, unit in _TRAINING:
-        if key in content.training:
-            yield _Figure("training", title, content.training[key] / scale, unit)
+    if content.training:
+        yield from _of_training(content.training)
     for result in content.check.results if content.check else ():
         if isinstance(result.value, (int, float)):
             title = result.name.replace("_", " ")
@@ -84,6 +76,16 @@ def _metrics(results: Results) -> Iterator[_Figure]:
         yield _Figure(part, metric.title, metric.value(own), "", metric.interval(own), served)
     yield _Figure(part, "accuracy of a constant answer", constant_share(own))
     yield _Figure(part, f"{results.labels.noun}s", float(own.examples))
+
+
+def _of_training(training: TrainingSummary) -> Iterator[_Figure]:
+    measured, part = training.measured, "training"
+    yield _Figure(part, "steps", float(measured.steps))
+    yield _Figure(part, "duration", training.seconds, "s")
+    yield _Figure(part, "speed", measured.examples_per_second, "Examples/s")
+    yield _Figure(part, "peak memory", measured.peak_rss_bytes / 2**20, "MiB")
+    if measured.cpu_utilisation is not None:
+        yield _Figure(part, "processor use", 100 * measured.cpu_utilisation, "%")
 
 
 def _rounded(value: float) -> float | str:

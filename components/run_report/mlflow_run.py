@@ -10,7 +10,7 @@ import random
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from absl import logging
@@ -33,6 +33,7 @@ from components.run_report.page import render
 from components.saved_models import check_loads, copy_folder
 from core.errors import InputError
 from core.settings import flat_settings
+from core.training_summary import TrainingSummary
 from examples.digest import content_digest
 from serving.identity import identity
 
@@ -300,23 +301,29 @@ def _params(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _metrics(content: Content) -> Iterator[tuple[str, float, int]]:
     """Yield (name, value, step) of the metrics of the steps, of the epochs, and of the end."""
-    training = content.training
-    for point in training.get("curve", []):
-        for name in ("loss", "accuracy", "learning_rate"):
-            yield f"train_{name}", point[name], point["step"]
-    for epoch, metrics in enumerate(training.get("epoch_metrics", []), 1):
-        for name, value in metrics.items():
-            yield f"epoch_{name}", value, epoch * training["steps_per_epoch"]
-    last = training.get("steps", 0)
-    for name in ("examples_per_second", "seconds"):
-        if name in training:
-            yield name, training[name], last
+    last = 0
+    if content.training:
+        yield from _of_training(content.training)
+        last = content.training.measured.steps
     if content.evaluation:
         for name, value in final_values(content.evaluation.candidate, content.evaluation.labels):
             yield name, value, last
     if content.comparison:
         for figure in content.comparison.figures:
             yield f"drift_{figure.name}", figure.value, last
+
+
+def _of_training(training: TrainingSummary) -> Iterator[tuple[str, float, int]]:
+    for point in training.curve:
+        yield "train_loss", point.loss, point.step
+        yield "train_accuracy", point.accuracy, point.step
+        yield "train_learning_rate", point.learning_rate, point.step
+    for epoch, metrics in enumerate(training.epoch_metrics, 1):
+        for name, value in asdict(metrics).items():
+            yield f"epoch_{name}", value, epoch * training.steps_per_epoch
+    last = training.measured.steps
+    yield "examples_per_second", training.measured.examples_per_second, last
+    yield "seconds", training.seconds, last
 
 
 def _datasets(run: Run) -> list[Any]:

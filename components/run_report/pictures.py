@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import matplotlib
 import numpy as np
@@ -16,6 +16,7 @@ from components.run_report.charts import Dot
 from components.run_report.classes import matrix_classes, urgent_classes
 from components.run_report.drawing import STYLE, short_name
 from components.run_report.history import Run, recorded_result
+from core.training_summary import TrainingSummary
 from preprocessing.labels import Labels
 from preprocessing.reading.listing import short
 
@@ -51,11 +52,13 @@ class Pictures(NamedTuple):
 
 
 @matplotlib.rc_context(STYLE)
-def draw(training: Mapping[str, Any], results: Results | None, dots: Sequence[Dot]) -> Pictures:
+def draw(
+    training: TrainingSummary | None, results: Results | None, dots: Sequence[Dot]
+) -> Pictures:
     """Return the pictures of a report.
 
     Args:
-      training: the content of training.json; without its curve there is no chart of the training.
+      training: the summary of the training; without a curve it has no charts.
       results: the evaluation; None: it has no charts.
       dots: the last runs and this one, the oldest first; the chart requires at least two.
     """
@@ -66,20 +69,18 @@ def draw(training: Mapping[str, Any], results: Results | None, dots: Sequence[Do
         if shown := matrix_classes(counts, labels):
             main.append(_confusion(counts, labels, shown))
         main.append(_class_scores(counts, labels))
-    curve, epochs = training.get("curve"), training.get("epoch_metrics")
-    if curve and epochs:
-        main.append(
-            Picture("Training", charts.training("loss", curve, epochs), _learning(curve, epochs))
-        )
+    if training and training.curve and training.epoch_metrics:
+        losses = [each.val_loss for each in training.epoch_metrics]
+        main.append(Picture("Training", charts.loss(training), _learning(losses)))
         more.append(
             Picture(
                 "Accuracy during the training",
-                charts.training("accuracy", curve, epochs),
+                charts.accuracy(training),
                 "The steps are those of the chief's first replica. From the second epoch on, the "
                 "model has seen the train texts before.",
             )
         )
-        rate = charts.training("learning_rate", curve, epochs)
+        rate = charts.learning_rate(training)
         more.append(Picture("Learning rate", rate, "The size of the steps of the optimizer."))
     if results:
         tenths = list(counts.tenths())
@@ -197,11 +198,8 @@ def _class_scores(counts: Counts, labels: Labels) -> Picture:
     return Picture("Scores by class", charts.class_scores(counts, labels, shown), sentence)
 
 
-def _learning(curve: Sequence[Mapping[str, float]], epochs: Sequence[Mapping[str, float]]) -> str:
-    """Return a sentence about the losses of the eval split."""
-    losses = [each["val_loss"] for each in epochs if "val_loss" in each]
-    if not losses:
-        return f"The loss fell from {curve[0]['loss']:.3f} to {curve[-1]['loss']:.3f}."
+def _learning(losses: Sequence[float]) -> str:
+    """Return a sentence about the losses of the eval split after each epoch."""
     best = losses.index(min(losses)) + 1
     if len(losses) == 1:
         return f"After the only epoch the loss of the eval split is {losses[0]:.4f}."

@@ -85,9 +85,9 @@ def _of_evaluation(results: Results, baseline: str) -> list[Tile]:
 def _time(content: Content) -> Tile | None:
     training = content.training
     trained = speed = ""
-    if "seconds" in training:
-        trained = words.duration(training["seconds"])
-        speed = f"{training['examples_per_second']:,.0f} texts a second"
+    if training:
+        trained = words.duration(training.seconds)
+        speed = f"{training.measured.examples_per_second:,.0f} texts a second"
     if content.run.steps:
         note = f"training {trained}, {speed}" if trained else ""
         return Tile("Time of the run", words.duration(content.run.seconds), note)

@@ -36,7 +36,7 @@ from components.run_report.content import collect
 from components.run_report.outcome import Outcome
 from components.run_report.tracking import from_environment, track
 from core.metadata import connection_config
-from core.training_summary import loss_curve, read_summary
+from core.training_summary import TrainingSummary, read_summary
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.destinations import destination_json
 from pipeline.nodes import REPORT, SERVING_CHECK
@@ -195,9 +195,9 @@ def collect_outcome(run: history.Run) -> Outcome:
         not_checked=check[NOT_CHECKED_PROPERTY].string_value,
         pushed_to=run.pushed_to,
         report=os.path.join(run.outputs[REPORT]["report"].uri, REPORT_FILE),
-        strategy=training.get("strategy", ""),
-        loss_curve=loss_curve(training),
-        steps=training.get("steps", 0),
+        strategy=training.strategy if training else "",
+        loss_curve=training.loss_curve() if training else [],
+        steps=training.measured.steps if training else 0,
         metrics=metrics,
         other_classes=results.other_classes,
         not_tested=results.missing,
@@ -214,10 +214,10 @@ def _compared(evaluation: str) -> Comparison | NotCompared | None:
         return NotCompared(f"{new_span.DRIFT_FILE} cannot be read: {error}")
 
 
-def _training(uris: Mapping[str, str]) -> dict[str, Any]:
-    """Return the summary of the training; empty if it is missing."""
+def _training(uris: Mapping[str, str]) -> TrainingSummary | None:
+    """Return the summary of the training; None if it is missing."""
     try:
         return read_summary(uris["model_run"])
     # The file is missing if the disk was full at the end of the training.
     except tf.errors.NotFoundError:
-        return {}
+        return None

@@ -333,9 +333,10 @@ def test_mistakes_confusions_and_sampled_predictions_of_four_classes(
             start = texts[n][:300]
             best[start] = max(best.get(start, 0.0), float(scores[n, answer]))
         wanted = sorted(best.values(), reverse=True)[:3]
-        assert [each["probability"] for each in shown] == pytest.approx(wanted, abs=1e-6)
-        assert len({each["text"] for each in shown}) == len(shown)
-        assert {each["text"] for each in shown} <= best.keys()
+        assert [each.probability for each in shown] == pytest.approx(wanted, abs=1e-6)
+        assert {(each.label, each.predicted) for each in shown} == {(label, answer)}
+        assert len({each.text for each in shown}) == len(shown)
+        assert {each.text for each in shown} <= best.keys()
 
 
 @pytest.mark.parametrize(
@@ -392,7 +393,7 @@ def test_the_files_of_two_classes_can_be_read_by_earlier_versions(folder, exampl
     [mistake, *_] = files.read_json(evaluation.uri, files.MISTAKES_FILE)
     assert list(mistake) == ["text", "label", "predicted", "probability"]
     confusions = files.read_confusions(evaluation.uri)
-    assert mistake["text"].startswith(confusions[mistake["label"], mistake["predicted"]][0]["text"])
+    assert mistake["text"].startswith(confusions[mistake["label"], mistake["predicted"]][0].text)
     # A version that knew two classes only wrote no file of the classes.
     Path(evaluation.uri, "labels.json").unlink()
     assert files.read(evaluation.uri).labels == SENTIMENT

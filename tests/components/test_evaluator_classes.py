@@ -24,7 +24,7 @@ from sklearn.metrics import (
 
 from components.evaluator import files, metrics, tfma_files
 from components.evaluator.counts import TOP, Confusion, Counts
-from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, OtherModel, Results
+from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, OtherModel, Results, WrongAnswer
 from components.evaluator.metrics import class_metrics, key_figures
 from components.evaluator.scores import Mistake, Scores, confusion_texts, merge, shown_confusions
 from components.evaluator.thresholds import Evaluation
@@ -445,13 +445,28 @@ def test_confusions_have_the_texts_of_their_most_confident_mistakes():
     rare = Mistake(-0.9, 99, "rare", 4, 0, 0.9)
     again = numbered[7]._replace(hash=100)
     merged = merge([scores_of(*numbered[::2], rare), scores_of(*numbered[1::2], again)])
-    first, second = shown_confusions(merged)
-    assert (first["label"], first["predicted"]) == (0, 1)
-    assert [each["text"][:6] for each in first["texts"]] == ["text 7", "text 6", "text 5"]
-    assert max(len(each["text"]) for each in first["texts"]) == 300
-    assert second == {
-        "label": 4, "predicted": 0, "texts": [{"text": "rare", "probability": 0.9}],
-    }  # fmt: skip
+    found = shown_confusions(merged)
+    assert list(found) == [(0, 1), (4, 0)]
+    assert [each.text[:6] for each in found[0, 1]] == ["text 7", "text 6", "text 5"]
+    assert max(len(each.text) for each in found[0, 1]) == 300
+    assert found[4, 0] == [WrongAnswer("rare", 4, 0, 0.9)]
+
+
+def test_the_file_of_confusions_keeps_its_form(tmp_path):
+    confusions = {(0, 1): [WrongAnswer("ä", 0, 1, 0.9), WrongAnswer("b", 0, 1, 0.8)], (4, 0): []}
+    files.write_predictions(str(tmp_path), {}, [], confusions)
+    assert files.read_json(str(tmp_path), files.CONFUSIONS_FILE) == [
+        {
+            "label": 0,
+            "predicted": 1,
+            "texts": [{"text": "ä", "probability": 0.9}, {"text": "b", "probability": 0.8}],
+        },
+        {"label": 4, "predicted": 0, "texts": []},
+    ]
+    assert files.read_confusions(str(tmp_path)) == confusions
+    # An early version evaluated two classes without this file.
+    (tmp_path / files.CONFUSIONS_FILE).unlink()
+    assert files.read_confusions(str(tmp_path)) == {}
 
 
 def test_equal_examples_are_sampled():

@@ -88,7 +88,7 @@ class Workspace:
         # sigmoid(3) and sigmoid(-3) of the model.
         right = [0.9526 if label else 0.0474 for _, label in REVIEWS]
         stored = dict(zip(map(files.digest, examples), right, strict=True))
-        files.write_predictions(str(folder / "evaluation"), stored, [])
+        files.write_predictions(str(folder / "evaluation"), stored, [], {})
 
     def save(self, **arguments):
         model = Words(**arguments)

@@ -50,12 +50,10 @@ class Place:
         """Add a run that was not sent; return the Run. It pushed a model of its own, or none."""
         from components.run_report.content import collect
         from components.run_report.tracking import Tracking, track
-        from tests.components.run_report.artifacts import TRAINING, write_run
+        from tests.components.run_report.artifacts import write_run
         from tests.serving.models import push
 
         written = write_run(self.folder / run_id)
-        training = self.folder / run_id / "model_run" / "training.json"
-        training.write_text(json.dumps({**TRAINING, "steps_per_epoch": 4}))
         self._probability += 0.01
         model = self.folder / run_id / "model" / "Format-Serving"
         shutil.rmtree(model)

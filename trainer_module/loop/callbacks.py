@@ -12,6 +12,7 @@ from absl import logging
 
 from core.machine import cores, peak_rss
 from core.progress import report, report_stage
+from core.training_summary import Measured
 from trainer_module.cluster.collective import PreemptionSync
 from trainer_module.cluster.exits import ENDED_BY_SIGTERM
 from trainer_module.loop.checkpoints import Checkpoints
@@ -126,25 +127,21 @@ class Measurements(StepCallback):
         # `on_train_batch_end`.
         self._measure()
 
-    def summary(self) -> dict[str, Any]:
-        """Return the figures of all epochs so far.
-
-        Call this after a complete epoch. Times are in seconds and memory is in bytes;
-        `cpu_utilisation` is the fraction of all cores.
-        """
+    def summary(self) -> Measured:
+        """Return the measurements of all epochs so far. Call this after a complete epoch."""
         seconds, cpus = sum(self._seconds_per_epoch), cores()
         # The product of steps and batch size would also count padding and Examples that short and
         # empty batches lack.
         examples = self._examples * len(self._seconds_per_epoch)
-        return {
-            "seconds_per_epoch": [round(epoch, 3) for epoch in self._seconds_per_epoch],
-            "steps": self.step,
-            "step_seconds": seconds / max(1, self.step),
-            "examples_per_second": examples / max(1e-9, seconds),
-            "cpu_utilisation": self._so_far["cpu_seconds"] / max(1e-9, seconds * cpus),
-            "cpus": cpus,
-            "peak_rss_bytes": peak_rss(),
-        }
+        return Measured(
+            seconds_per_epoch=[round(epoch, 3) for epoch in self._seconds_per_epoch],
+            steps=self.step,
+            step_seconds=seconds / max(1, self.step),
+            examples_per_second=examples / max(1e-9, seconds),
+            cpu_utilisation=self._so_far["cpu_seconds"] / max(1e-9, seconds * cpus),
+            cpus=cpus,
+            peak_rss_bytes=peak_rss(),
+        )
 
     def _measure(self) -> None:
         now, cpu_now = time.perf_counter(), time.process_time()

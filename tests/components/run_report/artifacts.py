@@ -21,6 +21,7 @@ from components.run_report.changes import Changes, Difference, MetricChange
 from components.run_report.history import Run, Step
 from components.run_report.mistakes import ExplainedMistake
 from components.serving_check.results import CheckResults, GoldenMistake, Result
+from core.training_summary import TrainingSummary
 from preprocessing.labels import SENTIMENT, Labels, write_labels
 from serving.drift.compare import Comparison, Figure
 from serving.drift.domain import NgramShare
@@ -37,6 +38,7 @@ REVIEWS = [
     (f"good {HOSTILE}", 0),
     ("it does what it should", 1),
 ]
+METRICS = {"loss": 0.4, "accuracy": 0.8, "val_loss": 0.5, "val_accuracy": 0.7}
 TRAINING = {
     "strategy_reason": "auto: one device",
     "model": "ngram_linear",
@@ -47,18 +49,25 @@ TRAINING = {
     "batch_size_per_replica": 2,
     "examples": 16,
     "epochs": 2,
+    "steps_per_epoch": 4,
+    "prepare_seconds": 1.5,
+    "seconds_per_epoch": [4.0, 2.0],
     "steps": 8,
+    "step_seconds": 0.75,
     "examples_per_second": 1234.5,
     "seconds": 7.5,
     "cpus": 2,
     "cpu_utilisation": 0.5,
     "peak_rss_bytes": 100 << 20,
-    "epoch_metrics": [{"val_loss": 0.5, "val_accuracy": 0.7}] * 2,
+    **METRICS,
+    "epoch_metrics": [METRICS] * 2,
     "curve": [
-        {"step": step, "loss": 1 / step, "accuracy": 1 - 1 / step, "learning_rate": 0.1}
-        for step in range(1, 9)
+        {"step": n, "steps": 1, "loss": 1 / n, "accuracy": 1 - 1 / n, "learning_rate": 0.1}
+        for n in range(1, 9)
     ],
 }
+"""The content of training.json."""
+SUMMARY = TrainingSummary.from_json(TRAINING)
 COUNTS = [
     {"file": "/data/a.csv", "examples/train": 10, "examples/test": 6, "rejected/bad_label": 2},
     {
@@ -187,7 +196,7 @@ def of_topics(content, names):
         evaluation=evaluation,
         mistakes=[mistake],
         check=CheckResults([SLOW], [], "none were checked"),
-        confusion_texts={(0, 1): [{"text": f"where is {HOSTILE}", "probability": 0.9}]},
+        confusion_texts={(0, 1): [WrongAnswer(f"where is {HOSTILE}", 0, 1, 0.9)]},
     )
 
 

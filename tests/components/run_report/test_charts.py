@@ -1,5 +1,7 @@
 """The charts of a report: their points, bars and legends."""
 
+from dataclasses import replace
+
 import matplotlib.colors
 import numpy as np
 import pytest
@@ -10,7 +12,9 @@ from components.evaluator.thresholds import Evaluation
 from components.run_report import charts, pictures
 from components.run_report.charts import Dot
 from components.run_report.drawing import FIRST, SECOND
+from core.training_summary import CurvePoint, EpochMetrics
 from preprocessing.labels import SENTIMENT, Labels
+from tests.components.run_report.artifacts import SUMMARY
 
 LABELS = np.array([0, 0, 0, 1, 1, 0])
 PREDICTIONS = np.array([0.05, 0.05, 0.55, 0.55, 0.95, 0.95])
@@ -33,22 +37,19 @@ def points(axes, number):
 
 
 def test_the_points_of_an_epoch_are_at_its_end(drawn):
-    curve = [
-        {"step": step, "loss": 1 / step, "accuracy": step / 10, "learning_rate": 0.5}
-        for step in (2, 5, 8, 10)
-    ]
-    epochs = [{"val_loss": 0.4, "val_accuracy": 0.6}, {"val_loss": 0.3}]
-    pictures.draw({"curve": curve, "epoch_metrics": epochs}, None, [])
+    curve = [CurvePoint(step, 3, 1 / step, step / 10, 0.5) for step in (2, 5, 8, 10)]
+    epochs = [EpochMetrics(0.5, 0.5, 0.4, 0.6), EpochMetrics(0.4, 0.6, 0.3, 0.7)]
+    pictures.draw(replace(SUMMARY, curve=curve, epoch_metrics=epochs), None, [])
     loss = drawn["Loss over the steps"]
     assert points(loss, 0) == [[step, 1 / step] for step in (2, 5, 8, 10)]
     assert points(loss, 1) == [[5, 0.4], [10, 0.3]]
     assert [text.get_text() for text in loss.get_legend().texts] == ["train", "eval split"]
-    assert points(drawn["Accuracy over the steps"], 1)[0] == [5, 0.6]
+    assert points(drawn["Accuracy over the steps"], 1) == [[5, 0.6], [10, 0.7]]
     assert [y for _, y in points(drawn["Learning rate over the steps"], 0)] == [0.5] * 4
 
 
 def test_the_figures_of_the_test_split(drawn):
-    pictures.draw({}, RESULTS, [])
+    pictures.draw(None, RESULTS, [])
     roc = drawn["Receiver operating characteristic"]
     # From the highest threshold to the lowest one; of four negative reviews one is at the top.
     assert points(roc, 1) == [[0, 0], [0.25, 0.5], [0.5, 1], [1, 1], [1, 1]]
@@ -59,7 +60,7 @@ def test_the_figures_of_the_test_split(drawn):
 
 
 def test_the_bars_have_the_numbers_and_the_colours_of_their_class(drawn):
-    pictures.draw({}, RESULTS, [])
+    pictures.draw(None, RESULTS, [])
     axes = drawn["Number of reviews by predicted probability"]
     names = [text.get_text() for text in axes.get_legend().texts]
     bars = {
@@ -75,7 +76,7 @@ def test_the_bars_have_the_numbers_and_the_colours_of_their_class(drawn):
 
 def test_names_of_two_classes_are_shown_as_they_are(drawn):
     labels = Labels(("_no\n$x$", "a long name " * 20))
-    pictures.draw({}, RESULTS._replace(labels=labels), [])
+    pictures.draw(None, RESULTS._replace(labels=labels), [])
     axes = drawn["Number of texts by predicted probability"]
     shown = [text.get_text().strip() for text in axes.get_legend().texts]
     assert shown == [r"_no \$x\$", "a long name a long name a lon…"]
@@ -83,7 +84,7 @@ def test_names_of_two_classes_are_shown_as_they_are(drawn):
 
 
 def test_scores_of_classes_have_their_intervals(drawn):
-    picture = next(each for each in pictures.draw({}, RESULTS, []).main if "class" in each.title)
+    picture = next(each for each in pictures.draw(None, RESULTS, []).main if "class" in each.title)
     axes = drawn["Recall and precision of the classes"]
     assert [text.get_text() for text in axes.get_yticklabels()] == ["negative", "positive"]
     # Two intervals and then the points of the recall, from the first class down.
@@ -96,7 +97,7 @@ def test_scores_of_classes_have_their_intervals(drawn):
 
 def test_the_last_runs_are_in_order_and_rejected_ones_differ(drawn):
     dots = [Dot(0.9, (0.8, 0.95), True), Dot(0.7, None, False), Dot(0.85, (0.8, 0.9), True)]
-    picture = pictures.draw({}, None, dots).main[0]
+    picture = pictures.draw(None, None, dots).main[0]
     axes = drawn["Accuracy of the last 3 runs"]
     assert points(axes, 0) == [[1, 0.9], [2, 0.7], [3, 0.85]]
     by_name = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
@@ -110,7 +111,7 @@ def test_the_last_runs_are_in_order_and_rejected_ones_differ(drawn):
 def test_runs_on_spans_have_their_names(drawn):
     days = ["2026-11-01", "2026-11-02", "2026-11-03"]
     dots = [Dot(0.9, (0.8, 0.95), True, days[0]), Dot(0.7, None, False, days[1])]
-    picture = pictures.draw({}, None, [*dots, Dot(0.85, None, True, days[2])]).main[0]
+    picture = pictures.draw(None, None, [*dots, Dot(0.85, None, True, days[2])]).main[0]
     axes = drawn["Accuracy of the last 3 runs"]
     formatted = axes.xaxis.get_major_formatter()
     assert [formatted(place) for place in (0, 1, 2, 3, 4)] == ["", *days, ""]
@@ -125,7 +126,7 @@ def test_alarms_of_spans_are_above_their_runs(drawn):
         Dot(0.9, None, True, f"2026-11-0{day}", severity)
         for day, severity in enumerate(severities, 1)
     ]
-    picture = pictures.draw({}, None, dots).main[0]
+    picture = pictures.draw(None, None, dots).main[0]
     axes = drawn["Accuracy of the last 5 runs"]
     places = {line.get_label(): line.get_xdata().tolist() for line in axes.lines}
     assert (places["high alarm"], places["low alarm"]) == ([3, 5], [4])
@@ -143,7 +144,6 @@ def test_alarms_of_spans_are_above_their_runs(drawn):
     ],
 )
 def test_the_sentence_of_the_training_says_whether_more_epochs_help(drawn, losses, sentence):
-    curve = [{"step": step, "loss": 1 / step} for step in range(1, 7)]
-    epochs = [{"val_loss": loss} for loss in losses]
-    [training] = pictures.draw({"curve": curve, "epoch_metrics": epochs}, None, []).main
+    epochs = [EpochMetrics(0.5, 0.5, loss, 0.5) for loss in losses]
+    [training] = pictures.draw(replace(SUMMARY, epoch_metrics=epochs), None, []).main
     assert sentence in training.sentence

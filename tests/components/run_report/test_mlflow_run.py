@@ -21,20 +21,15 @@ from components.run_report.mlflow_names import final_values, metric_name
 from components.run_report.mlflow_run import MODEL_TAG, Record, registered
 from components.serving_check.results import CheckResults, Result
 from core.errors import InputError
+from core.training_summary import CurvePoint, EpochMetrics
 from preprocessing.labels import SENTIMENT, Labels
-from tests.components.run_report.artifacts import DRIFT
+from tests.components.run_report.artifacts import DRIFT, SUMMARY
 
 
 def test_metrics_of_steps_of_epochs_and_of_the_end():
-    training = {
-        "curve": [
-            {"step": step, "loss": 0.5, "accuracy": 0.7, "learning_rate": 0.1} for step in (3, 8)
-        ],
-        "epoch_metrics": [{"val_loss": 0.4}, {"val_loss": 0.3}],
-        "steps_per_epoch": 4,
-        "steps": 8,
-        "seconds": 12.5,
-    }
+    curve = [CurvePoint(step, 4, 0.5, 0.7, 0.1) for step in (3, 8)]
+    epochs = [EpochMetrics(0.5, 0.6, loss, 0.7) for loss in (0.4, 0.3)]
+    training = replace(SUMMARY, curve=curve, epoch_metrics=epochs)
     counts = Counts.from_predictions(
         np.array([0, 1, 1, 1]), np.array([0.1, 0.9, 0.9, 0.2]), SENTIMENT
     )
@@ -45,10 +40,13 @@ def test_metrics_of_steps_of_epochs_and_of_the_end():
     assert [each for each in found if each[0] == "train_loss"] == [
         *(("train_loss", 0.5, 3), ("train_loss", 0.5, 8))
     ]
-    assert [each for each in found if each[0].startswith("epoch_")] == [
-        *(("epoch_val_loss", 0.4, 4), ("epoch_val_loss", 0.3, 8))
-    ]
-    assert ("seconds", 12.5, 8) in found
+    assert {each for each in found if each[0].startswith("epoch_")} == {
+        *(("epoch_loss", 0.5, 4), ("epoch_accuracy", 0.6, 4)),
+        *(("epoch_val_loss", 0.4, 4), ("epoch_val_accuracy", 0.7, 4)),
+        *(("epoch_loss", 0.5, 8), ("epoch_accuracy", 0.6, 8)),
+        *(("epoch_val_loss", 0.3, 8), ("epoch_val_accuracy", 0.7, 8)),
+    }
+    assert {("seconds", 7.5, 8), ("examples_per_second", 1234.5, 8)} <= set(found)
     assert ("accuracy", 0.75, 8) in found
     assert {step for name, _, step in found if "recall" in name} == {8}
 
@@ -145,9 +143,8 @@ def test_the_table_has_all_figures_with_interval_and_served_model():
 
     def table(drift=None, **models):
         results = Results(SENTIMENT, Evaluation(), {WHOLE: models})
-        training = {"steps": 120, "peak_rss_bytes": 2**30}
         content = SimpleNamespace(
-            training=training, evaluation=results, check=check, comparison=drift
+            training=SUMMARY, evaluation=results, check=check, comparison=drift
         )
         found = json.loads(figures_table(content))
         rows = {row[0]: dict(zip(found["columns"], row, strict=True)) for row in found["data"]}
@@ -165,7 +162,15 @@ def test_the_table_has_all_figures_with_interval_and_served_model():
     }
     assert rows["precision of negative reviews"]["value"] == 0.5
     assert rows["accuracy of a constant answer"]["value"] == 0.75
-    assert (rows["peak memory"]["value"], rows["peak memory"]["unit"]) == (1024, "MiB")
+    training = {name: (row["value"], row["unit"]) for name, row in rows.items()
+                if row["part"] == "training"}  # fmt: skip
+    assert training == {
+        "steps": (8, ""),
+        "duration": (7.5, "s"),
+        "speed": (1234, "Examples/s"),
+        "peak memory": (100, "MiB"),
+        "processor use": (50, "%"),
+    }
     assert rows["p99 ms"]["value"] == 20.12
     assert "process" not in rows
     assert table(DRIFT, candidate=counts)["estimate of the new span"] == {

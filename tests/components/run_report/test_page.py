@@ -197,7 +197,7 @@ def test_the_colour_of_a_word_is_its_share_of_the_largest_effect(page):
 )
 def test_data_that_was_not_validated_is_not_called_valid(content, anomalies, sentence):
     # Charts take seconds to draw.
-    found = render(content._replace(training={}, evaluation=None, anomalies=anomalies))
+    found = render(content._replace(training=None, evaluation=None, anomalies=anomalies))
     assert re.findall("<p>(The data .*?)</p>", found) == [sentence]
 
 
@@ -226,7 +226,7 @@ def test_the_verdict_has_the_number_that_decided_it(content):
     reached = content.evaluation._replace(
         settings=Evaluation(min_accuracy=0.9, max_accuracy_drop=0.1)
     )
-    blessed = content._replace(check=None, training={}, evaluation=reached)
+    blessed = content._replace(check=None, training=None, evaluation=reached)
     assert verdict(blessed).explanation == (
         "Accuracy is 0.9100, evaluation.min_accuracy requires 0.9."
     )
@@ -242,7 +242,7 @@ def test_the_page_shows_where_the_model_is(run):
 
 
 def test_a_first_model_is_compared_with_none(small):
-    page = render(small._replace(training={}, mistakes=[]))
+    page = render(small._replace(training=None, mistakes=[]))
     assert "No other model was served, so there is nothing to compare with." in page
     assert "vs. served model – no other model was served" in text_of(page)
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.training_summary import Measured
 from trainer_module.loop import callbacks
 from trainer_module.loop.callbacks import (
     MAX_POINTS,
@@ -69,17 +70,18 @@ def test_a_resumed_training_adds_to_the_earlier_measurements_of_its_steps(clock,
     assert kept["seconds_per_epoch"] == [3.0, 6.0]
     resumed = Measurements(150, 9, kept)
     train_epoch(resumed, clock, 1, 3, 1.0, at_once=at_once)
-    figures = resumed.summary()
-    assert figures.pop("peak_rss_bytes") > 2**20
-    assert figures == {
-        "seconds_per_epoch": [3.0, 9.0],
-        "steps": 12,
-        "step_seconds": 1.0,
+    measured = resumed.summary()
+    assert measured.peak_rss_bytes > 2**20
+    assert measured == Measured(
+        seconds_per_epoch=[3.0, 9.0],
+        steps=12,
+        step_seconds=1.0,
         # Two epochs of 150 Examples, although the steps have room for more.
-        "examples_per_second": 25.0,
-        "cpu_utilisation": CPU_SECONDS_A_SECOND / CPUS,
-        "cpus": CPUS,
-    }
+        examples_per_second=25.0,
+        cpu_utilisation=CPU_SECONDS_A_SECOND / CPUS,
+        cpus=CPUS,
+        peak_rss_bytes=measured.peak_rss_bytes,
+    )
 
 
 @pytest.mark.parametrize(
