@@ -11,6 +11,7 @@ from preprocessing.reading.records import (
     MAP_TASK,
     SENTIMENT_TASK,
     ReadOptions,
+    TaskName,
     printable,
     text_problem,
 )
@@ -66,7 +67,7 @@ def parse_labels(labels: Any) -> Any:
     return classes
 
 
-def task_options(labels: str | Mapping[str, str | None]) -> ReadOptions:
+def task_options(labels: Task | Mapping[str, str | None]) -> ReadOptions:
     """Return the options of the reader with the `task`, `classes` and `label_map` of a setting.
 
     The other options have their default values.
@@ -84,7 +85,7 @@ def task_options(labels: str | Mapping[str, str | None]) -> ReadOptions:
     label_map = {
         label: None if name is None else classes.index(name) for label, name in labels.items()
     }
-    task = SENTIMENT_TASK if is_sentiment else MAP_TASK
+    task: TaskName = SENTIMENT_TASK if is_sentiment else MAP_TASK
     return ReadOptions(task=task, classes=classes, label_map=label_map)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from preprocessing.reading.records import TaskName
+
 LABEL, TITLE, TEXT, IGNORED = "label", "title", "text", "ignored"
 """The roles of a column."""
 
@@ -59,12 +61,12 @@ class Task:
     """A value of `data.labels`, and what it makes of the labels.
 
     Attributes:
-      name: `sentiment`, `stars`, `each` or `map`.
+      name: the name of the task.
       classes: the names of the classes; empty if the task is not possible.
       problem: the reason why the task is not possible; empty if it is.
     """
 
-    name: str
+    name: TaskName
     classes: tuple[str, ...] = ()
     problem: str = ""
 

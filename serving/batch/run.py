@@ -82,7 +82,7 @@ def score_files(
       inputs: see `find_inputs`.
       target: the output, a path or URL that ends in .csv, .jsonl or .parquet.
       model: the folder of a pushed model, or its URL.
-      options: the options of the readers; labels are always optional.
+      options: the options of the readers; labels are never read.
       beam_args: the arguments of the Beam pipeline.
       all_probabilities: whether the output contains the probabilities of all classes.
 
@@ -98,7 +98,7 @@ def score_files(
         TensorFlow and Beam have errors of their own.
       Interrupted: Ctrl-C or SIGTERM, after the input was inspected.
     """
-    options = replace(options, labels="optional")
+    options = replace(options, reads_labels=False)
     files = find_inputs(inputs)
     _refuse_to_replace(files, target)
     layouts = decide_layouts(files, options)
