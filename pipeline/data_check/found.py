@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from preprocessing.reading.records import TaskName
 
-LABEL, TITLE, TEXT, IGNORED = "label", "title", "text", "ignored"
-"""The roles of a column."""
+
+class Role(str, Enum):
+    """What a column of a file is read as, in the order in which the command lists columns."""
+
+    LABEL = "label"
+    TITLE = "title"
+    TEXT = "text"
+    OTHER_LABEL = "label of other records"
+    OTHER_TITLE = "title of other records"
+    OTHER_TEXT = "text of other records"
+    IGNORED = "ignored"
 
 
 @dataclass(frozen=True)
@@ -16,7 +26,7 @@ class FoundColumn:
     """A column of a file: its name, its role, and the value of one of its fields."""
 
     name: str
-    role: str
+    role: Role
     example: str
 
 

@@ -14,10 +14,11 @@ from core.errors import InputError
 from pipeline.data_check.attempts import Attempt, Attempts
 from pipeline.data_check.columns import Candidate, Proposal, nested_columns, propose
 from pipeline.data_check.converted import Converted
-from pipeline.data_check.found import LABEL, TEXT, Choice, Problem
+from pipeline.data_check.found import Choice, Problem
 from pipeline.data_check.inspections import Inspections
 from pipeline.data_check.settings_file import as_yaml
 from preprocessing.reading import globs
+from preprocessing.reading.columns import LABEL, TEXT
 from preprocessing.reading.copies import find_copies
 from preprocessing.reading.detect import Inspection
 from preprocessing.reading.files import SourceFile, is_remote, relative_path
