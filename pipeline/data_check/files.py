@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from core.errors import InputError
+from core.storage import is_url
 from pipeline.data_check.attempts import Attempt
 from pipeline.data_check.columns import example, values_of
 from pipeline.data_check.converted import Converted
@@ -17,7 +18,7 @@ from pipeline.data_convert.encodings import JSON_DOCUMENT
 from preprocessing.reading.archives import MAGIC_BYTES, compression
 from preprocessing.reading.choice import survey
 from preprocessing.reading.columns import Columns, Layout
-from preprocessing.reading.files import SourceFile, is_remote, open_raw
+from preprocessing.reading.files import SourceFile, open_raw
 from preprocessing.reading.layouts import describe
 from preprocessing.reading.look import read_table
 from preprocessing.reading.records import ReadOptions
@@ -105,7 +106,7 @@ def _compression(output: Output) -> str:
     for kind, name in ((ZIP, "zip"), (TAR, "tar")):
         if kind in output.changes:
             return name
-    if is_remote(output.source) or not os.path.isfile(output.source):
+    if is_url(output.source) or not os.path.isfile(output.source):
         return ""
     try:
         with open_raw(output.source) as raw:

@@ -17,6 +17,7 @@ from components.destination import make_destination
 from components.run_report import history
 from core.errors import ConfigError, InputError
 from core.metadata import open_store
+from core.storage import is_url
 from pipeline.chosen_model import model_file
 from pipeline.code_version import all_code
 from pipeline.config import PipelineConfig, recorded_settings
@@ -40,7 +41,7 @@ def fingerprint(config: PipelineConfig, files: str | None = None) -> str | None:
     """
     folders = (config.paths.root, config.data.input_base or "")
     # A warm start continues from the model that the last run pushed.
-    if not config.cache or config.training.warm_start or any("://" in each for each in folders):
+    if not config.cache or config.training.warm_start or any(map(is_url, folders)):
         return None
     try:
         golden = config.serving_check.golden

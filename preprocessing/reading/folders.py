@@ -7,12 +7,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from core.errors import InputError
-from preprocessing.reading.files import SourceFile, is_remote, source_of
+from core.storage import is_url
+from preprocessing.reading.files import SourceFile, source_of
 
 
 def find_file(path: str) -> SourceFile | None:
     """Return the file at a path; None if the path is that of a folder or a prefix."""
-    if not is_remote(path):
+    if not is_url(path):
         return SourceFile(path, os.path.getsize(path)) if os.path.isfile(path) else None
     from apache_beam.io.filesystems import FileSystems
 
@@ -34,7 +35,7 @@ def list_below(
       InputError: the folder or prefix, or a subfolder of interest, cannot be listed.
     """
     try:
-        yield from (_remote_names if is_remote(base) else _local_names)(base, depth, may_contain)
+        yield from (_remote_names if is_url(base) else _local_names)(base, depth, may_contain)
     except Exception as error:  # every cloud client has exceptions of its own
         raise InputError(
             f"data.input_base: {base} cannot be listed: {error}; it must be a folder or a gs:// "

@@ -25,6 +25,7 @@ from apache_beam.io.filesystems import FileSystems
 from core import progress
 from core.errors import InputError, UserError, cause
 from core.local_beam import make_pipeline
+from core.storage import is_url
 from preprocessing.labels import model_labels
 from preprocessing.reading import globs
 from preprocessing.reading.files import (
@@ -178,14 +179,14 @@ def find_inputs(words: Iterable[str]) -> list[SourceFile]:
     """
     found: dict[str, SourceFile] = {}
     for word in words:
-        for file in _files(word if "://" in word else os.path.abspath(os.path.expanduser(word))):
+        for file in _files(word if is_url(word) else os.path.abspath(os.path.expanduser(word))):
             found.setdefault(file.path, file)
     return list(found.values())
 
 
 def _files(word: str) -> Sequence[SourceFile]:
     # The name of an existing file may contain the special characters of a glob.
-    if work.is_local(word) and os.path.isfile(word):
+    if not is_url(word) and os.path.isfile(word):
         return [SourceFile(word, os.stat(word).st_size)]
     base, _, pattern = globs.literal_prefix(word).rpartition("/")
     pattern += word.removeprefix(globs.literal_prefix(word))
