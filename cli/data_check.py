@@ -163,12 +163,14 @@ def _kinds(files: Sequence[FoundFile]) -> list[FoundFile]:
 
 
 def _show_columns(console: Console, file: FoundFile, is_named: bool) -> None:
+    from pipeline.data_check.found import Role
+
     _heading(console, f"columns of {file.path}" if is_named else "columns")
     table = _table("column", "read as", "example")
-    ignored = [one for one in file.columns if one.role == "ignored"]
-    order = ("label", "title", "text")
-    read = [one for one in file.columns if one.role != "ignored"]
-    used = sorted(read, key=lambda one: (one.role not in order, order.index(one.role.split()[0])))
+    ignored = [one for one in file.columns if one.role is Role.IGNORED]
+    order = list(Role)
+    read = [one for one in file.columns if one.role is not Role.IGNORED]
+    used = sorted(read, key=lambda one: order.index(one.role))
     for one in [*used, *ignored[:_IGNORED]]:
         table.add_row(_text(one.name), _text(one.role), _text(one.example))
     _print(console, table)

@@ -19,6 +19,7 @@ from cli.options import ConfigOption, SetOption
 from core import exit_codes, processes, progress
 from core.errors import InputError
 from core.files import output_path
+from core.storage import is_url
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -267,7 +268,7 @@ def _check(inputs: Sequence[str], output: str | None, id: str | None) -> str:
         )
     if output is None:
         raise InputError("--input requires --output: give a .csv, .jsonl or .parquet file")
-    path = output if "://" in output else output_path(output)
+    path = output if is_url(output) else output_path(output)
     if not path.lower().endswith((".csv", ".jsonl", ".parquet")):
         raise InputError(f"--output: {path} must be a .csv, .jsonl or .parquet file")
     return path

@@ -12,6 +12,7 @@ import typer
 
 from cli.options import ConfigOption, SetOption, settings_options
 from core import exit_codes
+from core.storage import is_url
 from pipeline.nodes import EXAMPLE_GEN
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def _unsent(config: PipelineConfig) -> int:
     if not config.tracking.mlflow:
         return 0
     folder = unsent_folder(config)
-    if "://" in folder:  # TensorFlow lists the folder, and its import takes seconds.
+    if is_url(folder):  # TensorFlow lists the folder, and its import takes seconds.
         return len(list_files(folder, "*.json"))
     return len(list(Path(folder).glob("*.json")))
 

@@ -23,6 +23,7 @@ from components.destination import (
 )
 from core import storage
 from core.errors import InputError
+from core.storage import is_url
 from serving.digests import is_unchanged
 from serving.identity import identity
 from serving.versions import is_complete, next_version, versions
@@ -147,7 +148,7 @@ class ServingFolder(Destination):
         Raises:
           OSError: a file cannot be read.
         """
-        if "://" in self.location:
+        if is_url(self.location):
             return None
         return "\0\0".join(map(_content, versions(self.location)))
 

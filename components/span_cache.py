@@ -21,7 +21,7 @@ from tfx.dsl.io import fileio
 from core.errors import storage_errors
 from core.files import stream_sha256
 from core.machine import cores
-from preprocessing.reading.files import is_remote
+from core.storage import is_url
 
 _FILE = "entry.json"
 _NAME = re.compile(r"([0-9]+)-[0-9a-f]+")
@@ -135,7 +135,7 @@ def _stamp(path: str) -> list[Any]:
     Raises:
       OSError, tensorflow.errors.OpError: the file cannot be read.
     """
-    if is_remote(path):
+    if is_url(path):
         import tensorflow as tf
 
         return [int(tf.io.gfile.stat(path).length)]

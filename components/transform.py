@@ -63,6 +63,7 @@ from examples import digest
 from examples.counts import count_examples, write_class_counts
 from examples.tfrecords import batches, read
 from preprocessing.labels import read_labels, write_labels
+from preprocessing.settings import TransformConfig
 
 _FILE_PREFIX = "transformed_examples"
 SPAN_CACHE_KEY = "span_cache"
@@ -121,7 +122,7 @@ class TransformExecutor(LocalBeamExecutor):
             graph.uri,
             schema_utils.schema_as_feature_spec(schema).feature_spec,
             scratch,
-            config,
+            TransformConfig.from_dict(config),
             # A model is fitted to the splits that are analyzed, and uses their counts by class.
             list(splits.analyze),
             labels,

@@ -21,6 +21,7 @@ from examples.tfrecords import batches_of_files, numbered_batches, read
 from examples.writer import ID_LEVEL, ShardWriter
 from preprocessing.features import LABEL
 from preprocessing.labels import Labels
+from preprocessing.settings import TransformConfig
 
 TRANSFORMED = "texts transformed"
 """The unit of the progress."""
@@ -80,7 +81,7 @@ class TransformFiles(beam.DoFn):
         graph: str,
         spec: dict[str, Any],
         scratch: str,
-        config: Mapping[str, Any],
+        config: TransformConfig,
         counted: Collection[str],
         labels: Labels,
         is_apart: bool,

@@ -11,6 +11,14 @@ from collections.abc import Iterator
 from typing import Any
 
 
+def is_url(path: str) -> bool:
+    """Return whether a path is a URL, which TensorFlow or Beam reads, instead of a local path.
+
+    Every path with `://` is a URL. So is file:///folder, although the folder is local.
+    """
+    return "://" in path
+
+
 def names(folder: str) -> list[str]:
     """Return the names in a folder; an empty list if the folder is missing.
 
@@ -18,7 +26,7 @@ def names(folder: str) -> list[str]:
       NotADirectoryError: the path is that of a local file.
       OSError: the folder cannot be listed.
     """
-    if "://" not in folder:
+    if not is_url(folder):
         try:
             return os.listdir(folder)
         except FileNotFoundError:
@@ -44,7 +52,7 @@ def size(file: str) -> int:
     Raises:
       OSError: the file cannot be read.
     """
-    if "://" not in file:
+    if not is_url(file):
         return os.path.getsize(file)
     import tensorflow as tf
 
@@ -58,7 +66,7 @@ def is_file(path: str) -> bool:
     Raises:
       OSError: a file at a URL cannot be read.
     """
-    if "://" not in path:
+    if not is_url(path):
         return os.path.isfile(path)
     import tensorflow as tf
 
@@ -84,7 +92,7 @@ def opened(file: str) -> Iterator[Any]:
     Raises:
       OSError: the file cannot be read.
     """
-    if "://" not in file:
+    if not is_url(file):
         with open(file, "rb") as local:
             yield local
         return
@@ -100,7 +108,7 @@ def write(file: str, content: bytes) -> None:
     Raises:
       OSError: the file cannot be written.
     """
-    if "://" not in file:
+    if not is_url(file):
         with open(file, "wb") as local:
             local.write(content)
         return

@@ -20,7 +20,7 @@ from core.machine import cores
 from examples.tfrecords import map_files, report_damaged_file, without_autotune
 from preprocessing import features
 from preprocessing.labels import Labels
-from preprocessing.settings import ngram_rows
+from preprocessing.settings import TransformConfig, ngram_rows
 
 LABELS, NGRAMS = "labels", "ngrams"
 """Kinds of counts by class."""
@@ -123,11 +123,11 @@ class ClassCounter:
         self._is_folded = buckets > rows
 
     @classmethod
-    def for_transform(cls, config: Mapping[str, Any], labels: Labels) -> ClassCounter:
-        """Return a counter for the `custom_config` of `preprocessing_fn`."""
-        if features.NGRAMS not in config["features"]:
+    def for_transform(cls, config: TransformConfig, labels: Labels) -> ClassCounter:
+        """Return a counter for the outputs of `preprocessing_fn` with a config."""
+        if features.NGRAMS not in config.features:
             return cls(labels.number, 0)
-        buckets = config["ngram_buckets"]
+        buckets = config.transform.ngram_buckets
         rows = ngram_rows(buckets, labels)
         return cls(labels.number, rows if rows * labels.number <= _MAX_COUNTS else 0, buckets)
 

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import tensorflow as tf
 
-from preprocessing.reading.files import is_remote
+from core.storage import is_url
 
 ID_LEVEL = 0
 """Compression level for hashed ids: compression would save a quarter of the file, but would take as
@@ -27,7 +27,7 @@ def text_level(path: str) -> int:
     Args:
       path: the path of the file, local or remote.
     """
-    return 1 if is_remote(path) else 0
+    return 1 if is_url(path) else 0
 
 
 class ShardWriter:

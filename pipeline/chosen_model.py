@@ -7,7 +7,7 @@ from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from pipeline.label_setting import task_options
 from pipeline.project import find_model
-from preprocessing.labels import SENTIMENT, Labels
+from preprocessing.labels import Labels
 
 _UNKNOWN = Labels(("first", "second", "third"))
 """Classes in place of those that only the files contain."""
@@ -33,7 +33,7 @@ def check_model(config: PipelineConfig) -> None:
     from trainer_module import models
 
     file = model_file(config)
-    classes = task_options(config.data.labels).get("classes", SENTIMENT.names)
+    classes = task_options(config.data.labels).classes
     try:
         models.hyperparameters(config.training, file)
         if file:

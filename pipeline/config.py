@@ -22,6 +22,7 @@ from components.serving_check.thresholds import Thresholds
 from core.errors import ConfigError, not_utf8
 from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
+from core.storage import is_url
 from core.values import check_values, describe_pattern
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
 from pipeline.label_setting import Task, parse_labels
@@ -241,7 +242,7 @@ def absolute(path: str) -> str:
     Raises:
       ValueError: the path is a URL of an object store that is not valid, such as `gs:/bucket`.
     """
-    if "://" in path:
+    if is_url(path):
         return path
     scheme = re.match(r"(gs|s3|hdfs):/?", path)
     if scheme:
@@ -253,7 +254,7 @@ def absolute(path: str) -> str:
 def log_folder(config: PipelineConfig) -> str:
     """Return the folder of the logs. It is local, because several processes append to the logs."""
     root = config.paths.root
-    return os.path.join(os.path.abspath("runs") if "://" in root else root, "logs")
+    return os.path.join(os.path.abspath("runs") if is_url(root) else root, "logs")
 
 
 def unsent_folder(config: PipelineConfig) -> str:

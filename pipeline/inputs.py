@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from components.review_example_gen.inputs import SAMPLE, Options, input_folder
 from components.review_example_gen.spans import Input, find_input
@@ -78,7 +79,8 @@ def example_gen_options(config: PipelineConfig, input_fingerprint: str) -> Optio
 def read_options(config: PipelineConfig) -> ReadOptions:
     """Return the options of the reader from the section `data`."""
     data = config.data
-    return ReadOptions(
+    return replace(
+        task_options(data.labels),
         format=data.format,
         # With `title: null` no title is read. Any other column with null is found by its name.
         columns={
@@ -86,7 +88,6 @@ def read_options(config: PipelineConfig) -> ReadOptions:
             for column, name in data.columns.items()
             if name or column == "title"
         },
-        **task_options(data.labels),
     )
 
 

@@ -7,7 +7,14 @@ from typing import Any, Literal, get_args
 
 from preprocessing.labels import SENTIMENT, plain_name
 from preprocessing.reading.labels import YAML_WORDS, canonical, label_name, same_numbers
-from preprocessing.reading.records import MAP_TASK, SENTIMENT_TASK, printable, text_problem
+from preprocessing.reading.records import (
+    MAP_TASK,
+    SENTIMENT_TASK,
+    ReadOptions,
+    TaskName,
+    printable,
+    text_problem,
+)
 
 Task = Literal["stars", "each"]
 """The values of `data.labels` that are a single word."""
@@ -60,24 +67,26 @@ def parse_labels(labels: Any) -> Any:
     return classes
 
 
-def task_options(labels: str | Mapping[str, str | None]) -> dict[str, Any]:
-    """Return the fields `task`, `classes` and `label_map` of `ReadOptions`.
+def task_options(labels: Task | Mapping[str, str | None]) -> ReadOptions:
+    """Return the options of the reader with the `task`, `classes` and `label_map` of a setting.
+
+    The other options have their default values.
 
     Args:
       labels: a result of `parse_labels`.
     """
     if isinstance(labels, str):
-        return {"task": labels, "classes": ()}
+        return ReadOptions(task=labels, classes=())
     if not labels:
-        return {}
+        return ReadOptions()
     named = dict.fromkeys(name for name in labels.values() if name is not None)
     is_sentiment = set(named) <= set(SENTIMENT.names)
     classes = SENTIMENT.names if is_sentiment else tuple(named)
     label_map = {
         label: None if name is None else classes.index(name) for label, name in labels.items()
     }
-    task = SENTIMENT_TASK if is_sentiment else MAP_TASK
-    return {"task": task, "classes": classes, "label_map": label_map}
+    task: TaskName = SENTIMENT_TASK if is_sentiment else MAP_TASK
+    return ReadOptions(task=task, classes=classes, label_map=label_map)
 
 
 def _label(given: Any) -> str:

@@ -45,6 +45,7 @@ from pipeline.project_components import create_components
 from pipeline.selected_nodes import in_order, node_ids
 from preprocessing import features
 from preprocessing.settings import Transform as TransformSettings
+from preprocessing.settings import TransformConfig
 from trainer_module import models
 from trainer_module.settings import CustomConfig
 
@@ -224,10 +225,7 @@ def _transform(
         schema=schema,
         preprocessing_fn="preprocessing.transform.preprocessing_fn",
         splits_config=transform_pb2.SplitsConfig(analyze=["train"], transform=["train", "eval"]),
-        custom_config={
-            **_transform_settings(config).model_dump(exclude_unset=True),
-            "features": list(_features(config)),
-        },
+        custom_config=TransformConfig(_features(config), _transform_settings(config)).to_dict(),
         # StatisticsGen and DataGate have checked the data already.
         disable_statistics=True,
         disable_analyzer_cache=True,

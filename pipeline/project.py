@@ -11,6 +11,7 @@ from typing import Any
 
 from core.code_file import CodeFile, read
 from core.errors import ConfigError
+from core.storage import is_url
 from pipeline.nodes import NODES
 from trainer_module.settings import MODELS
 
@@ -43,7 +44,7 @@ def resolve_paths(values: dict[str, Any], file: Path) -> None:
             continue
         for key in keys:
             path = inner.get(key)
-            if isinstance(path, str) and path and "://" not in path:
+            if isinstance(path, str) and path and not is_url(path):
                 inner[key] = os.path.join(folder, os.path.expanduser(path))
 
 

@@ -13,6 +13,7 @@ import click
 import sample_data
 from core.errors import ConfigError
 from core.settings import hint
+from core.storage import is_url
 from pipeline.config import PipelineConfig
 from pipeline.destinations import DESTINATIONS, destination_paths
 from platforms.flink import checks as flink
@@ -165,7 +166,7 @@ def _kubeflow(config: PipelineConfig) -> Iterator[str]:
         yield f"paths.root: {config.paths.root} is not a bucket; set gs://BUCKET/FOLDER"
     mount = f"{volume.mount.rstrip('/')}/" if volume else "no volume"
     for key, path in used_paths(config).items():
-        if "://" not in path and not f"{path}/".startswith(mount):
+        if not is_url(path) and not f"{path}/".startswith(mount):
             yield (
                 f"{key}: {path} is not accessible from the pods of Kubeflow; set "
                 "gs://BUCKET/FOLDER, or a path under kubeflow.volume.mount"

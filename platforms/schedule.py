@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget, cluster_name
+from platforms.clusters import Schedules
 from platforms.follow import Report
 from platforms.submission import check_parameters
 
@@ -21,43 +21,6 @@ _FIELD = re.compile(r"[0-9A-Za-z*/,?-]+")
 _PLACEHOLDER = re.compile(r"\[\[.+?\]\]|\{\{.+?\}\}")
 """The form of the placeholders of Kubeflow Pipelines, Argo Workflows and Vertex AI."""
 _WITH_PLACEHOLDER = ("input_base", "span")
-
-
-class ScheduleTime(NamedTuple):
-    """The time of a schedule in the parameters of its runs.
-
-    Attributes:
-      placeholder: what the cluster replaces by the time in each run.
-      example: such a time, with which the parameters are checked.
-    """
-
-    placeholder: str
-    example: str
-
-
-class Schedules(Protocol):
-    """The schedules of a pipeline on one cluster. Their names are not unique there.
-
-    Attributes:
-      replaced: the form of the placeholders in parameters that the cluster replaces in each run.
-      time: the placeholder of the schedule's time.
-    """
-
-    replaced: ClassVar[re.Pattern[str]]
-    time: ClassVar[ScheduleTime]
-
-    def find(self, name: str) -> list[str]:
-        """Return the ids of the schedules with a name."""
-
-    def create(self, package: Path, values: dict[str, Any], name: str, cron: str) -> str:
-        """Create a schedule of a compiled pipeline; return the URL of its page."""
-
-    def remove(self, schedule: str) -> str:
-        """Remove the schedule with an id; return an empty string.
-
-        If the removal would end a run in progress, stop the schedule instead, and return the name
-        of the run.
-        """
 
 
 def check_cron(cron: str) -> str:
@@ -186,5 +149,10 @@ def _values(
 
 def _schedules(config: PipelineConfig, target: ClusterTarget) -> Schedules:
     """Return the schedules of a target, the imports of whose module take seconds."""
-    found: Schedules = import_module(f"platforms.{target}.schedules").Schedules(config)
-    return found
+    if target == "kubeflow":
+        from platforms.kubeflow import schedules as kubeflow_schedules
+
+        return kubeflow_schedules.Schedules(config)
+    from platforms.vertex import schedules as vertex_schedules
+
+    return vertex_schedules.Schedules(config)

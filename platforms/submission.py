@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from core.errors import ConfigError
 from core.settings import with_parameters
 from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget, check_target, cluster_name
+from platforms.clusters import Client
 from platforms.follow import Report, follow
 
 
@@ -108,6 +108,12 @@ def check_parameters(
     return {name: getattr(changed[RUN_PARAMETERS[name]], name) for name in given}
 
 
-def _client(target: ClusterTarget) -> Any:
-    """Return the module with `check_access` and `start` for a target; its imports take seconds."""
-    return import_module(f"platforms.{target}.client")
+def _client(target: ClusterTarget) -> Client:
+    """Return the client of a target, whose imports take seconds."""
+    if target == "kubeflow":
+        from platforms.kubeflow import client as kubeflow_client
+
+        return kubeflow_client
+    from platforms.vertex import client as vertex_client
+
+    return vertex_client

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -29,6 +31,33 @@ class Transform(Section):
     max_tokens: PositiveInt = 500
     """Number of words of a text that a sequence model reads, from its beginning. With
     `training.jit_compile` and on a TPU it also limits the n-grams that a training reads."""
+
+
+@dataclass(frozen=True)
+class TransformConfig:
+    """The `custom_config` of Transform, by which the DAG passes settings to `preprocessing_fn`.
+
+    Attributes:
+      features: the names of the features that the model reads.
+      transform: the keys of the `transform` section on which these features depend.
+    """
+
+    features: tuple[str, ...]
+    transform: Transform
+
+    @classmethod
+    def from_dict(cls, config: Mapping[str, Any]) -> TransformConfig:
+        """Return the config of which `config` has the JSON values, see `to_dict`.
+
+        Raises:
+          pydantic.ValidationError: `config` has an unknown key, or a wrong value.
+        """
+        settings = {key: value for key, value in config.items() if key != "features"}
+        return cls(tuple(config["features"]), Transform.model_validate(settings))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON values, without the keys of `transform` that the model does not use."""
+        return {**self.transform.model_dump(exclude_unset=True), "features": list(self.features)}
 
 
 MAX_WEIGHTS = 2**25

@@ -8,6 +8,7 @@ import tensorflow as tf
 import tensorflow_transform as tft
 
 from preprocessing import features, normalise
+from preprocessing.settings import TransformConfig
 
 
 def preprocessing_fn(inputs: dict[str, Any], custom_config: dict[str, Any]) -> dict[str, Any]:
@@ -15,30 +16,31 @@ def preprocessing_fn(inputs: dict[str, Any], custom_config: dict[str, Any]) -> d
 
     Args:
       inputs: raw features: `text` string [batch, 1], `label` int64 [batch, 1].
-      custom_config: the `transform` settings, and under `features` the names of the features that
-        the model reads: NGRAMS, TOKENS or both.
+      custom_config: `TransformConfig` as a dictionary. The features that the model reads are
+        NGRAMS, TOKENS or both.
 
     Returns:
       `label` int64 [batch, 1] and `length_bucket` string [batch, 1]. If `custom_config` names them,
       also the sparse features `ngrams` int64 [batch, (n-grams)] and `tokens` int64 [batch, (words)]
       of at most `max_tokens` words.
     """
+    config = TransformConfig.from_dict(custom_config)
     tokens = normalise.words(tf.squeeze(inputs[features.TEXT], axis=1))
     outputs = {
         features.LABEL: inputs[features.LABEL],
         features.LENGTH_BUCKET: _length_bucket(tokens),
     }
-    if features.NGRAMS in custom_config["features"]:
+    if features.NGRAMS in config.features:
         outputs[features.NGRAMS] = normalise.ngram_ids(
             tokens,
-            custom_config["ngrams"],
-            custom_config["ngram_buckets"],
-            custom_config["openings"],
-            custom_config["character_ngrams"],
+            config.transform.ngrams,
+            config.transform.ngram_buckets,
+            config.transform.openings,
+            config.transform.character_ngrams,
         ).to_sparse()
-    if features.TOKENS in custom_config["features"]:
+    if features.TOKENS in config.features:
         outputs[features.TOKENS] = _token_ids(
-            tokens, custom_config["vocabulary_size"], custom_config["max_tokens"]
+            tokens, config.transform.vocabulary_size, config.transform.max_tokens
         )
     return outputs
 

@@ -143,16 +143,25 @@ def _shown(text: Text) -> str:
 
 
 def _texts(lines: Sequence[bytes], before: int) -> list[Text]:
-    found = [_text(f"line {number}", line) for number, line in enumerate(lines, before + 1)]
+    found = [
+        _text(f"line {number}", line, begins_file=number == 1)
+        for number, line in enumerate(lines, before + 1)
+    ]
     return [text for text in found if text]
 
 
-def _text(source: str, line: bytes) -> Text | None:
-    """Return the review in a line; None if the line is blank."""
+def _text(source: str, line: bytes, *, begins_file: bool = False) -> Text | None:
+    """Return the review in a line; None if the line is blank.
+
+    Args:
+      source: see `Text`.
+      line: the line.
+      begins_file: whether the line may begin with a byte order mark, which is removed.
+    """
     if len(line) > MAX_LINE_BYTES:
         return Text(source, b"", f"longer than {MAX_LINE_BYTES:,} bytes, shorten it")
     line = line.removesuffix(b"\r")
-    if source == "line 1":
+    if begins_file:
         line = line.removeprefix(codecs.BOM_UTF8)
     try:
         return Text(source, line) if line.decode().strip() else None

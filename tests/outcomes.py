@@ -12,7 +12,6 @@ OUTCOME = Outcome(
     baseline="",
     accuracy_change=0.0,
     blessed=True,
-    reasons=(),
     refused="",
     not_checked="",
     pushed_to="/serving/7",

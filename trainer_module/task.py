@@ -19,6 +19,7 @@ from core import events, exit_codes
 from core.code_file import located_cause
 from core.errors import cause
 from core.settings import first_problem
+from core.storage import is_url
 from trainer_module.cluster import exits, local
 from trainer_module.cluster.tf_config import Cluster, set_tf_config
 from trainer_module.settings import TrainingJob
@@ -85,7 +86,7 @@ def read_job(path: str) -> TrainingJob:
       ValueError: the file cannot be read, or does not contain a job.
     """  # noqa: DOC501
     try:
-        if "://" not in path:
+        if not is_url(path):
             return TrainingJob.model_validate_json(Path(path).read_bytes())
         import tensorflow as tf
 

@@ -220,7 +220,8 @@ class Counts:
     def curve(self) -> Iterator[Point]:
         """Yield the rates of two classes at descending thresholds; nothing of more classes.
 
-        The thresholds are 1, the upper ends of fewer than 400 buckets that contain reviews, and 0.
+        The thresholds are 1, the lower ends of fewer than 400 buckets that contain reviews, and 0.
+        That of the first bucket, which has twice the width, is its middle.
         """
         if self.pairs.shape[0] > 2:
             return

@@ -113,13 +113,6 @@ def key_figures(labels: Labels) -> list[Metric]:
     return [each for each in metrics(labels) if each.title and each.label is None]
 
 
-def metrics_by_class(labels: Labels) -> list[Metric]:
-    """Return the `class_metrics` of all classes; of two classes the `key_figures` are these."""
-    if labels.is_binary:
-        return []
-    return [metric for label in range(labels.number) for metric in class_metrics(labels, label)]
-
-
 def class_metrics(labels: Labels, label: int) -> tuple[Metric, Metric, Metric]:
     """Return the recall, the precision and the F1 of a class.
 

@@ -49,11 +49,11 @@ from components.review_example_gen.reader import Reader
 from components.review_example_gen.spans import Input, check_spans, find_again, find_input
 from components.review_example_gen.units import Source, lines_before
 from core.errors import InputError
+from core.storage import is_url
 from preprocessing.labels import Labels, write_labels
 from preprocessing.reading.files import (
     SourceFile,
     fingerprint,
-    is_remote,
     select_same_paths,
 )
 from preprocessing.reading.layouts import decide_layouts, describe
@@ -99,7 +99,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         # times of the objects, so no later content has it again, and the cache cannot reuse these
         # Examples for other content. There it is enough to compare the fingerprints before and
         # after the reading.
-        is_known = options.input_fingerprint and not is_remote(base)
+        is_known = options.input_fingerprint and not is_url(base)
         key = options.input_fingerprint if is_known else fingerprint(base, files)
         [examples] = output_dict[EXAMPLES_KEY]
         [rejected] = output_dict[REJECTED_KEY]

@@ -22,7 +22,6 @@ class Outcome:
       baseline: the name of the model that the candidate was compared with; empty if there was none.
       accuracy_change: the accuracy minus the accuracy of the baseline; 0 if there was no baseline.
       blessed: whether the Evaluator blessed the model.
-      reasons: the thresholds that the model did not reach; empty if it is blessed.
       refused: the reason why the model failed the serving check; empty if it passed.
       not_checked: the checks that the serving check skipped, and the reason; empty if none was.
       pushed_to: the folder or the endpoint of the pushed model; empty if no model was pushed.
@@ -56,7 +55,6 @@ class Outcome:
     baseline: str
     accuracy_change: float
     blessed: bool
-    reasons: Sequence[str]
     refused: str
     not_checked: str
     pushed_to: str
@@ -78,8 +76,7 @@ class Outcome:
     @property
     def verdict(self) -> Verdict:
         """The verdict on the model."""
-        thresholds = self.reasons if self.thresholds is None and self.reasons else self.thresholds
-        return judge(Decision(self.blessed, thresholds, self.refused, bool(self.pushed_to)))
+        return judge(Decision(self.blessed, self.thresholds, self.refused, bool(self.pushed_to)))
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Outcome:
@@ -94,6 +91,8 @@ class Outcome:
         try:
             names = [each.name for each in fields(cls) if each.name in stored]
             values = {name: _as_tuple(stored[name]) for name in names}
+            # Early records have only the thresholds that the model did not reach, as `reasons`.
+            values.setdefault("thresholds", _as_tuple(stored.get("reasons")) or None)
             values["lines"] = LineCounts.from_properties(stored["lines"])
             return cls(**values)
         except (KeyError, TypeError, AttributeError) as error:

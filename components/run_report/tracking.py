@@ -36,6 +36,7 @@ from components.run_report.mlflow_run import (
 from components.run_report.outcome import Outcome
 from components.run_report.summary import result, verdict
 from core.errors import ConfigError, InputError, ServerError, UserError, cause
+from core.storage import is_url
 from serving.identity import identity
 
 if TYPE_CHECKING:
@@ -280,7 +281,7 @@ def _sole_sender(unsent: str) -> Iterator[None]:
     Raises:
       ConfigError: the folder cannot be locked.
     """
-    if "://" in unsent or not os.path.isdir(unsent):
+    if is_url(unsent) or not os.path.isdir(unsent):
         yield
         return
     path = os.path.join(unsent, ".lock")

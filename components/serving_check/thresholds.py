@@ -11,6 +11,7 @@ from pydantic import Field, field_validator
 
 from components.serving_check.golden import read_golden
 from core.settings import Fraction, Section
+from core.storage import is_url
 from preprocessing.labels import SENTIMENT
 
 _Positive = Annotated[float, Field(gt=0)]
@@ -34,7 +35,7 @@ class Thresholds(Section):
     @field_validator("golden")
     @classmethod
     def _absolute(cls, value: str | None) -> str | None:
-        if value and "://" in value:
+        if value and is_url(value):
             raise ValueError("must be a file of this machine; the pipeline contains its text")
         return os.path.abspath(os.path.expanduser(value)) if value else value
 

@@ -22,7 +22,7 @@ from preprocessing.reading.files import SourceFile
 from preprocessing.reading.labels import NEUTRAL, CollectedLabels, LabelReader
 from preprocessing.reading.layouts import choose_layouts
 from preprocessing.reading.listing import listed
-from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions
+from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions, TaskName
 
 LEFT_OUT, REJECTED = "left out", "rejected"
 
@@ -120,7 +120,7 @@ class Attempts:
             are_many = result.found is not None and len(result.found.lines) > CollectedLabels.MAX
             return replace(result, error=error, is_certain=self.is_complete or are_many)
 
-    def with_task(self, options: ReadOptions, task: str) -> Attempt:
+    def with_task(self, options: ReadOptions, task: TaskName) -> Attempt:
         """Return what a run would make of the files with another value of `data.labels`.
 
         Sentiment requires labels of both classes.

@@ -32,6 +32,7 @@ from preprocessing.reading.records import (
     SENTIMENT_TASK,
     STARS_TASK,
     ReadOptions,
+    TaskName,
 )
 
 _OTHER_SPLITS = (
@@ -169,6 +170,6 @@ def _task(attempt: Attempt) -> Task:
 def _other_tasks(attempts: Attempts, current: Attempt) -> tuple[Task, ...]:
     if current.found is None:
         return ()
-    tasks = [SENTIMENT_TASK, STARS_TASK, EACH_TASK]
+    tasks: list[TaskName] = [SENTIMENT_TASK, STARS_TASK, EACH_TASK]
     others = [task for task in tasks if task != current.options.task]
     return tuple(_task(attempts.with_task(current.options, task)) for task in others)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from pipeline.data_check.found import LABEL, TEXT, TITLE
 from preprocessing.reading.choice import Chooser
-from preprocessing.reading.columns import HEADERLESS, Columns, Layout
+from preprocessing.reading.columns import HEADERLESS, LABEL, TEXT, TITLE, Columns, Layout
 from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, label_name, scale_label
 from preprocessing.reading.listing import joined
 from preprocessing.reading.look import Table
@@ -213,12 +212,3 @@ def _labels(table: Table, others: set[str]) -> list[Candidate]:
         found.append(Candidate(name, f"{len(labels)} labels: {printable(shown)}", rank))
     found.sort(key=lambda one: -one.rank)
     return found
-
-
-def roles(columns: Mapping[str, str | None]) -> dict[str, str]:
-    """Return name of a column -> its role.
-
-    Args:
-      columns: role -> name of its column.
-    """
-    return {name: role for role, name in columns.items() if name}

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.errors import InputError
+from core.storage import is_url
 from pipeline.data_convert.archives import TAR, ZIP
 from pipeline.data_convert.convert import LINES, LOOK, TEXTS, Converter, Output
 from pipeline.data_convert.encodings import JSON_DOCUMENT
 from pipeline.data_convert.names import SUFFIX
 from preprocessing.reading import globs
-from preprocessing.reading.files import SourceFile, is_remote, relative_path
+from preprocessing.reading.files import SourceFile, relative_path
 from preprocessing.reading.listing import joined
 from preprocessing.reading.span_pattern import parse_pattern
 
@@ -116,7 +117,7 @@ class Converted:
 
     def commands(self) -> tuple[str, ...]:
         """Return the command that writes all files into `folder`; none without need."""
-        if not self.changed or is_remote(self.base):
+        if not self.changed or is_url(self.base):
             return ()
         source, target = shlex.quote(self._source), shlex.quote(self.folder)
         return (f"amazon-reviews data convert {source} {target}",)
@@ -125,7 +126,7 @@ class Converted:
         """Return what has to be converted, in one line."""
         found: dict[str, dict[str, None]] = {}  # what it is -> the files, each once
         for one in self.changed:
-            is_file = is_remote(one.source) or os.path.isfile(one.source)
+            is_file = is_url(one.source) or os.path.isfile(one.source)
             name = relative_path(self.base, one.source) if is_file else one.shown
             found.setdefault(one.changes[0], {})[name] = None
         parts = []

@@ -6,18 +6,19 @@ import os
 from collections.abc import Mapping, Sequence
 
 from core.errors import InputError
+from core.storage import is_url
 from pipeline.data_check.attempts import Attempt
-from pipeline.data_check.columns import example, roles, values_of
+from pipeline.data_check.columns import example, values_of
 from pipeline.data_check.converted import Converted
-from pipeline.data_check.found import IGNORED, FoundColumn, FoundFile
+from pipeline.data_check.found import FoundColumn, FoundFile, Role
 from pipeline.data_check.reading import Reading
 from pipeline.data_convert.archives import TAR, ZIP
 from pipeline.data_convert.convert import LINES, TEXTS, Output
 from pipeline.data_convert.encodings import JSON_DOCUMENT
 from preprocessing.reading.archives import MAGIC_BYTES, compression
 from preprocessing.reading.choice import survey
-from preprocessing.reading.columns import ROLES, Layout
-from preprocessing.reading.files import SourceFile, is_remote, open_raw
+from preprocessing.reading.columns import Columns, Layout
+from preprocessing.reading.files import SourceFile, open_raw
 from preprocessing.reading.layouts import describe
 from preprocessing.reading.look import read_table
 from preprocessing.reading.records import ReadOptions
@@ -75,16 +76,21 @@ def _columns(path: str, layout: Layout | None, options: ReadOptions) -> tuple[Fo
         return ()
     if table is None:
         return ()
-    role_of: dict[str, str] = {}
+    role_of: dict[str, Role] = {}
     if layout and layout.columns:
         for columns in survey(table.records, layout).alternatives:
-            others = dict(zip(ROLES, columns[:3], strict=True))
-            role_of |= {name: f"{role} of other records" for name, role in roles(others).items()}
-        role_of |= roles(dict(zip(ROLES, layout.columns[:3], strict=True)))
+            role_of |= _roles(columns, Role.OTHER_LABEL, Role.OTHER_TITLE, Role.OTHER_TEXT)
+        role_of |= _roles(layout.columns, Role.LABEL, Role.TITLE, Role.TEXT)
     return tuple(
-        FoundColumn(name, role_of.get(name, IGNORED), example(values_of(table, name)))
+        FoundColumn(name, role_of.get(name, Role.IGNORED), example(values_of(table, name)))
         for name in table.names
     )
+
+
+def _roles(columns: Columns, label: Role, title: Role, text: Role) -> dict[str, Role]:
+    """Return name of a column -> its role, for the columns that the file has."""
+    pairs = zip(columns[:3], (label, title, text), strict=True)
+    return {name: role for name, role in pairs if name}
 
 
 def _encoding(output: Output, layout: Layout | None) -> str:
@@ -100,7 +106,7 @@ def _compression(output: Output) -> str:
     for kind, name in ((ZIP, "zip"), (TAR, "tar")):
         if kind in output.changes:
             return name
-    if is_remote(output.source) or not os.path.isfile(output.source):
+    if is_url(output.source) or not os.path.isfile(output.source):
         return ""
     try:
         with open_raw(output.source) as raw:

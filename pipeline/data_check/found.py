@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
-LABEL, TITLE, TEXT, IGNORED = "label", "title", "text", "ignored"
-"""The roles of a column."""
+from preprocessing.reading.records import TaskName
+
+
+class Role(str, Enum):
+    """What a column of a file is read as, in the order in which the command lists columns."""
+
+    LABEL = "label"
+    TITLE = "title"
+    TEXT = "text"
+    OTHER_LABEL = "label of other records"
+    OTHER_TITLE = "title of other records"
+    OTHER_TEXT = "text of other records"
+    IGNORED = "ignored"
 
 
 @dataclass(frozen=True)
@@ -14,7 +26,7 @@ class FoundColumn:
     """A column of a file: its name, its role, and the value of one of its fields."""
 
     name: str
-    role: str
+    role: Role
     example: str
 
 
@@ -59,12 +71,12 @@ class Task:
     """A value of `data.labels`, and what it makes of the labels.
 
     Attributes:
-      name: `sentiment`, `stars`, `each` or `map`.
+      name: the name of the task.
       classes: the names of the classes; empty if the task is not possible.
       problem: the reason why the task is not possible; empty if it is.
     """
 
-    name: str
+    name: TaskName
     classes: tuple[str, ...] = ()
     problem: str = ""
 

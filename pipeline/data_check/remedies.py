@@ -11,16 +11,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.errors import InputError
+from core.storage import is_url
 from pipeline.data_check.attempts import Attempt, Attempts
 from pipeline.data_check.columns import Candidate, Proposal, nested_columns, propose
 from pipeline.data_check.converted import Converted
-from pipeline.data_check.found import LABEL, TEXT, Choice, Problem
+from pipeline.data_check.found import Choice, Problem
 from pipeline.data_check.inspections import Inspections
 from pipeline.data_check.settings_file import as_yaml
 from preprocessing.reading import globs
+from preprocessing.reading.columns import LABEL, TEXT
 from preprocessing.reading.copies import find_copies
 from preprocessing.reading.detect import Inspection
-from preprocessing.reading.files import SourceFile, is_remote, relative_path
+from preprocessing.reading.files import SourceFile, relative_path
 from preprocessing.reading.listing import joined
 from preprocessing.reading.look import Table, read_table
 from preprocessing.reading.records import EACH_TASK, SENTIMENT_TASK, STARS_TASK, ReadOptions
@@ -118,7 +120,7 @@ def settle_files(
             problems += [_left_out(converted, others, settings)] if others else []
             problems += [_left_out(converted, [copy], settings) for copy in copies]
         for file, error in [] if settings else [*others, *copies]:
-            commands = () if is_remote(base) else (_move(converted, base, file),)
+            commands = () if is_url(base) else (_move(converted, base, file),)
             problems.append(Problem(converted.message(str(error)), commands=commands))
     elif others:
         problems += [Problem(converted.message(str(error))) for _, error in others]

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from core.errors import ConfigError, InputError
 from core.machine import cores
+from core.storage import is_url
 from pipeline.data_convert.archives import TAR, ZIP, unpack
 from pipeline.data_convert.encodings import JSON_DOCUMENT, decode, find_change
 from pipeline.data_convert.json_documents import read_records, write_lines
@@ -262,7 +263,7 @@ def convert_folder(
         base = os.path.dirname(files[0].path)
     else:
         # The next look at the input would read both, and find the same texts twice.
-        if "://" not in base and Path(base).resolve() in target.resolve().parents:
+        if not is_url(base) and Path(base).resolve() in target.resolve().parents:
             raise ConfigError(f"{target} is inside of {base}; write a folder beside it")
         files = find_files(base, EVERYTHING)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):

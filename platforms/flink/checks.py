@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterable
 
 from core.errors import ConfigError
+from core.storage import is_url
 from pipeline.cluster_settings import LOCAL, Flink
 from pipeline.config import PipelineConfig
 from platforms.beam import flink_jars
@@ -30,7 +31,7 @@ def check_paths(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> Non
     if config.beam.runner != "flink" or flink.shared_paths or flink.on_this_machine:
         return
     for key, path in paths:
-        if "://" not in path:
+        if not is_url(path):
             raise ConfigError(
                 f"{key}: {path} is not accessible from the TaskManagers of {flink.master}; set "
                 "gs://BUCKET/FOLDER, or beam.flink.shared_paths: true if they mount the same folder"

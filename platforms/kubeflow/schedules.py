@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config import PipelineConfig
+from platforms.clusters import ScheduleTime
 from platforms.follow import ENDS
 from platforms.input_cache import disable_cache
 from platforms.kubeflow.client import (
@@ -17,13 +18,12 @@ from platforms.kubeflow.client import (
     readable_errors,
     submit_once,
 )
-from platforms.schedule import ScheduleTime
 
 _PATH = "recurringruns"
 
 
 class Schedules:
-    """The recurring runs of a pipeline, see `platforms.schedule.Schedules`.
+    """The recurring runs of a pipeline, see `platforms.clusters.Schedules`.
 
     Kubeflow Pipelines does not replace its own placeholders, such as `[[ScheduledTime]]`, in a
     recurring run with a compiled pipeline: it compiles the parameters into the workflow when the

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from core.errors import ConfigError
 from core.files import lock_file
+from core.storage import is_url
 from pipeline.config import PipelineConfig, log_folder
 from pipeline.destinations import destination_paths
 from platforms.checks import check_target
@@ -50,7 +51,7 @@ def make_folders(config: PipelineConfig) -> None:
       ConfigError: a folder cannot be created or written. The message names its setting.
     """
     paths = config.paths
-    if "://" in paths.metadata:
+    if is_url(paths.metadata):
         scheme = paths.metadata.partition("://")[0]
         raise ConfigError(f"paths.metadata: {scheme}://… is not supported; set a file path")
     folders = (
@@ -61,7 +62,7 @@ def make_folders(config: PipelineConfig) -> None:
         ("paths.metadata", os.path.dirname(paths.metadata)),
     )
     for key, folder in folders:
-        if "://" in folder:
+        if is_url(folder):
             continue
         try:
             Path(folder).mkdir(parents=True, exist_ok=True)
@@ -85,7 +86,7 @@ def lock_root(root: str) -> int | None:
     Raises:
       ConfigError: another run holds the lock, or the file system does not support locks.
     """
-    if "://" in root:
+    if is_url(root):
         return None
     path = os.path.join(root, ".lock")
     try:

@@ -168,7 +168,6 @@ def collect_outcome(run: history.Run) -> Outcome:
     check = run.outputs[SERVING_CHECK]["blessing"].custom_properties
     results = read(run.outputs["Evaluator"]["evaluation"].uri)
     own, base = results.candidate, results.baseline or results.candidate
-    thresholds = deciding(results.checks())
     training = _training(run.uris)
     metrics = {metric.title: metric.value(own) for metric in key_figures(results.labels)}
     drift = _compared(run.outputs["Evaluator"]["evaluation"].uri)
@@ -189,8 +188,7 @@ def collect_outcome(run: history.Run) -> Outcome:
         baseline=run.baseline,
         accuracy_change=ACCURACY.value(own) - ACCURACY.value(base),
         blessed=bool(run.blessed),
-        reasons=[] if run.blessed else thresholds,
-        thresholds=thresholds,
+        thresholds=deciding(results.checks()),
         refused=check[CAUSE_PROPERTY].string_value,
         not_checked=check[NOT_CHECKED_PROPERTY].string_value,
         pushed_to=run.pushed_to,

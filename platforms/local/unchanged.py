@@ -18,6 +18,7 @@ from components.run_report import history
 from core.code_version import all_code
 from core.errors import ConfigError, InputError
 from core.metadata import open_store
+from core.storage import is_url
 from pipeline.chosen_model import model_file
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.destinations import destination_json
@@ -40,7 +41,7 @@ def fingerprint(config: PipelineConfig, files: str | None = None) -> str | None:
     """
     folders = (config.paths.root, config.data.input_base or "")
     # A warm start continues from the model that the last run pushed.
-    if not config.cache or config.training.warm_start or any("://" in each for each in folders):
+    if not config.cache or config.training.warm_start or any(map(is_url, folders)):
         return None
     try:
         golden = config.serving_check.golden

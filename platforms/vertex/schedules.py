@@ -10,16 +10,16 @@ from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.services.schedule_service import ScheduleServiceClient
 
 from pipeline.config import PipelineConfig
+from platforms.clusters import ScheduleTime
 from platforms.follow import NoResponse, possibly_submitted
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import REQUEST_SECONDS, errors_in_one_line, retrying
 from platforms.input_cache import disable_cache
-from platforms.schedule import ScheduleTime
 from platforms.vertex.client import location, pipeline_job, read_document
 
 
 class Schedules:
-    """The schedules of a pipeline, see `platforms.schedule.Schedules`.
+    """The schedules of a pipeline, see `platforms.clusters.Schedules`.
 
     Args:
       config: the settings of the pipeline.

@@ -58,11 +58,11 @@ class Chooser:
         first = layout.columns or HEADERLESS
         self._first = first
         self._chosen = dict(layout.chosen)
-        if layout.labels == "optional" and self._chosen.get(LABEL) != first.label:
+        if not layout.reads_labels and self._chosen.get(LABEL) != first.label:
             self._chosen.pop(LABEL, None)  # the file has no labels
         self.beside = set(layout.beside)
         """The names of columns that are filled in records with a text. A reader may add others."""
-        self._optional = layout.labels == "optional"
+        self._reads_labels = layout.reads_labels
         self._label_map = layout.label_map
         self._id: tuple[str | None, ...] = first.further[len(features.further_columns()) :]
         known = {name for convention in CONVENTIONS for name in convention if name}
@@ -123,10 +123,10 @@ class Chooser:
     def unread(self, record: Mapping[str, Any], columns: Columns) -> list[str]:
         """Return the unknown columns that may contain the text of a record.
 
-        If labels are required and the record has neither a title nor a label, all its filled
-        columns may. Otherwise, columns that other records fill in addition to a text, such as a
-        product number, are left out. If the record has a title, or no text was read so far, only
-        values of several words count.
+        If labels are read and the record has neither a title nor a label, all its filled columns
+        may. Otherwise, columns that other records fill in addition to a text, such as a product
+        number, are left out. If the record has a title, or no text was read so far, only values of
+        several words count.
 
         Args:
           record: column -> value, for a record without a text in known columns.
@@ -139,7 +139,7 @@ class Chooser:
             and name.lower() not in KNOWN_LABELS
             and is_filled(record[name])
         ]
-        if columns.title is None and columns.label is None and not self._optional:
+        if columns.title is None and columns.label is None and self._reads_labels:
             return names
         names = [name for name in names if name not in self.beside]
         if columns.title is None and self.beside:

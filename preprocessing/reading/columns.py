@@ -14,9 +14,9 @@ from preprocessing.reading.records import ReadOptions, shown_names
 class Columns(NamedTuple):
     """The names of the columns to read.
 
-    The title is None if the file has none. With optional labels, so is the label. `further` has a
-    name, or None, for each of `features.further_columns`, followed by the name of `ReadOptions.id`
-    if it is set.
+    The title is None if the file has none. The label may be missing as well if labels are not read.
+    `further` has a name, or None, for each of `features.further_columns`, followed by the name of
+    `ReadOptions.id` if it is set.
     """
 
     label: str | None
@@ -59,7 +59,7 @@ class Layout:
       header: the header of a CSV file; None for a CSV file without a header and other formats.
       dialect: the syntax of a CSV file.
       scale_is_guessed: True if the scale was inferred from some of the labels.
-      labels: `required` or `optional`, see `ReadOptions`.
+      reads_labels: see `ReadOptions`.
       other_scale: the scale of the labels in other columns than `columns.label`. It has no effect
         on columns with the name of a rating, which contain stars.
       chosen: `ReadOptions.columns`, which no other column replaces.
@@ -81,7 +81,7 @@ class Layout:
     header: tuple[str, ...] | None = None
     dialect: Dialect = COMMAS
     scale_is_guessed: bool = False
-    labels: str = "required"
+    reads_labels: bool = True
     other_scale: str = "words"
     chosen: Mapping[str, str | None] = field(default_factory=dict)
     collected: Any = field(default=None, compare=False)
@@ -136,7 +136,7 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
     """Return the columns to read: those in `options`, and others by their names in known datasets.
 
     The case of letters is ignored in names of known datasets. The title and further columns may be
-    missing, and so may the label if `options.labels` is optional.
+    missing, and so may the label if labels are not read.
 
     Args:
       path: the file, for the error.
@@ -147,21 +147,20 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
       InputError: a column that `options` names is missing, no columns have the names of a text and
         a label, or two columns have the name of one that is read.
     """
-    optional = options.labels == "optional"
     chosen = {part: name for part, name in options.columns.items() if name}
     columns_are = f"its columns are {shown_names(present)}"
-    if optional and chosen.get(LABEL) not in present:
+    if not options.reads_labels and chosen.get(LABEL) not in present:
         chosen.pop(LABEL, None)
     wanted = {f"data.columns.{part}": name for part, name in chosen.items()}
     for setting, name in (wanted | ({"--id": options.id} if options.id else {})).items():
         if name not in present:
             raise InputError(f"{path} has no column '{name}' ({setting}): {columns_are}")
     by_name = names_in_lower_case(present)
-    found = _best(candidates(by_name, chosen), optional)
+    found = _best(candidates(by_name, chosen), options.reads_labels)
     if found is None:
-        found = _best(candidates(by_name, chosen, GENERAL), optional)
+        found = _best(candidates(by_name, chosen, GENERAL), options.reads_labels)
     if found is None:
-        needed = (TEXT,) if optional else (LABEL, TEXT)
+        needed = (LABEL, TEXT) if options.reads_labels else (TEXT,)
         settings = " and ".join(f"data.columns.{name}" for name in needed if name not in chosen)
         raise InputError(f"{path} has no columns with known names: {columns_are}; set {settings}")
     if options.columns.get(TITLE, TITLE) is None:
@@ -177,10 +176,10 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
     return found
 
 
-def _best(found: Sequence[Columns], optional: bool) -> Columns | None:
+def _best(found: Sequence[Columns], needs_label: bool) -> Columns | None:
     """Return the first columns with the most parts of a review; None if all lack a required one."""
     # Several conventions share the name of the text, and differ in the other names.
-    complete = [columns for columns in found if columns.text and (columns.label or optional)]
+    complete = [columns for columns in found if columns.text and (columns.label or not needs_label)]
     return max(complete, key=lambda one: (bool(one.label), bool(one.title)), default=None)
 
 

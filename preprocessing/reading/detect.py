@@ -105,9 +105,9 @@ def inspect(path: str, options: ReadOptions) -> Inspection:
     head, is_all = read_head(path)
     layout = _detect(path, head, options)
     chosen = set_columns(layout.columns, options)
-    layout = replace(layout, labels=options.labels, chosen=chosen)
+    layout = replace(layout, reads_labels=options.reads_labels, chosen=chosen)
     layout = survey(_records(head, layout, is_head=True), layout)
-    if options.labels == "optional" or options.task != SENTIMENT_TASK:
+    if not options.reads_labels or options.task != SENTIMENT_TASK:
         return Inspection(path, replace(layout, label_scale=STARS), None)
     if layout.columns is None:
         parts = chain([head], () if is_all else sampled_lines(path))
@@ -258,7 +258,7 @@ def _refuse_kinds(
       InputError: a column contains lists, objects or durations.
     """
     roles = dict(zip(ROLES, columns[:3], strict=True))
-    if options.labels == "optional":
+    if not options.reads_labels:
         roles.pop(LABEL)
     for role, name in roles.items():
         what = kind_of(name) if name else None
@@ -347,7 +347,7 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
     line_format, fraction = _format_of_lines(head)
     if fraction >= _MOST:
         return line_format
-    is_text = options.labels == "optional" and _TEXT_NAME.fullmatch(path)
+    is_text = not options.reads_labels and _TEXT_NAME.fullmatch(path)
     with contextlib.suppress(InputError):
         _, names, _ = csv_columns(path, head, options)
         # `Positive, but slow` may be the first line of a text, in which it is not a record.

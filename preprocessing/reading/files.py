@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from core.errors import InputError
 from core.files import stream_sha256
+from core.storage import is_url
 from preprocessing.reading import globs, tables
 from preprocessing.reading.archives import (
     DECOMPRESS_PROGRAMS,
@@ -118,11 +119,6 @@ def _content_key(file: SourceFile) -> str | float:
         return stream_sha256(stream)
 
 
-def is_remote(path: str) -> bool:
-    """Return whether a path is a URL, such as gs://, which Beam's file systems read."""
-    return "://" in path
-
-
 def cannot_be_listed(base: str, error: Exception) -> str:
     """Return the message for a folder or prefix that cannot be listed.
 
@@ -150,7 +146,7 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
     """
     if not base.strip() or not pattern.strip():
         raise InputError("data.input_base and the glob of a split must not be empty")
-    if not is_remote(base) and not os.path.isdir(base):
+    if not is_url(base) and not os.path.isdir(base):
         what = "is a file" if os.path.exists(base) else "does not exist"
         raise InputError(
             f"{base} {what}: data.input_base must be a folder or a gs:// prefix with files of "
@@ -189,7 +185,7 @@ def match_files(base: str, pattern: str) -> list[SourceFile]:
     """
     folder = base.rstrip("/") or "/"
     pattern = globs.normal(relative_path(folder, pattern))
-    list_files = _remote_files if is_remote(folder) else _local_files
+    list_files = _remote_files if is_url(folder) else _local_files
     try:
         found, listed = list_files(folder, pattern)
         if not found:
@@ -312,7 +308,7 @@ def file_size(path: str) -> int:
     Raises:
       OSError: the file is missing. A remote file raises the errors of its file system in Beam.
     """
-    if not is_remote(path):
+    if not is_url(path):
         return os.path.getsize(path)
     from apache_beam.io.filesystems import FileSystems
 
@@ -332,7 +328,7 @@ def delete_file(path: str) -> None:
       OSError: the file cannot be deleted. A remote file raises the errors of its file system in
         Beam.
     """
-    if not is_remote(path):
+    if not is_url(path):
         os.remove(path)
     else:
         from apache_beam.io.filesystems import FileSystems
@@ -351,7 +347,7 @@ def link_file(path: str, target: str) -> None:
       OSError: the file cannot be written. A remote file raises the errors of its file system in
         Beam.
     """
-    if is_remote(path):
+    if is_url(path):
         from apache_beam.io.filesystems import FileSystems
 
         FileSystems.copy([path], [target])
@@ -374,7 +370,7 @@ def open_raw(path: str) -> BinaryIO:
     """
     opened: Any
     try:
-        if is_remote(path):
+        if is_url(path):
             from apache_beam.io.filesystem import CompressionTypes
             from apache_beam.io.filesystems import FileSystems
 

@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from core.errors import InputError
-from preprocessing.reading.files import SourceFile, cannot_be_listed, is_remote, source_of
+from core.storage import is_url
+from preprocessing.reading.files import SourceFile, cannot_be_listed, source_of
 
 
 def find_file(path: str) -> SourceFile | None:
@@ -19,7 +20,7 @@ def find_file(path: str) -> SourceFile | None:
     Raises:
       InputError: a remote path cannot be listed.
     """
-    if not is_remote(path):
+    if not is_url(path):
         return SourceFile(path, os.path.getsize(path)) if os.path.isfile(path) else None
     from apache_beam.io.filesystems import FileSystems
 
@@ -44,7 +45,7 @@ def list_below(
       InputError: the folder or prefix, or a subfolder of interest, cannot be listed.
     """
     try:
-        yield from (_remote_names if is_remote(base) else _local_names)(base, depth, may_contain)
+        yield from (_remote_names if is_url(base) else _local_names)(base, depth, may_contain)
     except Exception as error:  # every cloud client has exceptions of its own
         raise InputError(f"data.input_base: {cannot_be_listed(base, error)}") from error
 

@@ -80,7 +80,7 @@ class CollectedLabels:
 
 
 class LabelReader:
-    """A reader of the labels of a file; if labels are optional, every value is valid.
+    """A reader of the labels of a file; if labels are not read, every value is valid.
 
     Args:
       layout: the layout of the file.
@@ -108,7 +108,7 @@ class LabelReader:
         }
         self._most = len(self._meanings) + _SPELLINGS
         self._guessed = guessed and not layout.label_map
-        self._optional = layout.labels == "optional"
+        self._reads_labels = layout.reads_labels
         self._keeps_case = layout.keeps_case
 
     def read(self, value: object) -> int | None:
@@ -121,7 +121,7 @@ class LabelReader:
           The index of the class, or `NEUTRAL`; None if the value is not a label. While labels are
           collected, it is the number of the label in `CollectedLabels`.
         """
-        if self._optional:
+        if not self._reads_labels:
             return 0
         if isinstance(value, str):
             found = self._meanings.get(value)

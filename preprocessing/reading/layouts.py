@@ -90,7 +90,7 @@ def choose_layouts(
         a group contain the same reviews.
     """
     layouts = _with_scale(found, options)
-    if options.labels == "required":
+    if options.reads_labels:
         if options.columns and all(layout.columns is None for layout in layouts):
             name, column = next(iter(options.columns.items()))
             raise InputError(
@@ -109,7 +109,7 @@ def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
     """
     if not found:
         return ""
-    is_run = options.labels == "required"
+    is_run = options.reads_labels
     remedy = "move it out of data.input_base" if is_run else "give the other files as --input"
     return f"; if it contains no texts, {remedy}"
 
@@ -242,7 +242,7 @@ def _way(layout: Layout) -> str:
     scale = f"({'data.labels' if layout.label_map else layout.label_scale})"
     if layout.columns is None:
         # Without labels, fastText is plain text.
-        return f"{format}: label {scale}" if layout.labels == "required" else "lines of text"
+        return f"{format}: label {scale}" if layout.reads_labels else "lines of text"
     format += SEPARATORS[layout.dialect.separator]
     if layout.format == "csv" and layout.header is None:
         title = ", title" if layout.columns.title else ""
@@ -256,6 +256,6 @@ def _columns(layout: Layout, columns: Columns) -> str:
     """Return the columns with the scale of the label, such as ``label `stars` (1 to 5), …``."""
     label, title, text = (f"`{name}`" if name else "-" for name in columns[:3])
     scale = "data.labels" if layout.label_map else label_scale(layout, columns.label)[0]
-    labels = f"label {label} ({scale}), " if layout.labels == "required" else ""
+    labels = f"label {label} ({scale}), " if layout.reads_labels else ""
     further = "".join(f", `{name}`" for name in columns.further if name)
     return f"{labels}title {title}, text {text}{further}"

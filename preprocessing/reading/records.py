@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from preprocessing import features
 from preprocessing.labels import SENTIMENT
 from preprocessing.reading import values
 
-SENTIMENT_TASK, STARS_TASK, EACH_TASK, MAP_TASK = "sentiment", "stars", "each", "map"
+TaskName = Literal["sentiment", "stars", "each", "map"]
+SENTIMENT_TASK: Final = "sentiment"
+STARS_TASK: Final = "stars"
+EACH_TASK: Final = "each"
+MAP_TASK: Final = "map"
 """The values of `ReadOptions.task`. The classes of all but the first follow from a first pass over
 the files."""
 BAD_LABEL = "bad_label"
@@ -158,21 +162,21 @@ class ReadOptions:
       columns: `label`, `title`, `text` or the name of one of `features.further_columns` -> name of
         the column in the files. Columns without an entry are detected. If the value of `title` is
         None, no title is read.
-      task: SENTIMENT_TASK or one of `stars`, `each` and `map`, see `data.labels`.
+      task: see `data.labels`.
       classes: the names of the classes; empty if they are found in the files.
       label_map: label in the spelling of `labels.canonical` -> index of its class, or None: the
         review is left out. If the map is empty, the meaning of labels is detected.
-      labels: `required`: a line without a label is rejected. `optional`: labels are not read, and
+      reads_labels: whether a line without a label is rejected. Otherwise labels are not read, and
         every line with a text is a review.
       id: a column whose values are kept beside the reviews; None if there is none.
     """
 
     format: str = "auto"
     columns: Mapping[str, str | None] = field(default_factory=dict)
-    task: str = SENTIMENT_TASK
+    task: TaskName = SENTIMENT_TASK
     classes: tuple[str, ...] = SENTIMENT.names
     label_map: Mapping[str, int | None] = field(default_factory=dict)
-    labels: str = "required"
+    reads_labels: bool = True
     id: str | None = None
 
 

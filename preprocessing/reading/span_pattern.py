@@ -13,6 +13,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.storage import is_url
+
 NEWEST = "newest"
 """The value of `data.span` for the newest span that is there."""
 
@@ -219,7 +221,7 @@ def parse_pattern(path: str) -> SpanPattern | None:
         )
     parts = path.rstrip("/").split("/")
     first = next(index for index, part in enumerate(parts) if _PLACEHOLDER.search(part))
-    if "://" in path and first < 3:
+    if is_url(path) and first < 3:
         raise ValueError(f"{path}: the name of a bucket has no placeholder")
     base = "/".join(parts[:first]) or "/"
     return SpanPattern(base, tuple(parts[first:]), bool(dates), _VERSION in names)

@@ -25,6 +25,7 @@ from core import progress
 from core.code_version import all_code
 from core.errors import InputError, UserError, cause
 from core.local_beam import make_pipeline
+from core.storage import is_url
 from preprocessing.labels import model_labels
 from preprocessing.reading import globs
 from preprocessing.reading.files import (
@@ -83,7 +84,7 @@ def score_files(
       inputs: see `find_inputs`.
       target: the output, a path or URL that ends in .csv, .jsonl or .parquet.
       model: the folder of a pushed model, or its URL.
-      options: the options of the readers; labels are always optional.
+      options: the options of the readers; labels are never read.
       beam_args: the arguments of the Beam pipeline.
       all_probabilities: whether the output contains the probabilities of all classes.
 
@@ -99,7 +100,7 @@ def score_files(
         TensorFlow and Beam have errors of their own.
       Interrupted: Ctrl-C or SIGTERM, after the input was inspected.
     """
-    options = replace(options, labels="optional")
+    options = replace(options, reads_labels=False)
     files = find_inputs(inputs)
     _refuse_to_replace(files, target)
     layouts = decide_layouts(files, options)
@@ -178,14 +179,14 @@ def find_inputs(words: Iterable[str]) -> list[SourceFile]:
     """
     found: dict[str, SourceFile] = {}
     for word in words:
-        for file in _files(word if "://" in word else os.path.abspath(os.path.expanduser(word))):
+        for file in _files(word if is_url(word) else os.path.abspath(os.path.expanduser(word))):
             found.setdefault(file.path, file)
     return list(found.values())
 
 
 def _files(word: str) -> Sequence[SourceFile]:
     # The name of an existing file may contain the special characters of a glob.
-    if work.is_local(word) and os.path.isfile(word):
+    if not is_url(word) and os.path.isfile(word):
         return [SourceFile(word, os.stat(word).st_size)]
     base, _, pattern = globs.literal_prefix(word).rpartition("/")
     pattern += word.removeprefix(globs.literal_prefix(word))

@@ -31,6 +31,7 @@ from core.errors import InputError
 from core.files import lock_file
 from core.machine import cores
 from core.progress import Progress
+from core.storage import is_url
 from preprocessing.labels import Labels
 from preprocessing.reading.files import delete_file
 from preprocessing.reading.pieces import Piece
@@ -107,11 +108,6 @@ def create(path: str) -> Any:
     return FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
 
-def is_local(path: str) -> bool:
-    """Return whether a path is in the file system of this machine."""
-    return FileSystems.get_scheme(path) is None
-
-
 @contextlib.contextmanager
 def locked(folder: str, target: str) -> Iterator[None]:
     """Create the work folder, and hold its lock in this context; one at a URL has no lock.
@@ -124,7 +120,7 @@ def locked(folder: str, target: str) -> Iterator[None]:
       InputError: another process scores files for the same output, or the folder cannot be created
         or locked.
     """
-    if not is_local(folder):
+    if is_url(folder):
         yield
         return
     try:
@@ -171,11 +167,11 @@ def remove(folder: str) -> None:
     Raises:
       Exception: a remote file cannot be deleted; Beam's file systems have errors of their own.
     """
-    if is_local(folder):
-        shutil.rmtree(folder, ignore_errors=True)
-    else:
+    if is_url(folder):
         for file in FileSystems.match([f"{glob.escape(folder)}/*"])[0].metadata_list:
             delete_file(file.path)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class ScoreUnit(beam.DoFn):

@@ -83,7 +83,7 @@ def read_new_reviews(
     try:
         found = _read_labelled(files, options, classes, seed)
     except InputError as error:
-        found = _read(files, replace(options, labels="optional"), classes, seed)
+        found = _read(files, replace(options, reads_labels=False), classes, seed)
         found = replace(found, labels=None, unlabelled=str(error))
     if len(found.texts) < LEAST_REVIEWS:
         reasons = [f"{name} {count:,}" for name, count in sorted(found.rejected.items())]
@@ -105,7 +105,7 @@ def _read_labelled(
     """
     if problem := _other_classes(options, classes):
         raise InputError(problem)
-    found = _read(files, replace(options, labels="required"), classes, seed)
+    found = _read(files, replace(options, reads_labels=True), classes, seed)
     without = int(np.count_nonzero(found.labels == UNLABELLED))
     if without == len(found.texts):
         left_out = f", and {found.neutral:,} are left out" if found.neutral else ""
@@ -140,7 +140,7 @@ def _with_format(files: Sequence[SourceFile], options: ReadOptions) -> ReadOptio
 
     New reviews may have another format than the files of the training.
     """
-    detected = replace(options, format="auto", labels="optional")
+    detected = replace(options, format="auto", reads_labels=False)
     try:
         decide_layouts(files, detected)
     except InputError:
@@ -193,7 +193,7 @@ def _texts_at(piece: Piece, positions: set[int], pool: ThreadPoolExecutor) -> It
       positions: the positions of the lines in the piece.
       pool: the threads that decompress.
     """
-    without_labels = piece._replace(layout=replace(piece.layout, labels="optional"))
+    without_labels = piece._replace(layout=replace(piece.layout, reads_labels=False))
     for batch in read_batches(without_labels, pool):
         pairs = zip(batch.positions, batch.texts, strict=True)
         yield [text for position, text in pairs if position in positions]
@@ -204,7 +204,7 @@ def _of_model(layout: Layout, options: ReadOptions, classes: Labels) -> Layout:
 
     A training finds the classes of these tasks in its files. Here they are those of the model.
     """
-    if options.labels == "optional" or options.task not in (STARS_TASK, EACH_TASK):
+    if not options.reads_labels or options.task not in (STARS_TASK, EACH_TASK):
         return layout
     names = classes.names
     if options.task == STARS_TASK:

@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from core.storage import is_url
+
 
 @contextlib.contextmanager
 def announced(address: str, folder: str) -> Iterator[None]:
@@ -68,7 +70,7 @@ def folder_id(folder: str) -> str:
     Returns:
       32 hexadecimal digits.
     """
-    path = folder.rstrip("/") if "://" in folder else os.path.realpath(folder)
+    path = folder.rstrip("/") if is_url(folder) else os.path.realpath(folder)
     return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 

@@ -140,6 +140,26 @@ def test_the_same_value_as_json(shop):
     assert file["columns"][1]["role"] == "label"
 
 
+def test_the_columns_of_other_records_follow_those_of_most(tmp_path):
+    records = [
+        {"id": "x", "text": "good", "title": "a", "rating": 5},
+        {"reviewText": "bad", "summary": "b", "overall": 1},
+    ]
+    lines = "".join(f"{json.dumps(record)}\n" for record in records)
+    (tmp_path / "mixed.jsonl").write_text(lines * 30)
+    shown = check(tmp_path).stdout.partition("columns\n")[2].splitlines()
+    assert [line.split("  ")[0] for line in shown[1:8]] == [
+        *("overall", "summary", "reviewText"),
+        *("rating", "title", "text", "id"),
+    ]
+    [file] = json.loads(check(tmp_path, "--json").stdout)["files"]
+    assert {column["name"]: column["role"] for column in file["columns"]} == {
+        **{"overall": "label", "summary": "title", "reviewText": "text", "id": "ignored"},
+        **{name: f"{name} of other records" for name in ("title", "text")},
+        "rating": "label of other records",
+    }
+
+
 def test_a_look_requires_a_folder():
     found = check()
     assert found.exit_code == 2

@@ -24,7 +24,6 @@ from preprocessing.reading.files import find_sources
 from preprocessing.reading.labels import label_name
 from preprocessing.reading.layouts import decide_layouts
 from preprocessing.reading.pieces import cut_file
-from preprocessing.reading.records import ReadOptions
 
 TICKETS = [Columns("topic", None, "text")]
 RATINGS = [Columns("stars", None, "text")]
@@ -36,7 +35,7 @@ def found(lines, group="all"):
 
 
 def options(labels):
-    return ReadOptions(**task_options(parse_labels(labels)))
+    return task_options(parse_labels(labels))
 
 
 def choose(labels, lines, columns=TICKETS):

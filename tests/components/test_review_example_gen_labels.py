@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def rows(names, number=300, text="text"):
 
 
 def read_task(folder, inputs, labels, runner=(), patterns=None, **options):
-    read = task_options(parse_labels(labels))
+    read = asdict(task_options(parse_labels(labels)))
     return read_files(folder, inputs, patterns, runner, read=read, **options)
 
 

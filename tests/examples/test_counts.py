@@ -1,5 +1,7 @@
 """The counts of Examples by file and by class, which Transform stores and the Trainer reads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -16,9 +18,10 @@ from examples.counts import (
 )
 from preprocessing import features
 from preprocessing.labels import SENTIMENT, Labels
+from preprocessing.settings import Transform, TransformConfig
 from tests import examples
 
-CONFIG = {"features": [features.NGRAMS], "ngram_buckets": 4}
+CONFIG = TransformConfig((features.NGRAMS,), Transform(ngram_buckets=4))
 
 
 def counted(*reviews, config=CONFIG, task=SENTIMENT):
@@ -65,9 +68,15 @@ def test_other_files_and_other_tables_have_no_counts(artifact, pattern):
     assert read_class_counts(patterns[:1], NGRAMS, 2, 8) is None
 
 
-@pytest.mark.parametrize("change", [{"features": [features.TOKENS]}, {"ngram_buckets": 2**30}])
-def test_of_words_and_of_very_large_tables_only_the_labels_are_counted(change):
-    counts = counted((0, [1]), (1, [2]), (1, []), config=CONFIG | change).counts
+@pytest.mark.parametrize(
+    "config",
+    [
+        replace(CONFIG, features=(features.TOKENS,)),
+        replace(CONFIG, transform=Transform(ngram_buckets=2**30)),
+    ],
+)
+def test_of_words_and_of_very_large_tables_only_the_labels_are_counted(config):
+    counts = counted((0, [1]), (1, [2]), (1, []), config=config).counts
     assert counts[LABELS].tolist() == [1, 2]
     assert counts[NGRAMS].size == 0
 

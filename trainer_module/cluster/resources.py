@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TypeVar
 
+from core.storage import is_url
 from trainer_module.cluster.tf_config import CHIEF, PS, VARIABLE, WORKER, Cluster
 from trainer_module.settings import ONE_PROCESS, Training, TrainingJob
 
@@ -50,7 +51,7 @@ def write_job(job: TrainingJob) -> str:
     """
     path = os.path.join(job.model_run_dir, JOB_FILE)
     text = job.model_dump_json(indent=2)
-    if "://" in path:
+    if is_url(path):
         import tensorflow as tf
 
         # An object appears once it is complete.

@@ -36,12 +36,12 @@ class RowReader:
     def __init__(self, layout: Layout) -> None:
         columns = layout.columns or HEADERLESS
         self._layout = layout
-        self._optional = layout.labels == "optional"
+        self._reads_labels = layout.reads_labels
         self._labels = LabelReader(layout)
         self._read_label = self._labels.read
         self._readers = {columns.label: self._labels}
         self._has_several_names = any(len(of.known_names) > 1 for of in features.further_columns())
-        self._is_ambiguous = self._optional or self._has_several_names
+        self._is_ambiguous = not self._reads_labels or self._has_several_names
         self.chooser = Chooser(layout)
         self._has_others = self.chooser.has_others
         self.names = (*columns[:3], *columns.further)
@@ -79,7 +79,7 @@ class RowReader:
     ) -> bool:
         """Return whether other columns than the layout's may fit a record with a text better."""
         # Several datasets have the same name for the text. The other names identify the dataset.
-        if self._optional:
+        if not self._reads_labels:
             is_missing_label = is_missing(label, self._layout.label_map)
             if is_missing_label or (not title and not is_filled(label)):
                 return self._has_others(tuple(present))

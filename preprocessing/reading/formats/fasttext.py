@@ -1,7 +1,7 @@
 """fastText: `__label__2 Title: body` on each line, where the label is a number or a word.
 
-The text has every character after the label. If labels are optional, all labels at the start of a
-line are skipped.
+The text has every character after the label. If labels are not read, all labels at the start of
+a line are skipped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
       layout: the layout of the file.
     """
     reader = LabelReader(layout)
-    optional = layout.labels == "optional"
+    reads_labels = layout.reads_labels
     is_named = bool(layout.label_map) or layout.collected is not None
     usual: dict[bytes, int] = {}
     if not is_named:
@@ -57,17 +57,17 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
         except UnicodeDecodeError:
             clean = False
         usual_labels = usual if clean else {}
-        is_named_and_clean = is_named and clean and not optional
+        is_named_and_clean = is_named and clean and reads_labels
         for position, line in enumerate(lines.data.split(b"\n"), lines.first):
             label, start = usual_labels.get(line[:_USUAL_LENGTH]), _USUAL_LENGTH
-            if optional and label is None and clean and not line.startswith(_PREFIX):
+            if not reads_labels and label is None and clean and not line.startswith(_PREFIX):
                 label, start = 0, 0
             elif is_named_and_clean:
                 start = line.find(b" ") + 1
                 label = named[line[:start]]
             # If a text starts with a letter or digit, the text and its title are not blank.
             if label is None or not line[start : start + 1].isalnum() or line.endswith(b"\r"):
-                _parse(batch, position, line.removesuffix(b"\r"), None if optional else reader)
+                _parse(batch, position, line.removesuffix(b"\r"), reader if reads_labels else None)
                 continue
             positions.append(position)
             texts.append(line[start:])
@@ -100,7 +100,7 @@ class _NamedLabels(dict[bytes, "int | None"]):
 
 
 def _parse(batch: Batch, position: int, line: bytes, labels: LabelReader | None) -> None:
-    """Add a line to a batch; `labels` is None if labels are optional."""
+    """Add a line to a batch; `labels` is None if labels are not read."""
     if not line.strip():
         return batch.reject(position, NO_TEXT, "a blank line")
     if labels is None:

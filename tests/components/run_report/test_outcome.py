@@ -12,7 +12,7 @@ from tests.outcomes import OUTCOME
 LINES = LineCounts.from_file({"examples/train": 2, "rejected/bad_label": 1, "lost_bytes": 7})
 KEYS = {
     *("lines", "reading", "unused", "accuracy", "auc", "constant_answer", "baseline"),
-    *("accuracy_change", "blessed", "reasons", "refused", "not_checked", "pushed_to", "report"),
+    *("accuracy_change", "blessed", "refused", "not_checked", "pushed_to", "report"),
     *("strategy", "metrics", "accuracy_interval", "other_classes", "not_tested"),
     *("class_count", "class_lines", "thresholds", "loss_curve", "steps"),
     *("drift", "severity"),
@@ -20,7 +20,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("interval", [(0.9, 0.92), None])
-def test_json_keeps_every_value_and_the_keys_of_earlier_records(interval):
+def test_json_keeps_every_value(interval):
     outcome = dataclasses.replace(OUTCOME, lines=LINES, accuracy_interval=interval)
     stored = json.loads(json.dumps(outcome.to_json()))
     assert stored.keys() == KEYS
@@ -35,6 +35,14 @@ def test_an_early_record_lacks_some_keys():
     found = Outcome.from_json(stored)
     assert (found.unused, found.strategy, found.metrics) == ((), "", {})
     assert found.accuracy_interval is None
+
+
+@pytest.mark.parametrize("reasons", [["accuracy is 0.7"], []])
+def test_an_early_record_has_only_the_thresholds_that_were_not_reached(reasons):
+    stored = {**OUTCOME.to_json(), "reasons": reasons}
+    assert Outcome.from_json(stored) == OUTCOME
+    del stored["thresholds"]
+    assert Outcome.from_json(stored).thresholds == (tuple(reasons) or None)
 
 
 @pytest.mark.parametrize("key", ["lines", "blessed", "accuracy"])

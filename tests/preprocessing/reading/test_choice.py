@@ -28,7 +28,7 @@ from tests.preprocessing.reading.review_files import (
 )
 
 KINDS = ["csv", "jsonl", "parquet"]
-OPTIONAL = ReadOptions(labels="optional")
+OPTIONAL = ReadOptions(reads_labels=False)
 SCHEMAS = [
     ("overall", "summary", "reviewText"),
     ("reviews.rating", "reviews.title", "reviews.text"),
@@ -161,14 +161,14 @@ def test_no_other_column_is_read_in_place_of_one_that_is_set(folder, kind):
     assert found == [(1, "not this"), (1, "nor this"), (0, "nor this one"), (0, "nor")]
 
 
-@pytest.mark.parametrize("labels", ["required", "optional"])
+@pytest.mark.parametrize("reads_labels", [True, False])
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_names_behind_the_inspected_head_are_found(folder, monkeypatch, suffix, labels):
+def test_names_behind_the_inspected_head_are_found(folder, monkeypatch, suffix, reads_labels):
     monkeypatch.setattr(detection, "_HEAD", 1 << 12)
     schemas = [("rating", "title", "text"), ("Overall", "Summary", "ReviewText"), SCHEMAS[8]]
     rows = [record(schema, f"{n} of {schema[2]}") for schema in schemas for n in range(200)]
     path = write(folder, f"late{suffix}", COMPRESS[suffix](table("jsonl", rows)))
-    found = [text for _, text in got(read(path, ReadOptions(labels=labels)))]
+    found = [text for _, text in got(read(path, ReadOptions(reads_labels=reads_labels)))]
     assert found == [f"title {n}: body {n}" for n in (row["n"] for row in _numbers(schemas))]
 
 

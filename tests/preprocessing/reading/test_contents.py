@@ -187,9 +187,9 @@ def test_an_encrypted_column_of_a_parquet_file_is_named(folder):
 
     for plaintext_footer in (True, False):
         written(plaintext_footer, key=["text"])
-        for labels in ("required", "optional"):
+        for reads_labels in (True, False):
             with pytest.raises(InputError) as error:
-                detect_format(path, ReadOptions(labels=labels))
+                detect_format(path, ReadOptions(reads_labels=reads_labels))
             one_line(error, f"{path} is an encrypted Parquet file: ")
     written(key=["other"])
     assert detect_format(path, ReadOptions()).format == "parquet"

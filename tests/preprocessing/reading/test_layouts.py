@@ -111,7 +111,7 @@ def test_names_of_columns_are_refused_if_every_file_is_fasttext(tmp_path):
     with pytest.raises(InputError) as error:
         scales(tmp_path, options)
     one_line(error, "data.columns.title", "remove the setting")
-    scales(tmp_path, replace(options, labels="optional"))
+    scales(tmp_path, replace(options, reads_labels=False))
     write(tmp_path, "z.csv", "head,body,rating,text\na,b,2,c\nd,e,4,f\n")
     scales(tmp_path, options)
 
@@ -251,10 +251,10 @@ def lines(folder, options=None):
         (b"1,a,b\n2,c,d\n", ReadOptions(), "CSV without a header: label (1 and 2), title, text"),
         (
             b"rating,title,text\n1,a,b\n",
-            ReadOptions(labels="optional"),
+            ReadOptions(reads_labels=False),
             "CSV: title `title`, text `text`",
         ),
-        (b"__label__1 a\n", ReadOptions(labels="optional"), "lines of text"),
+        (b"__label__1 a\n", ReadOptions(reads_labels=False), "lines of text"),
     ],
 )
 def test_the_format_the_columns_and_the_scale_are_shown(tmp_path, content, options, line):

@@ -196,13 +196,13 @@ def test_crafted_quotes_are_not_read_again_for_ever(folder, monkeypatch):
     assert reasons(read(path)) == ["broken_csv"] * 1_000
 
 
-@pytest.mark.parametrize("labels", ["required", "optional"])
+@pytest.mark.parametrize("reads_labels", [True, False])
 @pytest.mark.parametrize(
     "again", ["rating,title,text", '\ufeff"rating",title,text', "\ufeffrating,title,text"]
 )
-def test_a_repeated_header_is_no_review(folder, labels, again):
+def test_a_repeated_header_is_no_review(folder, reads_labels, again):
     path = write(folder, "joined.csv", f"\ufeffrating,title,text\n5,t,b\n{again}\r\n1,t,b\n{again}")
-    found = read(path, ReadOptions(labels=labels))
+    found = read(path, ReadOptions(reads_labels=reads_labels))
     assert reasons(found) == ["Review", "repeated_header", "Review", "repeated_header"]
     assert [record.position for record in found] == [2, 3, 4, 5]
 
@@ -218,11 +218,11 @@ JOINED = [
 ]
 
 
-@pytest.mark.parametrize("labels", ["required", "optional"])
+@pytest.mark.parametrize("reads_labels", [True, False])
 @pytest.mark.parametrize(("header", "line"), JOINED)
-def test_the_records_behind_a_header_have_its_names(folder, labels, header, line):
+def test_the_records_behind_a_header_have_its_names(folder, reads_labels, header, line):
     data = f"rating,title,text\n5,t,b\n{header}\n{line}\nrating,title,text\n5,t,b\n"
-    found = read(write(folder, "joined_names.csv", data), ReadOptions(labels=labels))
+    found = read(write(folder, "joined_names.csv", data), ReadOptions(reads_labels=reads_labels))
     assert reasons(found) == [
         *["Review", "repeated_header", "Review", "repeated_header", "Review"],
     ]
@@ -238,13 +238,13 @@ def test_a_header_behind_records_without_one_is_no_review(folder):
 def test_a_review_of_the_words_of_a_header_is_no_header(folder, line):
     header = "rating,title,text" if "," in line else "text"
     path = write(folder, "words.csv", f"{header}\n{line}\n")
-    assert reasons(read(path, ReadOptions(format="csv", labels="optional"))) == ["Review"]
+    assert reasons(read(path, ReadOptions(format="csv", reads_labels=False))) == ["Review"]
 
 
 FIRST_LINES = [
     ("rating,title,text\n5,t,b\n", ReadOptions()),
-    ("rating,title,text\n5,t,b\n", ReadOptions(labels="optional")),
-    ("Text,number of votes\nb,1\n", ReadOptions(labels="optional")),
+    ("rating,title,text\n5,t,b\n", ReadOptions(reads_labels=False)),
+    ("Text,number of votes\nb,1\n", ReadOptions(reads_labels=False)),
     ("2,t,b\n1,t,b\n", ReadOptions(label_map={"1": 0, "2": 1})),
     ("score,comment,number of votes\n5,b,1\n", ReadOptions()),
     ("kind,Body,votes\n5,b,1\n", ReadOptions(columns={"label": "kind", "text": "Body"})),

@@ -173,8 +173,8 @@ PARTS = st.sampled_from(
     format=st.booleans(),
     options=st.sampled_from(
         [
-            *(ReadOptions(), ReadOptions(label_map=ZERO_ONE), ReadOptions(labels="optional")),
-            *(ReadOptions(labels="optional", id="key"), ReadOptions(columns={"text": "key"})),
+            *(ReadOptions(), ReadOptions(label_map=ZERO_ONE), ReadOptions(reads_labels=False)),
+            *(ReadOptions(reads_labels=False, id="key"), ReadOptions(columns={"text": "key"})),
         ]
     ),
     data=st.data(),
@@ -215,7 +215,7 @@ def test_columns_of_any_type_in_parquet_account_for_every_row(folder, kinds, dat
         for name, kind in kinds.items()
     }
     path = write(folder, "types.parquet", parquet_bytes(columns))
-    for options in (ReadOptions(label_map=ZERO_ONE), ReadOptions(labels="optional", id="key")):
+    for options in (ReadOptions(label_map=ZERO_ONE), ReadOptions(reads_labels=False, id="key")):
         try:
             assert len(read(path, options)) == 3
         except InputError as error:
@@ -225,7 +225,7 @@ def test_columns_of_any_type_in_parquet_account_for_every_row(folder, kinds, dat
 def test_bytes_that_are_no_text_may_be_ids(folder):
     ids = [bytes(range(200, 216)), b"B001", None]
     path = write(folder, "ids.parquet", parquet_bytes({"text": ["a", "b", "c"], "key": ids}))
-    options = ReadOptions(labels="optional", id="key")
+    options = ReadOptions(reads_labels=False, id="key")
     [piece] = cut_file(path, detect_format(path, options))
     found = [value for batch in read_batches(piece, POOL) for value in batch.ids]
     assert found == [bytes(range(200, 216)).hex().encode(), b"B001", b""]

@@ -6,7 +6,7 @@ from core.errors import InputError
 from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import ONE_TWO, csv_text, got, read, write
 
-OPTIONAL = ReadOptions(labels="optional")
+OPTIONAL = ReadOptions(reads_labels=False)
 
 
 def found(path, options=OPTIONAL):
@@ -69,5 +69,5 @@ def test_columns_that_are_set(folder):
     with pytest.raises(InputError, match=r"set data\.columns\.text$"):
         found(path)
     # The settings of the training name a label, which new files may lack.
-    options = ReadOptions(columns={"text": "words", "label": "stars"}, labels="optional")
+    options = ReadOptions(columns={"text": "words", "label": "stars"}, reads_labels=False)
     assert found(path, options) == ["first", "second"]

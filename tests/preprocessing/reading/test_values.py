@@ -23,7 +23,7 @@ from tests.preprocessing.reading.review_files import (
     write,
 )
 
-OPTIONAL = ReadOptions(labels="optional")
+OPTIONAL = ReadOptions(reads_labels=False)
 NESTED = [(["a"], "a list"), ([], "a list"), ({"a": 1}, "an object"), ([("a", 1)], "a list")]
 
 

@@ -1,0 +1,76 @@
+"""The interfaces of a cluster: its client, which submits a pipeline, and its schedules."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from pipeline.config import PipelineConfig
+from platforms.follow import Run
+
+
+class Client(Protocol):
+    """The module `client` of a cluster."""
+
+    def check_access(self, config: PipelineConfig) -> None:
+        """Check the access to the cluster, as far as this is possible before a submission.
+
+        Raises:
+          ConfigError: a setting is missing or wrong, or there are no valid credentials.
+        """
+
+    def start(
+        self, config: PipelineConfig, package: Path, values: dict[str, Any], name: str
+    ) -> Run:
+        """Submit a compiled pipeline; return when the cluster has accepted the run.
+
+        Args:
+          config: the settings of the pipeline.
+          package: the file of the compiled pipeline.
+          values: parameter of the run -> value.
+          name: the name of the run, of at most 128 characters.
+
+        Raises:
+          ConfigError, InputError: a setting is wrong, or the cluster is unreachable or denies
+            access.
+          ServerError: the cluster refused the run or did not respond. In the last case the run was
+            perhaps submitted.
+        """
+
+
+class ScheduleTime(NamedTuple):
+    """The time of a schedule in the parameters of its runs.
+
+    Attributes:
+      placeholder: what the cluster replaces by the time in each run.
+      example: such a time, with which the parameters are checked.
+    """
+
+    placeholder: str
+    example: str
+
+
+class Schedules(Protocol):
+    """The schedules of a pipeline on one cluster. Their names are not unique there.
+
+    Attributes:
+      replaced: the form of the placeholders in parameters that the cluster replaces in each run.
+      time: the placeholder of the schedule's time.
+    """
+
+    replaced: re.Pattern[str]
+    time: ScheduleTime
+
+    def find(self, name: str) -> list[str]:
+        """Return the ids of the schedules with a name."""
+
+    def create(self, package: Path, values: dict[str, Any], name: str, cron: str) -> str:
+        """Create a schedule of a compiled pipeline; return the URL of its page."""
+
+    def remove(self, schedule: str) -> str:
+        """Remove the schedule with an id; return an empty string.
+
+        If the removal would end a run in progress, stop the schedule instead, and return the name
+        of the run.
+        """
