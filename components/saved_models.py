@@ -11,9 +11,9 @@ from tensorflow.core.protobuf import saved_model_pb2
 from tfx.dsl.io import fileio
 from tfx.utils import io_utils
 
+from core.digests import DIGESTS, sha256, to_text
 from core.errors import InputError, cause
 from preprocessing.labels import model_labels
-from serving.digests import DIGESTS, sha256, to_text
 from serving.predict_text import PREDICT_TEXT, make_predict_text
 from serving.versions import MODEL_FILE, missing_part
 
@@ -98,7 +98,7 @@ def add_missing(source: str, target: str) -> None:
 
 
 def check_files(model: str) -> None:
-    """Check that the graph and the weights of a SavedModel can be read.
+    """Check that the graph, the classes and the weights of a SavedModel can be read.
 
     The check executes no operation of TensorFlow, because a training in the same process must
     configure TensorFlow before the first operation.
@@ -117,6 +117,7 @@ def check_files(model: str) -> None:
             graphs = saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs
         if not any(PREDICT_TEXT in graph.signature_def for graph in graphs):
             raise InputError(f"{MODEL_FILE} contains no graph with the signature {PREDICT_TEXT}")
+        model_labels(model)
         weights = tf.train.load_checkpoint(os.path.join(model, "variables", "variables"))
         for name in weights.get_variable_to_shape_map():
             weights.get_tensor(name)

@@ -9,6 +9,7 @@ read the state without them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from absl import logging
@@ -22,11 +23,11 @@ from components.destination import (
     PushedModel,
 )
 from core import storage
+from core.digests import is_unchanged
 from core.errors import InputError
 from core.storage import is_url
-from serving.digests import is_unchanged
 from serving.identity import identity
-from serving.versions import is_complete, next_version, versions
+from serving.versions import MODEL_FILE, is_complete, next_version, versions
 
 _ROLLBACK = "assets.extra/rollback.txt"
 """The file that marks a version as the copy of a rollback."""
@@ -130,7 +131,11 @@ class ServingFolder(Destination):
 
     def find_name(self, location: str) -> str | None:
         folder, name = os.path.split(location)
-        return name if folder == self.location.rstrip("/") else None
+        is_here = folder == self.location.rstrip("/")
+        # The folder may have been moved since, or have several paths.
+        if is_here or storage.is_file(os.path.join(self.folder(name), MODEL_FILE)):
+            return name
+        return None
 
     def served_name(self) -> str | None:
         newest = self.newest()
@@ -179,7 +184,13 @@ class ServingFolder(Destination):
             if rolls_back:
                 text = f"a copy of version {os.path.basename(model)}\n"
                 io_utils.write_string_file(os.path.join(version, _ROLLBACK), text)
-            copy_model(model, version, {KEPT_FILE: reference} if reference else {})
+            try:
+                copy_model(model, version, {KEPT_FILE: reference} if reference else {})
+            except Exception:
+                # An incomplete copy would take the space that a further attempt needs.
+                with contextlib.suppress(OSError, tf.errors.OpError):
+                    fileio.rmtree(version)
+                raise
             return version
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core import storage
+from core.digests import read_digests
 from core.errors import InputError
 
 LABELS_FILE = "labels.json"
@@ -178,13 +179,18 @@ def model_labels(model: str) -> Labels:
       model: its folder, or a URL that TensorFlow reads.
 
     Raises:
-      InputError: the file of the classes is damaged.
+      InputError: the file of the classes is damaged, or it is missing although the digests of a
+        pushed version list it.
       OSError: the file cannot be read.
     """
+    remedy = "push the model again, or remove this version"
     assets = os.path.join(model, "assets")
-    if not storage.is_file(os.path.join(assets, LABELS_FILE)):
-        return SENTIMENT
-    return _read(assets, "push the model again, or remove this version")
+    file = os.path.join(assets, LABELS_FILE)
+    if storage.is_file(file):
+        return _read(assets, remedy)
+    if os.path.join("assets", LABELS_FILE) in read_digests(model):
+        raise InputError(f"{file} is missing; {remedy}")
+    return SENTIMENT
 
 
 def read_labels(folder: str) -> Labels:

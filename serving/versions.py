@@ -40,8 +40,14 @@ def versions(folder: str) -> Iterator[str]:
         missing folder has no versions.
 
     Raises:
+      InputError: the folder is itself a version.
       OSError: the folder cannot be listed, or a version cannot be read.
     """
+    if MODEL_FILE in _names(folder):
+        raise InputError(
+            f"paths.serving: {folder} is itself a model; set paths.serving to the folder that "
+            f"contains it, {os.path.dirname(folder.rstrip('/'))}"
+        )
     for name in sorted(_numbers(folder), key=int, reverse=True):
         path = f"{folder.rstrip('/')}/{name}"
         if MODEL_FILE in _names(path):
@@ -55,6 +61,7 @@ def complete_versions(folder: str) -> Iterator[str]:
       folder: see `versions`.
 
     Raises:
+      InputError: the folder is itself a version.
       OSError: the folder cannot be listed, or a version cannot be read.
     """
     return (path for path in versions(folder) if is_complete(path))
@@ -68,7 +75,7 @@ def newest_complete(folder: str) -> str:
 
     Raises:
       NoModelError: there is no version.
-      InputError: there are only incomplete versions.
+      InputError: there are only incomplete versions, or the folder is itself a version.
       OSError: the folder cannot be listed, or a version cannot be read.
     """
     newest = next(complete_versions(folder), None)

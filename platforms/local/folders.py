@@ -69,9 +69,16 @@ def make_folders(config: PipelineConfig) -> None:
         except OSError as error:
             raise ConfigError(f"{key}: {folder} cannot be created: {error.strerror}") from None
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise ConfigError(f"{key}: {folder} cannot be written: no permission")
+            raise ConfigError(f"{key}: {folder} cannot be written: {_reason(folder)}")
     if os.path.exists(paths.metadata) and not os.access(paths.metadata, os.R_OK | os.W_OK):
-        raise ConfigError(f"paths.metadata: {paths.metadata} cannot be written: no permission")
+        reason = _reason(paths.metadata)
+        raise ConfigError(f"paths.metadata: {paths.metadata} cannot be written: {reason}")
+
+
+def _reason(path: str) -> str:
+    """Return why this user cannot write to an existing file or folder."""
+    is_read_only = os.statvfs(path).f_flag & os.ST_RDONLY
+    return "its file system is read-only" if is_read_only else "no permission"
 
 
 def lock_root(root: str) -> int | None:

@@ -63,18 +63,22 @@ class ServedVersions:
     async def watch(self, seconds: float) -> None:
         """Poll the folder, load its newest version in a thread if it is new, and switch to it.
 
-        Errors are logged and do not end the polling.
+        Errors do not end the polling. One is logged when it begins, and not again until it changes.
 
         Args:
           seconds: the seconds between two polls.
         """
+        logged = ""
         while True:
             await asyncio.sleep(seconds)
             try:
                 model = await asyncio.to_thread(self._load_newer, self.current.version)
             except Exception as error:
-                _log.warning("paths.serving: %s cannot be read: %s", self.folder, cause(error))
+                if logged != cause(error):
+                    logged = cause(error)
+                    _log.warning("paths.serving: %s cannot be read: %s", self.folder, logged)
             else:
+                logged = ""
                 if model is not None:
                     self._switch(model)
 

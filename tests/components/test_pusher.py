@@ -13,10 +13,11 @@ from tfx.utils import io_utils
 from components.destination import ROLLED_BACK
 from components.pusher import VersionPusher
 from components.serving_folder import ServingFolder
+from core.digests import is_unchanged
 from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.destinations import destination_json
-from serving.digests import is_unchanged
+from preprocessing.labels import LABELS_FILE, Labels, write_labels
 from serving.drift.reference import KEPT_FILE, REFERENCE_FILE
 from serving.identity import identity
 from serving.versions import versions
@@ -240,6 +241,44 @@ def test_if_no_version_loads_all_are_damaged(pushes):
     assert folder.served() is None
 
 
+@pytest.mark.parametrize("is_cut", [False, True], ids=["missing", "cut off"])
+def test_a_version_without_its_classes_is_damaged(pushes, is_cut):
+    folder = ServingFolder(str(pushes.serving))
+    for name in "ab":
+        model = pushes.folder / name / "Format-Serving"
+        (model / "assets").mkdir(exist_ok=True)
+        write_labels(str(model / "assets"), Labels(("billing", "bug")))
+    a, b = (pushes.push(name).get_string_custom_property("pushed_version") for name in "ab")
+    file = pushes.serving / b / "assets" / LABELS_FILE
+    if is_cut:
+        _halve(file)
+    else:
+        file.unlink()
+    states = [(model.name, model.state) for model in folder.pushed_models()]
+    assert states == [(b, "damaged"), (a, "served")]
+
+
+def test_the_versions_of_a_folder_that_was_moved_are_those_of_their_runs(pushes, tmp_path):
+    pushed = pushes.push("a")
+    location = pushed.get_string_custom_property("pushed_destination")
+    version = pushed.get_string_custom_property("pushed_version")
+    pushes.serving.rename(tmp_path / "moved")
+    (tmp_path / "link").symlink_to("moved")
+    for name in ("moved", "link"):
+        assert ServingFolder(str(tmp_path / name)).find_name(location) == version
+    assert ServingFolder(str(tmp_path / "other")).find_name(location) is None
+
+
+def test_nothing_is_pushed_into_a_version(pushes):
+    version = pushes.push("a").get_string_custom_property("pushed_destination")
+    inside = ServingFolder(version)
+    for use in (inside.newest, lambda: inside.push(str(pushes.folder / "b"), "unused")):
+        with pytest.raises(InputError):
+            use()
+    with pytest.raises(InputError, match=f"itself a model; set .* contains it, {pushes.serving}$"):
+        inside.newest()
+
+
 def test_a_damaged_version_between_two_others_is_no_replaced_model(pushes):
     folder = ServingFolder(str(pushes.serving))
     a, b, c = (pushes.push(name).get_string_custom_property("pushed_version") for name in "abc")
@@ -286,6 +325,7 @@ def test_a_copy_that_differs_from_its_original_is_never_served(pushes, monkeypat
         if ".data-" in source:
             _halve(Path(target))
 
+    before = sorted(pushes.serving.iterdir())
     with monkeypatch.context() as disk:
         disk.setattr(fileio, "copy", full)
         with pytest.raises(OSError, match=r"differs from .* after the copy"):
@@ -293,6 +333,7 @@ def test_a_copy_that_differs_from_its_original_is_never_served(pushes, monkeypat
         with pytest.raises(OSError, match=r"differs from .* after the copy"):
             pushes.push("c")
     assert folder.served().name == b
+    assert sorted(pushes.serving.iterdir()) == before
 
 
 def test_a_version_keeps_the_reviews_of_its_evaluation_also_after_a_rollback(pushes):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from core.digests import DIGESTS, to_text
 from core.errors import InputError
 from preprocessing.labels import LABELS_FILE, SENTIMENT, Labels, model_labels, read_labels
 
@@ -41,3 +42,11 @@ def test_a_damaged_file_of_a_model_is_not_to_be_deleted(tmp_path):
         model_labels(str(tmp_path))
     with pytest.raises(InputError, match=r"damaged \(.*\); run once with --set cache=false to"):
         read_labels(str(assets))
+
+
+def test_a_model_without_its_classes_is_of_sentiment_unless_it_was_pushed_with_a_file(tmp_path):
+    assert model_labels(str(tmp_path)) == SENTIMENT
+    (tmp_path / DIGESTS).parent.mkdir()
+    (tmp_path / DIGESTS).write_text(to_text({"saved_model.pb": "0", f"assets/{LABELS_FILE}": "1"}))
+    with pytest.raises(InputError, match=r"assets/labels.json is missing; push the model again"):
+        model_labels(str(tmp_path))

@@ -48,13 +48,29 @@ def is_unchanged(model: str) -> bool:
     Raises:
       OSError: a file cannot be read.
     """
-    path = os.path.join(model, DIGESTS)
-    if not storage.is_file(path):
-        return False
-    lines = storage.read(path).decode("utf-8", "replace").split("\n")[:-1]
-    for line in lines:
-        digest, _, name = line.partition("  ")
+    digests = read_digests(model)
+    for name, digest in digests.items():
         file = os.path.join(model, name)
         if not storage.is_file(file) or sha256(file) != digest:
             return False
-    return bool(lines)
+    return bool(digests)
+
+
+def read_digests(model: str) -> dict[str, str]:
+    """Return path of a file in a version, relative to it -> the SHA-256 that its push recorded.
+
+    Args:
+      model: the folder of the version, or its URL.
+
+    Returns:
+      An empty dictionary for a version without digests, because another program wrote it.
+
+    Raises:
+      OSError: a file cannot be read.
+    """
+    path = os.path.join(model, DIGESTS)
+    if not storage.is_file(path):
+        return {}
+    lines = storage.read(path).decode("utf-8", "replace").split("\n")[:-1]
+    parts = [line.partition("  ") for line in lines]
+    return {name: digest for digest, _, name in parts}

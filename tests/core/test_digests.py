@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from serving.digests import DIGESTS, is_unchanged, sha256, to_text
+from core.digests import DIGESTS, is_unchanged, sha256, to_text
 
 NAMES = ("saved_model.pb", "variables/variables.index", "assets/a name with  blanks \u2028.txt")
 
