@@ -6,7 +6,6 @@ rest. `layouts` then chooses the scale of the labels for all files of an input t
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import io
 import re
@@ -43,7 +42,14 @@ from preprocessing.reading.files import file_size, filter_command, open_bytes, o
 from preprocessing.reading.formats import csv, fasttext, parquet
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.labels import STARS, has_stars, is_headerless, labels_among
-from preprocessing.reading.pieces import TOO_LONG, Lines, Piece, decompress, split_lines
+from preprocessing.reading.pieces import (
+    TOO_LONG,
+    Lines,
+    Piece,
+    decompress,
+    split_lines,
+    without_marks,
+)
 from preprocessing.reading.records import (
     EACH_TASK,
     SENTIMENT_TASK,
@@ -204,7 +210,7 @@ def sampled_lines(path: str) -> Iterator[bytes]:
                 start, end = size - _LAST_BZ2_BYTES if is_last else end, size
             piece = Piece(path, Layout("empty"), 0, max(1, start), end, bool(packed), 0)
             found = split_lines(decompress(piece, pool), piece.start)
-            lines = (item.data for item in found if isinstance(item, Lines))
+            lines = (without_marks(item.data) for item in found if isinstance(item, Lines))
             # A sample of a bz2 file is one block.
             yield from islice(lines, None if is_last else 1)
 
@@ -277,6 +283,8 @@ def _kind_of_all(records: Sequence[Mapping[str, Any]], name: str) -> str | None:
 def read_head(path: str) -> tuple[bytes, bool]:
     """Return the first complete lines of a file, and whether they are the whole file.
 
+    Byte order marks at the starts of lines are left out.
+
     Args:
       path: path or URL of the file.
 
@@ -303,7 +311,7 @@ def read_head(path: str) -> tuple[bytes, bool]:
             damaged = True
     if damaged or (not is_all and b"\n" in head):
         del head[head.rfind(b"\n") + 1 :]
-    return bytes(head).removeprefix(codecs.BOM_UTF8), is_all
+    return without_marks(bytes(head)), is_all
 
 
 def _fill(head: bytearray, stream: BinaryIO) -> None:
