@@ -69,6 +69,7 @@ class Layout:
         `labels.label_name` returns them.
       class_names: the name of each of the numbers 0, 1, ... in `columns.label`; empty if numbers
         have no names.
+      missing: the number that marks a missing label, `-1` or empty; see `layouts`.
       alternatives: the columns of other records in the head of the file.
       beside: the names of the columns that are filled in records with a text in the head of the
         file.
@@ -87,6 +88,7 @@ class Layout:
     collected: Any = field(default=None, compare=False)
     keeps_case: bool = False
     class_names: tuple[str, ...] = ()
+    missing: str = ""
     alternatives: tuple[Columns, ...] = ()
     beside: tuple[str, ...] = ()
 
