@@ -93,6 +93,7 @@ class Layout:
     beside: tuple[str, ...] = ()
 
 
+SCORE = "score"
 LABEL, TITLE, TEXT = ROLES = "label", "title", "text"
 HEADERLESS = Columns(LABEL, TITLE, TEXT)  # names for the columns of a file without a header
 CONVENTIONS: tuple[tuple[str, str | None, str], ...] = (
@@ -180,10 +181,21 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
 
 
 def _best(found: Sequence[Columns], optional: bool) -> Columns | None:
-    """Return the first columns with the most parts of a review; None if all lack a required one."""
+    """Return the first columns with the most parts of a review; None if all lack a required one.
+
+    A `label` precedes a `score`, which may be the confidence of a classifier beside it.
+    """
     # Several conventions share the name of the text, and differ in the other names.
     complete = [columns for columns in found if columns.text and (columns.label or optional)]
-    return max(complete, key=lambda one: (bool(one.label), bool(one.title)), default=None)
+    best = max(complete, key=lambda one: (bool(one.label), bool(one.title)), default=None)
+    if best is None or (best.label or "").lower() != SCORE:
+        return best
+    named = [
+        one for one in complete if one.text == best.text and (one.label or "").lower() == LABEL
+    ]
+    return (
+        best._replace(label=named[0].label, title=named[0].title or best.title) if named else best
+    )
 
 
 def set_columns(columns: Columns | None, options: ReadOptions) -> dict[str, str | None]:

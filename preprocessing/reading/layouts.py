@@ -26,6 +26,7 @@ from preprocessing.reading.labels import (
     SCALES,
     STARS,
     WORDS,
+    has_stars,
     label_scale,
 )
 from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions, printable
@@ -143,7 +144,10 @@ def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layou
         scale, missing = scales[_is_fasttext(item)]
         # Words have the same meaning on every scale, so no number can contradict them.
         on_scale = replace(item.layout, label_scale=scale, scale_is_guessed=scale != WORDS)
-        layout = item.layout if item.labels is None or item.stars else on_scale
+        has_own_scale = item.labels is None or has_stars(
+            item.layout.columns and item.layout.columns.label
+        )
+        layout = item.layout if has_own_scale else on_scale
         layouts.append(replace(layout, other_scale=scale, missing=missing))
     return layouts
 

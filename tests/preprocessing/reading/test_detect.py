@@ -463,6 +463,20 @@ def test_the_columns_of_an_export_are_found_without_a_setting(name):
         assert names == [name and name.lower() for name in columns]
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("text", ["text", "content"])
+@pytest.mark.parametrize("title", ["title", "summary", None])
+@pytest.mark.parametrize("scores", [["0.98", "0.7", "5"], [1, 0, 1], [5, 4, 4]])
+def test_a_label_precedes_a_score(folder, kind, text, title, scores):
+    table = {"score": scores, "label": [1, 0, 0], text: ["good", "bad", "not good"]}
+    table |= {title: ["a", "b", "c"]} if title else {}
+    path = write(folder, f"two_labels.{kind}", as_file(kind, table))
+    found = read(path)
+    assert labels_of(found) == [1, 0, 0]
+    has_title = title == "title" or (title and text == "text")
+    assert found[0].text == ("a: good" if has_title else "good")
+
+
 def test_a_thumb_is_no_star(folder):
     rows = "".join(f"{vote},text {n} of a review\n" for n, vote in enumerate(["True", "False"] * 9))
     path = write(folder, "steam.csv", f"voted_up,review\n{rows}")
