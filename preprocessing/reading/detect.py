@@ -219,14 +219,8 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
     # An archive that is damaged at its start has no content either.
     if not head.strip():
         return Layout("empty")
-    # A quoted field may contain line breaks.
-    outside = re.sub(rb'"[^"]*"', b"", head)
-    if b"\r" in outside.strip() and b"\n" not in outside and not head.startswith(_PARQUET):
-        raise InputError(
-            f"{path} has lines that end with CR alone: convert it with `"
-            + filter_command(path, r"tr '\r' '\n'")
-            + "`, and read only the new file"
-        )
+    if not head.startswith(_PARQUET):
+        _refuse_cr(path, head)
     found = options.format if options.format != "auto" else find_format(path, head, options)
     if found == "csv":
         columns, names, dialect = csv_columns(path, head, options)
@@ -247,6 +241,41 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
             names = parquet.class_names(file, columns.label or "") if is_each else ()
         return Layout("parquet", columns, class_names=names)
     return Layout("fasttext")
+
+
+def _refuse_cr(path: str, head: bytes) -> None:
+    """Check that the lines of a file do not end with CR alone.
+
+    Args:
+      path: the path of the file.
+      head: the beginning of the file.
+
+    Raises:
+      InputError: they end with CR alone. Some programs add a final LF to such a file.
+    """
+    # A quoted field may contain line breaks.
+    lines = re.sub(rb'"[^"]*"', b"", head).strip().split(b"\r")
+    if len(lines) == 1 or b"\n" in b"".join(lines):
+        return
+    # A text may contain carriage returns, also that of the only line of a file.
+    if not head.endswith(b"\n") or _are_alike(lines):
+        raise InputError(
+            f"{path} has lines that end with CR alone: convert it with `"
+            + filter_command(path, r"tr '\r' '\n'")
+            + "`, and read only the new file"
+        )
+
+
+def _are_alike(lines: Sequence[bytes]) -> bool:
+    """Return whether most lines begin like the first, or have as many separators."""
+    for start in (b"__label__", b"{"):
+        if lines[0].startswith(start):
+            return sum(line.startswith(start) for line in lines) > len(lines) / 2
+    for mark in map(str.encode, SEPARATORS):
+        number = lines[0].count(mark)
+        if number and sum(line.count(mark) == number for line in lines) > len(lines) / 2:
+            return True
+    return False
 
 
 def _refuse_kinds(
@@ -301,7 +330,9 @@ def read_head(path: str) -> tuple[bytes, bool]:
         is_all = len(head) < _HEAD and not damaged
         is_line = is_all or damaged or b"\n" in head or head.startswith(_PARQUET)
         try:
+            start = b"" if is_line else bytes(head)
             if not is_line and not _skip_line(head, stream):
+                _refuse_cr(path, start)
                 raise InputError(
                     f"{path} begins with a line of {TOO_LONG}, and no other lines follow within "
                     f"{_MAX_FIRST_LINE:,} bytes: write each record on a line of its own, such as a "
