@@ -143,8 +143,9 @@ def _problem_of_lines(
         if is_unlabelled:
             message = (
                 f"{unlabelled:,} of {counts.lines_with_review:,} lines have no label (or a word "
-                "for a missing value, such as NA or None, which only a mapping in data.labels "
-                f"makes a class), more than data.max_rejected_fraction ({allowed}) allows"
+                "for a missing value, such as NA or None, or -1 in files without other labels, "
+                "which only a mapping in data.labels makes a class), more than "
+                f"data.max_rejected_fraction ({allowed}) allows"
             )
         text = as_yaml({"data": settings})
         return Problem(f"{message}; or accept the loss of these lines", text), settings
@@ -164,6 +165,8 @@ def _problem_of_lines(
 
 
 def _without_label(attempt: Attempt, counts: LineCounts) -> int:
-    """Return the number of lines whose label is empty or a word for a missing value."""
-    others = sum(label.lines for label in attempt.labels() if label.read_as == REJECTED)
+    """Return the number of lines whose label is empty, or a word or number for a missing value."""
+    missing = {layout.missing for layout in attempt.layouts}
+    rejected = [label for label in attempt.labels() if label.read_as == REJECTED]
+    others = sum(label.lines for label in rejected if label.name not in missing)
     return max(0, counts.rejected[BAD_LABEL] - others)

@@ -69,6 +69,7 @@ class Layout:
         `labels.label_name` returns them.
       class_names: the name of each of the numbers 0, 1, ... in `columns.label`; empty if numbers
         have no names.
+      missing: the number that marks a missing label, `-1` or empty; see `layouts`.
       alternatives: the columns of other records in the head of the file.
       beside: the names of the columns that are filled in records with a text in the head of the
         file.
@@ -87,10 +88,12 @@ class Layout:
     collected: Any = field(default=None, compare=False)
     keeps_case: bool = False
     class_names: tuple[str, ...] = ()
+    missing: str = ""
     alternatives: tuple[Columns, ...] = ()
     beside: tuple[str, ...] = ()
 
 
+SCORE = "score"
 LABEL, TITLE, TEXT = ROLES = "label", "title", "text"
 HEADERLESS = Columns(LABEL, TITLE, TEXT)  # names for the columns of a file without a header
 CONVENTIONS: tuple[tuple[str, str | None, str], ...] = (
@@ -177,10 +180,19 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
 
 
 def _best(found: Sequence[Columns], needs_label: bool) -> Columns | None:
-    """Return the first columns with the most parts of a review; None if all lack a required one."""
+    """Return the first columns with the most parts of a review; None if all lack a required one.
+
+    A `label` precedes a `score`, which may be the confidence of a classifier beside it.
+    """
     # Several conventions share the name of the text, and differ in the other names.
     complete = [columns for columns in found if columns.text and (columns.label or not needs_label)]
-    return max(complete, key=lambda one: (bool(one.label), bool(one.title)), default=None)
+    best = max(complete, key=lambda one: (bool(one.label), bool(one.title)), default=None)
+    if best is None or (best.label or "").lower() != SCORE:
+        return best
+    for one in complete:
+        if one.text == best.text and (one.label or "").lower() == LABEL:
+            return best._replace(label=one.label, title=one.title or best.title)
+    return best
 
 
 def set_columns(columns: Columns | None, options: ReadOptions) -> dict[str, str | None]:

@@ -6,7 +6,6 @@ rest. `layouts` then chooses the scale of the labels for all files of an input t
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import io
 import re
@@ -43,7 +42,14 @@ from preprocessing.reading.files import file_size, filter_command, open_bytes, o
 from preprocessing.reading.formats import csv, fasttext, parquet
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.labels import STARS, has_stars, is_headerless, labels_among
-from preprocessing.reading.pieces import TOO_LONG, Lines, Piece, decompress, split_lines
+from preprocessing.reading.pieces import (
+    TOO_LONG,
+    Lines,
+    Piece,
+    decompress,
+    split_lines,
+    without_marks,
+)
 from preprocessing.reading.records import (
     EACH_TASK,
     SENTIMENT_TASK,
@@ -204,7 +210,7 @@ def sampled_lines(path: str) -> Iterator[bytes]:
                 start, end = size - _LAST_BZ2_BYTES if is_last else end, size
             piece = Piece(path, Layout("empty"), 0, max(1, start), end, bool(packed), 0)
             found = split_lines(decompress(piece, pool), piece.start)
-            lines = (item.data for item in found if isinstance(item, Lines))
+            lines = (without_marks(item.data) for item in found if isinstance(item, Lines))
             # A sample of a bz2 file is one block.
             yield from islice(lines, None if is_last else 1)
 
@@ -213,14 +219,8 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
     # An archive that is damaged at its start has no content either.
     if not head.strip():
         return Layout("empty")
-    # A quoted field may contain line breaks.
-    outside = re.sub(rb'"[^"]*"', b"", head)
-    if b"\r" in outside.strip() and b"\n" not in outside and not head.startswith(_PARQUET):
-        raise InputError(
-            f"{path} has lines that end with CR alone: convert it with `"
-            + filter_command(path, r"tr '\r' '\n'")
-            + "`, and read only the new file"
-        )
+    if not head.startswith(_PARQUET):
+        _refuse_cr(path, head)
     found = options.format if options.format != "auto" else find_format(path, head, options)
     if found == "csv":
         columns, names, dialect = csv_columns(path, head, options)
@@ -241,6 +241,41 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
             names = parquet.class_names(file, columns.label or "") if is_each else ()
         return Layout("parquet", columns, class_names=names)
     return Layout("fasttext")
+
+
+def _refuse_cr(path: str, head: bytes) -> None:
+    """Check that the lines of a file do not end with CR alone.
+
+    Args:
+      path: the path of the file.
+      head: the beginning of the file.
+
+    Raises:
+      InputError: they end with CR alone. Some programs add a final LF to such a file.
+    """
+    # A quoted field may contain line breaks.
+    lines = re.sub(rb'"[^"]*"', b"", head).strip().split(b"\r")
+    if len(lines) == 1 or b"\n" in b"".join(lines):
+        return
+    # A text may contain carriage returns, also that of the only line of a file.
+    if not head.endswith(b"\n") or _are_alike(lines):
+        raise InputError(
+            f"{path} has lines that end with CR alone: convert it with `"
+            + filter_command(path, r"tr '\r' '\n'")
+            + "`, and read only the new file"
+        )
+
+
+def _are_alike(lines: Sequence[bytes]) -> bool:
+    """Return whether most lines begin like the first, or have as many separators."""
+    for start in (b"__label__", b"{"):
+        if lines[0].startswith(start):
+            return sum(line.startswith(start) for line in lines) > len(lines) / 2
+    for mark in map(str.encode, SEPARATORS):
+        number = lines[0].count(mark)
+        if number and sum(line.count(mark) == number for line in lines) > len(lines) / 2:
+            return True
+    return False
 
 
 def _refuse_kinds(
@@ -277,6 +312,8 @@ def _kind_of_all(records: Sequence[Mapping[str, Any]], name: str) -> str | None:
 def read_head(path: str) -> tuple[bytes, bool]:
     """Return the first complete lines of a file, and whether they are the whole file.
 
+    Byte order marks at the starts of lines are left out.
+
     Args:
       path: path or URL of the file.
 
@@ -293,7 +330,9 @@ def read_head(path: str) -> tuple[bytes, bool]:
         is_all = len(head) < _HEAD and not damaged
         is_line = is_all or damaged or b"\n" in head or head.startswith(_PARQUET)
         try:
+            start = b"" if is_line else bytes(head)
             if not is_line and not _skip_line(head, stream):
+                _refuse_cr(path, start)
                 raise InputError(
                     f"{path} begins with a line of {TOO_LONG}, and no other lines follow within "
                     f"{_MAX_FIRST_LINE:,} bytes: write each record on a line of its own, such as a "
@@ -303,7 +342,7 @@ def read_head(path: str) -> tuple[bytes, bool]:
             damaged = True
     if damaged or (not is_all and b"\n" in head):
         del head[head.rfind(b"\n") + 1 :]
-    return bytes(head).removeprefix(codecs.BOM_UTF8), is_all
+    return without_marks(bytes(head)), is_all
 
 
 def _fill(head: bytearray, stream: BinaryIO) -> None:

@@ -34,6 +34,8 @@ SCALES: dict[str, dict[str, int]] = {
 }
 """Scale -> label -> its meaning: 0 negative, 1 positive, NEUTRAL left out."""
 STARS, WORDS = "1 to 5", "words"
+NO_LABEL = "-1"
+"""The number of a missing label in Hugging Face's `datasets`."""
 NUMBERS = [str(number) for number in range(-1, 6)]
 """The numbers on any of the scales."""
 KNOWN_WORDS = {"negative": 0, "neg": 0, "positive": 1, "pos": 1, "neutral": NEUTRAL}
@@ -108,6 +110,7 @@ class LabelReader:
         }
         self._most = len(self._meanings) + _SPELLINGS
         self._guessed = guessed and not layout.label_map
+        self._missing = layout.missing
         self._reads_labels = layout.reads_labels
         self._keeps_case = layout.keeps_case
 
@@ -165,7 +168,12 @@ class LabelReader:
         """Return the reason to reject a value that is not a label, a constant of `records`."""
         if self._keeps_case and isinstance(value, str) and text_problem(value):
             return INVALID_UTF8
-        return OTHER_SCALE if self._guessed and scale_label(value) in NUMBERS else BAD_LABEL
+        is_number = scale_label(value) in NUMBERS and not self.is_number_of_none(value)
+        return OTHER_SCALE if self._guessed and is_number else BAD_LABEL
+
+    def is_number_of_none(self, value: object) -> bool:
+        """Return whether a value is the number that marks a missing label in this input."""
+        return bool(self._missing) and scale_label(value) == self._missing
 
 
 def has_stars(column: str | None) -> bool:

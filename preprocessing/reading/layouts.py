@@ -2,8 +2,9 @@
 
 The names of columns and the scale of labels are properties of the input, not of a file. In sorted
 data, one file may contain only the labels 1 and 2, and only another file indicates that these are
-stars. Two files with the same reviews are refused, whatever their formats and the order of the
-reviews.
+stars. Only other files show that the -1 in a file without other labels marks a missing label, as in
+the unlabelled splits on Hugging Face. Two files with the same reviews are refused, whatever their
+formats and the order of the reviews.
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ from preprocessing.reading.columns import SEPARATORS, Columns, Layout
 from preprocessing.reading.copies import find_copies
 from preprocessing.reading.detect import Inspection, inspect
 from preprocessing.reading.files import SourceFile
-from preprocessing.reading.labels import KNOWN_WORDS, NUMBERS, SCALES, STARS, WORDS, label_scale
+from preprocessing.reading.labels import (
+    KNOWN_WORDS,
+    NO_LABEL,
+    NUMBERS,
+    SCALES,
+    STARS,
+    WORDS,
+    has_stars,
+    label_scale,
+)
 from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions, printable
 
 _FILES_AT_ONCE = 16
@@ -124,18 +134,37 @@ def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layou
     for item in found:
         _refuse_other_labels_of_stars(item)
     # fastText has no column of labels, so its labels may have a scale of their own.
-    scales = {
-        is_fasttext: _find_scale([item for item in found if _is_fasttext(item) == is_fasttext])
-        for is_fasttext in (True, False)
-    }
+    scales = {}
+    for is_fasttext in (True, False):
+        group = [item for item in found if _is_fasttext(item) == is_fasttext]
+        missing = NO_LABEL if _has_unlabelled_files(group) else ""
+        scales[is_fasttext] = _find_scale([_without(item, missing) for item in group]), missing
     layouts = []
     for item in found:
-        scale = scales[_is_fasttext(item)]
+        scale, missing = scales[_is_fasttext(item)]
         # Words have the same meaning on every scale, so no number can contradict them.
         on_scale = replace(item.layout, label_scale=scale, scale_is_guessed=scale != WORDS)
-        has_own_scale = item.labels is None or item.stars
-        layouts.append(replace(item.layout if has_own_scale else on_scale, other_scale=scale))
+        has_own_scale = item.labels is None or has_stars(
+            item.layout.columns and item.layout.columns.label
+        )
+        layout = item.layout if has_own_scale else on_scale
+        layouts.append(replace(layout, other_scale=scale, missing=missing))
     return layouts
+
+
+def _has_unlabelled_files(found: Sequence[Inspection]) -> bool:
+    """Return whether -1 marks a missing label, and is none on the scale from -1 to 1.
+
+    Then it is the only label of each file that has it, and another file has labels from 0.
+    """
+    labels = [item.labels for item in found if item.labels]
+    are_alone = all(among == {NO_LABEL} for among in labels if NO_LABEL in among)
+    have_others = any("0" in among and len(among & set(NUMBERS)) > 1 for among in labels)
+    return are_alone and have_others and {NO_LABEL} in labels
+
+
+def _without(item: Inspection, label: str) -> Inspection:
+    return item._replace(labels=item.labels - {label}) if item.labels else item
 
 
 def _refuse_other_labels_of_stars(item: Inspection) -> None:

@@ -35,6 +35,7 @@ _UNPACKED = {None: 1.0, "bz2": 3.6, "gzip": 2.8, "zstd": 3.0}
 _READ = 1 << 20
 _BLOCKS_AHEAD = 6
 MAX_LINE_BYTES = 1 << 20
+_MARKS = re.compile(rb"^(?:%s)+" % codecs.BOM_UTF8, re.MULTILINE)
 _FILLED_RUNS = re.compile(rb"\0{512,}|\xff{512,}")
 TOO_LONG = "more than 1,048,576 bytes"
 
@@ -209,8 +210,6 @@ def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
             data, end, tail = data[first + 1 :], end - first - 1, b""
         if end >= 0:
             found = tail + data[:end]
-            if not number and not start:
-                found = found.removeprefix(codecs.BOM_UTF8)
             yield Lines(number + 1, found)
             number += 1 + found.count(b"\n")
         if not chunk.own:
@@ -220,7 +219,18 @@ def split_lines(chunks: Iterable[Chunk], start: int) -> Iterator[Lines | Lost]:
     if tail is None or _is_long(tail):
         yield Lost(rejected(number + 1, LINE_TOO_LONG, TOO_LONG), size)
     elif tail:
-        yield Lines(number + 1, tail if number or start else tail.removeprefix(codecs.BOM_UTF8))
+        yield Lines(number + 1, tail)
+
+
+def without_marks(lines: bytes) -> bytes:
+    """Return lines without the byte order marks at their starts.
+
+    In a file that was joined from several, each of them may have begun with such a mark.
+
+    Args:
+      lines: complete lines, of a file in which no record spans lines.
+    """
+    return _MARKS.sub(b"", lines) if codecs.BOM_UTF8 in lines else lines
 
 
 def count_filled(data: bytes) -> int:

@@ -320,6 +320,17 @@ def test_lines_that_cannot_be_used_are_accepted_by_a_setting(tmp_path):
     assert look(tmp_path / "in", "data.max_rejected_fraction=0.025").starts
 
 
+def test_an_unlabelled_split_is_no_class(tmp_path):
+    train, unlabelled = (
+        "".join(json.dumps({"label": of(n), "text": f"{name} {n}"}) + "\n" for n in range(100))
+        for name, of in (("train", lambda n: n % 2), ("other", lambda n: -1))
+    )
+    found = look(write(tmp_path, train__jsonl=train, unsupervised__jsonl=unlabelled))
+    [problem] = found.problems
+    assert "100 of 200 lines have no label" in problem.message and not found.starts
+    assert "unsupervised.jsonl" in found.unused[0] and "marks a missing label" in found.unused[0]
+
+
 def test_a_problem_without_a_setting_is_not_settled(tmp_path):
     check = look(
         write(tmp_path, a__csv="version https://git-lfs.github.com/spec/v1\noid sha256:1\n")

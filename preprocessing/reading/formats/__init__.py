@@ -21,6 +21,7 @@ from preprocessing.reading.values import as_text, is_filled, kind, shown
 
 _SHOWN = 5
 _MISSING_LABEL = ", a word for a missing value (a mapping in data.labels can make it a class)"
+_MISSING_NUMBER = ", which marks a missing label (a mapping in data.labels can make it a class)"
 
 
 class RowReader:
@@ -112,6 +113,7 @@ class RowReader:
                 name = columns.label or self.names[0]
                 return self._reject_type(batch, position, name, label)
             why = _MISSING_LABEL if is_missing(label, self._layout.label_map) else ""
+            why = _MISSING_NUMBER if reader.is_number_of_none(label) else why
             detail = f"label: {printable(label)}{why}" if is_filled(label) else "no label"
             return batch.reject(position, reader.reason(label), detail)
         title_text, body = as_text(title), as_text(text)

@@ -4,7 +4,8 @@ If a record breaks the rules of quoting, or is still open after 1 MB or at the e
 its first line is rejected, and reading continues at the next line. Every line then belongs to
 exactly one record, which is read or rejected. A record that is truncated by damage to an archive is
 rejected as a whole, because its lines alone would be misread as records. A carriage return within a
-line is a character of its field, because pandas writes it without quotes.
+line is a character of its field, because pandas writes it without quotes. Byte order marks before a
+record are skipped: in a file that was joined from several, each of them may have begun with one.
 
 `pyarrow.csv` takes 0.7 of the time. But if a quote is closed only in a later record, it returns one
 long field without an error, and it reports neither the line of a record nor the position of damage.
@@ -15,6 +16,7 @@ after a maximum of such bytes these lines are rejected.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections import deque
@@ -87,6 +89,7 @@ class _Lines:
         self._size = 0
         self._last = 0
         self._read_again = 0
+        self._has_marks = False  # whether byte order marks were read
         self.has_cr = False  # whether the current record has a carriage return within a line
         self.position = 0  # the first line of the current record
         # The number of bytes so far in lines that are too long, and in long runs of NUL or 0xFF.
@@ -101,6 +104,9 @@ class _Lines:
             self.position = self._again[0][0] if self._again else self._last + 1
         number, line = self._again.popleft() if self._again else next(self._fresh)
         self._last = number
+        if self._has_marks and line and not self._taken:
+            while line.startswith(codecs.BOM_UTF8):
+                line = line.removeprefix(codecs.BOM_UTF8)
         self._taken.append((number, line))
         if line is None and len(self._taken) == 1:
             raise _TooLong(LINE_TOO_LONG, TOO_LONG)
@@ -156,10 +162,10 @@ class _Lines:
                 yield found.record.position, None
                 continue
             self.lost += count_filled(found.data)
+            self._has_marks = self._has_marks or codecs.BOM_UTF8 in found.data
             lines = found.data.split(b"\n")
-            skip = (
-                found.first == 1 and lines[0].strip(b'"\r') == b"sep=" + dialect.separator.encode()
-            )
+            first = lines[0].removeprefix(codecs.BOM_UTF8).strip(b'"\r')
+            skip = found.first == 1 and first == b"sep=" + dialect.separator.encode()
             yield from enumerate(lines[skip:], found.first + skip)
 
 
@@ -313,10 +319,7 @@ class _Header:
         """Return whether a record is a header; if so, use its names for the next records."""
         if not self._may_be_one(fields):
             return False
-        # A file that Excel writes begins with a byte order mark, here a part of the first field.
-        first = fields[0].removeprefix("\ufeff")
-        first = first.strip(_QUOTE) if first != fields[0] else first
-        names = [name.strip() for name in (first, *fields[1:])]
+        names = [name.strip() for name in fields]
         if names != self._own:
             lower = {name.lower() for name in names}
             # One word may be a review.
@@ -332,7 +335,7 @@ class _Header:
         if max(map(len, fields)) > self.longest:
             return False
         names = map(str.lower, map(str.strip, fields))
-        return not self._signs.isdisjoint(names) or fields[0].startswith("\ufeff")
+        return not self._signs.isdisjoint(names)
 
     def _has_columns(self, names: list[str]) -> bool:
         """Return whether these are the names of a label and a text."""

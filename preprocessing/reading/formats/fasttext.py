@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.labels import CollectedLabels, LabelReader
-from preprocessing.reading.pieces import Lines
+from preprocessing.reading.pieces import Lines, without_marks
 from preprocessing.reading.records import BAD_LABEL, INVALID_UTF8, NO_TEXT, Batch
 
 LINE = re.compile(rb"(__label__[^\s,]+)(?:[ \t](.*))?", re.DOTALL)
@@ -49,16 +49,17 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
 
     def parse(lines: Lines) -> Batch:
         batch = Batch()
+        data = without_marks(lines.data)
         positions, texts = batch.positions, batch.texts
         # If any of the lines is not UTF-8 or has a NUL, `_parse` parses all of them.
-        clean = b"\0" not in lines.data
+        clean = b"\0" not in data
         try:
-            lines.data.decode()
+            data.decode()
         except UnicodeDecodeError:
             clean = False
         usual_labels = usual if clean else {}
         is_named_and_clean = is_named and clean and reads_labels
-        for position, line in enumerate(lines.data.split(b"\n"), lines.first):
+        for position, line in enumerate(data.split(b"\n"), lines.first):
             label, start = usual_labels.get(line[:_USUAL_LENGTH]), _USUAL_LENGTH
             if not reads_labels and label is None and clean and not line.startswith(_PREFIX):
                 label, start = 0, 0

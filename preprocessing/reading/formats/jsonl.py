@@ -8,7 +8,7 @@ from typing import Any
 
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.formats import RowReader
-from preprocessing.reading.pieces import Lines
+from preprocessing.reading.pieces import Lines, without_marks
 from preprocessing.reading.records import (
     BROKEN_JSON,
     INVALID_UTF8,
@@ -27,7 +27,8 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
 
     def parse(lines: Lines) -> Batch:
         batch = Batch()
-        for position, line in enumerate(lines.data.split(b"\n"), lines.first):
+        data = without_marks(lines.data)
+        for position, line in enumerate(data.split(b"\n"), lines.first):
             fields = parse_object(position, line.removesuffix(b"\r"))
             if not isinstance(fields, dict):
                 batch.rejected.append(fields)

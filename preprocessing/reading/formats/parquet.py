@@ -159,9 +159,9 @@ def first_rows(file: pq.ParquetFile, most: int) -> list[dict[str, Any]]:
 def labels(path: str, layout: Layout) -> dict[str, set[Any]]:
     """Return column -> labels, for each column that contains labels.
 
-    For a column with the name of a rating, only the least and the greatest label of each row group
-    are returned, because the index of the file contains them. If a row has several labels, only the
-    first one counts. Damaged row groups are skipped.
+    If all of them have the name of a rating, only the least and the greatest label of each row
+    group are returned, because the index of the file contains them. If a row has several labels,
+    only the first one counts. Damaged row groups are skipped.
 
     Args:
       path: path or URL of the file.
@@ -178,10 +178,10 @@ def labels(path: str, layout: Layout) -> dict[str, set[Any]]:
         found: dict[str, set[Any]] = {name: set() for name in names}
         groups = range(file.num_row_groups)
         encrypted = _encrypted_columns(file)
-        for name in filter(has_stars, names):
-            for group in groups:
-                found[name].update(_Statistics(file, group, encrypted).limits(name))
         if all(map(has_stars, names)):
+            for name in names:
+                for group in groups:
+                    found[name].update(_Statistics(file, group, encrypted).limits(name))
             return found
         for group in groups:
             with contextlib.suppress(*_DAMAGED):

@@ -278,7 +278,20 @@ def test_a_file_of_one_long_line_is_refused(folder, end):
     one_line(error, path, "begins with a line of more than 1,048,576 bytes", "a line of its own")
 
 
-@pytest.mark.parametrize("lines", ["__label__1 a\r__label__2 b\r", 'rating,text\r5,"a\nb"\r'])
+CR = [
+    "__label__1 a\r__label__2 b\r",
+    'rating,text\r5,"a\nb"\r',
+    "__label__1 a\r__label__2 b\r\n",
+    "rating,text\r5,a\r1,b\n",
+    'rating,text\r5,"a, b"\r1,b\r\n',
+    "label\ttext\r5\ta, b\r1\tb\n",
+    '{"rating": 5, "text": "a"}\r{"rating": 1, "text": "b"}\n',
+    "rating,text" + "\r5,a good one" * 100_000,
+    "rating,text" + "\r5,a good one" * 100_000 + "\r\n",
+]
+
+
+@pytest.mark.parametrize("lines", CR)
 @pytest.mark.parametrize(
     ("suffix", "command"),
     [
@@ -291,6 +304,11 @@ def test_lines_that_end_with_cr_alone_are_refused(folder, lines, suffix, command
     with pytest.raises(InputError) as error:
         read(path)
     one_line(error, path, command)
+
+
+@pytest.mark.parametrize("text", ["a\rb", "a,\rb,", "a, b\r\r, c"])
+def test_the_only_line_of_a_file_may_have_carriage_returns(folder, text):
+    assert got(read(write(folder, "one.txt", f"__label__2 {text}\n"))) == [(1, text)]
 
 
 def test_a_quote_in_a_tsv_file_without_quoting_is_a_character(folder):
@@ -461,6 +479,20 @@ def test_the_columns_of_an_export_are_found_without_a_setting(name):
         found = find_columns("file", present, ReadOptions())
         names = [name and name.lower() for name in found[:3]]
         assert names == [name and name.lower() for name in columns]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("text", ["text", "content"])
+@pytest.mark.parametrize("title", ["title", "summary", None])
+@pytest.mark.parametrize("scores", [["0.98", "0.7", "5"], [1, 0, 1], [5, 4, 4]])
+def test_a_label_precedes_a_score(folder, kind, text, title, scores):
+    table = {"score": scores, "label": [1, 0, 0], text: ["good", "bad", "not good"]}
+    table |= {title: ["a", "b", "c"]} if title else {}
+    path = write(folder, f"two_labels.{kind}", as_file(kind, table))
+    found = read(path)
+    assert labels_of(found) == [1, 0, 0]
+    has_title = title == "title" or (title and text == "text")
+    assert found[0].text == ("a: good" if has_title else "good")
 
 
 def test_a_thumb_is_no_star(folder):

@@ -12,10 +12,13 @@ from preprocessing.reading import detect as detection
 from preprocessing.reading.columns import Columns
 from preprocessing.reading.files import find_sources
 from preprocessing.reading.layouts import decide_layouts, describe
+from preprocessing.reading.pieces import cut_file
+from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import ReadOptions
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
     ONE_TWO,
+    POOL,
     STARS,
     as_file,
     csv_text,
@@ -131,6 +134,35 @@ def test_sorted_shards_are_read_on_one_scale(tmp_path, kind, one, other, scale):
     write(tmp_path, "a", content(kind, one))
     write(tmp_path, "b", content(kind, other))
     assert scales(tmp_path) == {"a": scale, "b": scale}
+
+
+@pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl", "parquet"])
+@pytest.mark.parametrize(
+    ("files", "scale"),
+    [
+        ([[0, 1], [-1, -1]], "0 and 1"),
+        ([[0, 1, 1], [0], [-1], [-1]], "0 and 1"),
+        ([[0, 4, 1], [-1]], "0 to 4"),
+        ([[0, 1], [-1, 0, 1]], "-1 to 1"),
+        ([[0, 1], [-1], [-1, 1]], "-1 to 1"),
+        ([[1], [0], [-1]], "-1 to 1"),
+        ([[1], [-1]], "-1 to 1"),
+    ],
+)
+def test_a_file_of_minus_1_alone_beside_labels_from_0_has_no_labels(tmp_path, kind, files, scale):
+    for number, labels in enumerate(files):
+        write(tmp_path, f"{number}", content(kind, labels, f"text {number}"))
+    assert set(scales(tmp_path).values()) == {scale}
+    sources = find_sources(str(tmp_path), {"all": "*"})
+    for source, layout, labels in zip(
+        sources, decide_layouts(sources, ReadOptions()), files, strict=True
+    ):
+        [batch] = [
+            batch for piece in cut_file(source.path, layout) for batch in read_batches(piece, POOL)
+        ]
+        no_labels = labels.count(-1) if scale != "-1 to 1" else 0
+        assert [line.reason for line in batch.rejected] == ["bad_label"] * no_labels
+        assert all("marks a missing label" in line.detail for line in batch.rejected)
 
 
 @pytest.mark.parametrize(("one", "other"), [([0, 1], [4, 5]), ([1, 2], [0, 1])])

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import random
+import re
 import tracemalloc
 from pathlib import Path
 
@@ -51,8 +52,8 @@ def expected(data):
         if len(text) > pieces.MAX_LINE_BYTES:
             batch.reject(number, LINE_TOO_LONG, TOO_LONG)
         else:
-            start = b"\xef\xbb\xbf" if number == 1 else b""
-            fasttext._parse(batch, number, text.removeprefix(start), labels)
+            text = re.sub(b"^(\xef\xbb\xbf)+", b"", text)
+            fasttext._parse(batch, number, text, labels)
     return sorted(records(batch))
 
 
@@ -74,6 +75,10 @@ LINE = st.sampled_from(
         b"",
         b"\r",
         b"no label",
+        b"\xef\xbb\xbf__label__1 A file of its own",
+        b"\xef\xbb\xbf\xef\xbb\xbf__label__2 after an empty one",
+        b"\xef\xbb\xbf",
+        b"__label__2 \xef\xbb\xbfa character of the text",
     ]
 )
 

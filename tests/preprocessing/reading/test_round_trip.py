@@ -113,6 +113,49 @@ def test_round_trip_of_formats_with_columns(folder, build, suffix, rows):
     assert got(records) == expected(rows)
 
 
+def fasttext(rows):
+    lines = ((label, f"{title} {body}".replace("\n", " ")) for label, title, body in rows)
+    return "".join(f"__label__{label + 1} {text}\n" for label, text in lines).encode()
+
+
+def csv_with_header(rows):
+    stars = [(label * 4 + 1, title, body) for label, title, body in rows]
+    return csv_text([("rating", "title", "text"), *stars], "\n").encode()
+
+
+JOINED_TEXT = TEXT | st.sampled_from(["a\n\ufeffb", '\ufeff"quoted"'])
+
+
+@pytest.mark.parametrize("labels", ["required", "optional"])
+@pytest.mark.parametrize("build", [fasttext, headerless, csv_with_header, jsonl])
+@MANY
+@given(
+    suffix=SUFFIXES,
+    files=st.lists(
+        st.lists(
+            st.tuples(st.sampled_from([0, 1]), JOINED_TEXT, JOINED_TEXT), min_size=1, max_size=4
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    marks=st.integers(1, 2),
+)
+def test_byte_order_marks_of_joined_files_are_no_content(
+    folder, build, labels, suffix, files, marks
+):
+    mark = "\ufeff".encode()
+    parts = [build(rows).removeprefix(mark).removesuffix(b"\n") + b"\n" for rows in files]
+    options = ReadOptions(labels=labels)
+    plain, marked = (
+        read(write(folder, f"{name}.txt{suffix}", COMPRESS[suffix](data)), options)
+        for name, data in (
+            ("plain", b"".join(parts)),
+            ("marked", (marks * mark).join([b"", *parts])),
+        )
+    )
+    assert marked == plain
+
+
 # ---- nothing crashes, nothing is lost
 
 
