@@ -42,7 +42,14 @@ from preprocessing.reading.contents import refuse_other_content
 from preprocessing.reading.files import file_size, filter_command, open_bytes, open_raw
 from preprocessing.reading.formats import csv, fasttext, parquet
 from preprocessing.reading.formats.jsonl import parse_object
-from preprocessing.reading.labels import STARS, has_stars, is_headerless, labels_among
+from preprocessing.reading.labels import (
+    STARS,
+    are_sentiments,
+    has_stars,
+    is_headerless,
+    labels_among,
+    named_class,
+)
 from preprocessing.reading.pieces import TOO_LONG, Lines, Piece, decompress, split_lines
 from preprocessing.reading.records import (
     EACH_TASK,
@@ -139,6 +146,9 @@ def _labels_in_columns(
     found: defaultdict[str, set[Any]] = defaultdict(set)
     if layout.format == "parquet":
         found.update(parquet.labels(path, layout))
+        own = (layout.columns and layout.columns.label) or ""
+        if own in found:
+            found[own] = {named_class(value, layout.class_names) for value in found[own]}
     chooser = Chooser(layout)
 
     def inspect_labels(records: Iterable[Mapping[str, Any]]) -> None:
@@ -237,10 +247,20 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
             columns = find_columns(path, file.schema_arrow.names, options)
             parquet.refuse_encrypted(path, file, [name for name in columns[:3] if name])
             _refuse_kinds(path, columns, options, parquet.column_kinds(file).get)
-            is_each = options.task == EACH_TASK and columns.label
-            names = parquet.class_names(file, columns.label or "") if is_each else ()
-        return Layout("parquet", columns, class_names=names)
+            names = parquet.class_names(file, columns.label or "")
+        return Layout("parquet", columns, class_names=names if _names_count(names, options) else ())
     return Layout("fasttext")
+
+
+def _names_count(names: Sequence[str], options: ReadOptions) -> bool:
+    """Return whether the names of the numbers in a column of classes are read in their place.
+
+    A mapping, the stars and the scales of sentiment apply to the numbers. But names such as
+    `positive, negative` decide which number is which, because their order may be any.
+    """
+    if options.task == SENTIMENT_TASK:
+        return not options.label_map and are_sentiments(names)
+    return options.task == EACH_TASK
 
 
 def _refuse_kinds(
