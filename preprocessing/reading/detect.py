@@ -99,18 +99,43 @@ class Inspection(NamedTuple):
     stars: Mapping[str, frozenset[str]] = {}
 
 
-def inspect(path: str, options: ReadOptions) -> Inspection:
+class Header(NamedTuple):
+    """The header of a CSV file, which files without a header may share.
+
+    Attributes:
+      names: the names as they are in the file.
+      separator: the character between them.
+      path: the path of the file.
+    """
+
+    names: tuple[str, ...]
+    separator: str
+    path: str
+
+
+def inspect(path: str, options: ReadOptions, header: Header | None = None) -> Inspection:
     """Return the layout and the labels of a file; its content decides what `options` does not set.
 
     Args:
       path: path or URL of the file.
       options: the options for reading it.
+      header: the header of another file, if the file is CSV without a header.
 
     Raises:
       InputError: the file cannot be read, is of no known format, is not reviews, or lacks a column.
     """
     head, is_all = read_head(path)
-    layout = _detect(path, head, options)
+    if header is None:
+        layout = _detect(path, head, options)
+    else:
+        names = [name.strip() for name in header.names]
+        layout = Layout(
+            "csv",
+            find_columns(path, names, options),
+            header=header.names,
+            dialect=find_dialect(head, header.separator),
+            header_of=header.path.rpartition("/")[2],
+        )
     chosen = set_columns(layout.columns, options)
     layout = replace(layout, labels=options.labels, chosen=chosen)
     layout = survey(_records(head, layout, is_head=True), layout)
@@ -489,6 +514,16 @@ def _dialects(head: bytes) -> Iterator[Dialect]:
             plain = dialect._replace(quoted=False)
             dialect = max(dialect, plain, key=lambda one: _regular(head, one))
         yield dialect._replace(skips_blanks=dialect.quoted and _has_blanks(head, dialect))
+
+
+def find_dialect(head: bytes, separator: str) -> Dialect:
+    """Return the dialect of a CSV file whose separator is known.
+
+    Args:
+      head: the result of `read_head`.
+      separator: one of `columns.SEPARATORS`.
+    """
+    return next(dialect for dialect in _dialects(head) if dialect.separator == separator)
 
 
 def _has_blanks(head: bytes, dialect: Dialect) -> bool:
