@@ -40,6 +40,8 @@ def show_check(console: Console, check: DataCheck, run: str) -> None:
       run: the command that starts a run with the same settings.
     """
     _show_files(console, check)
+    if check.left_out:
+        _line(console, f"not read  {check.left_out}")
     for file in _kinds(check.files):
         _show_columns(console, file, len(check.files) > 1)
     for line in check.reading:

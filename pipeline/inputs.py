@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 
 from components.review_example_gen.inputs import SAMPLE, Options, input_folder
-from components.review_example_gen.spans import Input, find_input
+from components.review_example_gen.spans import Input, find_input, left_out
 from pipeline.config import PipelineConfig
 from pipeline.label_setting import task_options
 from pipeline.nodes import EXAMPLE_GEN
@@ -39,6 +39,19 @@ def input_files(config: PipelineConfig, base: str | None = None, span: str | Non
     data = config.data
     folder = input_folder(base or input_base(config))
     return find_input(folder, _patterns(config), data.window, span or data.span)
+
+
+def left_out_files(config: PipelineConfig, found: Input) -> str:
+    """Return a line with the files that a run does not read for their names, see `left_out`.
+
+    Args:
+      config: the settings.
+      found: the result of `input_files`.
+
+    Raises:
+      InputError: a folder cannot be listed.
+    """
+    return left_out(found, _patterns(config))
 
 
 def input_fingerprint(

@@ -17,7 +17,7 @@ from core.storage import is_url
 from pipeline.config import PipelineConfig
 from pipeline.destinations import DESTINATIONS, destination_paths
 from platforms.flink import checks as flink
-from preprocessing.reading.globs import is_data
+from preprocessing.reading.globs import is_data_folder
 from preprocessing.reading.span_pattern import parse_pattern
 
 Target = Literal["local", "vertex", "kubeflow"]
@@ -137,7 +137,7 @@ def _inside_input(config: PipelineConfig) -> Iterator[str]:
     for key in ("root", "metadata", "serving", "checkpoints"):
         path = getattr(config.paths, key)
         inside = pattern.inside(path) if pattern else path.removeprefix(base + "/")
-        if inside != path and is_data(inside):
+        if inside != path and is_data_folder(inside):
             yield (
                 f"paths.{key}: {path} is inside data.input_base ({base}), and every file there is "
                 "read as input; set a folder outside of it, or name the input files in "

@@ -46,7 +46,13 @@ from components.review_example_gen.read_spans import SpanReader
 from components.review_example_gen.read_unit import UnitResult
 from components.review_example_gen.read_whole import WholeReader
 from components.review_example_gen.reader import Reader
-from components.review_example_gen.spans import Input, check_spans, find_again, find_input
+from components.review_example_gen.spans import (
+    Input,
+    check_spans,
+    find_again,
+    find_input,
+    left_out,
+)
 from components.review_example_gen.units import Source, lines_before
 from core.errors import InputError
 from core.storage import is_url
@@ -107,6 +113,9 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         fileio.makedirs(scratch)
         fileio.makedirs(rejected.uri)
 
+        not_read = left_out(found, options.patterns)
+        if not_read:
+            logging.info("Not read: %s", not_read)
         code = str(exec_properties.get(CODE_KEY))
         reader = self._make_reader(found, options.span_cache, code, scratch)
         sources = _cut(files, options.read)

@@ -13,8 +13,15 @@ from typing import NamedTuple
 
 from components.line_counts import DUPLICATE, LineCounts
 from core.errors import InputError
-from preprocessing.reading.files import NoFilesError, SourceFile, find_sources
+from preprocessing.reading.files import (
+    NoFilesError,
+    SourceFile,
+    find_left_out,
+    find_sources,
+    relative_path,
+)
 from preprocessing.reading.folders import find_file, list_below
+from preprocessing.reading.listing import joined, short
 from preprocessing.reading.span_pattern import NEWEST, SpanPattern, spans_of
 
 _SHOWN = 5
@@ -94,6 +101,30 @@ def find_input(
         return Input(input_base, find_sources(input_base, patterns), ())
     spans = _window(pattern, window, pattern.number(span))
     return Input(pattern.base, _files(spans, patterns), spans)
+
+
+def left_out(found: Input, patterns: Mapping[str, str]) -> str:
+    """Return a line with the files in the folders of an input that are not read for their names.
+
+    It is empty if there are none.
+
+    Args:
+      found: the input.
+      patterns: see `find_input`.
+
+    Raises:
+      InputError: a folder cannot be listed.
+    """
+    folders = [span.path for span in found.spans] or [found.base]
+    paths = [path for folder in folders for path in find_left_out(folder, patterns.values())]
+    if not paths:
+        return ""
+    names = [relative_path(found.base, path) for path in paths]
+    return (
+        f"{joined(list(map(short, names)), _SHOWN)}, "
+        f"{'whose name is that' if len(names) == 1 else 'whose names are those'} "
+        "of documents or hidden files; to read one, rename it, or name it in data.splits"
+    )
 
 
 def find_again(found: Input, patterns: Mapping[str, str]) -> list[SourceFile]:

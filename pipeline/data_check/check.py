@@ -23,7 +23,7 @@ from pipeline.data_check.reading import Reading, RunInput
 from pipeline.data_check.settings_file import as_yaml, settings_file, with_data
 from pipeline.data_check.splits import in_splits, propose_splits, split_note
 from pipeline.data_check.trial import try_settings
-from pipeline.inputs import input_base, input_files, read_options
+from pipeline.inputs import input_base, input_files, left_out_files, read_options
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.layouts import describe
 from preprocessing.reading.look import read_table
@@ -108,6 +108,7 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
     return DataCheck(
         base,
         is_complete=attempts.is_complete and not (reading.incomplete or converted.partial),
+        left_out=left_out_files(config, found),
         files=found_files(converted, files, attempt, reading, options),
         reading=(*found.describe(), *describe(attempt.mapped_layouts()))
         if attempt and attempt.layouts

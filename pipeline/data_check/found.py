@@ -145,6 +145,7 @@ class DataCheck:
       is_complete: whether all lines were read. If not, all numbers of lines are those of a sample.
       number_of_files: number of files of the input.
       files: the files; some of them if there are very many.
+      left_out: a line with the files that are not read because of their names; empty without any.
       reading: a line for each way in which files are read, as a run prints it.
       labels: the labels, the most frequent one first.
       task: the task; None if the labels cannot be read.
@@ -164,6 +165,7 @@ class DataCheck:
     is_complete: bool = False
     number_of_files: int = 0
     files: tuple[FoundFile, ...] = ()
+    left_out: str = ""
     reading: tuple[str, ...] = ()
     labels: tuple[FoundLabel, ...] = ()
     task: Task | None = None

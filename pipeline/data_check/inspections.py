@@ -10,6 +10,7 @@ from preprocessing.reading.detect import Inspection
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.layouts import inspect_files
 from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions
+from preprocessing.reading.shared_headers import share_headers
 
 
 class Inspections:
@@ -21,7 +22,7 @@ class Inspections:
     def inspect(
         self, files: Sequence[SourceFile], options: ReadOptions
     ) -> list[Inspection | InputError]:
-        """Return the result of `layouts.inspect_files`.
+        """Return the results of `layouts.inspect_files`, in which files share headers.
 
         Args:
           files: the files.
@@ -34,4 +35,4 @@ class Inspections:
         missing = [file for file in files if (file.path, key) not in self._found]
         for file, found in zip(missing, inspect_files(missing, options), strict=True):
             self._found[file.path, key] = found
-        return [self._found[file.path, key] for file in files]
+        return share_headers(files, [self._found[file.path, key] for file in files], options)

@@ -56,7 +56,9 @@ class Layout:
       label_scale: the scale of the labels in `columns.label`, one of `labels.SCALES`. It has no
         effect if `label_map` is not empty.
       label_map: label -> meaning, see `ReadOptions`; empty if `label_scale` defines the meanings.
-      header: the header of a CSV file; None for a CSV file without a header and other formats.
+      header: the header of a CSV file, its own or that of another file; None for a CSV file that is
+        read by position, and for other formats.
+      header_of: the name of the file that has the header; empty if the file has its own, or none.
       dialect: the syntax of a CSV file.
       scale_is_guessed: True if the scale was inferred from some of the labels.
       reads_labels: see `ReadOptions`.
@@ -80,6 +82,7 @@ class Layout:
     label_scale: str = "1 and 2"
     label_map: Mapping[str, int | None] = field(default_factory=dict)
     header: tuple[str, ...] | None = None
+    header_of: str = ""
     dialect: Dialect = COMMAS
     scale_is_guessed: bool = False
     reads_labels: bool = True

@@ -41,7 +41,14 @@ from preprocessing.reading.contents import refuse_other_content
 from preprocessing.reading.files import file_size, filter_command, open_bytes, open_raw
 from preprocessing.reading.formats import csv, fasttext, parquet
 from preprocessing.reading.formats.jsonl import parse_object
-from preprocessing.reading.labels import STARS, has_stars, is_headerless, labels_among
+from preprocessing.reading.labels import (
+    STARS,
+    are_sentiments,
+    has_stars,
+    is_headerless,
+    labels_among,
+    named_class,
+)
 from preprocessing.reading.pieces import (
     TOO_LONG,
     Lines,
@@ -98,18 +105,43 @@ class Inspection(NamedTuple):
     stars: Mapping[str, frozenset[str]] = {}
 
 
-def inspect(path: str, options: ReadOptions) -> Inspection:
+class Header(NamedTuple):
+    """The header of a CSV file, which files without a header may share.
+
+    Attributes:
+      names: the names as they are in the file.
+      separator: the character between them.
+      path: the path of the file.
+    """
+
+    names: tuple[str, ...]
+    separator: str
+    path: str
+
+
+def inspect(path: str, options: ReadOptions, header: Header | None = None) -> Inspection:
     """Return the layout and the labels of a file; its content decides what `options` does not set.
 
     Args:
       path: path or URL of the file.
       options: the options for reading it.
+      header: the header of another file, if the file is CSV without a header.
 
     Raises:
       InputError: the file cannot be read, is of no known format, is not reviews, or lacks a column.
     """
     head, is_all = read_head(path)
-    layout = _detect(path, head, options)
+    if header is None:
+        layout = _detect(path, head, options)
+    else:
+        names = [name.strip() for name in header.names]
+        layout = Layout(
+            "csv",
+            find_columns(path, names, options),
+            header=header.names,
+            dialect=find_dialect(head, header.separator),
+            header_of=header.path.rpartition("/")[2],
+        )
     chosen = set_columns(layout.columns, options)
     layout = replace(layout, reads_labels=options.reads_labels, chosen=chosen)
     layout = survey(_records(head, layout, is_head=True), layout)
@@ -145,6 +177,9 @@ def _labels_in_columns(
     found: defaultdict[str, set[Any]] = defaultdict(set)
     if layout.format == "parquet":
         found.update(parquet.labels(path, layout))
+        own = (layout.columns and layout.columns.label) or ""
+        if own in found:
+            found[own] = {named_class(value, layout.class_names) for value in found[own]}
     chooser = Chooser(layout)
 
     def inspect_labels(records: Iterable[Mapping[str, Any]]) -> None:
@@ -237,9 +272,8 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
             columns = find_columns(path, file.schema_arrow.names, options)
             parquet.refuse_encrypted(path, file, [name for name in columns[:3] if name])
             _refuse_kinds(path, columns, options, parquet.column_kinds(file).get)
-            is_each = options.task == EACH_TASK and columns.label
-            names = parquet.class_names(file, columns.label or "") if is_each else ()
-        return Layout("parquet", columns, class_names=names)
+            names = parquet.class_names(file, columns.label or "")
+        return Layout("parquet", columns, class_names=names if _names_count(names, options) else ())
     return Layout("fasttext")
 
 
@@ -276,6 +310,17 @@ def _are_alike(lines: Sequence[bytes]) -> bool:
         if number and sum(line.count(mark) == number for line in lines) > len(lines) / 2:
             return True
     return False
+
+
+def _names_count(names: Sequence[str], options: ReadOptions) -> bool:
+    """Return whether the names of the numbers in a column of classes are read in their place.
+
+    A mapping, the stars and the scales of sentiment apply to the numbers. But names such as
+    `positive, negative` decide which number is which, because their order may be any.
+    """
+    if options.task == SENTIMENT_TASK:
+        return not options.label_map and are_sentiments(names)
+    return options.task == EACH_TASK
 
 
 def _refuse_kinds(
@@ -508,6 +553,16 @@ def _dialects(head: bytes) -> Iterator[Dialect]:
             plain = dialect._replace(quoted=False)
             dialect = max(dialect, plain, key=lambda one: _regular(head, one))
         yield dialect._replace(skips_blanks=dialect.quoted and _has_blanks(head, dialect))
+
+
+def find_dialect(head: bytes, separator: str) -> Dialect:
+    """Return the dialect of a CSV file whose separator is known.
+
+    Args:
+      head: the result of `read_head`.
+      separator: one of `columns.SEPARATORS`.
+    """
+    return next(dialect for dialect in _dialects(head) if dialect.separator == separator)
 
 
 def _has_blanks(head: bytes, dialect: Dialect) -> bool:

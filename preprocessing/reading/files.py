@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -197,6 +197,45 @@ def match_files(base: str, pattern: str) -> list[SourceFile]:
     return found
 
 
+def find_left_out(base: str, patterns: Iterable[str]) -> list[str]:
+    """Return the paths of the files that are no part of an input because of their names, sorted.
+
+    See `globs.leaves_out`.
+
+    Args:
+      base: folder or gs:// prefix.
+      patterns: the globs of the input below `base`, see `match_files`.
+
+    Raises:
+      InputError: the folder or prefix, or a subfolder, cannot be listed.
+    """
+    folder = base.rstrip("/") or "/"
+    found: set[str] = set()
+    for pattern in patterns:
+        glob_of_files = globs.normal(relative_path(folder, pattern))
+        try:
+            listed = list(_relative_paths(folder, glob_of_files))
+        except Exception as error:  # every cloud client has exceptions of its own
+            raise InputError(cannot_be_listed(base, error)) from error
+        if not any(globs.matches(each, glob_of_files) for each in listed):
+            glob_of_files = globs.inside(glob_of_files)
+        found.update(each for each in listed if globs.leaves_out(each, glob_of_files))
+    return [os.path.join(folder, each) for each in sorted(found)]
+
+
+def _relative_paths(folder: str, pattern: str) -> Iterator[str]:
+    """Yield the paths of the files in the folders that a glob, or `globs.inside` of it, reaches."""
+    if is_url(folder):
+        from apache_beam.io.filesystems import FileSystems
+
+        prefix = FileSystems.join(folder, globs.literal_prefix(pattern))
+        [result] = FileSystems.match([glob.escape(prefix) + "**"])
+        for found in _without_folders(result.metadata_list):
+            yield relative_path(folder, found.path)
+        return
+    yield from (relative for relative, _ in _walk(folder, globs.inside(pattern)))
+
+
 def _remote_files(folder: str, pattern: str) -> tuple[list[SourceFile], list[str]]:
     """Return the files that match, and the paths of all files that were listed."""
     from apache_beam.io.filesystems import FileSystems
@@ -205,18 +244,18 @@ def _remote_files(folder: str, pattern: str) -> tuple[list[SourceFile], list[str
     # one folder, and `?` matches a slash.
     prefix = FileSystems.join(folder, globs.literal_prefix(pattern))
     [result] = FileSystems.match([glob.escape(prefix) + "**"])
-    files = [
-        source_of(found)
-        for found in result.metadata_list
-        # On gs:// a "folder" can be an empty object.
-        if not found.path.endswith(_FOLDER_OBJECTS)
-    ]
+    files = list(map(source_of, _without_folders(result.metadata_list)))
     matched = [file for file in files if globs.matches(relative_path(folder, file.path), pattern)]
     # The prefix omits the markers of a table whose folder contains it.
     outer = [each for each in tables.parents(f"{prefix}*") if f"{each}/".startswith(f"{folder}/")]
     markers = FileSystems.match([each for above in outer for each in tables.marker_globs(above)])
     listed = [found.path for each in markers for found in each.metadata_list]
     return sorted(matched), [*(file.path for file in files), *listed]
+
+
+def _without_folders(listed: Iterable[Any]) -> Iterator[Any]:
+    """Yield the metadata of files. On gs:// a "folder" can be an empty object."""
+    return (found for found in listed if not found.path.endswith(_FOLDER_OBJECTS))
 
 
 def source_of(metadata: Any) -> SourceFile:
@@ -231,16 +270,21 @@ def source_of(metadata: Any) -> SourceFile:
 
 def _local_files(folder: str, pattern: str) -> tuple[list[SourceFile], list[str]]:
     """Return the files that match, and the paths of the files that mark their folders as tables."""
-    files = sorted(_walk(folder, pattern))
+    files = sorted(
+        SourceFile(os.path.join(folder, relative), entry.stat().st_size)
+        for relative, entry in _walk(folder, pattern)
+        if globs.matches(relative, pattern)
+    )
     above = {each for file in files for each in tables.parents(file.path)}
     markers = [path for each in above for path in map(glob.glob, tables.marker_globs(each))]
     return files, [path for found in markers for path in found]
 
 
-def _walk(folder: str, pattern: str) -> Iterator[SourceFile]:
-    """Yield the files that match; links to folders are followed, and each folder is listed once.
+def _walk(folder: str, pattern: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield the relative path of each file in the folders that may contain files that match.
 
-    Beam's listing omits files that cannot be read, and files in a linked folder.
+    Links to folders are followed, and each folder is listed once. Beam's listing omits files that
+    cannot be read, and files in a linked folder.
     """
     waiting = [""] if os.path.isdir(folder) else []
     seen = set()
@@ -256,8 +300,8 @@ def _walk(folder: str, pattern: str) -> Iterator[SourceFile]:
                 if globs.may_contain(relative, pattern):
                     # All folders are listed before all links.
                     waiting.insert(0 if entry.is_symlink() else len(waiting), f"{relative}/")
-            elif globs.matches(relative, pattern):
-                yield SourceFile(os.path.join(folder, relative), entry.stat().st_size)
+            else:
+                yield relative, entry
 
 
 def open_bytes(path: str) -> BinaryIO:

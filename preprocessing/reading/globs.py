@@ -8,21 +8,49 @@ from fnmatch import fnmatchcase
 EVERYTHING = "**"
 """The glob of all files of a folder and its subfolders."""
 _ANY_NAME = ("*", EVERYTHING)
-# Files and folders that are not data, in a folder that was downloaded, or that Spark or Beam wrote.
-_NOT_DATA = re.compile(
-    r"[._].*|lost\+found|(readme|license|licence|changelog|citation)([._-].*)?"
-    r"|thumbs\.db|desktop\.ini|.*_\$folder\$|.*\.(md|rst|crc|md5|sha1|sha256|sha512|dvc)",
+# Folders and files that are not data, in a folder that was downloaded, or that Spark or Beam wrote.
+_HIDDEN_FOLDER = re.compile(r"[._].*|lost\+found", re.IGNORECASE)
+# `license_keys.csv` and `changelog.csv` are data, so the whole name of a document counts.
+_DOCUMENT = re.compile(
+    r"(readme|license|licence|changelog|citation)(\.(txt|text|cff|bib|html?|pdf|rtf|docx?|odt))?"
+    r"|.*\.(md|rst)",
     re.IGNORECASE,
 )
+_OF_PROGRAMS = re.compile(
+    r"[._].*|thumbs\.db|desktop\.ini|.*_\$folder\$|.*\.(crc|md5|sha1|sha256|sha512|dvc)",
+    re.IGNORECASE,
+)
+_HIDDEN_DATA = re.compile(
+    r"_.*\.(csv|tsv|jsonl?|ndjson|parquet|txt)(\.(bz2|gz|zst))?", re.IGNORECASE
+)
+_ANOTHER_NAME = "\0" * 16
+"""A name that no file has, and that only globs of nearly any name match."""
 
 
-def is_data(relative: str) -> bool:
-    """Return whether a file or folder counts as data.
+def is_data_folder(relative: str) -> bool:
+    """Return whether the files in a folder may be data.
 
     Args:
       relative: the path relative to the input folder, with `/` as separator.
     """
-    return not any(_NOT_DATA.fullmatch(part) for part in relative.split("/") if part)
+    return not any(_HIDDEN_FOLDER.fullmatch(part) for part in relative.split("/") if part)
+
+
+def leaves_out(relative: str, glob: str) -> bool:
+    """Return whether a file does not match a glob because its name is that of a document.
+
+    This includes hidden files with the suffix of data, and none that programs write, such as
+    checksums.
+
+    Args:
+      relative: the path, with `/` as separator.
+      glob: see `matches`.
+    """
+    folder, slash, name = relative.rpartition("/")
+    if not (_DOCUMENT.fullmatch(name) or _HIDDEN_DATA.fullmatch(name)):
+        return False
+    is_matched = matches(f"{folder}{slash}{_ANOTHER_NAME}", glob)
+    return is_matched and not matches(relative, glob)
 
 
 def literal_prefix(glob: str) -> str:
@@ -41,7 +69,7 @@ def matches(relative: str, glob: str) -> bool:
     The names of the path are matched one by one, see `fnmatch`. A name `**` in the glob matches any
     number of folders, including none, and at the end of the glob every file below them. As in a
     shell, a name that begins with `.` or `_` matches only a name in the glob that begins with the
-    same character. The names `*` and `**` match no file or folder that `is_data` excludes.
+    same character. The names `*` and `**` match no hidden file or folder, document or checksum.
 
     Args:
       relative: the path, with `/` as separator.
@@ -75,10 +103,13 @@ def _match(names: list[str], parts: list[str]) -> bool:
     if not (names and parts):
         return not (names or parts)
     if parts[0] != EVERYTHING:
-        return _matches_name(names[0], parts[0]) and _match(names[1:], parts[1:])
+        is_file = len(names) == 1
+        return _matches_name(names[0], parts[0], is_file) and _match(names[1:], parts[1:])
     if parts == [EVERYTHING]:
-        return all(map(is_data, names))
-    return _match(names, parts[1:]) or (is_data(names[0]) and _match(names[1:], parts))
+        return _is_data_file(names[-1]) and all(map(is_data_folder, names[:-1]))
+    if _match(names, parts[1:]):
+        return True
+    return len(names) > 1 and is_data_folder(names[0]) and _match(names[1:], parts)
 
 
 def _is_beginning(names: list[str], parts: list[str]) -> bool:
@@ -86,15 +117,20 @@ def _is_beginning(names: list[str], parts: list[str]) -> bool:
     if not (names and parts):
         return bool(parts)
     if parts[0] != EVERYTHING:
-        return _matches_name(names[0], parts[0]) and _is_beginning(names[1:], parts[1:])
-    if is_data(names[0]) and _is_beginning(names[1:], parts):
+        is_match = _matches_name(names[0], parts[0], is_file=False)
+        return is_match and _is_beginning(names[1:], parts[1:])
+    if is_data_folder(names[0]) and _is_beginning(names[1:], parts):
         return True
     return len(parts) > 1 and _is_beginning(names, parts[1:])
 
 
-def _matches_name(name: str, part: str) -> bool:
+def _is_data_file(name: str) -> bool:
+    return not (_OF_PROGRAMS.fullmatch(name) or _DOCUMENT.fullmatch(name))
+
+
+def _matches_name(name: str, part: str, is_file: bool) -> bool:
     if part in _ANY_NAME:
-        return is_data(name)
+        return _is_data_file(name) if is_file else is_data_folder(name)
     # A glob that begins with a slash has an empty first name.
     hidden = name.startswith((".", "_")) and not part.startswith(name[0])
     return not hidden and fnmatchcase(name, part)

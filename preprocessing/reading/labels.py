@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, time
 from decimal import Decimal, InvalidOperation
 from typing import cast
@@ -136,10 +136,7 @@ class LabelReader:
 
     def _find(self, value: object) -> int | None:
         """Return the result of `read` for a value that is not cached, and cache it."""
-        named = value
-        if self._class_names and type(value) is int:
-            is_class = 0 <= value < len(self._class_names)
-            named = self._class_names[value] if is_class else None
+        named = named_class(value, self._class_names)
         if self._collected is not None:
             found = self._collect(named)
         else:
@@ -291,6 +288,25 @@ def same_numbers(labels: Iterable[str]) -> list[list[str]]:
         if number is not None:
             by_number.setdefault(number, []).append(label)
     return [alike for alike in by_number.values() if len(alike) > 1]
+
+
+def named_class(value: object, names: Sequence[str]) -> object:
+    """Return the name of a class if the value is its number, and None for a number without a name.
+
+    Any other value, and every value if no class has a name, is returned as it is.
+
+    Args:
+      value: the value of the field.
+      names: the names of the numbers 0, 1, ..., see `Layout.class_names`.
+    """
+    if not names or type(value) is not int:
+        return value
+    return names[value] if 0 <= value < len(names) else None
+
+
+def are_sentiments(names: Iterable[str]) -> bool:
+    """Return whether names of classes include both a negative and a positive one of KNOWN_WORDS."""
+    return {0, 1} <= {KNOWN_WORDS.get(canonical(name) or "") for name in names}
 
 
 def labels_among(values: Iterable[object]) -> Iterator[str]:

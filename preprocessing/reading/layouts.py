@@ -30,6 +30,7 @@ from preprocessing.reading.labels import (
     label_scale,
 )
 from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions, printable
+from preprocessing.reading.shared_headers import share_headers
 
 _FILES_AT_ONCE = 16
 """Number of files that are inspected at the same time. Opening a remote file takes tens of
@@ -53,11 +54,12 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
       options: the options for reading them.
 
     Raises:
-      InputError: for the reasons in `detect.inspect`. If labels are required, also: the labels fit
+      InputError: for the reasons in `detect.inspect`, or a file without a header fits the header of
+        no file with as many columns, or several. If labels are required, also: the labels fit
         no scale, or fit several scales with opposite meanings; `data.columns` has no effect; or two
         files of a group contain the same reviews.
     """
-    tried = inspect_files(files, options)
+    tried = share_headers(files, inspect_files(files, options), options)
     found = [item for item in tried if isinstance(item, Inspection)]
     for item in tried:
         if isinstance(item, InputError):
@@ -276,6 +278,8 @@ def _way(layout: Layout) -> str:
     if layout.format == "csv" and layout.header is None:
         title = ", title" if layout.columns.title else ""
         return f"{format} without a header: label {scale}{title}, text"
+    if layout.header_of:
+        format += f" with the header of {printable(layout.header_of)}"
     first = _columns(layout, layout.columns)
     others = [f"other records: {_columns(layout, columns)}" for columns in layout.alternatives]
     return f"{format}: " + "; ".join([first, *others])

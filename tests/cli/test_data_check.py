@@ -84,6 +84,17 @@ def test_what_a_look_prints(shop, tmp_path):
     assert yaml.safe_load("\n".join(lines[settings + 1 : at]))["data"]["input_base"] == str(shop)
 
 
+def test_the_documents_beside_the_data_are_named(tmp_path):
+    rows = "".join(f"{n % 5 + 1},good {n}\n" for n in range(200))
+    for name in ("license_keys.csv", "LICENSE.txt", *(f"notes{number}.md" for number in range(9))):
+        (tmp_path / name).write_text(f"rating,review\n{rows}")
+    found = check(tmp_path).stdout.splitlines()
+    assert found[0].endswith("1 file  2,104 bytes  all 200 lines read") and found[3] == (
+        "not read  LICENSE.txt, notes0.md, notes1.md, notes2.md, notes3.md and 5 more, whose names "
+        "are those of documents or hidden files; to read one, rename it, or name it in data.splits"
+    )
+
+
 def test_the_next_commands_are_complete_in_their_order(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()

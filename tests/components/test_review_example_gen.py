@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from components.line_counts import SPLITS
-from components.review_example_gen import splits, units
+from components.review_example_gen import component, splits, units
 from components.review_example_gen.read_whole import WholeReader
 from core.errors import InputError
 from preprocessing.reading import pieces
@@ -231,6 +231,18 @@ def test_most_of_a_file_in_one_line_is_an_input_error(tmp_path, inputs):
     (inputs / "a.txt").write_bytes(reviews + bytes(3_000_000))
     with pytest.raises(InputError, match=r"3,000,000 of 3,\d+,\d+ bytes \(99.*a\.txt:401 line_too"):
         read_files(tmp_path, inputs, max_rejected_fraction=0.01)
+
+
+def test_the_documents_beside_the_files_are_named_in_the_log(tmp_path, inputs, monkeypatch):
+    for name in ("license_keys.txt", "LICENSE.txt", "README", "_SUCCESS"):
+        write(inputs, name, [line(number) for number in range(9)])
+    logged = []
+    monkeypatch.setattr(
+        component.logging, "info", lambda text, *values: logged.append(text % values)
+    )
+    assert list(read_files(tmp_path, inputs).by_file) == ["license_keys.txt"]
+    [shown] = [text for text in logged if text.startswith("Not read: ")]
+    assert shown.startswith("Not read: LICENSE.txt, README, whose names are those of documents")
 
 
 def test_a_file_without_a_usable_line_is_named_beside_good_ones(tmp_path, inputs):

@@ -369,7 +369,8 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
     header = _Header(layout)
     reader = RowReader(layout)
     pick = _picker(header.names, reader)
-    is_first = layout.header is not None  # whether the next header is that of the file
+    # Whether the next header is that of the file.
+    is_first = layout.header is not None and not layout.header_of
     # The files of the polarity set have a backslash and an `n` in place of a line break.
     escaped = layout.header is None and layout.dialect.separator == ","
     lines = _Lines(stream, layout.dialect)

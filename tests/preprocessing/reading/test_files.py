@@ -124,6 +124,33 @@ def test_the_default_leaves_out_files_and_folders_that_are_not_data(tmp_path):
     assert find_files(str(tmp_path / ".git/objects"), "*") == [str(tmp_path / ".git/objects/a")]
 
 
+DATA = ("license_keys.csv", "changelog.csv", "citation.jsonl", "license/1.txt", "citation/2.txt")
+DATA += ("readme_aa", "LICENSE.csv.gz", "licence-plates.parquet", "changelog.md.d/a.csv")
+DOCUMENTS = ("LICENSE.txt", "CITATION.cff", "Licence", "changelog.html", "license/README.md")
+OF_PROGRAMS = ("a.sha256", "_SUCCESS", ".hidden.csv", "_temporary/a.csv", "README.md.crc")
+
+
+@pytest.mark.parametrize("depth", ["", "2024/deep/"])
+def test_only_the_whole_name_of_a_document_excludes_a_file(tmp_path, depth):
+    for name in (*DOCUMENTS, *OF_PROGRAMS, "_old.csv.gz"):
+        write(tmp_path, f"{depth}{name}")
+    kept = sorted(write(tmp_path, f"{depth}{name}") for name in DATA)
+    assert find_files(str(tmp_path), "**") == kept
+    assert find_files(str(tmp_path), f"{depth}**") == kept
+    left_out = files.find_left_out(str(tmp_path), ["**"])
+    assert left_out == sorted(f"{tmp_path}/{depth}{name}" for name in (*DOCUMENTS, "_old.csv.gz"))
+    assert files.find_left_out(str(tmp_path), ["**/*.csv", f"{depth}LICENSE.txt"]) == []
+
+
+def test_documents_in_other_folders_than_those_of_the_globs_are_not_named(tmp_path):
+    for name in ("train/a.csv", "train/README", "other/README", "README"):
+        write(tmp_path, name)
+    in_train = [str(tmp_path / "train/README")]
+    for pattern in ("train", "train/**", "train/*", "tr*"):
+        assert files.find_left_out(str(tmp_path), [pattern]) == in_train
+    assert files.find_left_out(str(tmp_path), ["**/R*"]) == []
+
+
 def test_a_glob_of_another_folder_matches_nothing_beside_hidden_files(tmp_path):
     write(tmp_path, "in/_SUCCESS")
     with pytest.raises(InputError, match=r"no file .* that matches '/elsewhere/a\.csv'"):
@@ -262,6 +289,8 @@ def test_other_file_systems_are_read_through_beam(tmp_path):
     assert find_files(base, "**") == [base + "/2024/b.csv", base + "/a.bz2"]
     (path,) = find_files(base, "*")
     assert path == base + "/a.bz2"
+    write(tmp_path, "in/2024/README")
+    assert files.find_left_out(base, ["2024"]) == [base + "/2024/README"]
     with open_bytes(path) as stream:
         assert stream.read() == b"content"
 

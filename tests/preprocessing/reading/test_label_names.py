@@ -13,9 +13,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from preprocessing.labels import SENTIMENT
 from preprocessing.reading import records as reading_records
-from preprocessing.reading.labels import CollectedLabels
-from preprocessing.reading.layouts import describe
+from preprocessing.reading.files import find_sources
+from preprocessing.reading.labels import CollectedLabels, LabelReader
+from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import ReadOptions
@@ -24,9 +26,11 @@ from tests.preprocessing.reading.review_files import (
     MANY,
     POOL,
     SUFFIXES,
+    Review,
     detect_format,
     write,
 )
+from tests.preprocessing.reading.review_files import read as read_reviews
 
 EACH = ReadOptions(task="each", classes=())
 CHARACTERS = st.characters(blacklist_categories=["Cs"], blacklist_characters="\0")
@@ -97,10 +101,10 @@ def json_lines(names, ascii=True):
     return "".join(json.dumps(row, ensure_ascii=ascii) + "\n" for row in rows)
 
 
-def parquet_file(labels, metadata=None):
+def parquet_file(labels, metadata=None, column="label"):
     out = io.BytesIO()
     texts = [f"text {number}" for number in range(len(labels))]
-    table = pa.table({"label": labels, "text": texts})
+    table = pa.table({column: labels, "text": texts})
     if metadata:
         table = table.replace_schema_metadata({b"huggingface": json.dumps(metadata).encode()})
     pq.write_table(table, out, row_group_size=3)
@@ -192,13 +196,52 @@ CLASS_LABEL = {
 def test_the_names_of_numbers_in_a_file_of_hugging_face(folder):
     path = write(folder, "a.parquet", parquet_file([2, 0, 1, -1, 3, None], CLASS_LABEL))
     assert read(path) == (["Größe", "b", "a"], ["bad_label"] * 3)
-    # A mapping names the numbers, and so does the detection of the scale of sentiment.
+    # A mapping names the numbers.
+    sentiments = {"info": {"features": {"label": {"names": ["positive", "negative"]}}}}
     for options in (replace(EACH, task="map"), ReadOptions()):
-        assert detect_format(path, replace(options, label_map={"0": 0, "1": 1})).class_names == ()
+        for metadata in (CLASS_LABEL, sentiments):
+            path = write(folder, "a.parquet", parquet_file([0, 1], metadata))
+            mapped = replace(options, label_map={"0": 0, "1": 1})
+            assert detect_format(path, mapped).class_names == ()
     for names in (["a", "a", "b"], ["a", " ", "b"], ["a", 1, "b"], "abc", None):
         other = {"info": {"features": {"label": {"names": names}}}}
         path = write(folder, "a.parquet", parquet_file([2, 0], other))
         assert read(path) == (["2", "0"] if names != "abc" else ["c", "a"], [])
+
+
+SENTIMENTS = [
+    (["positive", "negative"], [0, 1, 1], ["positive", "negative", "negative"]),
+    (["Negative", "Neutral", "Positive"], [0, 1, 2, -1], ["negative", "positive"]),
+    (["neg", "pos"], [0, 1, 2], ["negative", "positive"]),
+    (["neg", "pos", "mixed"], [0, 1, 2], ["negative", "positive"]),
+]
+
+
+@pytest.mark.parametrize(("names", "numbers", "expected"), SENTIMENTS)
+def test_names_of_hugging_face_that_are_sentiments_are_read(folder, names, numbers, expected):
+    for column in ("label", "rating"):
+        metadata = {"info": {"features": {column: {"names": names}}}}
+        path = write(folder, "a.parquet", parquet_file(numbers, metadata, column))
+        found = [record for record in read_reviews(path) if isinstance(record, Review)]
+        assert [SENTIMENT.names[review.label] for review in found] == expected
+
+
+@pytest.mark.parametrize("names", [["world", "positive"], ["no", "yes"]])
+def test_other_names_of_hugging_face_do_not_decide_the_sentiment(folder, names):
+    metadata = {"info": {"features": {"label": {"names": names}}}}
+    layout = detect_format(write(folder, "a.parquet", parquet_file([0, 1], metadata)))
+    assert (layout.label_scale, layout.class_names) == ("0 and 1", ())
+
+
+def test_names_of_sentiments_decide_beside_a_file_of_numbers(tmp_path):
+    metadata = {"info": {"features": {"label": {"names": ["positive", "negative"]}}}}
+    write(tmp_path, "a.parquet", parquet_file([0, 1, 1], metadata))
+    write(tmp_path, "b.csv", "label,text\n" + "".join(f"{n},other {n}\n" for n in (0, 1, 1)))
+    files = find_sources(str(tmp_path), {"all": "**"})
+    named, numbered = decide_layouts(files, ReadOptions())
+    assert (named.label_scale, numbered.label_scale) == ("0 and 1", "0 and 1")
+    assert [LabelReader(named).read(n) for n in (0, 1, 2)] == [1, 0, None]
+    assert [LabelReader(numbered).read(n) for n in ("0", "1", "2")] == [0, 1, None]
 
 
 def test_a_label_that_is_not_utf8_is_rejected_for_this_reason(folder):

@@ -187,6 +187,9 @@ def test_beside_a_column_of_stars_1_and_2_are_ambiguous_and_0_and_1_are_not(tmp_
     with pytest.raises(InputError) as error:
         scales(tmp_path)
     one_line(error, f"{other}: the meaning of the labels 1, 2", f"beside the stars of {stars}")
+    write(tmp_path, "b.csv", content("headerless", [1, 2, 4]))
+    assert scales(tmp_path) == {"b.csv": "1 to 5", "stars.csv": "1 to 5"}
+    write(tmp_path, "b.csv", content("headerless", [1, 2]))
     scales(tmp_path, ReadOptions(label_map=STARS))
 
 

@@ -126,7 +126,7 @@ def csv_with_header(rows):
 JOINED_TEXT = TEXT | st.sampled_from(["a\n\ufeffb", '\ufeff"quoted"'])
 
 
-@pytest.mark.parametrize("labels", ["required", "optional"])
+@pytest.mark.parametrize("reads_labels", [True, False])
 @pytest.mark.parametrize("build", [fasttext, headerless, csv_with_header, jsonl])
 @MANY
 @given(
@@ -141,11 +141,11 @@ JOINED_TEXT = TEXT | st.sampled_from(["a\n\ufeffb", '\ufeff"quoted"'])
     marks=st.integers(1, 2),
 )
 def test_byte_order_marks_of_joined_files_are_no_content(
-    folder, build, labels, suffix, files, marks
+    folder, build, reads_labels, suffix, files, marks
 ):
     mark = "\ufeff".encode()
     parts = [build(rows).removeprefix(mark).removesuffix(b"\n") + b"\n" for rows in files]
-    options = ReadOptions(labels=labels)
+    options = ReadOptions(reads_labels=reads_labels)
     plain, marked = (
         read(write(folder, f"{name}.txt{suffix}", COMPRESS[suffix](data)), options)
         for name, data in (

@@ -1,0 +1,149 @@
+"""CSV files without a header beside one with a header, as `split -l` writes them."""
+
+from dataclasses import replace
+
+import pytest
+
+from core.errors import InputError
+from preprocessing.reading.files import find_sources
+from preprocessing.reading.labels import CollectedLabels
+from preprocessing.reading.layouts import decide_layouts, describe
+from preprocessing.reading.pieces import cut_file
+from preprocessing.reading.read import read_batches
+from preprocessing.reading.records import ReadOptions
+from tests.preprocessing.reading.review_files import COMPRESS, POOL, write
+
+EACH = ReadOptions(task="each", classes=())
+OPTIONAL = ReadOptions(reads_labels=False)
+
+
+def rows(template, first, number=30, labels="1245"):
+    """Return lines with a label, a number and the words title, text and date."""
+    return "".join(
+        template.format(l=labels[n % len(labels)], n=n) + "\n" for n in range(first, first + number)
+    )
+
+
+def layouts_of(folder, options=None):
+    files = find_sources(str(folder), {"all": "**"})
+    return [file.path for file in files], decide_layouts(files, options or ReadOptions())
+
+
+def texts(folder, options=None):
+    found = []
+    for path, layout in zip(*layouts_of(folder, options), strict=True):
+        collected = CollectedLabels() if layout.keeps_case else None
+        for piece in cut_file(path, replace(layout, collected=collected)):
+            batches = list(read_batches(piece, POOL))
+            assert not any(batch.rejected for batch in batches)
+            found += [text.decode() for batch in batches for text in batch.texts]
+    return found
+
+
+PARTS = {
+    "rating,text,title": ("{l},text {n},title {n}", "title {}: text {}"),
+    "rating,review,date": ("{l},review {n},2026-01-01", "review {1}"),
+    "rating\ttext\ttitle": ("{l}\ttext {n}\ttitle {n}", "title {}: text {}"),
+    "rating;text;title": ("{l};text {n};title {n}", "title {}: text {}"),
+    "title,text,rating": ("title {n},text {n},{l}", "title {}: text {}"),
+    "id,text,rating,title,date": ("{n},text {n},{l},title {n},2026-01-01", "title {}: text {}"),
+    "text,label": ("text {n},{l}", "text {1}"),
+}
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("options", [ReadOptions(), OPTIONAL, EACH])
+@pytest.mark.parametrize("header", PARTS)
+def test_the_parts_of_a_file_share_its_header(tmp_path, header, options, suffix):
+    template, text = PARTS[header]
+    labels = "ab" if options is EACH else "51"
+    for number, name in enumerate(["xaa", "xab", "xac"]):
+        part = rows(template, 30 * number, labels=labels[: 1 + number % 2])
+        content = f"{header}\n{part}" if name == "xaa" else part
+        write(tmp_path, name + suffix, COMPRESS[suffix](content.encode()))
+    assert texts(tmp_path, options) == [text.format(n, n) for n in range(90)]
+    _, layouts = layouts_of(tmp_path, options)
+    lines = describe(layouts)
+    assert len(lines) == 2 and lines[0].endswith(" (2 files)")
+    assert lines[0].replace(f" with the header of xaa{suffix}", "") == lines[1].replace(
+        "(1 file)", "(2 files)"
+    )
+
+
+def test_a_label_of_the_class_that_only_a_later_part_has_is_one(tmp_path):
+    write(tmp_path, "xaa", "text,topic\n" + rows("text {n},{l}", 0, labels=["refund"]))
+    write(tmp_path, "xab", rows("text {n},{l}", 30, labels=["price", "delivery"]))
+    options = ReadOptions(task="each", classes=(), columns={"label": "topic"})
+    assert texts(tmp_path, options) == [f"text {n}" for n in range(60)]
+
+
+def test_labels_of_a_settings_mapping_are_labels(tmp_path):
+    write(tmp_path, "xaa", "text,label\n" + rows("text {n},{l}", 0, labels=["good"]))
+    write(tmp_path, "xab", rows("text {n},{l}", 30, labels=["bad"]))
+    options = ReadOptions(label_map={"good": 1, "bad": 0})
+    assert len(texts(tmp_path, options)) == 60
+
+
+def test_a_header_in_a_part_without_its_own_is_a_repeated_one(tmp_path):
+    write(tmp_path, "xaa", "rating,text,title\n" + rows("{l},text {n},title {n}", 0))
+    part = rows("{l},text {n},title {n}", 30) + "rating,title,text\n4,a title,a text\n"
+    write(tmp_path, "xab", part)
+    (_, path), (_, layout) = layouts_of(tmp_path)
+    [piece] = cut_file(path, layout)
+    [batch] = read_batches(piece, POOL)
+    assert [line.reason for line in batch.rejected] == ["repeated_header"]
+    assert batch.texts[-1] == b"a title: a text" and len(batch.texts) == 31
+
+
+@pytest.mark.parametrize(
+    ("header", "options"),
+    [
+        ("title,text,rating\n{n},text {n},{l}", ReadOptions()),
+        ("title,text,rating\n{n},text {n},{l}", OPTIONAL),
+        ("id,text,title\n{n},text {n},title", OPTIONAL),
+        # 0 is no number of stars.
+        ("text,rating\ntext {n},{l}", ReadOptions()),
+        ("text,label\ntext {n},{l}", EACH),
+    ],
+)
+def test_other_columns_are_an_error_that_names_both_files(tmp_path, header, options):
+    names, template = header.split("\n")
+    write(tmp_path, "good.csv", f"{names}\n" + rows(template, 0))
+    fields = len(names.split(","))
+    part = {2: "{l},text {n}", 3: "{l},title {n},text {n}"}[fields]
+    write(tmp_path, "part.csv", rows(part, 30, labels="aab" if options is EACH else "01"))
+    with pytest.raises(InputError) as error:
+        layouts_of(tmp_path, options)
+    own = {2: "label,text", 3: "label,title,text"}[fields]
+    message = str(error.value)
+    assert message.startswith(
+        f"{tmp_path}/part.csv has no header, and its {fields} columns are not those of the header "
+        f"of {tmp_path}/good.csv, {', '.join(names.split(','))}, "
+    )
+    assert rf"`(printf '{own}\n'; cat) < FILE > NEW_FILE`" in message and "\n" not in message
+
+
+def test_two_headers_that_fit_are_an_error(tmp_path):
+    write(tmp_path, "a.csv", "rating,text,title\n" + rows("{l},text {n},title {n}", 0))
+    write(tmp_path, "b.csv", "rating,title,text\n" + rows("{l},title {n},text {n}", 30))
+    write(tmp_path, "c.csv", rows("{l},title {n},text {n}", 60))
+    with pytest.raises(InputError, match=r"c\.csv has no header, and the headers of .*a\.csv and "):
+        layouts_of(tmp_path)
+    write(tmp_path, "c.csv", rows("{l};title {n};text {n}", 60).replace(";", "\t"))
+    assert len(texts(tmp_path)) == 90
+
+
+def test_files_of_other_widths_or_formats_share_nothing(tmp_path):
+    write(tmp_path, "a.csv", "rating,text\n" + rows("{l},text {n}", 0))
+    write(tmp_path, "b.csv", rows("{l},title {n},text {n}", 30))
+    write(tmp_path, "c.txt", rows("__label__{l} title {n}: text {n}", 60, labels="12"))
+    assert texts(tmp_path)[30:] == [f"title {n}: text {n}" for n in range(30, 90)]
+
+
+def test_a_file_that_is_no_part_keeps_its_own_error(tmp_path):
+    write(tmp_path, "a.csv", "rating,text,title\n" + rows("{l},text {n},title {n}", 0))
+    write(tmp_path, "b.csv", "klasse,beitrag,name\n" + rows("{l},text {n},title {n}", 30))
+    with pytest.raises(
+        InputError, match=r"b\.csv has no columns with known names: its columns are k"
+    ):
+        layouts_of(tmp_path)
