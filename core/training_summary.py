@@ -26,9 +26,10 @@ class Measured:
       steps: the number of steps over all epochs.
       step_seconds: the mean seconds of a step.
       examples_per_second: the mean number of Examples in a second.
-      cpu_utilisation: the fraction of all cores; early trainings may have None.
-      cpus: the number of CPU cores.
-      peak_rss_bytes: the peak resident memory.
+      cpu_utilisation: the fraction of all cores; None for a training of several processes, and
+        perhaps for an early training.
+      cpus: the number of CPU cores of a process.
+      peak_rss_bytes: the peak resident memory of the process that writes the summary.
     """
 
     seconds_per_epoch: Sequence[float]

@@ -39,6 +39,10 @@ CONFIG_VARIABLE = "PIPELINE_CONFIG"
 OVERRIDES_VARIABLE = "PIPELINE_SET"
 
 
+_VARIABLE = re.compile(r"\$(\{\w+\}|[A-Z_][A-Z0-9_]*)")
+"""A variable of the shell, such as ${HOME} or $HOME."""
+
+
 class Paths(Section):
     """Folders of a run. By default all of them are below `root`."""
 
@@ -240,8 +244,14 @@ def absolute(path: str) -> str:
     """Return the absolute form of a local path, with `~` expanded; return a URL unchanged.
 
     Raises:
-      ValueError: the path is a URL of an object store that is not valid, such as `gs:/bucket`.
+      ValueError: the path contains a variable, or is a URL of an object store that is not valid,
+        such as `gs:/bucket`.
     """
+    if found := _VARIABLE.search(path):
+        raise ValueError(
+            f"{path} contains {found[0]}, and variables in settings are not replaced; write its "
+            "value, or let the shell replace it with --set"
+        )
     if is_url(path):
         return path
     scheme = re.match(r"(gs|s3|hdfs):/?", path)

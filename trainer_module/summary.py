@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import tensorflow as tf
 
@@ -29,15 +30,19 @@ def summarize(
       state: the state after the last epoch.
       strategy_reason: the reason for the strategy, see `strategies.make_strategy`.
       prepare_seconds: the seconds from the creation of the strategy to the first step.
-      measured: the measurements of the steps.
+      measured: the measurements of the steps in this process.
     """
     training, strategy, inputs = setup.job.training, setup.strategy, setup.inputs
     devices = map(tf.DeviceSpec.from_string, strategy.extended.worker_devices)
+    processes = setup.cluster.processes if setup.cluster else 1
+    if processes > 1:
+        # The measurement is that of this process alone, which may only coordinate the others.
+        measured = replace(measured, cpu_utilisation=None)
     return TrainingSummary(
         strategy_reason=strategy_reason,
         model=training.model,
         strategy=type(strategy).__name__,
-        processes=setup.cluster.processes if setup.cluster else 1,
+        processes=processes,
         devices=[f"{device.device_type}:{device.device_index}" for device in devices],
         replicas=strategy.num_replicas_in_sync,
         batch_size_per_replica=training.batch_size_per_replica,

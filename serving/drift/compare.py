@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
@@ -291,16 +291,33 @@ def _advice(figures: tuple[Figure, ...], allowed_drop: float, noun: str) -> tupl
     dropped = judged.reference - judged.value > allowed_drop + _ROUNDING
     if ACCURACY in by_name:
         # A small sample may have any accuracy by chance.
-        dropped = dropped and judged.is_alarm
-        if dropped and not alarming & {SCORES, WORDS, UNSURE}:
-            # The texts are as before, so the labels are what has changed.
-            return "high", f"check the labels of these {noun}, and retrain if they are right"
-        if dropped:
-            return "high", f"retrain with these {noun}"
-        return "low", f"no significant drop of the accuracy; add these {noun} to the next training"
+        return _advice_by_labels(alarming, dropped and judged.is_alarm, noun)
     if dropped:
         return (
             "high",
             f"label some hundred of these {noun}, measure the accuracy with them, and retrain",
         )
     return "low", f"label some hundred of these {noun} to measure the accuracy"
+
+
+def _advice_by_labels(alarming: Set[str], dropped: bool, noun: str) -> tuple[Severity, str]:
+    """Return the severity, and what to do, for new reviews with labels.
+
+    Args:
+      alarming: the names of the figures that are an alarm.
+      dropped: whether the accuracy dropped by more than the settings allow.
+      noun: the word for texts.
+    """
+    # If the texts are as before, the labels are what has changed.
+    only_labels = not alarming & {SCORES, WORDS, UNSURE}
+    if dropped and only_labels:
+        return "high", f"check the labels of these {noun}, and retrain if they are right"
+    if dropped:
+        return "high", f"retrain with these {noun}"
+    if ACCURACY not in alarming:
+        return "low", f"no significant drop of the accuracy; add these {noun} to the next training"
+    found = "the accuracy dropped by no more than evaluation.max_accuracy_drop allows"
+    if only_labels:
+        remedy = f"check the labels of these {noun}, and add them to the next training"
+        return "low", f"{found}; {remedy} if they are right"
+    return "low", f"{found}; add these {noun} to the next training"

@@ -66,6 +66,8 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("", "kubeflow.volume={claim: a, claim: b}", "kubeflow.volume: '{claim: a, claim: b}' is"),
         ("paths: {root: 'exp[1]'}", "", "/exp[1] contains [, * or ?, which libraries match as a"),
         ("paths: {root: 'gs:/bucket/runs'}", "", "gs:/bucket/runs is not a valid URL; write gs:"),
+        ("paths: {root: '${HOME}/x'}", "", "contains ${HOME}, and variables in settings are not"),
+        ("paths: {serving: 'gs://$MODELS'}", "", "contains $MODELS, and variables in settings"),
         ("", "name='mine,training.epochs=3", """name: "'mine,training.epochs=3" is not a YAML v"""),
         ("", "training.epochs", "'training.epochs' is not KEY=VALUE"),
         ("training: {epochs: x, loop: y}", "", "(and 1 more)"),

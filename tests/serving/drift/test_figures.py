@@ -92,6 +92,10 @@ def test_other_shares_of_the_labels_and_wrong_answers_are_alarms():
     random = np.random.default_rng(4)
     old, new = reviews(random, 4000), reviews(random, 1000)
     flipped = ScoredReviews(new.scores, new.texts, np.where(np.arange(1000) < 300, 1, new.labels))
+    assert compare(old, flipped, SENTIMENT, 1.0).advice == (
+        "the accuracy dropped by no more than evaluation.max_accuracy_drop allows; check the "
+        "labels of these reviews, and add them to the next training if they are right"
+    )
     found = compare(old, flipped, SENTIMENT, 0.01)
     figures = {figure.name: figure for figure in found.figures}
     assert figures["accuracy"].is_alarm and figures["labels"].is_alarm
