@@ -328,7 +328,7 @@ def read_head(path: str) -> tuple[bytes, bool]:
             _skip_blank_lines(head, stream)
         except CorruptArchive:
             damaged = True
-        refuse_other_content(path, bytes(head[:512]), isinstance(stream, DecompressedStream))
+        refuse_other_content(path, bytes(head), isinstance(stream, DecompressedStream))
         is_all = len(head) < _HEAD and not damaged
         is_line = is_all or damaged or b"\n" in head or head.startswith(_PARQUET)
         try:
