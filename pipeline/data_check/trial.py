@@ -156,7 +156,7 @@ def _problem_of_lines(
     is_each = attempt.options.task == EACH_TASK
     labels = remedies.leave_out_rare(attempt, totals, len(SPLITS)) if is_each else {}
     # A sample may lack lines of a rare class.
-    is_blocking = not reading.incomplete
+    is_blocking = not reading.incomplete or is_other_scale or lost > allowed
     if not labels:
         return Problem(message, is_blocking=is_blocking), {}
     found = {"labels": labels}

@@ -45,7 +45,7 @@ def find_change(path: str, max_fraction: float) -> str | None:
     wide = encoding.wide(head)
     if wide:
         return wide
-    kind, _ = find_kind(head[:512]) or ("", "")
+    kind, _ = find_kind(head) or ("", "")
     if kind in (ZIP, TAR):
         return None if is_packed and kind == ZIP else kind
     if kind not in ("", JSON_DOCUMENT):

@@ -42,7 +42,7 @@ def write_part(path: str, target: str, number: int) -> bool:
             content = stream.read(most)
         except CorruptArchive:
             return False
-    if len(content) < most or content.startswith(b"PAR1") or find_kind(content[:512]):
+    if len(content) < most or content.startswith(b"PAR1") or find_kind(content):
         return False
     end = content.rfind(b"\n") + 1
     with open(target, "wb") as file:

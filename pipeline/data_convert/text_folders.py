@@ -152,7 +152,7 @@ def _is_one_text(path: str) -> bool:
             head = stream.read(1 << 12)
     except CorruptArchive:
         return False
-    if find_kind(head[:512]) or b"\0" in head:
+    if find_kind(head) or b"\0" in head:
         return False
     first = next((line for line in head.split(b"\n") if line.strip()), b"")
     is_record = fasttext.LINE.fullmatch(first) or isinstance(parse_object(1, first), dict)

@@ -51,7 +51,8 @@ class Layout:
     that the record fills, see `choice`.
 
     Attributes:
-      format: `fasttext`, `csv`, `jsonl`, `parquet`, or `empty` for a file without content.
+      format: `fasttext`, `csv`, `jsonl`, `parquet`, or `empty` for a file without content, such
+        as one that is blank or damaged from its start.
       columns: the columns of most records; None for a format without columns.
       label_scale: the scale of the labels in `columns.label`, one of `labels.SCALES`. It has no
         effect if `label_map` is not empty.

@@ -12,6 +12,8 @@ import tarfile
 
 from core.errors import InputError
 
+_HEAD = 512
+"""Bytes of a file by which other content is recognised."""
 _UNPACK = "unpack it into another folder, and read that folder"
 _EXPORT = "export its records as CSV (UTF-8), and read only that file"
 _ENCODING = (
@@ -37,6 +39,14 @@ def _pandas(read: str) -> str:
     )
 
 
+_ERROR_OBJECT = (
+    rb'(?i)\s*\{\s*("errors?"\s*:\s*[{\["]|"(message|detail|code)"\s*:\s*"'
+    rb"(not found|forbidden|unauthorized|bad credentials|access ?denied"
+    rb'|internal server error|missing authentication token)\.?"'
+    rb'|"(code|status|status_?code)"\s*:\s*"?[45]\d\d"?\s*,\s*"(message|msg|error|detail)")'
+)
+"""The beginning of an object that a server sends. JSON lines of tickets may begin so too."""
+_NEXT_OBJECT = b"\n{"
 # In the order in which they are tried.
 _KINDS = [
     (re.compile(pattern, re.DOTALL), kind, remedy)
@@ -68,12 +78,9 @@ _KINDS = [
             "an error message of a server",
             _AGAIN,
         ),
+        (_ERROR_OBJECT, "an error message of a server", _AGAIN),
         (
-            rb'(?i)\s*\{\s*("errors?"\s*:\s*[{\["]|"(message|detail|code)"\s*:\s*"'
-            rb"(not found|forbidden|unauthorized|bad credentials|access ?denied"
-            rb'|internal server error|missing authentication token)\.?"'
-            rb'|"(code|status|status_?code)"\s*:\s*"?[45]\d\d"?\s*,\s*"(message|msg|error|detail)")'
-            rb"|\s*([45]\d\d:? )?(not found|forbidden|unauthorized|access denied|bad gateway"
+            rb"(?i)\s*([45]\d\d:? )?(not found|forbidden|unauthorized|access denied|bad gateway"
             rb"|(entry|repository) not found|service unavailable|internal server error)\.?\s*\Z"
             rb"|\s*(access to (model|dataset) \S+ is restricted"
             rb"|invalid credentials in authorization)",
@@ -178,7 +185,7 @@ def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
 
     Args:
       path: the path of the file.
-      head: the first 512 bytes of its decompressed content.
+      head: the beginning of its decompressed content, at least 512 bytes if it has them.
       packed: whether the file is compressed.
 
     Raises:
@@ -199,10 +206,15 @@ def find_kind(head: bytes) -> tuple[str, str] | None:
     """Return what content is, such as `a zip archive`, and the remedy; None if it may be reviews.
 
     Args:
-      head: the first 512 bytes of its decompressed content.
+      head: the beginning of its decompressed content, at least 512 bytes if it has them.
     """
-    head = head.removeprefix(codecs.BOM_UTF8)
-    found = [(kind, remedy) for pattern, kind, remedy in _KINDS if pattern.match(head)]
+    has_objects = _NEXT_OBJECT in head
+    head = head[:_HEAD].removeprefix(codecs.BOM_UTF8)
+    found = [
+        (kind, remedy)
+        for pattern, kind, remedy in _KINDS
+        if pattern.match(head) and not (has_objects and pattern.pattern == _ERROR_OBJECT)
+    ]
     if _is_tar(head):
         found.append(("a tar archive", _UNPACK))
     if _is_binary(head):

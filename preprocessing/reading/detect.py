@@ -251,7 +251,6 @@ def sampled_lines(path: str) -> Iterator[bytes]:
 
 
 def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
-    # An archive that is damaged at its start has no content either.
     if not head.strip():
         return Layout("empty")
     if not head.startswith(_PARQUET):
@@ -357,7 +356,9 @@ def _kind_of_all(records: Sequence[Mapping[str, Any]], name: str) -> str | None:
 def read_head(path: str) -> tuple[bytes, bool]:
     """Return the first complete lines of a file, and whether they are the whole file.
 
-    Byte order marks at the starts of lines are left out.
+    Byte order marks at the starts of lines are left out, and so are a MiB of blank lines or more at
+    the start of the file. If a bz2 file of fastText or JSON lines is damaged at its start, the
+    lines are those after the damage, as for the readers of these formats.
 
     Args:
       path: path or URL of the file.
@@ -369,9 +370,10 @@ def read_head(path: str) -> tuple[bytes, bool]:
     with open_bytes(path) as stream:
         try:
             _fill(head, stream)
+            _skip_blank_lines(head, stream)
         except CorruptArchive:
             damaged = True
-        refuse_other_content(path, bytes(head[:512]), isinstance(stream, DecompressedStream))
+        refuse_other_content(path, bytes(head), isinstance(stream, DecompressedStream))
         is_all = len(head) < _HEAD and not damaged
         is_line = is_all or damaged or b"\n" in head or head.startswith(_PARQUET)
         try:
@@ -387,12 +389,46 @@ def read_head(path: str) -> tuple[bytes, bool]:
             damaged = True
     if damaged or (not is_all and b"\n" in head):
         del head[head.rfind(b"\n") + 1 :]
+    if damaged and not head.strip():
+        return _intact_lines(path), False
     return without_marks(bytes(head)), is_all
+
+
+def _intact_lines(path: str) -> bytes:
+    """Return the first intact lines of a damaged bz2 file, if they are fastText or JSON lines.
+
+    The readers of all other files stop at the damage, so the result is empty for them.
+
+    Args:
+      path: path or URL of the file.
+
+    Raises:
+      InputError: the file cannot be opened.
+    """
+    with open_raw(path) as raw:
+        if compression(path, raw.read(MAGIC_BYTES)) != "bz2":
+            return b""
+    piece = Piece(path, Layout("empty"), 0, 0, file_size(path), True, 0)
+    with ThreadPoolExecutor(1) as pool:
+        found = split_lines(decompress(piece, pool), 0)
+        parts = (without_marks(item.data) for item in found if isinstance(item, Lines))
+        lines = next(filter(bytes.strip, parts), b"")
+    return lines if lines and _format_of_lines(lines)[1] >= _MOST else b""
 
 
 def _fill(head: bytearray, stream: BinaryIO) -> None:
     while len(head) < _HEAD and (data := stream.read(_HEAD - len(head))):
         head += data
+
+
+def _skip_blank_lines(head: bytearray, stream: BinaryIO) -> None:
+    """Replace a head without a complete line behind its blank lines by the content after these."""
+    while len(head) == _HEAD:
+        start = len(head) - len(head.lstrip())
+        if not start or b"\n" in head[start:]:
+            return
+        del head[:start]
+        _fill(head, stream)
 
 
 def _skip_line(head: bytearray, stream: BinaryIO) -> bool:

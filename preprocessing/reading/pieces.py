@@ -24,7 +24,7 @@ from preprocessing.reading.columns import Layout
 from preprocessing.reading.files import file_size, open_bytes, open_raw
 from preprocessing.reading.records import CORRUPT_ARCHIVE, LINE_TOO_LONG, Rejected, rejected
 
-LINE_FORMATS = ("fasttext", "jsonl", "empty")
+LINE_FORMATS = ("fasttext", "jsonl")
 """The formats with one review on each line, whose files can be cut."""
 
 _BZ2_BYTES = 8 << 20

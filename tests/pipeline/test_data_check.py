@@ -320,6 +320,15 @@ def test_lines_that_cannot_be_used_are_accepted_by_a_setting(tmp_path):
     assert look(tmp_path / "in", "data.max_rejected_fraction=0.025").starts
 
 
+def test_a_run_with_unusable_lines_in_a_sample_would_not_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(sample_module, "_LINES", 2_000)
+    lines = [f"{n % 5 + 1},text {n}{',more' * (n % 3 > 0)}\n" for n in range(9_000)]
+    found = look(write(tmp_path, a__csv="rating,text\n" + "".join(lines)))
+    [problem] = found.problems
+    assert "in the sample: 1999 of 2999 lines" in problem.message
+    assert not found.is_complete and not found.starts
+
+
 def test_an_unlabelled_split_is_no_class(tmp_path):
     train, unlabelled = (
         "".join(json.dumps({"label": of(n), "text": f"{name} {n}"}) + "\n" for n in range(100))

@@ -87,6 +87,7 @@ CONTENTS = {
         b'{"error": {"code": 404, "message": "No such object"}}',
         b'{"error":"Unauthorized","text":"x"}',
         b'{"code":401,"message":"Log in first"}',
+        b'{"code": 500, "message": "%s"}\n' % (b"retry " * 200),
         b"Not Found",
         b"404: Not Found\n",
         b"Access to dataset someone/reviews is restricted. You must be logged in.",
@@ -156,6 +157,9 @@ def test_an_unfinished_download_is_refused_by_its_name(folder, name):
         b"PARENTS love it\n",
         b"Not found in the box: the cable\n",
         b'{"status": 404, "text": "x", "rating": 5}',
+        b'{"code": 401, "message": "It shows %s"}\n{"code": 402}\n' % (b"401 " * 200),
+        b'{"error": "It fails", "text": "x"}\r\n{"error": "None", "text": "y"}\r\n',
+        b'{"message": "Not found", "label": 1}\n{"message": "Works", "label": 2}\n',
         b'{"items": [{"x": 1}], "rating": 5, "text": "good"}\n{"items": [], "rating": 1}\n',
     ],
 )

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import json
 import random
 import re
 import tracemalloc
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from preprocessing.reading import pieces
 from preprocessing.reading.columns import Layout
+from preprocessing.reading.detect import inspect
 from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.formats import fasttext
 from preprocessing.reading.labels import LabelReader
@@ -218,6 +220,35 @@ def test_each_batch_of_a_csv_file_has_only_the_bytes_that_it_loses(folder, monke
     [piece] = cut_file(path, detect_format(path, ReadOptions(label_map=ONE_TWO)))
     lost = [batch.lost for batch in read_batches(piece, POOL) if batch.lost]
     assert lost == [len(line) for line in long]
+
+
+@pytest.mark.parametrize("kind", ["fasttext", "jsonl", "csv"])
+def test_the_format_behind_damage_at_the_start_is_found(folder, kind):
+    rows = [line[11:].decode() for line in numbered(8_000)]
+    data = {
+        "fasttext": "".join(f"__label__{n % 2 + 1} {text}\n" for n, text in enumerate(rows)),
+        "jsonl": "".join(
+            json.dumps({"label": n % 2 + 1, "text": text}) + "\n" for n, text in enumerate(rows)
+        ),
+        "csv": "label,text\n" + "".join(f"{n % 2 + 1},{text}\n" for n, text in enumerate(rows)),
+    }[kind]
+    archive = bytearray(bz2.compress(data.encode(), 1))
+    archive[40:60] = bytes(20)
+    path = write(folder, f"start.{kind}.bz2", bytes(archive))
+    assert inspect(path, ReadOptions()).layout.format == ("empty" if kind == "csv" else kind)
+    damage, *found = read(path)
+    assert damage.reason == "corrupt_archive"
+    # The reader of CSV stops at the damage.
+    assert [record.text for record in found] == ([] if kind == "csv" else rows[-len(found) :])
+    assert kind == "csv" or len(found) > 5_000
+
+
+@pytest.mark.parametrize("blank", ["\n", " \r\n"])
+@pytest.mark.parametrize("start", ["label,text\n1,a\n2,b\n", '{"rating": 5, "text": "a"}\n'])
+def test_the_format_behind_blank_lines_is_found(folder, blank, start):
+    number = 2 * MAX_LINE_BYTES // len(blank)
+    path = write(folder, "blank", blank * number + start)
+    assert detect_format(path) == detect_format(write(folder, "full", start))
 
 
 @pytest.mark.parametrize(("size", "seed"), [(20_000, 0), (1 << 20, 2)])
