@@ -8,9 +8,8 @@ from dataclasses import replace
 from core.errors import InputError
 from preprocessing.reading.detect import Inspection
 from preprocessing.reading.files import SourceFile
-from preprocessing.reading.layouts import inspect_files
+from preprocessing.reading.layouts import compare_files, inspect_files
 from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions
-from preprocessing.reading.shared_headers import share_headers
 
 
 class Inspections:
@@ -22,7 +21,7 @@ class Inspections:
     def inspect(
         self, files: Sequence[SourceFile], options: ReadOptions
     ) -> list[Inspection | InputError]:
-        """Return the results of `layouts.inspect_files`, in which files share headers.
+        """Return the results of `layouts.inspect_files` and `layouts.compare_files`.
 
         Args:
           files: the files.
@@ -35,4 +34,4 @@ class Inspections:
         missing = [file for file in files if (file.path, key) not in self._found]
         for file, found in zip(missing, inspect_files(missing, options), strict=True):
             self._found[file.path, key] = found
-        return share_headers(files, [self._found[file.path, key] for file in files], options)
+        return compare_files(files, [self._found[file.path, key] for file in files], options)

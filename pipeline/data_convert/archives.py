@@ -14,6 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
+from preprocessing.reading.contents import DOWNLOAD_AGAIN
 from preprocessing.reading.files import open_bytes
 
 ZIP, TAR = "a zip archive", "a tar archive"
@@ -76,10 +77,16 @@ def unpack(path: str, kind: str, folder: str, most: int, total: int) -> bool:
         raise
     except _ERRORS as error:
         # The decoder of bz2 raises an OSError without a number.
-        is_damaged = not isinstance(error, OSError) or error.errno is None
-        why = f"that {'is damaged' if is_damaged else 'cannot be unpacked'} ({error})"
+        is_readable = isinstance(error, OSError) and error.errno is not None
         if "password" in str(error):
             why = "that requires a password"
+        elif is_readable or isinstance(error, NotImplementedError):
+            why = f"that cannot be unpacked ({error})"
+        else:
+            # No other program can unpack it either.
+            raise InputError(
+                f"{path} is {kind} that is damaged or incomplete ({error}): {DOWNLOAD_AGAIN}"
+            ) from None
         raise InputError(_refused(path, kind, why)) from None
     return is_all
 

@@ -11,6 +11,19 @@ from preprocessing import features
 from preprocessing.reading.records import ReadOptions, shown_names
 
 
+class MissingColumnsError(InputError):
+    """A file without the columns of a label and a text.
+
+    Args:
+      message: the message.
+      present: the names of the columns that it has.
+    """
+
+    def __init__(self, message: str, present: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.present = tuple(present)
+
+
 class Columns(NamedTuple):
     """The names of the columns to read.
 
@@ -151,8 +164,9 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
       options: the options for reading it.
 
     Raises:
-      InputError: a column that `options` names is missing, no columns have the names of a text and
-        a label, or two columns have the name of one that is read.
+      MissingColumnsError: a column that `options` names is missing, or no columns have the names of
+        a text and a label.
+      InputError: two columns have the name of one that is read.
     """
     chosen = {part: name for part, name in options.columns.items() if name}
     columns_are = f"its columns are {shown_names(present)}"
@@ -161,7 +175,9 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
     wanted = {f"data.columns.{part}": name for part, name in chosen.items()}
     for setting, name in (wanted | ({"--id": options.id} if options.id else {})).items():
         if name not in present:
-            raise InputError(f"{path} has no column '{name}' ({setting}): {columns_are}")
+            raise MissingColumnsError(
+                f"{path} has no column '{name}' ({setting}): {columns_are}", present
+            )
     by_name = names_in_lower_case(present)
     found = _best(candidates(by_name, chosen), options.reads_labels)
     if found is None:
@@ -169,7 +185,9 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
     if found is None:
         needed = (LABEL, TEXT) if options.reads_labels else (TEXT,)
         settings = " and ".join(f"data.columns.{name}" for name in needed if name not in chosen)
-        raise InputError(f"{path} has no columns with known names: {columns_are}; set {settings}")
+        raise MissingColumnsError(
+            f"{path} has no columns with known names: {columns_are}; set {settings}", present
+        )
     if options.columns.get(TITLE, TITLE) is None:
         found = found._replace(title=None)
     further = further_names(by_name, chosen)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import codecs
 import re
 import tarfile
+import zipfile
 
 from core.errors import InputError
+from preprocessing.reading.files import open_raw
 
 _HEAD = 512
 """Bytes of a file by which other content is recognised."""
@@ -24,6 +26,7 @@ _LINES = (
     "`to_json(NEW_FILE, orient='records', lines=True)` does, and read only the new file"
 )
 _AGAIN = "download the file again, with the credentials that its server requires"
+DOWNLOAD_AGAIN = "download or copy it again"
 _FINISH = "finish the download, and read only the finished file"
 ENCRYPTED = (
     "an encrypted Parquet file: write its records without encryption with a program that has the "
@@ -154,7 +157,7 @@ _KINDS = [
         (
             rb"\0{64}",
             "a file that begins with NUL bytes, as an unfinished download or copy does",
-            "download or copy it again",
+            DOWNLOAD_AGAIN,
         ),
         # Amazon's reviews until 2014 are published as such lines.
         (rb"\s*\{u?'", "a file of Python dictionaries", _LINES),
@@ -177,6 +180,7 @@ _UNFINISHED = re.compile(
 """The names that browsers and other programs give to a file until its download is finished."""
 _FOR_FILE = re.compile(r"\bFILE\b")
 """A remedy with a command that reads the file."""
+_ZIP = b"PK\x03\x04"
 _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
@@ -189,17 +193,26 @@ def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
       packed: whether the file is compressed.
 
     Raises:
-      InputError: the content is not reviews, or the name is that of an unfinished download.
+      InputError: the content is not reviews, the file cannot be opened, or the name is that of an
+        unfinished download.
     """
     if _UNFINISHED.fullmatch(path):
         raise InputError(f"{path} has the name of an unfinished download: {_FINISH}, or rename it")
     found = find_kind(head)
     if found:
         kind, remedy = found
+        if not packed and head.startswith(_ZIP) and not _is_complete_zip(path):
+            kind, remedy = f"{kind} that is damaged or incomplete", DOWNLOAD_AGAIN
         # A command for FILE cannot read the compressed file.
         if packed and _FOR_FILE.search(remedy):
             remedy = f"decompress it; then {remedy}"
         raise InputError(f"{path} {'contains' if packed else 'is'} {kind}: {remedy}")
+
+
+def _is_complete_zip(path: str) -> bool:
+    """Return whether a zip archive has its index, which is at its end."""
+    with open_raw(path) as raw:
+        return zipfile.is_zipfile(raw)
 
 
 def find_kind(head: bytes) -> tuple[str, str] | None:

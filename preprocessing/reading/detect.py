@@ -65,6 +65,7 @@ from preprocessing.reading.records import (
     printable,
 )
 from preprocessing.reading.values import column_problem, is_filled, kind
+from preprocessing.reading.widths import width_problem
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")
 _HEAD = 1 << 20
@@ -258,7 +259,11 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
     found = options.format if options.format != "auto" else find_format(path, head, options)
     if found == "csv":
         columns, names, dialect = csv_columns(path, head, options)
-        return Layout("csv", columns, header=names, dialect=dialect)
+        layout = Layout("csv", columns, header=names, dialect=dialect)
+        problem = width_problem(path, head, layout, options)
+        if problem:
+            raise InputError(f"{path} {problem}")
+        return layout
     if found == "jsonl":
         records = list(objects(head))
         present = list(dict.fromkeys(name for fields in records for name in fields))

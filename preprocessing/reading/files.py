@@ -32,6 +32,8 @@ HELD_OUT = {"eval": 1, "test": 2}
 highest priority."""
 
 _FILES_AT_ONCE = 16
+_ANNEX = "/.git/annex/objects/"
+"""A part of the targets of the links that git-annex has in place of files."""
 _FOLDER_OBJECTS = ("/", "_$folder$")
 """The suffixes of the names of empty objects that represent folders in a bucket."""
 
@@ -147,6 +149,7 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
     if not base.strip() or not pattern.strip():
         raise InputError("data.input_base and the glob of a split must not be empty")
     if not is_url(base) and not os.path.isdir(base):
+        _refuse_lost_link(base.rstrip("/"))
         what = "is a file" if os.path.exists(base) else "does not exist"
         raise InputError(
             f"{base} {what}: data.input_base must be a folder or a gs:// prefix with files of "
@@ -190,6 +193,8 @@ def match_files(base: str, pattern: str) -> list[SourceFile]:
         found, listed = list_files(folder, pattern)
         if not found:
             found, listed = list_files(folder, globs.inside(pattern))
+    except InputError:
+        raise
     except Exception as error:  # every cloud client has exceptions of its own
         raise InputError(cannot_be_listed(base, error)) from error
     named = os.path.join(folder, pattern) if globs.is_literal(pattern) else None
@@ -270,14 +275,31 @@ def source_of(metadata: Any) -> SourceFile:
 
 def _local_files(folder: str, pattern: str) -> tuple[list[SourceFile], list[str]]:
     """Return the files that match, and the paths of the files that mark their folders as tables."""
-    files = sorted(
-        SourceFile(os.path.join(folder, relative), entry.stat().st_size)
-        for relative, entry in _walk(folder, pattern)
-        if globs.matches(relative, pattern)
-    )
+    files = []
+    for relative, entry in _walk(folder, pattern):
+        if globs.matches(relative, pattern):
+            path = os.path.join(folder, relative)
+            _refuse_lost_link(path)
+            files.append(SourceFile(path, entry.stat().st_size))
+    files.sort()
     above = {each for file in files for each in tables.parents(file.path)}
     markers = [path for each in above for path in map(glob.glob, tables.marker_globs(each))]
     return files, [path for found in markers for path in found]
+
+
+def _refuse_lost_link(path: str) -> None:
+    """Check that a path is not a symbolic link without a target.
+
+    Raises:
+      InputError: the target is missing.
+    """
+    if not os.path.islink(path) or os.path.exists(path):
+        return
+    target = os.readlink(path)
+    remedy = "restore the target, or remove the link"
+    if _ANNEX in f"/{target}":
+        remedy = "fetch the content with `git annex get .` in its folder"
+    raise InputError(f"{path} is a symbolic link to {target}, which is missing: {remedy}")
 
 
 def _walk(folder: str, pattern: str) -> Iterator[tuple[str, os.DirEntry[str]]]:

@@ -15,6 +15,7 @@ from preprocessing.reading.columns import find_columns
 from preprocessing.reading.files import filter_command
 from preprocessing.reading.labels import is_label
 from preprocessing.reading.records import ReadOptions, printable, shown_names
+from preprocessing.reading.widths import quoted_lines_problem
 
 _LONGEST_NAME, _MOST_NAMES = 60, 20
 _NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ -]*")
@@ -48,6 +49,8 @@ def problem(
             f"`{printable(found[0])}` in the header {printable(line)}. Write the file without this "
             "white space, and read only the new file"
         )
+    if quoted := quoted_lines_problem(path, records):
+        return quoted
     if syntax := _other_syntax(first, options):
         return syntax
     if not _is_data(first):

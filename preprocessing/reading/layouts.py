@@ -29,6 +29,7 @@ from preprocessing.reading.labels import (
     has_stars,
     label_scale,
 )
+from preprocessing.reading.partitions import refuse_partitions
 from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions, printable
 from preprocessing.reading.shared_headers import share_headers
 
@@ -59,7 +60,7 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
         no scale, or fit several scales with opposite meanings; `data.columns` has no effect; or two
         files of a group contain the same reviews.
     """
-    tried = share_headers(files, inspect_files(files, options), options)
+    tried = compare_files(files, inspect_files(files, options), options)
     found = [item for item in tried if isinstance(item, Inspection)]
     for item in tried:
         if isinstance(item, InputError):
@@ -85,6 +86,19 @@ def inspect_files(
 
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         return list(pool.map(tried, files))
+
+
+def compare_files(
+    files: Sequence[SourceFile], tried: Sequence[Inspection | InputError], options: ReadOptions
+) -> list[Inspection | InputError]:
+    """Return the results of inspecting files, after a comparison with the other files.
+
+    Args:
+      files: all files of an input.
+      tried: the result of `inspect_files`.
+      options: the options for reading them.
+    """
+    return refuse_partitions(files, share_headers(files, tried, options), options)
 
 
 def choose_layouts(

@@ -328,10 +328,21 @@ def with_password(archive):
     return bytes(data)
 
 
+def with_unknown_compression(archive):
+    """Return an archive whose first member has a compression that Python does not know."""
+    data = bytearray(archive)
+    data[8] = data[data.index(b"PK\x01\x02") + 10] = 99
+    return bytes(data)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("a.zip", zipped({"a.csv": reviews()})[:-40], "is damaged"),
+        (
+            *("a.zip", zipped({"a.csv": reviews()})[:-40]),
+            "that is damaged or incomplete (File is not a zip file): download or copy it again",
+        ),
+        ("a.zip", with_unknown_compression(zipped({"a.csv": reviews()})), "unpack it into"),
         ("a.zip", with_password(zipped({"a.csv": reviews()})), "requires a password"),
         ("a.tar.gz", tarred({"a.csv": reviews()})[:-60], "is damaged"),
         ("a.json", dumped(RECORDS)[:-9], "is one JSON document that is not valid ("),
@@ -339,7 +350,16 @@ def with_password(archive):
         ("a.tgz", tarred({"b.csv": reviews(), "c/../../a": b""}), "'c/../../a' leads out of"),
         ("a.zip", zipped({"a.csv": reviews(), "./a.csv": b"x"}), "have the name './a.csv'"),
     ],
-    ids=["zip", "password", "tar", "JSON", "zip outside", "tar outside", "the same name"],
+    ids=[
+        "zip",
+        "compression",
+        "password",
+        "tar",
+        "JSON",
+        "zip outside",
+        "tar outside",
+        "the same name",
+    ],
 )
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path, name, content, why):
     folder = tmp_path / "in"
@@ -356,7 +376,7 @@ def test_a_damaged_archive_in_an_archive_is_named_by_its_place_in_it(tmp_path):
     folder = write(tmp_path, out__zip=zipped({"x/in.zip": zipped({"a.csv": reviews()})[:-40]}))
     done = convert(folder, tmp_path / "new")
     assert done.exit_code == 2
-    assert done.stderr.startswith(f"{folder}/out.zip/x/in.zip is a zip archive that is damaged (")
+    assert done.stderr.startswith(f"{folder}/out.zip/x/in.zip is a zip archive that is damaged or ")
 
 
 def test_a_member_with_an_absolute_path_is_written_below_the_folder_of_its_archive(tmp_path):

@@ -283,6 +283,25 @@ def sample(lines: bytes, layout: Layout, *, is_head: bool) -> list[dict[str, str
     ]
 
 
+def other_widths(head: bytes, layout: Layout) -> tuple[list[list[str]], int]:
+    """Return the records with another number of fields than their header, and the number of all.
+
+    Headers and empty records do not count.
+
+    Args:
+      head: the beginning of the file.
+      layout: its layout.
+    """
+    header = _Header(layout)
+    others, number = [], 0
+    for fields in head_records(head, layout.dialect):
+        if any(fields) and not header.take(fields):
+            number += 1
+            if len(fields) != len(header.names):
+                others.append(fields)
+    return others, number
+
+
 def _by_name(names: list[str], fields: list[str]) -> dict[str, str]:
     """Return the fields of a record by their names; of equal names, the first has its field."""
     return dict(zip(reversed(names), reversed(fields), strict=True))

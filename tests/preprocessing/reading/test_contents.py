@@ -215,6 +215,14 @@ def test_a_compressed_file_is_decompressed_before_a_command_reads_it(folder, kin
         detect_format(path, ReadOptions())
 
 
+@pytest.mark.parametrize("kind", ["a zip archive", "an Excel workbook"])
+def test_a_truncated_zip_archive_must_be_downloaded_again(folder, kind):
+    path = write(folder, "reviews.zip", CONTENTS[kind][0][:-30])
+    problem = f"^{path} is {kind} that is damaged or incomplete: download or copy it again$"
+    with pytest.raises(InputError, match=problem):
+        detect_format(path, ReadOptions())
+
+
 def test_an_archive_in_an_archive_is_refused_also_if_it_is_truncated(folder):
     inner = [COMPRESS[suffix](REVIEWS) for suffix in (".bz2", ".gz", ".zst")]
     for archive in (*map(gzip.compress, inner), gzip.compress(tar())[:-20]):

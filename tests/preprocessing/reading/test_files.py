@@ -170,9 +170,17 @@ def test_links_to_folders_are_followed_once(tmp_path):
 def test_a_link_without_a_target_is_named(tmp_path):
     write(tmp_path, "a.csv")
     os.symlink(tmp_path / "gone", tmp_path / "b.csv")
-    with pytest.raises(InputError) as error:
+    gone = f"{tmp_path}/b.csv is a symbolic link to {tmp_path}/gone, which is missing: restore the "
+    for base, pattern in ((tmp_path, "**"), (tmp_path, "b.csv"), (tmp_path / "b.csv", "**")):
+        with pytest.raises(InputError) as error:
+            find_files(str(base), pattern)
+        one_line(error, gone)
+    os.remove(tmp_path / "b.csv")
+    os.symlink("../.git/annex/objects/Xx/Yy/SHA256E-s1.csv/SHA256E-s1.csv", tmp_path / "b.csv")
+    with pytest.raises(InputError, match="which is missing: fetch the content with `git annex get"):
         find_files(str(tmp_path), "**")
-    one_line(error, str(tmp_path / "b.csv"), "No such file")
+    os.symlink(tmp_path / "gone", tmp_path / "README")
+    assert files.find_left_out(str(tmp_path), ["**"]) == [str(tmp_path / "README")]
     assert find_files(str(tmp_path), "a*") == [str(tmp_path / "a.csv")]
 
 
