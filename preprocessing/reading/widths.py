@@ -133,6 +133,12 @@ def _cause(
             "row.names=FALSE: add a name to the header for it"
         )
         return what, ["row", *names]
+    if more > 0:
+        what = (
+            ": write a header with a name for each field, or, if a field contains the separator, "
+            'this field in quotation marks (")'
+        )
+        return what, []
     return ": write a header with a name for each field", []
 
 

@@ -103,6 +103,10 @@ def test_without_a_known_cause_the_numbers_are_named(tmp_path):
     path = write(tmp_path, "a.csv", lines([NAMES, *rows]))
     with pytest.raises(InputError, match=r"and every record has 4 fields: write a header with a n"):
         inspect(path, ReadOptions())
+    rows = [(1, f"'text {n}", f"more {n}'") for n in range(30)]
+    path = write(tmp_path, "a.csv", lines([("rating", "text"), *rows]))
+    with pytest.raises(InputError, match=r"contains the separator, this field in quotation marks"):
+        inspect(path, ReadOptions())
     # The command would lose an apostrophe.
     names = ("rating", "the shop's name", "text")
     path = write(tmp_path, "b.csv", lines([names, *with_row_names(RECORDS)]))
