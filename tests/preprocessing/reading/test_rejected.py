@@ -14,6 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from core.errors import InputError
 from preprocessing.reading.formats import csv as csv_format
@@ -172,6 +174,43 @@ def test_an_open_quote_loses_only_its_own_line(folder, lines_after):
         found = read(path)
         assert reasons(found) == ["Review", "broken_csv", *["Review"] * lines_after]
         assert found[1].position == 3
+
+
+WIDE = ['{},Title {},"a text of 24 inch', '{},"Title {},a text of 6"" or more', '"{},Title {},text']
+
+
+@settings(max_examples=100)
+@given(
+    first=st.sampled_from(WIDE),
+    lines=st.lists(
+        st.tuples(st.sampled_from("12345"), st.text("ab ,1", min_size=1, max_size=9)),
+        min_size=1,
+        max_size=30,
+    ),
+    end=st.sampled_from(['{},a 24",b', '{},a,b 24"', '{},a,b "so called"']),
+    after=st.integers(0, 3),
+)
+def test_a_quote_that_a_later_record_closes_loses_only_its_own_line(
+    folder, first, lines, end, after
+):
+    rows = [f"{label},t,x{text.replace(',', ';')}" for label, text in lines]
+    rows += [end.format(5)] + ["1,t,b"] * after
+    table = "\n".join(["rating,title,text", "5,t,b", first.format(4, 4), *rows]) + "\n"
+    found = read(write(folder, "closed.csv", table))
+    assert [record.position for record in found] == list(range(2, 4 + len(rows)))
+    assert reasons(found)[1] == "broken_csv" and found[1].detail.endswith(first.format(4, 4))
+    assert "broken_csv" not in reasons(found)[2:]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["1, good\n2, bad\n3, so so", "one\n5,good", "5,good\nas I said\n1,bad", "9,a\n9,b\n9,c"],
+)
+def test_a_text_with_lines_that_are_no_reviews_is_one_review(folder, lines):
+    path = write(
+        folder, "lines.csv", csv_text([("rating", "text"), (5, lines), (1, f"a\n{lines}")])
+    )
+    assert got(read(path)) == [(1, lines), (0, f"a\n{lines}")]
 
 
 def test_a_healthy_csv_file_loses_no_record_however_long_it_is(folder):
