@@ -18,6 +18,7 @@ from preprocessing import features
 from preprocessing.labels import Labels
 from preprocessing.settings import Transform
 from trainer_module.inputs.batches import BatchSpec
+from trainer_module.models import search_space
 
 REQUIRED = ("Hyperparameters", "FEATURES", "LEARNING_RATE", "SEARCH_SPACE", "build", "optimizer")
 """The names that the file of a model defines; `trainer_module.models` describes them."""
@@ -48,6 +49,9 @@ def load_own(file: CodeFile) -> ModuleType:
         if name not in features.SETTINGS:
             names = " and ".join(features.SETTINGS)
             raise CodeError(about(file, "FEATURES", f"contains {name!r}; the features are {names}"))
+    problem = search_space.find_problem(module.SEARCH_SPACE, known)
+    if problem:
+        raise CodeError(about(file, "SEARCH_SPACE", problem))
     for name in ("build", "optimizer"):
         if not callable(getattr(module, name)):
             raise CodeError(about(file, name, "is not a function"))

@@ -62,6 +62,13 @@ WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
          "AttributeError: 'Hyperparameters' object has no attribute 'width'"),
         ("FEATURES = (features.TOKENS,)", 'FEATURES = ("words",)', "FEATURES",
          "FEATURES contains 'words'; the features are ngrams and tokens"),
+        ('(1e-3, 3e-2, "log")', "(1e-3, 3e-2)", "SEARCH_SPACE",
+         "SEARCH_SPACE contains 'learning_rate': (0.001, 0.03), which is neither a list nor (low"),
+        ('"dropout": (0', '"drop": (0', "SEARCH_SPACE",
+         "SEARCH_SPACE contains 'drop', which is no hyperparameter of the model; did you mean dro"),
+        ("[32, 64, 128]", '(32, 128, "linear")', "SEARCH_SPACE",
+         "SEARCH_SPACE contains 'embedding_width': (32, 128, 'linear'), but embedding_width does "
+         "not allow 32.0: Input should be a valid integer; a range has float values, set a list"),
         ("optimizer = adam", "optimizer = 3", "optimizer = 3", "optimizer is not a function"),
         ("optimizer = adam", "def optimizer(rate):\n    return rate", "def optimizer",
          "optimizer returns a builtins.float, not a tf_keras optimizer"),
