@@ -137,7 +137,7 @@ def guarded(file: CodeFile, function: Callable[..., Result], *args: Any, **kwarg
     except Exception as error:
         if isinstance(error, SyntaxError) and error.filename == file.path:
             raise CodeError(f"{file.path}, line {error.lineno}: {error.msg}") from None
-        line = _failed_line(file, error) or 1
+        line = failed_line(file, error) or 1
         raise CodeError(f"{file.path}, line {line}: {cause(error)}") from error
 
 
@@ -146,16 +146,26 @@ def about(file: CodeFile, name: str, message: str) -> str:
 
     Args:
       file: the file, without a syntax error.
-      name: the name of a function, a class or a variable at the top level of the file. The line is
-        1 if the file does not define it.
+      name: the name of a function, a class or a variable at the top level of the file, see
+        `line_of`.
       message: the predicate of the sentence whose subject is `name`.
+    """
+    return f"{file.path}, line {line_of(file, name)}: {name} {message}"
+
+
+def line_of(file: CodeFile, name: str) -> int:
+    """Return the line at which a file defines a name; 1 if the file does not define it.
+
+    Args:
+      file: the file, without a syntax error.
+      name: the name of a function, a class or a variable at the top level of the file.
     """
     line = 1
     for node in ast.parse(file.text).body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", node)]
         if name in [getattr(each, "name", getattr(each, "id", None)) for each in targets]:
             line = node.lineno
-    return f"{file.path}, line {line}: {name} {message}"
+    return line
 
 
 def located_cause(error: BaseException) -> str:
@@ -166,14 +176,19 @@ def located_cause(error: BaseException) -> str:
     """
     message = cause(error)
     for file in _loaded.values():
-        line = _failed_line(file, error)
+        line = failed_line(file, error)
         if line and not message.startswith(file.path):
             return f"{file.path}, line {line}: {message}"
     return message
 
 
-def _failed_line(file: CodeFile, error: BaseException) -> int | None:
-    """Return the line of a file at which an error was raised; None if it was raised elsewhere."""
+def failed_line(file: CodeFile, error: BaseException) -> int | None:
+    """Return the line of a file at which an error was raised; None if it was raised elsewhere.
+
+    Args:
+      file: the file.
+      error: the error, with its traceback.
+    """
     # AutoGraph puts the lines of a layer's `call` into the message.
     quoted = re.findall(rf'File "{re.escape(file.path)}", line (\d+)', str(error))
     frames = [

@@ -11,7 +11,8 @@ _ERROR = re.compile(r"[\w.]*\b(\w*(?:Error|Exception): .*)")
 ERROR_LINE = re.compile(r"\b\w*(Error|Exception)\b|Check failed|[Ff]atal")
 """A line of a log that names an error."""
 _STACK = re.compile(r'Traceback |in user code:|Graph execution error:|Detected at |File "')
-
+_FIRST_ROOT = re.compile(r"\(0\) +(.+)")
+"""The first of several errors in a message of TensorFlow, with the name of its code."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """The characters with which a text could move the cursor of a terminal, or recolour it."""
@@ -51,7 +52,8 @@ def cause(error: BaseException) -> str:
     """Return the type and the message of an error in one line; for a UserError, only the message.
 
     The messages of TensorFlow, Beam and Keras contain whole tracebacks. Of such a message, the
-    line contains only the last error.
+    line contains only the last error. If TensorFlow lists several root errors, the line is the
+    first of them, which begins with the name of its code in place of the type.
 
     Args:
       error: the error.
@@ -62,6 +64,8 @@ def cause(error: BaseException) -> str:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     if errors := list(filter(None, map(_ERROR.match, lines))):
         return errors[-1][1]
+    if roots := list(filter(None, map(_FIRST_ROOT.match, lines))):
+        return " ".join(roots[0][1].split())
     messages = [line for line in lines if not _STACK.match(line)]
     return f"{type(error).__name__}: {messages[0]}" if messages else type(error).__name__
 

@@ -26,16 +26,20 @@ def check_model(config: PipelineConfig) -> None:
     """Check the hyperparameters of the model, and build the model if it is one of a project.
 
     Raises:
-      ConfigError: the model has no such hyperparameter, or does not allow its value.
+      ConfigError: the model has no such hyperparameter, or does not allow its value, or the
+        settings leave nothing to the Tuner.
       CodeError: the file of the model has an error.
     """
     # The models import TensorFlow, which takes seconds.
     from trainer_module import models
+    from trainer_module.models.search_space import free_values
 
     file = model_file(config)
     classes = task_options(config.data.labels).classes
     try:
         models.hyperparameters(config.training, file)
+        if config.training.tuner_trials:
+            free_values(models.load(config.training.model, file).SEARCH_SPACE, config.training)
         if file:
             labels = Labels(classes) if classes else _UNKNOWN
             models.try_out(config.training, labels, config.transform, file)

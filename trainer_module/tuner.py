@@ -12,6 +12,7 @@ from keras_tuner.engine.trial import TrialStatus
 
 from core.errors import cause
 from trainer_module import models
+from trainer_module.models.search_space import free_values
 from trainer_module.run_fn import make_job
 from trainer_module.settings import TrainingJob
 from trainer_module.training import train_model
@@ -82,16 +83,9 @@ def tuner_fn(fn_args: Any) -> Any:
 
     job = make_job(fn_args)
     training = job.training
-    fixed = training.hyperparameters.keys() | ({"learning_rate"} if training.learning_rate else ())
     space = models.load(training.model, job.model_file).SEARCH_SPACE
-    free = {name: values for name, values in space.items() if name not in fixed}
-    if not free:
-        raise ValueError(
-            f"training.tuner_trials: {training.tuner_trials}, but the settings contain all values "
-            f"that the Tuner tries; remove one of {', '.join(space)}"
-        )
     parameters = keras_tuner.HyperParameters()
-    for name, values in free.items():
+    for name, values in free_values(space, training).items():
         if isinstance(values, list):
             parameters.Choice(name, values)
         else:

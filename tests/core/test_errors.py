@@ -4,6 +4,18 @@ import pytest
 
 from core.errors import InputError, cause
 
+SEVERAL_ROOTS = """Graph execution error:
+
+Detected at node replica_1/model/logit/BiasAdd defined at (most recent call last):
+  File "/a/dense.py", line 252, in call
+
+2 root error(s) found.
+  (0) INVALID_ARGUMENT:  Matrix size-incompatible: In[0]: [0,32], In[1]: [16,1]
+\t [[{{node replica_1/model/logit/BiasAdd}}]]
+  (1) ABORTED:  Stopped
+0 successful operations.
+0 derived errors ignored. [Op:__inference_train_function_4369]"""
+
 
 @pytest.mark.parametrize(
     ("error", "line"),
@@ -12,6 +24,10 @@ from core.errors import InputError, cause
         (RuntimeError("OSError: full [while running 'Write/x']"), "OSError: full"),
         (RuntimeError("Traceback (most recent\n  File x\nKeyError: 'a'\n"), "KeyError: 'a'"),
         (RuntimeError("in user code:\n\n  tensorflow.errors_impl.OpError: a\n"), "OpError: a"),
+        (
+            RuntimeError(SEVERAL_ROOTS),
+            "INVALID_ARGUMENT: Matrix size-incompatible: In[0]: [0,32], In[1]: [16,1]",
+        ),
         (KeyError(), "KeyError"),
         (InputError("a.csv is empty"), "a.csv is empty"),
     ],

@@ -65,9 +65,20 @@ def test_exactly_the_listed_strategies_refuse_a_setting(refused, settings, line)
             "training.workers: 3 workers, but 2 GPUs",
         ),
         ({"strategy": "tpu"}, {}, "there is no TPU"),
+        (
+            {"strategy": "tpu", "tpu": "local"},
+            {},
+            r"training.tpu: local, but this machine has no TPU \(/dev/accel0 does not exist\); set",
+        ),
+        ({"tpu": "local"}, {}, "training.tpu: local, but this machine has no TPU"),
+        ({"strategy": "tpu"}, {"TPU_NAME": "local"}, "TPU_NAME: local, but this machine has no"),
     ],
 )
-def test_missing_devices_are_found_before_a_process_starts(gpus, settings, environ, line):
+def test_missing_devices_are_found_before_a_process_starts(
+    gpus, monkeypatch, settings, environ, line
+):
+    # Other hardware of this machine may have such files.
+    monkeypatch.setattr(resources, "_VFIO_FILES", "/dev/missing")
     with pytest.raises(ValueError, match=line) as error:
         resources.check_devices(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
     assert len(str(error.value).splitlines()) == 1
@@ -98,8 +109,18 @@ def test_possible_settings_pass(gpus):
         ({"jit_compile": True, "strategy": "one_device"}, {"CUDA_VISIBLE_DEVICES": "0,1"}),
         ({"strategy": "parameter_server", "workers": 2}, {"CUDA_VISIBLE_DEVICES": "0,1"}),
         ({"strategy": "parameter_server", "workers": 9}, {}),
+        ({"strategy": "tpu", "tpu": "local"}, {"TPU_ACCELERATOR_TYPE": "v5p-8"}),
+        ({"strategy": "one_device", "tpu": "local"}, {}),
     ]:
         resources.check_devices(Training(**settings), {"CUDA_VISIBLE_DEVICES": "", **environ})
+
+
+@pytest.mark.parametrize("device", ["_TPU_FILE", "_VFIO_FILES"])
+def test_a_device_of_this_machine_may_be_the_local_tpu(gpus, monkeypatch, tmp_path, device):
+    (tmp_path / "0").touch()
+    monkeypatch.setattr(resources, device, str(tmp_path / "0"))
+    local = Training(strategy="tpu", tpu="local")
+    resources.check_devices(local, {"CUDA_VISIBLE_DEVICES": ""})
 
 
 EVERYTHING = {

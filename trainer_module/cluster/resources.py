@@ -5,6 +5,7 @@ The module does not use TensorFlow, which takes seconds to import and allocates 
 
 from __future__ import annotations
 
+import glob
 import itertools
 import os
 import re
@@ -29,6 +30,11 @@ _REUSE_PORT = "TF_GRPC_REUSE_PORT"
 """The variable with which TensorFlow can listen on a port that this process has reserved."""
 _SECONDS_TO_LIST_GPUS = 30
 
+_LOCAL = "local"
+"""The address of the TPU of this machine."""
+_TPU_FILE = "/dev/accel0"
+_VFIO_FILES = "/dev/vfio/[0-9]*"
+"""The devices of TPUs of newer generations. Other hardware has such files too."""
 _LAST_TPU_RELEASE = (2, 20)
 """The last release of tensorflow-tpu, the build of TensorFlow that contains the driver of TPUs."""
 
@@ -125,6 +131,12 @@ def check_devices(training: Training, environ: Mapping[str, str]) -> None:
     address = tpu_address(training, environ)
     if training.strategy == "tpu" and address is None:
         raise ValueError(no_tpu_message())
+    is_local = training.strategy in ("tpu", "auto") and address == _LOCAL
+    if is_local and not _may_have_tpu(environ):
+        setting = "training.tpu" if training.tpu else "TPU_NAME"
+        problem = f"{setting}: {_LOCAL}, but this machine has no TPU ({_TPU_FILE} does not exist)"
+        remedy = "set the name or the grpc:// address of a TPU, or another training.strategy"
+        raise ValueError(no_tpu_message(f"{problem}; {remedy}"))
     gpus = len(_gpus(environ))
     if training.strategy == "auto":
         if address is not None:
@@ -180,9 +192,15 @@ def tpu_address(training: Training, environ: Mapping[str, str]) -> str | None:
     for variable in ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS"):
         if environ.get(variable):
             return environ[variable]
-    if os.path.exists("/dev/accel0") or environ.get("TPU_ACCELERATOR_TYPE"):
-        return "local"
+    if os.path.exists(_TPU_FILE) or environ.get("TPU_ACCELERATOR_TYPE"):
+        return _LOCAL
     return None
+
+
+def _may_have_tpu(environ: Mapping[str, str]) -> bool:
+    """Return whether this machine has a device that is, or may be, a TPU."""
+    files = [_TPU_FILE, *glob.glob(_VFIO_FILES)]
+    return any(map(os.path.exists, files)) or bool(environ.get("TPU_ACCELERATOR_TYPE"))
 
 
 def split_evenly(items: Sequence[Item], count: int) -> list[Sequence[Item]]:

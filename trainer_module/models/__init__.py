@@ -143,7 +143,7 @@ def resolve(training: Training, labels: Labels, file: CodeFile | None = None) ->
 
 
 def try_out(training: Training, labels: Labels, transform: Transform, file: CodeFile) -> None:
-    """Build the model of a user's project, compute the loss of two short reviews, and export it.
+    """Build the model of a user's project, compute the loss of a few reviews, and export it.
 
     Args:
       training: the settings.
@@ -157,7 +157,7 @@ def try_out(training: Training, labels: Labels, transform: Transform, file: Code
     """
     architecture = resolve(training, labels, file)
     model = architecture.plain_model(transform)
-    own.try_out(file, model, architecture.loss, architecture.optimizer, labels)
+    own.try_out(file, model, architecture.loss, architecture.optimizer, labels, transform)
     found: Any = architecture.exported(model)  # the file may return anything
     if not isinstance(found, Exported):
         kind = type(found).__name__

@@ -11,10 +11,14 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from core.code_file import CodeError, CodeFile, about, guarded, load
+from core.code_file import CodeError, CodeFile, about, failed_line, guarded, line_of, load
+from core.errors import UserError, cause
 from core.settings import Section
 from preprocessing import features
 from preprocessing.labels import Labels
+from preprocessing.settings import Transform
+from trainer_module.inputs.batches import BatchSpec
+from trainer_module.models import search_space
 
 REQUIRED = ("Hyperparameters", "FEATURES", "LEARNING_RATE", "SEARCH_SPACE", "build", "optimizer")
 """The names that the file of a model defines; `trainer_module.models` describes them."""
@@ -45,6 +49,9 @@ def load_own(file: CodeFile) -> ModuleType:
         if name not in features.SETTINGS:
             names = " and ".join(features.SETTINGS)
             raise CodeError(about(file, "FEATURES", f"contains {name!r}; the features are {names}"))
+    problem = search_space.find_problem(module.SEARCH_SPACE, known)
+    if problem:
+        raise CodeError(about(file, "SEARCH_SPACE", problem))
     for name in ("build", "optimizer"):
         if not callable(getattr(module, name)):
             raise CodeError(about(file, name, "is not a function"))
@@ -115,8 +122,9 @@ def try_out(
     loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     optimizer: Callable[[float], Any],
     labels: Labels,
+    transform: Transform,
 ) -> None:
-    """Compute the logits and the loss of two short reviews with a new model.
+    """Compute the logits and the loss of two short reviews, and of none, with a new model.
 
     Args:
       file: the file of the model.
@@ -124,6 +132,7 @@ def try_out(
       loss: the loss of each Example.
       optimizer: (learning rate) -> the optimizer.
       labels: the classes of the model.
+      transform: the settings of the features.
 
     Raises:
       CodeError: the model or the loss fails or has another shape, the logits of a review depend on
@@ -150,6 +159,52 @@ def try_out(
     shape = tuple(losses.shape)
     if shape != (2,):
         raise CodeError(about(file, "loss", f"returns the shape {shape} for 2 Examples, not (2,)"))
+    _try_steps(file, model, loss, transform)
+
+
+def _try_steps(
+    file: CodeFile,
+    model: tf_keras.Model,
+    loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    transform: Transform,
+) -> None:
+    """Compute an evaluation and the gradients of a training for two reviews, and for none.
+
+    Raises:
+      CodeError: one of them fails.
+      UserError: code of the file raised it.
+    """
+    batching = BatchSpec(tuple(model.input), transform, batch_size=1)
+    batches = batching.empty()
+    if not batching.by_length:
+        batches = batches.map(batching.parse)
+    inputs, label = batches.get_single_element()
+    # As in a training, the graph has no static number of reviews. TensorFlow would remove
+    # operations of which it knows that they have no elements.
+    specs = {name: model_input.type_spec for name, model_input in model.input.items()}
+
+    @tf.function(input_signature=[specs, tf.TensorSpec([None, 1])], autograph=False)
+    def steps(inputs: dict[str, Any], label: tf.Tensor) -> list[Any]:
+        evaluated = loss(label, model(inputs, training=False))
+        with tf.GradientTape() as tape:
+            trained = loss(label, model(inputs, training=True))
+        return [evaluated, trained, *tape.gradient(trained, model.trainable_variables)]
+
+    # The averages of a batch normalization of no reviews are not numbers.
+    weights = model.get_weights()
+    guarded(file, steps, _reviews(model, 0), tf.constant([[0.0], [1.0]]))
+    try:
+        steps(inputs, label)
+    except UserError:
+        raise
+    except Exception as error:
+        line = failed_line(file, error) or line_of(file, "build")
+        raise CodeError(
+            f"{file.path}, line {line}: the model fails for a batch of 0 reviews, which a replica "
+            f"may have in the last step of an epoch ({cause(error)}); pass the ids through "
+            "trainer_module.models.layers.Padding, which adds a review to an empty batch"
+        ) from error
+    model.set_weights(weights)
 
 
 def _in_graph(file: CodeFile, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -77,6 +77,14 @@ def test_a_hyperparameter_that_the_model_does_not_know_is_an_error(tmp_path):
         check_run(config(tmp_path, training=training))
 
 
+def test_a_tuner_without_a_value_to_try_is_an_error(tmp_path):
+    values = {"length_power": 0.5, "scale_floor": 0.5, "scale_smoothing": 0.5}
+    training = {"tuner_trials": 2, "hyperparameters": values}
+    check_run(config(tmp_path, training=training))
+    with pytest.raises(ConfigError, match=r"^training.tuner_trials: 2, but .* remove one of learn"):
+        check_run(config(tmp_path, training={**training, "learning_rate": 0.1}))
+
+
 def test_a_folder_without_reviews_is_named(tmp_path):
     folder = tmp_path / "input"
     folder.mkdir()

@@ -1,5 +1,6 @@
 """The model of a project: the one that `init` writes works, and a broken one names its line."""
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from preprocessing.labels import SENTIMENT, Labels
 from preprocessing.settings import Transform
 from tests.trainer_module.conftest import make_job, predict, run_task
 from trainer_module import models, training
-from trainer_module.settings import Training
+from trainer_module.settings import MODELS, Training
 
 pytestmark = pytest.mark.slow
 
@@ -61,6 +62,13 @@ WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
          "AttributeError: 'Hyperparameters' object has no attribute 'width'"),
         ("FEATURES = (features.TOKENS,)", 'FEATURES = ("words",)', "FEATURES",
          "FEATURES contains 'words'; the features are ngrams and tokens"),
+        ('(1e-3, 3e-2, "log")', "(1e-3, 3e-2)", "SEARCH_SPACE",
+         "SEARCH_SPACE contains 'learning_rate': (0.001, 0.03), which is neither a list nor (low"),
+        ('"dropout": (0', '"drop": (0', "SEARCH_SPACE",
+         "SEARCH_SPACE contains 'drop', which is no hyperparameter of the model; did you mean dro"),
+        ("[32, 64, 128]", '(32, 128, "linear")', "SEARCH_SPACE",
+         "SEARCH_SPACE contains 'embedding_width': (32, 128, 'linear'), but embedding_width does "
+         "not allow 32.0: Input should be a valid integer; a range has float values, set a list"),
         ("optimizer = adam", "optimizer = 3", "optimizer = 3", "optimizer is not a function"),
         ("optimizer = adam", "def optimizer(rate):\n    return rate", "def optimizer",
          "optimizer returns a builtins.float, not a tf_keras optimizer"),
@@ -79,6 +87,34 @@ def test_a_broken_model_is_one_line_before_the_run(before, after, at, message):
     text = str(error.value)
     assert text.startswith(f"models/my_model.py, line {line(file, at)}: {message}"), text
     assert "\n" not in text
+
+
+FIRST_REVIEW = (" / words\n", " / words + 0 * tf.gather(vectors, 0)[0]\n")
+PADDED = (
+    ("DropoutRate, adam", "DropoutRate, Padding, adam"),
+    ("embedding_width)(tokens)", "embedding_width)(Padding()(tokens))"),
+    ("(vectors, tokens)\n    x =", "(vectors, Padding()(tokens))\n    x ="),
+)
+
+
+def test_a_model_that_fails_for_a_batch_without_reviews_is_named_before_the_run():
+    file = changed(FIRST_REVIEW)
+    with pytest.raises(CodeError) as error:
+        models.try_out(SETTINGS, SENTIMENT, TRANSFORM, file)
+    text = str(error.value)
+    at = line(file, "return tf.reduce_sum(vectors * is_word")
+    assert text.startswith(
+        f"models/my_model.py, line {at}: the model fails for a batch of 0 reviews, which a "
+    ), text
+    assert "layers.Padding" in text
+    models.try_out(SETTINGS, SENTIMENT, TRANSFORM, changed(FIRST_REVIEW, *PADDED))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_models_of_the_package_pass_the_checks_of_own_models(name):
+    module = models.load(name)
+    file = CodeFile(kind="model", name=name, path=f"{name}.py", text=inspect.getsource(module))
+    models.try_out(Training(model=name), SENTIMENT, TRANSFORM, file)
 
 
 def test_a_hyperparameter_that_the_file_does_not_have_is_named():
