@@ -467,7 +467,7 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
 
     # With other tasks than sentiment a file is read twice, at first without the meaning of labels.
     is_first_pass = layout.collected is not None and layout.label_scale == WORDS
-    has_scale = layout.labels == "required" and not layout.label_map and not is_first_pass
+    has_scale = layout.reads_labels and not layout.label_map and not is_first_pass
     records = _records(lines, layout.dialect, is_review if has_scale else None)
     lost = 0
     while some := list(islice(records, _RECORDS)):
