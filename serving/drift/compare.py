@@ -11,7 +11,7 @@ import numpy as np
 from core.intervals import wilson
 from preprocessing.features import UNDECIDED
 from preprocessing.labels import Labels
-from preprocessing.reading.records import printable
+from preprocessing.reading.listing import short
 from serving.drift.accuracy import Estimate, estimate_accuracy
 from serving.drift.domain import NgramShare, compare_texts
 from serving.drift.reference import LEAST_REVIEWS, UNLABELLED, ScoredReviews
@@ -209,7 +209,7 @@ def _known(kind: type[Any], stored: Mapping[str, Any]) -> dict[str, Any]:
 
 def _scores(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> Figure:
     distance = score_distance(reference.scores, new.scores, classes)
-    name = printable(classes.names[distance.label])
+    name = short(classes.names[distance.label])
     return Figure(
         SCORES,
         distance.value,
@@ -259,8 +259,7 @@ def _labels(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> Fi
         wilson(count, total),
         before,
         label_p_value(old, found),
-        f"{count / total:.1%} of the labels are {printable(classes.names[most])}, "
-        f"before {before:.1%}",
+        f"{count / total:.1%} of the labels are {short(classes.names[most])}, before {before:.1%}",
     )
 
 

@@ -28,6 +28,8 @@ may have sent it already."""
 _LOG_SECONDS = 60.0
 """Smallest number of seconds between two log lines about requests that are not HTTP, such as those
 of a port scan."""
+_END_OF_HEADERS = re.compile(rb"\n\r?\n")
+"""Lines that end with LF alone end the headers too, and the parser refuses them."""
 _UPGRADE = re.compile(rb"\r\n(?:upgrade|http2-settings):[^\r\n]*", re.IGNORECASE)
 _log = logging.getLogger(__name__)
 
@@ -112,13 +114,13 @@ class LimitedProtocol(HttpToolsProtocol):
             self._start_timer()
             start = max(0, len(self._head) - 3)
             data, self._head = self._head + data, b""
-            end = data.find(b"\r\n\r\n", start)
-            size = len(data) if end < 0 else end
+            end = _END_OF_HEADERS.search(data, start)
+            size = end.start() if end else len(data)
             if size > MAX_HEADER_BYTES:
                 self._refuse(431, f"the headers are larger than {MAX_HEADER_BYTES:,} bytes")
                 return
             # The parser rejects at once what is not HTTP, such as the beginning of TLS.
-            if end < 0 and data[:1].isalpha():
+            if end is None and data[:1].isalpha():
                 self._head = data
                 return
             data = _UPGRADE.sub(b"", data[:size]) + data[size:]

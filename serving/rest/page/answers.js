@@ -2,7 +2,7 @@
 // `labels` are the classes of a model, see `metadata` of the API. An answer is a list of pairs of the
 // name of a class and its probability, the greatest probability first.
 
-import { bdi, make, percent } from "./elements.js";
+import { bdi, listed, make, percent } from "./elements.js";
 
 const LISTED = 6; // greatest number of words in the table of a text
 const SHOWN = 5; // greatest number of classes that an answer or the summary shows
@@ -31,7 +31,10 @@ export function summary(labels, answers) {
     return [start, `${counts.get("positive") ?? 0} positive, ${counts.get("negative") ?? 0} negative`];
   }
   const shown = [...counts].sort((one, other) => other[1] - one[1]).slice(0, SHOWN);
-  const parts = shown.flatMap(([name, count], n) => [`${n ? ", " : ""}${count} in class `, bdi(name)]);
+  const parts = shown.flatMap(([name, count], n) => [
+    `${n ? ", " : ""}${count} in class `,
+    ...listed(name),
+  ]);
   const others = answers.length - shown.reduce((sum, [, count]) => sum + count, 0);
   return [start, ...parts, others ? `, ${others} in other classes` : ""];
 }

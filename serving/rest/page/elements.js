@@ -16,6 +16,11 @@ export function bdi(name) {
   return element;
 }
 
+// A comma in a name must not look like the end of the name in a list.
+export function listed(name) {
+  return name.includes(",") ? ["“", bdi(name), "”"] : [bdi(name)];
+}
+
 export function percent(probability) {
   return `${(100 * probability).toFixed(1)} %`;
 }

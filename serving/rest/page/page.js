@@ -2,7 +2,7 @@
 
 import { bars, isSentiment, plural, showWords, summary } from "./answers.js";
 import { showTable } from "./batch.js";
-import { $, bdi, make } from "./elements.js";
+import { $, listed, make } from "./elements.js";
 import { remember, startHistory } from "./history.js";
 
 const HOME = new URL(".", import.meta.url); // the server's address, below a proxy's prefix too
@@ -42,7 +42,7 @@ function showWording() {
   for (const element of document.querySelectorAll(".noun")) element.textContent = labels.noun;
   $("more").textContent = isSentiment(labels) ? "make a review more positive" : "speak for the class of the answer";
   $("less").textContent = isSentiment(labels) ? "more negative" : "against it";
-  const names = labels.names.slice(0, NAMED).flatMap((name, n) => [n ? ", " : "", bdi(name)]);
+  const names = labels.names.slice(0, NAMED).flatMap((name, n) => [n ? ", " : "", ...listed(name)]);
   const others = labels.names.length - NAMED;
   $("classes").replaceChildren(
     `Type or paste a ${labels.noun} above. The answer is one of ${labels.names.length} classes: `,

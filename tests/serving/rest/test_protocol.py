@@ -147,6 +147,7 @@ def test_an_idle_connection_that_is_half_closed_is_closed(patient):
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "The request is not valid HTTP/1.1: "),
         (b"MUX / HTTP/1.1\r\n\r\n", "The request is not valid HTTP/1.1: Invalid method "),
         (b"GET\r\n\r\n", "The request is not valid HTTP/1.1: "),
+        (b"GET /healthz HTTP/1.1\nhost: x\n\n", "The request is not valid HTTP/1.1: Expected CRLF"),
         (f"{HEAD}content-length: -1\r\n\r\n".encode(), "The request is not valid HTTP/1.1: "),
         (f"{HEAD}transfer-encoding: chunked\r\n\r\nxyz\r\n".encode(), "The request is not valid "),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "The request is not valid HTTP/1.1: "),
