@@ -108,6 +108,9 @@ def _show_result(
         _sentence(console, "unused", line, "yellow")
     if curve := _curve(console, outcome):
         _sentence(console, "curve", curve)
+    if outcome.skipped_warm_start:
+        text = f"no warm start, the weights are new: {outcome.skipped_warm_start}"
+        _sentence(console, "training", text, "yellow")
     _sentence(console, "accuracy", _accuracy(outcome))
     _sentence(console, "compared", _comparison(config, outcome))
     if outcome.drift:

@@ -91,6 +91,8 @@ class TrainingSummary:
       metrics: the metrics of the epoch that ended with the weights of the model.
       epoch_metrics: the metrics of each epoch.
       curve: the points of the curve; empty if the first replica had no Examples.
+      skipped_warm_start: the reason why the training did not continue from the weights of the
+        served model, as a clause; empty if it did, or if it should not.
 
     The files of early versions lack the attributes with a default.
     """
@@ -112,6 +114,7 @@ class TrainingSummary:
     metrics: EpochMetrics
     epoch_metrics: Sequence[EpochMetrics] = ()
     curve: Sequence[CurvePoint] = ()
+    skipped_warm_start: str = ""
 
     def loss_curve(self) -> list[float]:
         """Return the mean loss of at most 32 equal parts of the training, in their order."""

@@ -65,6 +65,7 @@ def summarize(
             )
             for point in state.curve
         ],
+        skipped_warm_start=state.skipped_warm_start,
     )
 
 

@@ -110,7 +110,7 @@ def train_model(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
     state = checkpoints.state
     first_step = checkpoints.restore(setup.inputs.global_batch)
     if not first_step:
-        _set_first_weights(setup, model)
+        state.skipped_warm_start = _set_first_weights(setup, model)
     prepare_seconds = time.perf_counter() - started
 
     measurements = Measurements(setup.inputs.train.examples, first_step, state.usage)
@@ -130,16 +130,24 @@ def train_model(job: TrainingJob, cluster: Cluster | None) -> TrainingResult:
     return TrainingResult(setup, model, state.metrics, checkpoints)
 
 
-def _set_first_weights(setup: Setup, model: Trainable) -> None:
-    """Use the weights of the base model if they fit; otherwise adapt `model` to the train split."""
+def _set_first_weights(setup: Setup, model: Trainable) -> str:
+    """Use the weights of the base model if they fit; otherwise adapt `model` to the train split.
+
+    Returns:
+      The reason why the weights of the base model do not fit; empty if they do, or without one.
+    """
     job, architecture = setup.job, setup.architecture
+    reason = ""
     if job.base_model:
         plain = architecture.plain_model(job.transform)
-        if weights.warm_start(job, architecture.features, plain, model):
-            return
+        reason = weights.warm_start(job, architecture.features, plain, model)
+        if not reason:
+            return ""
+        logging.warning("Warm start skipped: %s; using new weights", reason)
     if architecture.adapt is not None:
         counts = setup.inputs.class_counts(NGRAMS, architecture.labels)
         architecture.adapt(model, counts)
+    return reason
 
 
 def _run_loop(

@@ -143,7 +143,7 @@ def check_base_classes(job: TrainingJob, labels: Labels) -> None:
 
 def warm_start(
     job: TrainingJob, feature_names: tuple[str, ...], plain: tf_keras.Model, model: tf_keras.Model
-) -> bool:
+) -> str:
     """Set the weights of two copies of a model to those of `job.base_model`.
 
     Args:
@@ -153,8 +153,8 @@ def warm_start(
       model: the copy under the strategy, see `spread`.
 
     Returns:
-      Whether the weights of the base model fit, also in their shapes, and are finite. If not, a
-      line is logged and no weight is changed.
+      Empty if the weights of the base model fit, also in their shapes, and are finite. Otherwise
+      the reason why no weight is changed, as a clause.
 
     Raises:
       ValueError, CodeError: see `origin`.
@@ -168,38 +168,22 @@ def warm_start(
         theirs = {}
     ours = origin(job, feature_names)
     if different := _differences(theirs, ours):
-        logging.warning(
-            "Warm start skipped: %s differs between this training and %s; using new weights",
-            " and ".join(different),
-            job.base_model,
-        )
-        return False
+        return f"{' and '.join(different)} differs between this training and {job.base_model}"
     base = tf.saved_model.load(job.base_model)
     # The code of a model may have changed since, especially that of a user's project.
     before, now = (
         [tuple(each.shape) for each in of] for of in (base.model_variables, plain.variables)
     )
     if before != now:
-        logging.warning(
-            "Warm start skipped: the weights of %s have the shapes %s, now %s; using new weights",
-            job.base_model,
-            before,
-            now,
-        )
-        return False
+        return f"the weights of {job.base_model} have the shapes {before}, now {now}"
     name = not_finite(base.model_variables)
     if name is not None:
-        logging.warning(
-            "Warm start skipped: the weights %s of %s are not finite; using new weights",
-            name,
-            job.base_model,
-        )
-        return False
+        return f"the weights {name} of {job.base_model} are not finite"
     for variable, value in zip(plain.variables, base.model_variables, strict=True):
         variable.assign(value)
     spread(plain, model)
     logging.info("Warm start: weights of %s", job.base_model)
-    return True
+    return ""
 
 
 def _completed(theirs: dict[str, Any], job: TrainingJob) -> dict[str, Any]:

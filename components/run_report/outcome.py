@@ -39,6 +39,8 @@ class Outcome:
       loss_curve: the mean loss of equal parts of the training, in their order; empty if it is
         unknown.
       steps: the number of steps of the training; 0 if it is unknown.
+      skipped_warm_start: the reason why the training did not continue from the weights of the
+        served model, as a clause; empty if it did, or if it should not.
       drift: a sentence: how the newest span differs from that of the served model, or why they were
         not compared; empty without spans or without a served model.
       severity: the severity of its alarm, `none`, `low` or `high`; empty if they were not compared.
@@ -70,6 +72,7 @@ class Outcome:
     thresholds: Sequence[str] | None = None
     loss_curve: Sequence[float] = ()
     steps: int = 0
+    skipped_warm_start: str = ""
     drift: str = ""
     severity: str = ""
 

@@ -196,6 +196,7 @@ def collect_outcome(run: history.Run) -> Outcome:
         strategy=training.strategy if training else "",
         loss_curve=training.loss_curve() if training else [],
         steps=training.measured.steps if training else 0,
+        skipped_warm_start=training.skipped_warm_start if training else "",
         metrics=metrics,
         other_classes=results.other_classes,
         not_tested=results.missing,

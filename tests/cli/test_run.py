@@ -174,6 +174,11 @@ def test_the_result_of_more_than_two_classes():
     assert any("   AUC nan (" in line for line in lines)
 
 
+def test_a_warm_start_that_was_skipped_is_a_line():
+    _, lines = end(RunState(outcome=replace(OUTCOME, skipped_warm_start="vocabulary differs")))
+    assert "training  no warm start, the weights are new: vocabulary differs" in lines
+
+
 def test_the_record_of_an_early_run_has_no_curve_and_no_figure_that_decided():
     stored = OUTCOME.to_json()
     for name in ("thresholds", "loss_curve", "steps", "accuracy_interval"):

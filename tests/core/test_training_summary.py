@@ -15,7 +15,7 @@ from core.training_summary import (
 )
 from tests.components.run_report.artifacts import SUMMARY, TRAINING
 
-CURRENT = {**TRAINING, "parameter_server_bytes": [7, 9]}
+CURRENT = {**TRAINING, "parameter_server_bytes": [7, 9], "skipped_warm_start": ""}
 
 
 def stored(folder):

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
+from core.training_summary import read_summary
 from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import (
     check_evaluation,
@@ -158,3 +159,14 @@ def test_a_warm_start_begins_with_the_weights_of_the_base_model(prepared, traine
     base = str(trained / "model")
     train(make_job(prepared, tmp_path, base_model=base, epochs=1, learning_rate=1e-9), None)
     assert probabilities(tmp_path) == pytest.approx(probabilities(trained), abs=1e-4)
+
+
+def test_a_warm_start_that_is_skipped_is_in_the_summary(prepared, trained, tmp_path):
+    base = str(trained / "model")
+    job = make_job(
+        prepared, tmp_path, base_model=base, epochs=2, hyperparameters={"scale_floor": 0.5}
+    )
+    train(job, None)
+    reason = read_summary(job.model_run_dir).skipped_warm_start
+    assert reason.startswith("hyperparameters.scale_floor (0.3, now 0.5) differs between")
+    assert not read_summary(str(trained / "run")).skipped_warm_start

@@ -41,6 +41,8 @@ class State(tf.train.experimental.PythonState):
       usage: the measurements of `Measurements` so far.
       curve: the points of `TrainingCurve` so far.
       history: the metrics of each epoch that has been trained and evaluated.
+      skipped_warm_start: the reason why the training does not continue from the weights of the base
+        model; empty if it does, or without one.
     """
 
     global_batch: int = 0
@@ -49,6 +51,7 @@ class State(tf.train.experimental.PythonState):
     usage: dict[str, Any] = field(default_factory=dict)
     curve: list[dict[str, float]] = field(default_factory=list)
     history: list[dict[str, float]] = field(default_factory=list)
+    skipped_warm_start: str = ""
 
     @property
     def metrics(self) -> dict[str, float]:
