@@ -35,7 +35,8 @@ def given(fit, monkeypatch):
 
     def loop(model, plan, callbacks):
         calls.append(SimpleNamespace(model=model, plan=plan))
-        plan.state.history.append({})
+        metrics = ("loss", "accuracy", "val_loss", "val_accuracy")
+        plan.state.history.append(dict.fromkeys(metrics, 0.5))
 
     monkeypatch.setitem(LOOPS, "fit", loop)
 
