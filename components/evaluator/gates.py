@@ -156,6 +156,6 @@ def _not_checked(missing: Sequence[str], labels: Labels, requires: str) -> str:
 
 def _remedy(reviews: str) -> str:
     return (
-        f"set training.class_weights: balanced if it is not set, add {reviews}, or set a lower "
-        "evaluation.min_class_recall"
+        f"set training.class_weights: balanced (unless it is set already), add {reviews}, or set a "
+        "lower evaluation.min_class_recall"
     )

@@ -27,11 +27,12 @@ class Inspections:
           files: the files.
           options: the options for reading them.
         """
+        alone = options
         if options.task != SENTIMENT_TASK:
-            # They have no effect on the layout of a file.
-            options = replace(options, classes=(), label_map={})
-        key = repr(options)
+            # They have no effect on the inspection of a single file.
+            alone = replace(options, classes=(), label_map={})
+        key = repr(alone)
         missing = [file for file in files if (file.path, key) not in self._found]
-        for file, found in zip(missing, inspect_files(missing, options), strict=True):
+        for file, found in zip(missing, inspect_files(missing, alone), strict=True):
             self._found[file.path, key] = found
         return compare_files(files, [self._found[file.path, key] for file in files], options)

@@ -315,7 +315,7 @@ def readable_errors(
 
     Args:
       config: the settings of the pipeline.
-      at_limit: what is so if the server limits the rate of requests, for the message.
+      at_limit: the consequence for the message about a limit of the rate of requests.
 
     Raises:
       ConfigError: the endpoint is unreachable, or a setting is wrong.

@@ -10,11 +10,10 @@ from functools import partial
 from itertools import islice
 
 from preprocessing.reading.columns import Layout
-from preprocessing.reading.files import SourceFile
+from preprocessing.reading.files import FILES_AT_ONCE, SourceFile
 from preprocessing.reading.pieces import Piece
 from preprocessing.reading.read import read_batches
 
-_FILES_AT_ONCE = 16
 _REVIEWS, _MIN_BYTES = 100, 16
 """Number of reviews at the start of each file that are compared, and the minimum bytes of a review
 that counts."""
@@ -46,7 +45,7 @@ def find_copies(
       InputError: a file cannot be read.
     """
     # A task must not wait for another task of its pool. The reader of a whole file starts no tasks.
-    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
         starts = list(pool.map(partial(_start, pool=pool), files, layouts))
     seen: dict[tuple[str, int], int] = {}  # group and review -> the first file
     for number, (file, start) in enumerate(zip(files, starts, strict=True)):

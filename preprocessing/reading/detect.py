@@ -106,6 +106,10 @@ class Inspection(NamedTuple):
     stars: Mapping[str, frozenset[str]] = {}
 
 
+class UnknownFormatError(InputError):
+    """A file whose format is unknown."""
+
+
 class Header(NamedTuple):
     """The header of a CSV file, which files without a header may share.
 
@@ -361,9 +365,9 @@ def _kind_of_all(records: Sequence[Mapping[str, Any]], name: str) -> str | None:
 def read_head(path: str) -> tuple[bytes, bool]:
     """Return the first complete lines of a file, and whether they are the whole file.
 
-    Byte order marks at the starts of lines are left out, and so are a MiB of blank lines or more at
-    the start of the file. If a bz2 file of fastText or JSON lines is damaged at its start, the
-    lines are those after the damage, as for the readers of these formats.
+    Byte order marks at the starts of lines are left out. If a file begins with a MiB of blank lines
+    or more, these are left out too. If a bz2 file of fastText or JSON lines is damaged at its
+    start, the lines are those after the damage, as for the readers of these formats.
 
     Args:
       path: path or URL of the file.
@@ -464,7 +468,8 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
       options: the options for reading it.
 
     Raises:
-      InputError: the format is unknown, or the file cannot be opened.
+      UnknownFormatError: the format is unknown.
+      InputError: the file cannot be opened.
     """
     if head.startswith(_PARQUET):
         return "parquet"
@@ -486,7 +491,7 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
     has_columns = len(first) > 1 and (options.columns or _regular(head, dialect) > 2)
     if has_columns or _CSV_NAME.fullmatch(path) or find_late_header(head):
         return "csv"  # a missing column is reported later
-    raise InputError(
+    raise UnknownFormatError(
         f"{path} is of no known format, it starts with '{printable(head)[:60]}': set "
         f"data.format to one of {', '.join(FORMATS)} (JSON: one object a line; CSV: see "
         "data.columns)"

@@ -31,7 +31,8 @@ HELD_OUT = {"eval": 1, "test": 2}
 """Held-out split -> priority. A text in the files of several splits belongs to the split with the
 highest priority."""
 
-_FILES_AT_ONCE = 16
+FILES_AT_ONCE = 16
+"""Files that are opened at the same time. Opening a remote file takes tens of milliseconds."""
 _ANNEX = "/.git/annex/objects/"
 """A part of the targets of the links that git-annex has in place of files."""
 _FOLDER_OBJECTS = ("/", "_$folder$")
@@ -94,7 +95,7 @@ def fingerprint(base: str, sources: Sequence[SourceFile]) -> str:
       InputError: a file cannot be read.
     """
     digest = hashlib.sha256()
-    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
         for file, content in zip(sources, pool.map(_content_key, sources), strict=True):
             stored = [file.group, relative_path(base, file.path), file.size, content]
             digest.update(json.dumps(stored).encode() + b"\n")
@@ -216,6 +217,7 @@ def find_left_out(base: str, patterns: Iterable[str]) -> list[str]:
     """
     folder = base.rstrip("/") or "/"
     found: set[str] = set()
+    matched: set[str] = set()
     for pattern in patterns:
         glob_of_files = globs.normal(relative_path(folder, pattern))
         try:
@@ -225,7 +227,8 @@ def find_left_out(base: str, patterns: Iterable[str]) -> list[str]:
         if not any(globs.matches(each, glob_of_files) for each in listed):
             glob_of_files = globs.inside(glob_of_files)
         found.update(each for each in listed if globs.leaves_out(each, glob_of_files))
-    return [os.path.join(folder, each) for each in sorted(found)]
+        matched.update(each for each in listed if globs.matches(each, glob_of_files))
+    return [os.path.join(folder, each) for each in sorted(found - matched)]
 
 
 def _relative_paths(folder: str, pattern: str) -> Iterator[str]:

@@ -10,10 +10,10 @@ EVERYTHING = "**"
 _ANY_NAME = ("*", EVERYTHING)
 # Folders and files that are not data, in a folder that was downloaded, or that Spark or Beam wrote.
 _HIDDEN_FOLDER = re.compile(r"[._].*|lost\+found", re.IGNORECASE)
-# `license_keys.csv` and `changelog.csv` are data, so the whole name of a document counts.
+# `license_keys.csv` and `changelog.csv` are data.
 _DOCUMENT = re.compile(
-    r"(readme|license|licence|changelog|citation)(\.(txt|text|cff|bib|html?|pdf|rtf|docx?|odt))?"
-    r"|.*\.(md|rst)",
+    r"(?!.*\.(csv|tsv|jsonl?|ndjson|parquet)(\.(bz2|gz|zst))?$)"
+    r"(readme|license|licence|changelog|citation)([._-].*)?|.*\.(md|rst)",
     re.IGNORECASE,
 )
 _OF_PROGRAMS = re.compile(
@@ -39,15 +39,16 @@ def is_data_folder(relative: str) -> bool:
 def leaves_out(relative: str, glob: str) -> bool:
     """Return whether a file does not match a glob because its name is that of a document.
 
-    This includes hidden files with the suffix of data, and none that programs write, such as
-    checksums.
+    Hidden files with the suffix of data count as documents. Files that programs write, such as
+    checksums, do not.
 
     Args:
       relative: the path, with `/` as separator.
       glob: see `matches`.
     """
     folder, slash, name = relative.rpartition("/")
-    if not (_DOCUMENT.fullmatch(name) or _HIDDEN_DATA.fullmatch(name)):
+    is_document = _DOCUMENT.fullmatch(name) and not _OF_PROGRAMS.fullmatch(name)
+    if not (is_document or _HIDDEN_DATA.fullmatch(name)):
         return False
     is_matched = matches(f"{folder}{slash}{_ANOTHER_NAME}", glob)
     return is_matched and not matches(relative, glob)

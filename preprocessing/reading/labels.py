@@ -305,8 +305,9 @@ def named_class(value: object, names: Sequence[str]) -> object:
 
 
 def are_sentiments(names: Iterable[str]) -> bool:
-    """Return whether names of classes include both a negative and a positive one of KNOWN_WORDS."""
-    return {0, 1} <= {KNOWN_WORDS.get(canonical(name) or "") for name in names}
+    """Return whether all names of classes are KNOWN_WORDS, at least one of each sentiment."""
+    found = {canonical(name) or "" for name in names}
+    return found <= KNOWN_WORDS.keys() and {0, 1} <= {KNOWN_WORDS[name] for name in found}
 
 
 def labels_among(values: Iterable[object]) -> Iterator[str]:

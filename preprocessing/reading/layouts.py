@@ -9,16 +9,18 @@ formats and the order of the reviews.
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from core.errors import InputError
-from preprocessing.reading.columns import SEPARATORS, Columns, Layout
+from preprocessing.reading.columns import SEPARATORS, Columns, Layout, MissingColumnsError
 from preprocessing.reading.copies import find_copies
-from preprocessing.reading.detect import Inspection, inspect
-from preprocessing.reading.files import SourceFile
+from preprocessing.reading.detect import Inspection, UnknownFormatError, inspect
+from preprocessing.reading.files import FILES_AT_ONCE, SourceFile
 from preprocessing.reading.labels import (
     KNOWN_WORDS,
     NO_LABEL,
@@ -33,9 +35,6 @@ from preprocessing.reading.partitions import refuse_partitions
 from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions, printable
 from preprocessing.reading.shared_headers import share_headers
 
-_FILES_AT_ONCE = 16
-"""Number of files that are inspected at the same time. Opening a remote file takes tens of
-milliseconds."""
 _FORMATS = {
     "fasttext": "fastText",
     "csv": "CSV",
@@ -43,6 +42,8 @@ _FORMATS = {
     "parquet": "Parquet",
 }
 """Names of the formats in the line `read as`."""
+_UNLABELLED = re.compile("test|unlabel|unsupervised|predict|submission", re.IGNORECASE)
+"""What the name of a file or of its folder contains if its labels are missing."""
 _MAX_LABELS = 5
 _MAX_CHARACTERS = 30
 
@@ -55,16 +56,18 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
       options: the options for reading them.
 
     Raises:
-      InputError: for the reasons in `detect.inspect`, or a file without a header fits the header of
-        no file with as many columns, or several. If labels are required, also: the labels fit
-        no scale, or fit several scales with opposite meanings; `data.columns` has no effect; or two
-        files of a group contain the same reviews.
+      InputError: for the reasons in `detect.inspect`; or a file without a header fits no header
+        with as many columns, or fits several. If labels are read, also: the labels fit no scale, or
+        fit several scales with opposite meanings; `data.columns` has no effect; or two files of a
+        group contain the same reviews.
     """
     tried = compare_files(files, inspect_files(files, options), options)
     found = [item for item in tried if isinstance(item, Inspection)]
     for item in tried:
         if isinstance(item, InputError):
-            raise InputError(f"{item}{_leave_out(found, options)}") from item
+            is_other_file = isinstance(item, MissingColumnsError | UnknownFormatError)
+            remedy = _leave_out(found, options) if is_other_file else ""
+            raise InputError(f"{item}{remedy}") from item
     return choose_layouts(files, found, options)
 
 
@@ -84,7 +87,7 @@ def inspect_files(
         except InputError as error:
             return error
 
-    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
         return list(pool.map(tried, files))
 
 
@@ -171,12 +174,30 @@ def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layou
 def _has_unlabelled_files(found: Sequence[Inspection]) -> bool:
     """Return whether -1 marks a missing label, and is none on the scale from -1 to 1.
 
-    Then it is the only label of each file that has it, and another file has labels from 0.
+    Then it is the only label of each file that has it, another file has labels from 0, and the
+    names of the files show it, unless a label above 1 does.
+
+    Raises:
+      InputError: the names of the files do not show it.
     """
     labels = [item.labels for item in found if item.labels]
     are_alone = all(among == {NO_LABEL} for among in labels if NO_LABEL in among)
     have_others = any("0" in among and len(among & set(NUMBERS)) > 1 for among in labels)
-    return are_alone and have_others and {NO_LABEL} in labels
+    if not are_alone or not have_others or {NO_LABEL} not in labels:
+        return False
+    if max(int(label) for among in labels for label in among & set(NUMBERS)) > 1:
+        return True
+    # The name of a folder that contains all files does not distinguish them.
+    folder = os.path.commonpath([os.path.dirname(item.path) for item in found])
+    for item in found:
+        names = os.path.relpath(item.path, folder)
+        if set(item.labels or ()) == {NO_LABEL} and not _UNLABELLED.search(names):
+            raise InputError(
+                f"{item.path} has the label -1 alone, which marks a missing label, or is negative "
+                "on a scale from -1 to 1: set data.labels to the meaning of all labels of the "
+                "input, or rename the file to unlabelled if its reviews have no label"
+            )
+    return True
 
 
 def _without(item: Inspection, label: str) -> Inspection:

@@ -26,6 +26,8 @@ from preprocessing.reading.records import ReadOptions, printable
 
 _PARTITION = re.compile(r"([^=/]+)=([^/]*)")
 _LABELS = frozenset(label for label, _, _ in (*CONVENTIONS, *GENERAL))
+_CERTAIN = ("label", "sentiment")
+"""Names of columns that are labels, whatever the names of the folders are."""
 _EXPORT = (
     'python3 -c "import pyarrow.dataset as d, pyarrow.parquet as pq; '
     "pq.write_table(d.dataset({!r}, partitioning='hive').to_table(), 'NEW_FILE')\""
@@ -91,7 +93,7 @@ def _of_file(
         if isinstance(item, InputError) or not options.reads_labels or len(values[key]) < 2:
             continue
         label = item.layout.columns.label if item.layout.columns else None
-        if not label or options.columns.get(LABEL):
+        if not label or label.lower() in _CERTAIN or options.columns.get(LABEL):
             continue
         table = read_table(path, options, item.layout)
         present = table.names if table else [label]

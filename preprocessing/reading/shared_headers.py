@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 
 from core.errors import InputError
 from preprocessing.reading.columns import HEADERLESS, LABEL, ROLES, TEXT, Columns, Layout
 from preprocessing.reading.detect import Header, Inspection, find_dialect, inspect, read_head
-from preprocessing.reading.files import SourceFile, filter_command
+from preprocessing.reading.files import FILES_AT_ONCE, SourceFile, filter_command
 from preprocessing.reading.formats import csv
 from preprocessing.reading.labels import (
     KNOWN_WORDS,
@@ -79,10 +80,14 @@ def share_headers(
     if not headed:
         return list(tried)
     found = [_headed(item) for item in headed.values()]
-    return [
-        _shared(file.path, item, found, options) if may else item
-        for file, item, may in zip(files, tried, may_share, strict=True)
-    ]
+
+    def result(index: int) -> Inspection | InputError:
+        if not may_share[index]:
+            return tried[index]
+        return _shared(files[index].path, tried[index], found, options)
+
+    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+        return list(pool.map(result, range(len(files))))
 
 
 def _has_no_header(layout: Layout) -> bool:
@@ -119,6 +124,9 @@ def _shared(
             width = len(each.header.names)
             if not records or len(records[0]) != width:
                 continue
+            # Without labels nothing shows that the header of this file is not only unknown.
+            if each.positions[0] is None and isinstance(item, InputError):
+                continue
             if separator in (None, each.header.separator):
                 alike.append((each, records[0]))
                 if _fits(records, each, options):
@@ -129,7 +137,9 @@ def _shared(
             return InputError(_polarity(item, fitting[0]))
         if fitting:
             return inspect(path, options, fitting[0].header)
-        if alike and isinstance(item, Inspection):
+        # Of two columns the second is the text. Of three, title and text could be exchanged.
+        is_ambiguous = any(len(first) == len(ROLES) for _, first in alike)
+        if is_ambiguous and isinstance(item, Inspection):
             return InputError(_other_columns(path, *alike[0]))
     except InputError as error:
         return item if isinstance(item, InputError) else error

@@ -14,7 +14,10 @@ from preprocessing.reading.records import ReadOptions, printable
 
 _MOST, _LEAST = 0.9, 2
 """The fraction of the records that are nearly all, and the least number of records."""
-_UNQUOTE = "python3 -c \"import csv, sys; [print(','.join(row)) for row in csv.reader(sys.stdin)]\""
+_UNQUOTE = (
+    "python3 -c \"import csv, sys; sys.stdin.reconfigure(encoding='utf-8-sig'); "
+    "[print(','.join(row)) for row in csv.reader(sys.stdin)]\""
+)
 """The command that writes the only field of each record."""
 _ONLY_NEW = "and read only the new file"
 
@@ -106,6 +109,9 @@ def _quoted_lines(path: str) -> str:
 
 def _other_separator(head: bytes, layout: Layout) -> str | None:
     """Return another separator with which nearly all records have as many fields as the header."""
+    if len(layout.header or ()) < 2:
+        # With any separator that the records lack, each of them has one field.
+        return None
     for separator in SEPARATORS:
         dialect = Dialect(separator, quoted=layout.dialect.quoted)
         widths = [len(fields) for fields in csv.head_records(head, dialect)][1:]

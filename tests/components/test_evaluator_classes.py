@@ -287,8 +287,9 @@ def test_each_class_has_to_reach_the_minimum_recall():
     assert not passed
     assert low == (
         "recall of 2 of 5 classes is too low: 1 0.1000 (1 of 10), 3 0.2000 (2 of 10), "
-        "evaluation.min_class_recall requires 0.4; set training.class_weights: balanced if it is "
-        "not set, add reviews of these classes, or set a lower evaluation.min_class_recall"
+        "evaluation.min_class_recall requires 0.4; set training.class_weights: balanced (unless "
+        "it is set already), add reviews of these classes, or set a lower "
+        "evaluation.min_class_recall"
     )
     [high] = sentences(results(own, STARS, min_accuracy=0.0, min_class_recall=0.1))
     assert high == (
@@ -339,8 +340,8 @@ def test_minimums_of_single_classes(tmp_path):
     assert anger
     assert refund == (
         "recall of class refund is 0.7500 (3 of 4), evaluation.min_class_recall requires 0.8; set "
-        "training.class_weights: balanced if it is not set, add texts of class refund, or set a "
-        "lower evaluation.min_class_recall"
+        "training.class_weights: balanced (unless it is set already), add texts of class refund, "
+        "or set a lower evaluation.min_class_recall"
     )
     wrong = results(own, TOPICS, min_class_recall={"refunds": 0.8})
     with pytest.raises(InputError, match=r"no class is called 'refunds', did you mean refund\?"):

@@ -234,7 +234,7 @@ def test_a_model_that_knows_one_class_is_not_blessed():
     assert (negative.passed, positive.passed) == (False, True)
     assert negative.sentence.startswith(
         "recall of negative reviews is 0.2283 (21 of 92), evaluation.min_class_recall requires "
-        "0.4; set training.class_weights: balanced, "
+        "0.4; set training.class_weights: balanced (unless it "
     )
     assert (
         metrics.constant_answer(model, SENTIMENT) == "always answering positive would give 0.9725"

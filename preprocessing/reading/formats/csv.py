@@ -80,9 +80,9 @@ _MAX_READ_AGAIN = 1 << 25
 _OPEN = "unexpected end of data"
 _OPEN_QUOTE = "a quotation mark that is not closed"
 _QUOTE = '"'
-_LEAST_LINES = 3
-"""The least number of lines of a record whose quote is closed by a later record. Two lines are too
-few to tell it from a review in which a line begins with a number."""
+_LEAST_LINES = 8
+"""The least number of lines of a record whose quote is closed by a later record. A review may have
+some lines that are like records, such as `5,comfort`, and a lost quote takes many."""
 _OTHERS = 10
 """One in so many of these lines may be no valid record."""
 
@@ -241,8 +241,12 @@ def _records(
             cause = _cause(str(error), lines.first_line(), dialect)
             yield rejected(lines.position, BROKEN_CSV, cause)
         else:
-            is_high = is_review is not None and lines.height >= _LEAST_LINES
-            if not is_high or not _are_reviews(lines.following(), dialect, is_review):
+            has_reviews = (
+                is_review is not None
+                and lines.height >= _LEAST_LINES
+                and _are_reviews(lines.following(), dialect, is_review)
+            )
+            if not has_reviews:
                 yield lines.position, lines.with_returns(fields) if lines.has_cr else fields
                 lines.next_record()
                 continue
@@ -252,12 +256,12 @@ def _records(
 
 
 def _are_reviews(
-    lines: list[bytes], dialect: Dialect, is_review: Callable[[list[str]], bool] | None
+    lines: list[bytes], dialect: Dialect, is_review: Callable[[list[str]], bool]
 ) -> bool:
     """Return whether nearly each of some lines of a record is a review of its own."""
     allowed = len(lines) // _OTHERS
     for line in lines:
-        if not (is_review and is_review(_fields(line, dialect))):
+        if not is_review(_fields(line, dialect)):
             allowed -= 1
             if allowed < 0:
                 return False

@@ -213,7 +213,6 @@ SENTIMENTS = [
     (["positive", "negative"], [0, 1, 1], ["positive", "negative", "negative"]),
     (["Negative", "Neutral", "Positive"], [0, 1, 2, -1], ["negative", "positive"]),
     (["neg", "pos"], [0, 1, 2], ["negative", "positive"]),
-    (["neg", "pos", "mixed"], [0, 1, 2], ["negative", "positive"]),
 ]
 
 
@@ -231,6 +230,10 @@ def test_other_names_of_hugging_face_do_not_decide_the_sentiment(folder, names):
     metadata = {"info": {"features": {"label": {"names": names}}}}
     layout = detect_format(write(folder, "a.parquet", parquet_file([0, 1], metadata)))
     assert (layout.label_scale, layout.class_names) == ("0 and 1", ())
+    grades = ["very negative", "negative", "neutral", "positive", "very positive"]
+    metadata = {"info": {"features": {"label": {"names": grades}}}}
+    layout = detect_format(write(folder, "b.parquet", parquet_file([0, 1, 4], metadata)))
+    assert (layout.label_scale, layout.class_names) == ("0 to 4", ())
 
 
 def test_names_of_sentiments_decide_beside_a_file_of_numbers(tmp_path):

@@ -151,7 +151,8 @@ def test_sorted_shards_are_read_on_one_scale(tmp_path, kind, one, other, scale):
 )
 def test_a_file_of_minus_1_alone_beside_labels_from_0_has_no_labels(tmp_path, kind, files, scale):
     for number, labels in enumerate(files):
-        write(tmp_path, f"{number}", content(kind, labels, f"text {number}"))
+        name = f"{number}-test" if set(labels) == {-1} else f"{number}"
+        write(tmp_path, name, content(kind, labels, f"text {number}"))
     assert set(scales(tmp_path).values()) == {scale}
     sources = find_sources(str(tmp_path), {"all": "*"})
     for source, layout, labels in zip(
@@ -163,6 +164,17 @@ def test_a_file_of_minus_1_alone_beside_labels_from_0_has_no_labels(tmp_path, ki
         no_labels = labels.count(-1) if scale != "-1 to 1" else 0
         assert [line.reason for line in batch.rejected] == ["bad_label"] * no_labels
         assert all("marks a missing label" in line.detail for line in batch.rejected)
+
+
+def test_a_file_of_minus_1_alone_without_a_telling_name_is_an_error(tmp_path):
+    write(tmp_path, "a", content("csv", [0, 1]))
+    path = write(tmp_path, "b", content("csv", [-1], "text"))
+    with pytest.raises(InputError) as error:
+        scales(tmp_path)
+    one_line(error, path, "which marks a missing label, or is negative on a scale from -1 to 1")
+    (tmp_path / "unlabeled").mkdir()
+    (tmp_path / "b").rename(tmp_path / "unlabeled" / "b")
+    assert set(scales(tmp_path).values()) == {"0 and 1"}
 
 
 @pytest.mark.parametrize(("one", "other"), [([0, 1], [4, 5]), ([1, 2], [0, 1])])

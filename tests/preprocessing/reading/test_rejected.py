@@ -184,7 +184,7 @@ WIDE = ['{},Title {},"a text of 24 inch', '{},"Title {},a text of 6"" or more', 
     first=st.sampled_from(WIDE),
     lines=st.lists(
         st.tuples(st.sampled_from("12345"), st.text("ab ,1", min_size=1, max_size=9)),
-        min_size=1,
+        min_size=6,
         max_size=30,
     ),
     end=st.sampled_from(['{},a 24",b', '{},a,b 24"', '{},a,b "so called"']),
@@ -204,7 +204,13 @@ def test_a_quote_that_a_later_record_closes_loses_only_its_own_line(
 
 @pytest.mark.parametrize(
     "lines",
-    ["1, good\n2, bad\n3, so so", "one\n5,good", "5,good\nas I said\n1,bad", "9,a\n9,b\n9,c"],
+    [
+        "1, good\n2, bad\n3, so so",
+        "one\n5,good",
+        "5,good\nas I said\n1,bad",
+        "9,a\n9,b\n9,c",
+        "Ratings:\n5,comfort\n3,price",
+    ],
 )
 def test_a_text_with_lines_that_are_no_reviews_is_one_review(folder, lines):
     path = write(

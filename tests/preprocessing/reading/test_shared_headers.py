@@ -101,26 +101,39 @@ def test_a_header_in_a_part_without_its_own_is_a_repeated_one(tmp_path):
         ("title,text,rating\n{n},text {n},{l}", ReadOptions()),
         ("title,text,rating\n{n},text {n},{l}", OPTIONAL),
         ("id,text,title\n{n},text {n},title", OPTIONAL),
-        # 0 is no number of stars.
-        ("text,rating\ntext {n},{l}", ReadOptions()),
-        ("text,label\ntext {n},{l}", EACH),
     ],
 )
 def test_other_columns_are_an_error_that_names_both_files(tmp_path, header, options):
     names, template = header.split("\n")
     write(tmp_path, "good.csv", f"{names}\n" + rows(template, 0))
-    fields = len(names.split(","))
-    part = {2: "{l},text {n}", 3: "{l},title {n},text {n}"}[fields]
-    write(tmp_path, "part.csv", rows(part, 30, labels="aab" if options is EACH else "01"))
+    write(tmp_path, "part.csv", rows("{l},title {n},text {n}", 30, labels="01"))
     with pytest.raises(InputError) as error:
         layouts_of(tmp_path, options)
-    own = {2: "label,text", 3: "label,title,text"}[fields]
     message = str(error.value)
     assert message.startswith(
-        f"{tmp_path}/part.csv has no header, and its {fields} columns are not those of the header "
+        f"{tmp_path}/part.csv has no header, and its 3 columns are not those of the header "
         f"of {tmp_path}/good.csv, {', '.join(names.split(','))}, "
     )
-    assert rf"`(printf '{own}\n'; cat) < FILE > NEW_FILE`" in message and "\n" not in message
+    assert r"`(printf 'label,title,text\n'; cat) < FILE > NEW_FILE`" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("header", "options"), [("text,rating", ReadOptions()), ("text,label", EACH)]
+)
+def test_two_columns_without_a_header_are_a_label_and_a_text(tmp_path, header, options):
+    # 0 is no number of stars, and no label of the other file.
+    write(tmp_path, "good.csv", f"{header}\n" + rows("text {n},{l}", 0))
+    write(tmp_path, "part.csv", rows("{l},text {n}", 30, labels="01"))
+    _, [_, part] = layouts_of(tmp_path, options)
+    assert part.header is None
+
+
+def test_a_file_with_unknown_columns_has_no_header_of_another_file_without_labels(tmp_path):
+    write(tmp_path, "a.csv", "id,text\n" + rows("{n},text {n}", 0))
+    write(tmp_path, "b.csv", "remark,user\n" + rows("text {n},user {n}", 30))
+    with pytest.raises(InputError, match=r"b\.csv has no columns with known names"):
+        layouts_of(tmp_path, OPTIONAL)
 
 
 def test_two_headers_that_fit_are_an_error(tmp_path):
