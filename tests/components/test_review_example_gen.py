@@ -234,13 +234,13 @@ def test_most_of_a_file_in_one_line_is_an_input_error(tmp_path, inputs):
 
 
 def test_the_documents_beside_the_files_are_named_in_the_log(tmp_path, inputs, monkeypatch):
-    for name in ("license_keys.txt", "LICENSE.txt", "README", "_SUCCESS"):
+    for name in ("license_keys.csv", "LICENSE.txt", "README", "_SUCCESS"):
         write(inputs, name, [line(number) for number in range(9)])
     logged = []
     monkeypatch.setattr(
         component.logging, "info", lambda text, *values: logged.append(text % values)
     )
-    assert list(read_files(tmp_path, inputs).by_file) == ["license_keys.txt"]
+    assert list(read_files(tmp_path, inputs).by_file) == ["license_keys.csv"]
     [shown] = [text for text in logged if text.startswith("Not read: ")]
     assert shown.startswith("Not read: LICENSE.txt, README, whose names are those of documents")
 
