@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from core.errors import ConfigError, not_utf8
+from core.storage import tensorflow_names
 
 _HASHED_BYTES = 1 << 20
 
@@ -26,17 +27,8 @@ def list_files(folder: str, names: str = "*") -> list[str]:
     Raises:
       tensorflow.errors.OpError: the folder cannot be listed.
     """
-    import tensorflow as tf
-
-    try:
-        # `listdir` raises NotFoundError for every folder that it cannot read; `stat` raises it only
-        # for a missing folder.
-        tf.io.gfile.stat(folder)
-    except tf.errors.NotFoundError:
-        return []
-    found = fnmatch.filter(tf.io.gfile.listdir(folder), names)
-    # In a listing of gs:// the name of the folder itself is "".
-    return [os.path.join(folder, name) for name in sorted(found) if name]
+    found = fnmatch.filter(tensorflow_names(folder), names)
+    return [os.path.join(folder, name) for name in sorted(found)]
 
 
 def read_text(file: Path, where: str, most: int, remedy: str) -> str:

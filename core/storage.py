@@ -35,15 +35,31 @@ def names(folder: str) -> list[str]:
 
     with _errors_as_oserror(folder, "read"):
         try:
-            # `listdir` raises NotFoundError for every folder that it cannot read; `stat` raises it
-            # only for a missing folder.
-            tf.io.gfile.stat(folder)
-            found = tf.io.gfile.listdir(folder)
-        except tf.errors.NotFoundError:
+            return tensorflow_names(folder)
+        except tf.errors.NotFoundError:  # the path is that of a file
             return []
+
+
+def tensorflow_names(folder: str) -> list[str]:
+    """Return the names in a folder, as TensorFlow lists it; an empty list if it is missing.
+
+    Args:
+      folder: a local folder, or a URL that TensorFlow reads.
+
+    Raises:
+      tensorflow.errors.OpError: the folder cannot be listed, or the path is that of a file.
+    """
+    import tensorflow as tf
+
+    try:
+        # `listdir` raises NotFoundError for every folder that it cannot read; `stat` raises it
+        # only for a missing folder.
+        tf.io.gfile.stat(folder)
+    except tf.errors.NotFoundError:
+        return []
     # In a listing of gs://, the name of a folder has a slash at its end, and that of the listed
     # folder is "".
-    return [name.rstrip("/") for name in found if name]
+    return [name.rstrip("/") for name in tf.io.gfile.listdir(folder) if name]
 
 
 def size(file: str) -> int:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from core.records import known_fields
 
 SUMMARY_FILE = "training.json"
 """The file in `model_run` with the summary."""
@@ -144,22 +146,17 @@ class TrainingSummary:
           ValueError: a key is missing, or the record is no object of this form.
         """
         try:
-            values = _known(cls, stored)
+            values = known_fields(cls, stored)
             epochs, points = stored.get("epoch_metrics", ()), stored.get("curve", ())
-            values["measured"] = Measured(**_known(Measured, stored))
-            values["metrics"] = EpochMetrics(**_known(EpochMetrics, stored))
+            values["measured"] = Measured(**known_fields(Measured, stored))
+            values["metrics"] = EpochMetrics(**known_fields(EpochMetrics, stored))
             values["epoch_metrics"] = [
-                EpochMetrics(**_known(EpochMetrics, each)) for each in epochs
+                EpochMetrics(**known_fields(EpochMetrics, each)) for each in epochs
             ]
-            values["curve"] = [CurvePoint(**_known(CurvePoint, each)) for each in points]
+            values["curve"] = [CurvePoint(**known_fields(CurvePoint, each)) for each in points]
             return cls(**values)
         except (TypeError, AttributeError) as error:
             raise ValueError(f"{SUMMARY_FILE} is incomplete: {error}") from None
-
-
-def _known(kind: type[Any], stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of `stored` that are attributes of a dataclass."""
-    return {each.name: stored[each.name] for each in fields(kind) if each.name in stored}
 
 
 def write_summary(model_run: str, summary: TrainingSummary) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from components.line_counts import LineCounts
 from components.run_report.verdict import Decision, Verdict, judge
+from core.records import known_fields
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,8 @@ class Outcome:
           ValueError: a key is missing, or the record is not an object.
         """
         try:
-            names = [each.name for each in fields(cls) if each.name in stored]
-            values = {name: _as_tuple(stored[name]) for name in names}
+            known = known_fields(cls, stored)
+            values = {name: _as_tuple(value) for name, value in known.items()}
             # Early records have only the thresholds that the model did not reach, as `reasons`.
             values.setdefault("thresholds", _as_tuple(stored.get("reasons")) or None)
             values["lines"] = LineCounts.from_properties(stored["lines"])

@@ -296,11 +296,11 @@ def _refuse_cr(path: str, head: bytes) -> None:
       InputError: they end with CR alone. Some programs add a final LF to such a file.
     """
     # A quoted field may contain line breaks.
-    lines = re.sub(rb'"[^"]*"', b"", head).strip().split(b"\r")
-    if len(lines) == 1 or b"\n" in b"".join(lines):
+    outside = re.sub(rb'"[^"]*"', b"", head).strip()
+    if b"\r" not in outside or b"\n" in outside:
         return
     # A text may contain carriage returns, also that of the only line of a file.
-    if not head.endswith(b"\n") or _are_alike(lines):
+    if not head.endswith(b"\n") or _are_alike(outside.split(b"\r")):
         raise InputError(
             f"{path} has lines that end with CR alone: convert it with `"
             + filter_command(path, r"tr '\r' '\n'")

@@ -224,35 +224,30 @@ def find_left_out(base: str, patterns: Iterable[str]) -> list[str]:
             listed = list(_relative_paths(folder, glob_of_files))
         except Exception as error:  # every cloud client has exceptions of its own
             raise InputError(cannot_be_listed(base, error)) from error
-        if not any(globs.matches(each, glob_of_files) for each in listed):
+        here = {each for each in listed if globs.matches(each, glob_of_files)}
+        if not here:
             glob_of_files = globs.inside(glob_of_files)
+            here = {each for each in listed if globs.matches(each, glob_of_files)}
+        matched |= here
         found.update(each for each in listed if globs.leaves_out(each, glob_of_files))
-        matched.update(each for each in listed if globs.matches(each, glob_of_files))
     return [os.path.join(folder, each) for each in sorted(found - matched)]
 
 
 def _relative_paths(folder: str, pattern: str) -> Iterator[str]:
     """Yield the paths of the files in the folders that a glob, or `globs.inside` of it, reaches."""
     if is_url(folder):
-        from apache_beam.io.filesystems import FileSystems
-
-        prefix = FileSystems.join(folder, globs.literal_prefix(pattern))
-        [result] = FileSystems.match([glob.escape(prefix) + "**"])
-        for found in _without_folders(result.metadata_list):
-            yield relative_path(folder, found.path)
-        return
-    yield from (relative for relative, _ in _walk(folder, globs.inside(pattern)))
+        _, listed = _list_remote(folder, pattern)
+        yield from (relative_path(folder, found.path) for found in listed)
+    else:
+        yield from (relative for relative, _ in _walk(folder, globs.inside(pattern)))
 
 
 def _remote_files(folder: str, pattern: str) -> tuple[list[SourceFile], list[str]]:
     """Return the files that match, and the paths of all files that were listed."""
     from apache_beam.io.filesystems import FileSystems
 
-    # Beam lists the files, and `globs` matches their names. In Beam's globs `**/` needs at least
-    # one folder, and `?` matches a slash.
-    prefix = FileSystems.join(folder, globs.literal_prefix(pattern))
-    [result] = FileSystems.match([glob.escape(prefix) + "**"])
-    files = list(map(source_of, _without_folders(result.metadata_list)))
+    prefix, found_files = _list_remote(folder, pattern)
+    files = list(map(source_of, found_files))
     matched = [file for file in files if globs.matches(relative_path(folder, file.path), pattern)]
     # The prefix omits the markers of a table whose folder contains it.
     outer = [each for each in tables.parents(f"{prefix}*") if f"{each}/".startswith(f"{folder}/")]
@@ -261,9 +256,21 @@ def _remote_files(folder: str, pattern: str) -> tuple[list[SourceFile], list[str
     return sorted(matched), [*(file.path for file in files), *listed]
 
 
-def _without_folders(listed: Iterable[Any]) -> Iterator[Any]:
-    """Yield the metadata of files. On gs:// a "folder" can be an empty object."""
-    return (found for found in listed if not found.path.endswith(_FOLDER_OBJECTS))
+def _list_remote(folder: str, pattern: str) -> tuple[str, list[Any]]:
+    """Return the part of a glob before its first special character, as a URL, and what is below it.
+
+    Returns:
+      The URL, and the `FileMetadata` of each file that begins with it.
+    """
+    from apache_beam.io.filesystems import FileSystems
+
+    # Beam lists the files, and `globs` matches their names. In Beam's globs `**/` needs at least
+    # one folder, and `?` matches a slash.
+    prefix = FileSystems.join(folder, globs.literal_prefix(pattern))
+    [result] = FileSystems.match([glob.escape(prefix) + "**"])
+    # On gs:// a "folder" can be an empty object.
+    listed = [each for each in result.metadata_list if not each.path.endswith(_FOLDER_OBJECTS)]
+    return prefix, listed
 
 
 def source_of(metadata: Any) -> SourceFile:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from core.intervals import wilson
+from core.records import known_fields
 from preprocessing.features import UNDECIDED
 from preprocessing.labels import Labels
 from preprocessing.reading.listing import short
@@ -119,14 +120,14 @@ class Comparison:
         """
         try:
             figures = [
-                Figure(**{**_known(Figure, each), "interval": tuple(each["interval"])})
+                Figure(**{**known_fields(Figure, each), "interval": tuple(each["interval"])})
                 for each in stored["figures"]
             ]
             ngrams = [
                 NgramShare(**{name: each[name] for name in NgramShare._fields})
                 for each in stored["ngrams"]
             ]
-            own = {**_known(cls, stored), "figures": tuple(figures), "ngrams": tuple(ngrams)}
+            own = {**known_fields(cls, stored), "figures": tuple(figures), "ngrams": tuple(ngrams)}
             return cls(**own)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"the comparison is incomplete: {error}") from None
@@ -200,11 +201,6 @@ def _labelled(new: ScoredReviews) -> ScoredReviews | None:
     if len(here) < LEAST_REVIEWS:
         return None
     return ScoredReviews(new.scores[here], (), new.labels[here], new.span)
-
-
-def _known(kind: type[Any], stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values whose keys are fields of a dataclass."""
-    return {each.name: stored[each.name] for each in fields(kind) if each.name in stored}
 
 
 def _scores(reference: ScoredReviews, new: ScoredReviews, classes: Labels) -> Figure:
