@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import tensorflow as tf
-import tensorflow_transform as tft
 from apache_beam.io.filesystems import FileSystems
 from tfx_bsl.coders import example_coder
-from tfx_bsl.tfxio.tensor_to_arrow import TensorsToRecordBatchConverter
 
-from core.machine import cores
+from components.transform_batches import BatchTransformer, TransformedBatch
 from core.progress import Progress
 from examples.counts import ClassCounter, check_labels
-from examples.tfrecords import batches_of_files, numbered_batches, read
+from examples.tfrecords import batches_of_files, numbered_batches
 from examples.writer import ID_LEVEL, ShardWriter
-from preprocessing.features import LABEL
 from preprocessing.labels import Labels
 from preprocessing.settings import TransformConfig
 
@@ -91,7 +88,7 @@ class TransformFiles(beam.DoFn):
         self._config, self._counted = config, counted
 
     def setup(self) -> None:
-        self._layer = tft.TFTransformOutput(self._graph).transform_features_layer()
+        self._transformer = BatchTransformer(self._graph, self._spec, self._config)
 
     def process(self, units: Sequence[TransformUnit]) -> Iterator[TransformedUnit]:
         with ThreadPoolExecutor(_UNITS_AT_ONCE) as pool:
@@ -100,8 +97,6 @@ class TransformFiles(beam.DoFn):
     def _result(self, unit: TransformUnit) -> TransformedUnit:
         split, number, files = unit
         source = batches_of_files if self._is_apart else numbered_batches
-        transformed = source(files, _BATCH).map(self._transform, cores(), deterministic=True)
-        converter = TensorsToRecordBatchConverter(transformed.element_spec[1])
         encoder = example_coder.RecordBatchToExamplesEncoder()
         # The name is unique, so a bundle that Beam retries leaves only unused files.
         name = FileSystems.join(self._scratch, f"{split}-{number:05d}-{uuid.uuid4().hex}")
@@ -116,14 +111,14 @@ class TransformFiles(beam.DoFn):
             writers = [
                 ShardWriter(f"{name}-{index:03d}.gz", ID_LEVEL, pool) for index in range(len(files))
             ]
-            for at, tensors in read(transformed.prefetch(2), files):
-                examples = encoder.encode(converter.convert(tensors))
-                writer = int(at) % len(writers)
+            for at, batch in self._transformer.transform(source(files, _BATCH), files):
+                examples = encoder.encode(batch.records)
+                writer = at % len(writers)
                 writers[writer].write(examples)
                 if counts:
-                    counts.add(writer if self._is_apart else 0, tensors)
+                    counts.add(writer if self._is_apart else 0, batch)
                 else:
-                    check_labels(tensors[LABEL].numpy(), self._labels.number)
+                    check_labels(batch.labels, self._labels.number)
                 progress.advance(len(examples))
             for each in writers:
                 each.close()
@@ -133,11 +128,6 @@ class TransformFiles(beam.DoFn):
 
     def _new_counter(self) -> ClassCounter:
         return ClassCounter.for_transform(self._config, self._labels)
-
-    # AutoGraph would take seconds, and the layer is a graph already.
-    @tf.autograph.experimental.do_not_convert
-    def _transform(self, at: tf.Tensor, serialized: tf.Tensor) -> tuple[tf.Tensor, dict[str, Any]]:
-        return at, dict(self._layer(tf.io.parse_example(serialized, self._spec)))
 
 
 class _Counts:
@@ -153,18 +143,18 @@ class _Counts:
         self._counter = new_counter()
         self._saved: list[str] = []
 
-    def add(self, number: int, tensors: Mapping[str, Any]) -> None:
+    def add(self, number: int, batch: TransformedBatch) -> None:
         """Count a batch.
 
         Args:
           number: the number of its file, not less than that of the batch before.
-          tensors: see `ClassCounter.add`.
+          batch: the batch.
 
         Raises:
           InputError: a label is the index of no class.
         """
         self._save_until(number)
-        self._counter.add(tensors)
+        self._counter.add(batch.labels, batch.ngrams)
 
     def close(self, number: int) -> list[str]:
         """Return the paths of the counts of `number` files."""

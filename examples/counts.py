@@ -19,6 +19,8 @@ from core.errors import InputError
 from core.machine import cores
 from examples.tfrecords import map_files, report_damaged_file, without_autotune
 from preprocessing import features
+from preprocessing.fast.compiled import compiled
+from preprocessing.fast.ngrams import NgramIds
 from preprocessing.labels import Labels
 from preprocessing.settings import TransformConfig, ngram_rows
 
@@ -68,11 +70,11 @@ def count_examples(files: Sequence[str]) -> list[int]:
                 counts = json.loads(stream.read())
             known |= {os.path.join(folder, file): count for file, count in counts.items()}
     unknown = [file for file in files if file not in known]
-    known |= zip(unknown, map_files(_count, unknown), strict=True)
+    known |= zip(unknown, map_files(_count_examples, unknown), strict=True)
     return [known[file] for file in files]
 
 
-def _count(file: str) -> int:
+def _count_examples(file: str) -> int:
     chunks = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_CHUNK).map(tf.size)
     with report_damaged_file([file]):
         return int(sum(without_autotune(chunks).as_numpy_iterator()))
@@ -131,28 +133,24 @@ class ClassCounter:
         rows = ngram_rows(buckets, labels)
         return cls(labels.number, rows if rows * labels.number <= _MAX_COUNTS else 0, buckets)
 
-    def add(self, batch: Mapping[str, Any]) -> None:
+    def add(self, labels: np.ndarray, ngrams: NgramIds | None = None) -> None:
         """Count a batch.
 
         Args:
-          batch: eager outputs of `preprocessing_fn`: LABEL, int64 [batch, 1]. Unless `rows` is
-            0, also NGRAMS, a SparseTensor of int64 [batch, n-grams].
+          labels: the labels, int64 [batch].
+          ngrams: the n-grams of the batch, which are required unless `rows` is 0.
 
         Raises:
-          InputError: a label is the index of no class.
+          InputError: a label is the index of no class, or an n-gram that of no row.
         """
-        label = batch[features.LABEL].numpy()[:, 0]
-        check_labels(label, self._classes)
-        self.counts[LABELS] += np.bincount(label, minlength=self._classes)
+        check_labels(labels, self._classes)
+        self.counts[LABELS] += np.bincount(labels, minlength=self._classes)
         if self._rows:
-            ngrams = batch[features.NGRAMS]
-            classes = (label * self._rows)[ngrams.indices.numpy()[:, 0]]
-            ids = ngrams.values.numpy()
+            assert ngrams is not None
             # The remainder of every id takes time, and most tables have a row for each id.
-            if self._is_folded:
-                ids = ids % self._rows
-            # Twice as fast as np.bincount, whose result would have the size of the table.
-            np.add.at(self.counts[NGRAMS].reshape(-1), classes + ids, 1)
+            ids = ngrams.ids % self._rows if self._is_folded else ngrams.ids
+            _check_ids(ids, self._rows)
+            _count(self.counts[NGRAMS], labels, ids, ngrams.row_lengths)
 
     def save(self, file: str) -> None:
         """Write the counts that are not 0 to a file; `write_class_counts` sums such files.
@@ -174,6 +172,31 @@ class ClassCounter:
                 _SHAPE: table.shape,
             },
         )
+
+
+def _check_ids(ids: np.ndarray, rows: int) -> None:
+    """Check that each id is the index of a row, because the compiled code does not check it.
+
+    Raises:
+      InputError: an id is the index of no row.
+    """
+    if ids.size and (ids.min() < 0 or ids.max() >= rows):
+        [first, *_] = ids[(ids < 0) | (ids >= rows)].tolist()
+        raise InputError(
+            f"an Example has the n-gram {first}, but with this transform.ngram_buckets n-grams are "
+            f"0 to {rows - 1}; write the Examples again with --set cache=false"
+        )
+
+
+@compiled
+def _count(table: np.ndarray, labels: np.ndarray, ids: np.ndarray, row_lengths: np.ndarray) -> None:
+    """Add the ids of each row to the counts of the label of the row, int64 [classes, rows]."""
+    read = 0
+    for row in range(len(labels)):
+        counts = table[labels[row]]
+        for _ in range(row_lengths[row]):
+            counts[ids[read]] += 1
+            read += 1
 
 
 def write_class_counts(folder: str, parts: Mapping[str, Sequence[str]]) -> None:

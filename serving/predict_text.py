@@ -1,4 +1,4 @@
-"""The signature `predict_text`, for which NumPy computes the n-grams if the model permits it."""
+"""The signature `predict_text`; compiled code computes the n-grams if the model permits it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from core.errors import UserError, cause
-from preprocessing.fast.ngrams import NgramIds, ngram_ids
+from preprocessing.fast.ngrams import DIFFICULT_TEXTS, NgramIds, ngram_ids, split_words
 
 PREDICT_TEXT, PREDICT_NGRAMS = "predict_text", "predict_ngrams"
 """Signatures of a pushed model. Only a model whose single feature is n-grams has the second one."""
@@ -26,13 +26,6 @@ _GRAPH_BATCH = 512
 _SETTINGS = "ngram_settings/.ATTRIBUTES/VARIABLE_VALUE"
 _CHARACTERS = "character_ngrams/.ATTRIBUTES/VARIABLE_VALUE"
 """The keys of the settings in the variables of a model, see `trainer_module.export.save`."""
-_SAMPLE = (
-    b"",
-    b"It's GREAT!!! (well... 5/5), don't_miss it; 'quoted' & <b>bold</b>",
-    "Größe ÉTÉ İstanbul Σίσυφος ΣΑΣ 日本語 \u212a".encode(),
-    b"tabs\tand\nlines \x0b\x0c\x1c " + b"antidisestablishmentarianism " * 3 + b"x" * 70,
-)
-
 NgramSettings = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 """The arguments `longest`, `buckets`, `openings` and `characters` of `ngram_ids`."""
 
@@ -40,13 +33,13 @@ NgramSettings = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 class PredictText:
     """A function from texts to the outputs of `predict_text`.
 
-    NumPy computes the ids of n-grams several times as fast as the operations of the model. But the
-    version of the code that exported the model may have had other words or n-grams. So both
+    Compiled code computes the ids of n-grams several times as fast as the operations of the model.
+    But the version of the code that exported the model may have had other words or n-grams. So both
     signatures are compared on a sample of difficult texts. If their outputs are not equal bit for
     bit, only `predict_text` is used.
 
     Attributes:
-      ngram_settings: the settings of the model's n-grams; None if NumPy does not compute them.
+      ngram_settings: the settings of the model's n-grams; None if the model computes them.
     """
 
     def __init__(
@@ -77,7 +70,7 @@ class PredictText:
         has_characters = variables.has_tensor(_CHARACTERS)
         characters = variables.get_tensor(_CHARACTERS).tolist() if has_characters else []
         self.ngram_settings = (longest, buckets, tuple(openings), tuple(characters))
-        wanted, found = by_text(_SAMPLE), self(_SAMPLE)
+        wanted, found = by_text(DIFFICULT_TEXTS), self(DIFFICULT_TEXTS)
         if not all(np.array_equal(wanted[name], found[name]) for name in wanted):
             logging.warning(
                 "The model was exported by a version of this code with other n-grams. Its "
@@ -96,7 +89,7 @@ class PredictText:
         """
         if self.ngram_settings is None:
             return self._by_text(texts)
-        return self.from_ngrams(ngram_ids(texts, *self.ngram_settings))
+        return self.from_ngrams(ngram_ids(split_words(texts), *self.ngram_settings))
 
     def from_ngrams(self, ngrams: NgramIds) -> Outputs:
         """Return the outputs for n-grams.

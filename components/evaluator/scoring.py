@@ -1,9 +1,8 @@
 """The Beam stage of an evaluation: files of Examples -> counts of each slice.
 
 A slice contains the same reviews for the candidate and the baseline, so their metrics can be
-compared. The slices by length use the number of words, which NumPy counts, and those by a pattern
-use the text. The values of other features are outputs of the candidate's signature
-`transform_features`.
+compared. The slices by length use the number of words, and those by a pattern use the text. The
+values of other features are outputs of the candidate's signature `transform_features`.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from core.machine import cores
 from core.progress import Progress
 from examples.tfrecords import batches, read
 from preprocessing import features
-from preprocessing.fast.ngrams import NgramIds, length_buckets, ngram_ids
+from preprocessing.fast.ngrams import NgramIds, Words, length_buckets, ngram_ids, split_words
 from preprocessing.labels import Labels
 from serving.drift import reference
 from serving.predict_text import PREDICT_NGRAMS, NgramSettings, call_in_batches, make_predict_text
@@ -108,8 +107,9 @@ class ScoreFiles(beam.DoFn):
         labels = columns[features.LABEL].flatten().to_numpy(zero_copy_only=False).astype(np.int64)
         texts = columns[features.TEXT].flatten().to_pylist()
         examples = batch.tolist()
+        words = split_words(texts)
         # Both models usually have the same settings, and the n-grams take most of the time.
-        ngrams = cache(lambda settings: ngram_ids(texts, *settings))
+        ngrams = cache(lambda settings: ngram_ids(words, *settings))
         predictions = {
             name: model.predict(examples, ngrams) for name, model in self._models.items()
         }
@@ -118,7 +118,7 @@ class ScoreFiles(beam.DoFn):
                 model: Counts.from_predictions(labels[here], found[here], self._labels)
                 for model, found in predictions.items()
             }
-            for slice_key, here in self._members(examples, texts).items()
+            for slice_key, here in self._members(examples, texts, words).items()
         }
         own = predictions[CANDIDATE]
         hashes = np.fromiter(map(zlib.crc32, examples), np.int64, len(examples))
@@ -153,11 +153,11 @@ class ScoreFiles(beam.DoFn):
         return Scores(slices, sampled, mistakes[:MISTAKES], confusions, changed, keep(own), served)
 
     def _members(
-        self, examples: Sequence[bytes], texts: Sequence[bytes]
+        self, examples: Sequence[bytes], texts: Sequence[bytes], words: Words
     ) -> dict[Slice, np.ndarray]:
         """Return slice -> whether each review is in it, bool [batch]."""
         sliced: dict[str, np.ndarray] = {
-            name: self._slice_values(name, examples, texts) for name in self._slices
+            name: self._slice_values(name, examples, words) for name in self._slices
         }
         sliced |= {name: _matches(pattern, texts) for name, pattern in self._patterns.items()}
         return {WHOLE: np.ones(len(texts), bool)} | {
@@ -166,12 +166,10 @@ class ScoreFiles(beam.DoFn):
             for value in np.unique(column).tolist()
         }
 
-    def _slice_values(
-        self, feature: str, examples: Sequence[bytes], texts: Sequence[bytes]
-    ) -> np.ndarray:
+    def _slice_values(self, feature: str, examples: Sequence[bytes], words: Words) -> np.ndarray:
         """Return the value of a feature of slices for each review, str [batch]."""
         if feature == features.LENGTH_BUCKET:
-            return np.array(features.LENGTH_BUCKETS, object)[length_buckets(texts)]
+            return np.array(features.LENGTH_BUCKETS, object)[length_buckets(words)]
         values = self._models[CANDIDATE].call("transform_features", feature, examples)
         return np.array([value.decode() for value in values.ravel()], object)
 

@@ -1,18 +1,19 @@
-"""Compute the n-gram ids of `preprocessing.normalise` with NumPy, in a sixth of the time.
+"""Compute the words and the n-gram ids of `preprocessing.normalise` in compiled loops.
 
-The ids equal those of `normalise.ngram_ids(normalise.words(texts), …)` bit for bit: the words are
-hashed with FarmHash's Fingerprint64, as `tf.strings.to_hash_bucket_fast` does. TensorFlow creates a
-string for each word; here a word is a pair of offsets into the bytes of all texts.
+The ids equal those of `normalise.ngram_ids(normalise.words(texts), …)` bit for bit. TensorFlow
+creates a string for each word. Here a word is a pair of offsets into the bytes of all texts, and
+the ids take an eighth of the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from preprocessing.fast.compiled import compiled
 from preprocessing.features import LENGTH_BOUNDARIES
 from preprocessing.normalise import (
     CHARACTER_MULTIPLIER,
@@ -25,28 +26,67 @@ from preprocessing.normalise import (
     opening_mark,
 )
 
-_CHUNK = 1 << 19
-"""Bytes of text that are processed together. The arrays for them fit into the caches of a core."""
 _SPACE, _PUNCTUATION, _WORD = 0, 1, 2
-_LONGEST_HASHED_HERE = 16
-"""Bytes. FarmHash has other formulas for longer words, which are rare."""
-_PADDING = 8
-"""Zero bytes after the text, because a word is read as a number of eight bytes."""
+_WHOLE = 2**62
+"""A number of words that no text has: the length of the opening that is the whole text."""
+DIFFICULT_TEXTS = (
+    b"",
+    b"It's GREAT!!! (well... 5/5), don't_miss it; 'quoted' & <b>bold</b>",
+    "Größe ÉTÉ İstanbul Σίσυφος ΣΑΣ 日本語 \u212a".encode(),
+    b"tabs\tand\nlines \x0b\x0c\x1c " + b"antidisestablishmentarianism " * 3 + b"x" * 70,
+)
+"""Texts on which the ids of another graph are compared with those of this module."""
 
-_U = np.uint64
-_K0, _K2 = _U(0xC3A5C85C97CB3127), _U(0x9AE16A3B2F90404F)
-_LOW_32 = _U(0xFFFFFFFF)
+
+class Words(NamedTuple):
+    """The words of a batch of texts.
+
+    Attributes:
+      data: the texts in lower case, one after the other, uint8.
+      starts: the offset in `data` at which each word starts, int64 [words].
+      ends: the offset at which it ends.
+      counts: the number of words of each text, int64 [batch].
+    """
+
+    data: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    counts: np.ndarray
 
 
 class NgramIds(NamedTuple):
-    """The ids of the n-grams of a batch, a ragged tensor in the order of `normalise.ngram_ids`."""
+    """The ids of the n-grams of a batch, a ragged tensor in the order of `normalise.ngram_ids`.
 
-    ids: np.ndarray  # int64 in [0, buckets), shape [n-grams]
-    row_lengths: np.ndarray  # int64, shape [batch]
+    Attributes:
+      ids: int64 in [0, buckets), shape [n-grams].
+      row_lengths: int64, shape [batch].
+    """
+
+    ids: np.ndarray
+    row_lengths: np.ndarray
+
+
+def split_words(texts: Sequence[bytes]) -> Words:
+    """Return the words of texts, see `normalise.words`.
+
+    Args:
+      texts: texts in UTF-8.
+    """
+    lengths = np.fromiter(map(len, texts := _lower_beyond_ascii(texts)), np.int64, len(texts))
+    # A space between two texts keeps their words apart.
+    data = np.frombuffer(b" ".join(texts).lower(), np.uint8)
+    starts, ends = _borders(data, _edges(data, _KINDS), _KINDS)
+    counts = np.diff(np.searchsorted(starts, np.cumsum(lengths + 1)), prepend=0)
+    return Words(data, starts, ends, counts)
+
+
+def length_buckets(words: Words) -> np.ndarray:
+    """Return the index in LENGTH_BUCKETS of each text, int64 [batch]."""
+    return np.searchsorted(LENGTH_BOUNDARIES, words.counts, side="right")
 
 
 def ngram_ids(
-    texts: Sequence[bytes],
+    words: Words,
     longest: int,
     buckets: int,
     openings: Sequence[int] = (),
@@ -55,289 +95,374 @@ def ngram_ids(
     """Return the hashed ids of all n-grams of 1 to `longest` words, and of n-grams of characters.
 
     Args:
-      texts: texts in UTF-8.
+      words: the words of the texts.
       longest: length of the longest n-gram, in words.
       buckets: number of ids.
       openings: lengths of the openings in words, see `normalise.ngram_ids`.
       characters: lengths of the n-grams of characters, see `normalise.ngram_ids`.
     """
-    parts = [_chunk_ids(chunk, longest, buckets, openings, characters) for chunk in _chunks(texts)]
-    if not parts:
-        return NgramIds(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    return NgramIds(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def length_buckets(texts: Sequence[bytes]) -> np.ndarray:
-    """Return the index in LENGTH_BUCKETS of each text, int64 [batch].
-
-    Args:
-      texts: texts in UTF-8, at least one.
-    """
-    words = [_split(chunk)[-1] for chunk in _chunks(texts)]
-    return np.searchsorted(LENGTH_BOUNDARIES, np.concatenate(words), side="right")
-
-
-def _chunks(texts: Sequence[bytes]) -> Iterator[list[bytes]]:
-    chunk: list[bytes] = []
-    size = 0
-    for text in texts:
-        chunk.append(text)
-        size += len(text)
-        if size >= _CHUNK:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
-
-
-def _split(texts: list[bytes]) -> tuple[bytes, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the joined texts, the offsets of their words, and the number of words of each text."""
-    # A space in front of each text keeps the words of two texts apart.
-    data = b" " + b" ".join(texts) + b" "
-    starts, ends = _words(data)
-    text_ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1)
-    return data, starts, ends, np.diff(np.searchsorted(starts, text_ends), prepend=0)
-
-
-def _chunk_ids(
-    texts: list[bytes],
-    longest: int,
-    buckets: int,
-    openings: Sequence[int],
-    characters: Sequence[int],
-) -> NgramIds:
-    data, starts, ends, words = _split(_lower_beyond_ascii(texts))
-    # The lower case of a letter of ASCII has the same size, so the offsets remain valid.
-    data = data.lower()
-    hashes = _hashes(data, starts, ends)
-    runs = [_opening(hashes, words, number, size) for number, size in enumerate(openings)]
-    of_words = _grams([*runs, (hashes, words)], longest, buckets)
-    if not characters:
-        return of_words
-    marked, lengths = _marked(data, starts, ends)
-    return _side_by_side([of_words, *_of_characters(marked, lengths, words, characters, buckets)])
-
-
-def _lower_beyond_ascii(texts: list[bytes]) -> list[bytes]:
-    """Return the texts, those with letters beyond ASCII in lower case, by TensorFlow."""
-    others = [index for index, text in enumerate(texts) if not text.isascii()]
-    if not others:
-        return texts
-    strings = tf.constant([texts[index].replace(b"\0", b" ") for index in others])
-    found = tf.strings.lower(strings, encoding="utf-8").numpy().tolist()
-    lowered = list(texts)
-    for index, text in zip(others, found, strict=True):
-        lowered[index] = text
-    return lowered
-
-
-def _words(data: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Return the offsets at which words, runs of letters or of punctuation, start and end."""
-    kinds = np.frombuffer(data.translate(_KINDS), np.uint8)
-    before, after = kinds[:-1], kinds[1:]
-    is_edge = before != after
-    starts = np.flatnonzero(is_edge & (after != _SPACE))
-    ends = np.flatnonzero(is_edge & (before != _SPACE))
-    starts += 1
-    ends += 1
-    return starts, ends
-
-
-def _hashes(data: bytes, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Return FarmHash's Fingerprint64 of each word modulo WORD_HASHES, int64."""
-    # The number in the eight bytes at each offset. The first and the last eight bytes of a word are
-    # all that the formulas for short words need.
-    eight_bytes: np.ndarray = np.ndarray(len(data) + 1, "<u8", data + bytes(_PADDING), strides=(1,))
-    lengths = ends - starts
-    first = eight_bytes[starts]
-    hashes = np.empty(len(starts), np.uint64)
-    for lowest, highest, formula in ((1, 3, _hash_1_to_3), (4, 8, _hash_4_to_8)):
-        indices = np.flatnonzero((lengths >= lowest) & (lengths <= highest))
-        hashes[indices] = formula(first[indices], lengths[indices].astype(np.uint64))
-    indices = np.flatnonzero(lengths > 8)
-    here = indices[lengths[indices] <= _LONGEST_HASHED_HERE]
-    last = eight_bytes[ends[here] - 8]
-    hashes[here] = _hash_8_to_16(first[here], last, lengths[here].astype(np.uint64))
-    elsewhere = indices[lengths[indices] > _LONGEST_HASHED_HERE]
-    hashes &= _U(WORD_HASHES - 1)
-    found = hashes.view(np.int64)
-    if len(elsewhere):
-        offsets = zip(starts[elsewhere].tolist(), ends[elsewhere].tolist(), strict=True)
-        long = tf.constant([data[start:end] for start, end in offsets])
-        found[elsewhere] = tf.strings.to_hash_bucket_fast(long, WORD_HASHES).numpy()
-    return found
-
-
-def _hash_1_to_3(first: np.ndarray, length: np.ndarray) -> np.ndarray:
-    byte = _U(0xFF)
-    middle = (first >> ((length >> _U(1)) << _U(3))) & byte
-    last = (first >> ((length - _U(1)) << _U(3))) & byte
-    y = (first & byte) + (middle << _U(8))
-    z = length + (last << _U(2))
-    mixed = (y * _K2) ^ (z * _K0)
-    return (mixed ^ (mixed >> _U(47))) * _K2
-
-
-def _hash_4_to_8(first: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """Return the hashes of words of 4 to 8 bytes.
-
-    FarmHash hashes a word of 8 bytes by the formula for 8 to 16 bytes.
-    """
-    multiplier = _K2 + (length << _U(1))
-    last = (first >> ((length - _U(4)) << _U(3))) & _LOW_32
-    hashes = _hash_16(length + ((first & _LOW_32) << _U(3)), last, multiplier)
-    eight = np.flatnonzero(length == 8)
-    hashes[eight] = _hash_8_to_16(first[eight], first[eight], length[eight])
-    return hashes
-
-
-def _hash_8_to_16(first: np.ndarray, last: np.ndarray, length: np.ndarray) -> np.ndarray:
-    multiplier = _K2 + (length << _U(1))
-    a = first + _K2
-    c = _rotated(last, 37) * multiplier + a
-    d = (_rotated(a, 25) + last) * multiplier
-    return _hash_16(c, d, multiplier)
-
-
-def _hash_16(u: np.ndarray, v: np.ndarray, multiplier: np.ndarray) -> np.ndarray:
-    a = (u ^ v) * multiplier
-    a ^= a >> _U(47)
-    b = (v ^ a) * multiplier
-    b ^= b >> _U(47)
-    b *= multiplier
-    return b
-
-
-def _rotated(values: np.ndarray, bits: int) -> np.ndarray:
-    return (values >> _U(bits)) | (values << _U(64 - bits))
-
-
-def _opening(
-    hashes: np.ndarray, words: np.ndarray, number: int, size: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the marked hashes of the words in an opening, and their number in each text.
-
-    Args:
-      hashes: the hashes of all words.
-      words: the number of words of each text.
-      number: the number of the opening, from 0.
-      size: the length of the opening in words.
-    """
-    kept = np.minimum(words, size)
-    # An offset for each text turns the number of a kept word into the index of its hash.
-    offsets = (np.cumsum(words) - words) - (np.cumsum(kept) - kept)
-    first = hashes[np.arange(int(kept.sum())) + np.repeat(offsets, kept)]
-    return first + np.int64(opening_mark(number)), kept
-
-
-def _grams(runs: list[tuple[np.ndarray, np.ndarray]], longest: int, buckets: int) -> NgramIds:
-    """Return the n-grams of texts.
-
-    Args:
-      runs: for each opening and for the whole texts, the hashes of the words of all texts, and the
-        number of words of each text. A text has the n-grams of all its runs.
-      longest: length of the longest n-gram, in words.
-      buckets: number of ids.
-    """
-    counts = [np.maximum(words - length, 0) for _, words in runs for length in range(longest)]
-    row_lengths = np.sum(counts, axis=0)
-    target = np.cumsum(row_lengths) - row_lengths
-    ids = np.empty(int(row_lengths.sum()), np.int64)
-    for hashes, words in runs:
-        grams = hashes
-        first_word = np.cumsum(words) - words
-        for length in range(1, longest + 1):
-            if length > 1:
-                grams = grams[:-1] * np.int64(MULTIPLIER) + hashes[length - 1 :]
-            count = np.maximum(words - (length - 1), 0)
-            before = np.cumsum(count) - count
-            # `number` counts the n-grams of this length over all texts. An offset for each text
-            # turns it into the word at which the n-gram starts, and into the index in the result.
-            number = np.arange(int(count.sum()))
-            source = grams[number + np.repeat(first_word - before, count)] if length > 1 else grams
-            ids[number + np.repeat(target - before, count)] = source
-            target = target + count
-    return NgramIds(_in_buckets(ids, buckets), row_lengths)
-
-
-def _in_buckets(hashes: np.ndarray, buckets: int) -> np.ndarray:
-    """Return the remainders, which replace `hashes`."""
-    if buckets & (buckets - 1):
-        return np.remainder(hashes, buckets, out=hashes)
-    hashes &= buckets - 1
-    return hashes
-
-
-def _marked(data: bytes, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the code points of all words with their marks, int64, and the length of each word."""
-    if data.isascii():
-        characters = np.frombuffer(data, np.uint8)
-    else:
-        decoded, offsets = tf.strings.unicode_decode_with_offsets(data, "UTF-8")
-        characters = decoded.numpy()
-        starts, ends = np.searchsorted(offsets.numpy(), (starts, ends))
-    # There is a character before and after each word, in whose place its marks are put.
-    lengths = ends - starts + 2
-    first = np.cumsum(lengths) - lengths
-    marked = characters[np.arange(int(lengths.sum())) + np.repeat(starts - 1 - first, lengths)]
-    marked = marked.astype(np.int64)
-    marked[first], marked[first + lengths - 1] = WORD_START, WORD_END
-    return marked, lengths
-
-
-def _of_characters(
-    marked: np.ndarray,
-    lengths: np.ndarray,
-    words: np.ndarray,
-    wanted: Sequence[int],
-    buckets: int,
-) -> list[NgramIds]:
-    """Return the ids of the n-grams of characters for each of the `wanted` lengths.
-
-    Args:
-      marked: the code points of all words with their marks.
-      lengths: the number of them in each word.
-      words: the number of words of each text.
-      wanted: lengths of n-grams.
-      buckets: number of ids.
-    """
-    last_words = np.cumsum(words)
-    first = np.cumsum(lengths) - lengths
-    grams, found = marked, {}
-    for length in range(1, max(wanted) + 1):
-        if length > 1:
-            grams = grams[:-1] * np.int64(MULTIPLIER) + marked[length - 1 :]
-        if length not in wanted:
-            continue
-        count = np.maximum(lengths - (length - 1), 0)
-        total = np.cumsum(count)
-        ids = grams[np.arange(int(count.sum())) + np.repeat(first - (total - count), count)]
-        ids = ids * np.int64(CHARACTER_MULTIPLIER)
-        ids ^= ids >> HALF
-        by_text = np.diff(np.append(0, total)[last_words], prepend=0)
-        found[length] = NgramIds(_in_buckets(ids, buckets), by_text)
-    return [found[length] for length in wanted]
-
-
-def _side_by_side(parts: Sequence[NgramIds]) -> NgramIds:
-    """Return rows that consist of the rows of all parts."""
-    row_lengths = np.sum([lengths for _, lengths in parts], axis=0)
-    target = np.cumsum(row_lengths) - row_lengths
-    ids = np.empty(int(row_lengths.sum()), np.int64)
-    for part, lengths in parts:
-        before = np.cumsum(lengths) - lengths
-        ids[np.arange(len(part)) + np.repeat(target - before, lengths)] = part
-        target = target + lengths
+    sizes = np.array([*openings, _WHOLE], np.int64)
+    marks = np.array([*map(opening_mark, range(len(openings))), 0], np.int64)
+    row_lengths = of_words = _count_word_ngrams(words, longest, sizes)
+    if characters:
+        lengths = np.array(characters, np.int64)
+        marked = _code_points(words.data, words.starts, words.ends, WORD_START, WORD_END)
+        row_lengths = of_words + _count_character_ngrams(words, marked[1], lengths)
+    row_starts = np.cumsum(row_lengths) - row_lengths
+    ids = np.empty(row_lengths.sum(), np.int64)
+    hashes = _hashes(words.data, words.starts, words.ends, WORD_HASHES)
+    of_texts = words.counts, buckets, MULTIPLIER, ids
+    _write_word_ngrams(hashes, longest, sizes, marks, *of_texts, row_starts)
+    if characters:
+        points, point_ends = marked
+        _write_character_ngrams(
+            points,
+            point_ends,
+            lengths,
+            CHARACTER_MULTIPLIER,
+            HALF,
+            *of_texts,
+            row_starts + of_words,
+        )
     return NgramIds(ids, row_lengths)
 
 
-def _kinds() -> bytes:
-    kinds = bytearray([_WORD]) * 256
-    for byte in b" \t\n\v\f\r\0":
-        kinds[byte] = _SPACE
-    for byte in PUNCTUATION_BYTES:
-        kinds[byte] = _PUNCTUATION
-    return bytes(kinds)
+def _lower_beyond_ascii(texts: Sequence[bytes]) -> list[bytes]:
+    """Return the texts, those with letters beyond ASCII in lower case, by TensorFlow."""
+    lowered = list(texts)
+    others = [index for index, text in enumerate(texts) if not text.isascii()]
+    if others:
+        strings = tf.constant([texts[index].replace(b"\0", b" ") for index in others])
+        found = tf.strings.lower(strings, encoding="utf-8").numpy().tolist()
+        for index, text in zip(others, found, strict=True):
+            lowered[index] = text
+    return lowered
+
+
+def _count_word_ngrams(words: Words, longest: int, sizes: np.ndarray) -> np.ndarray:
+    """Return the number of n-grams of words of each text, int64 [batch]."""
+    numbers = np.zeros(len(words.counts), np.int64)
+    for size in sizes:
+        for shorter in range(longest):
+            numbers += np.maximum(np.minimum(words.counts, size) - shorter, 0)
+    return numbers
+
+
+def _count_character_ngrams(
+    words: Words, point_ends: np.ndarray, lengths: np.ndarray
+) -> np.ndarray:
+    """Return the number of n-grams of characters of each text, int64 [batch]."""
+    points = np.diff(point_ends, prepend=0)
+    of_words = np.zeros(len(points), np.int64)
+    for length in lengths:
+        of_words += np.maximum(points - (length - 1), 0)
+    before = np.append(0, np.cumsum(of_words))
+    last = np.cumsum(words.counts)
+    return before[last] - before[last - words.counts]
+
+
+@compiled
+def _edges(data: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """Return the offsets at which the kind of the bytes changes, and that of the end, int64.
+
+    Args:
+      data: the texts, uint8.
+      kinds: the kind of each byte, uint8 [256].
+    """
+    edges = np.empty(len(data) + 1, np.int64)
+    found = 0
+    before = np.uint8(_SPACE)
+    for at in range(len(data)):
+        kind = kinds[data[at]]
+        # Every offset is written, and the next one replaces it unless it is an edge. A branch would
+        # take several times as long, because a processor cannot predict where a word ends.
+        edges[found] = at
+        found += kind != before
+        before = kind
+    edges[found] = len(data)
+    return edges[: found + 1]
+
+
+@compiled
+def _borders(
+    data: np.ndarray, edges: np.ndarray, kinds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the offsets at which words start and end: the runs of bytes that are no spaces."""
+    starts = np.empty(len(edges), np.int64)
+    ends = np.empty(len(edges), np.int64)
+    found = 0
+    for edge in range(len(edges) - 1):
+        starts[found] = edges[edge]
+        ends[found] = edges[edge + 1]
+        found += kinds[data[edges[edge]]] != _SPACE
+    return starts[:found], ends[:found]
+
+
+@compiled
+def _hashes(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, modulus: int) -> np.ndarray:
+    """Return FarmHash's Fingerprint64 of each word modulo a power of two, int64."""
+    hashes = np.empty(len(starts), np.int64)
+    mask = np.uint64(modulus - 1)
+    for word in range(len(starts)):
+        hashes[word] = np.int64(_fingerprint(data, starts[word], ends[word]) & mask)
+    return hashes
+
+
+@compiled
+def _write_word_ngrams(
+    hashes: np.ndarray,
+    longest: int,
+    sizes: np.ndarray,
+    marks: np.ndarray,
+    counts: np.ndarray,
+    buckets: int,
+    multiplier: int,
+    ids: np.ndarray,
+    row_starts: np.ndarray,
+) -> None:
+    """Write the ids of the n-grams of words.
+
+    Args:
+      hashes: the hashes of all words.
+      longest: length of the longest n-gram, in words.
+      sizes: the length in words of each opening, and of the whole text.
+      marks: the number that is added to the hashes of words in each of them.
+      counts: the number of words of each text.
+      buckets: number of ids.
+      multiplier: `normalise.MULTIPLIER`.
+      ids: the array for the ids.
+      row_starts: the index in `ids` of the first n-gram of each text.
+    """
+    first = 0
+    for text in range(len(counts)):
+        written = row_starts[text]
+        for run in range(len(sizes)):
+            end = first + min(counts[text], sizes[run])
+            for length in range(1, longest + 1):
+                for start in range(first, end - length + 1):
+                    value = hashes[start] + marks[run]
+                    for word in range(start + 1, start + length):
+                        value = value * multiplier + (hashes[word] + marks[run])
+                    ids[written] = _in_buckets(value, buckets)
+                    written += 1
+        first += counts[text]
+
+
+@compiled
+def _code_points(
+    data: np.ndarray, starts: np.ndarray, ends: np.ndarray, first: int, last: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the code points of all words, and the offset at which each word ends in them.
+
+    Args:
+      data: see Words. It is ASCII, or `tf.strings.lower` wrote it, so it is valid UTF-8.
+      starts: see Words.
+      ends: see Words.
+      first: the mark before the first character of a word.
+      last: the mark after its last character.
+
+    Returns:
+      Two arrays of int64.
+    """
+    points = np.empty(np.sum(ends - starts) + 2 * len(starts), np.int64)
+    point_ends = np.empty(len(starts), np.int64)
+    written = 0
+    for word in range(len(starts)):
+        points[written] = first
+        for at in range(starts[word], ends[word]):
+            byte = np.int64(data[at])
+            if byte >> 6 == 0b10:  # a further byte of a character, with six of its bits
+                points[written] = points[written] << 6 | byte & 0b111111
+                continue
+            written += 1
+            if byte < 0x80:
+                points[written] = byte
+            elif byte < 0xE0:
+                points[written] = byte & 0b11111
+            elif byte < 0xF0:
+                points[written] = byte & 0b1111
+            else:
+                points[written] = byte & 0b111
+        points[written + 1] = last
+        written += 2
+        point_ends[word] = written
+    return points[:written], point_ends
+
+
+@compiled
+def _write_character_ngrams(
+    points: np.ndarray,
+    point_ends: np.ndarray,
+    lengths: np.ndarray,
+    mixer: int,
+    shift: int,
+    counts: np.ndarray,
+    buckets: int,
+    multiplier: int,
+    ids: np.ndarray,
+    row_starts: np.ndarray,
+) -> None:
+    """Write the ids of the n-grams of characters.
+
+    Args:
+      points: the code points of all words with their marks.
+      point_ends: the offset at which each word ends in `points`.
+      lengths: lengths of the n-grams.
+      mixer: `normalise.CHARACTER_MULTIPLIER`.
+      shift: `normalise.HALF`.
+      counts: see `_write_word_ngrams`.
+      buckets: see `_write_word_ngrams`.
+      multiplier: see `_write_word_ngrams`.
+      ids: see `_write_word_ngrams`.
+      row_starts: the index in `ids` of the first n-gram of characters of each text.
+    """
+    word = 0
+    for text in range(len(counts)):
+        written = row_starts[text]
+        next_text = word + counts[text]
+        for length in lengths:
+            first = 0 if word == 0 else point_ends[word - 1]
+            for each in range(word, next_text):
+                for start in range(first, point_ends[each] - length + 1):
+                    value = points[start]
+                    for at in range(start + 1, start + length):
+                        value = value * multiplier + points[at]
+                    value *= mixer
+                    ids[written] = _in_buckets(value ^ (value >> shift), buckets)
+                    written += 1
+                first = point_ends[each]
+        word = next_text
+
+
+@compiled
+def _in_buckets(value: int, buckets: int) -> int:
+    # A remainder takes several times as long as a mask; most numbers of buckets are powers of two.
+    if buckets & (buckets - 1):
+        return value % buckets
+    return value & (buckets - 1)
+
+
+# FarmHash's Fingerprint64, by which `tf.strings.to_hash_bucket_fast` hashes. The names and the
+# formulas are those of its `farmhashna`.
+
+_K0 = np.uint64(0xC3A5C85C97CB3127)
+_K1 = np.uint64(0xB492B66FBE98F273)
+_K2 = np.uint64(0x9AE16A3B2F90404F)
+_SEED = np.uint64(81)
+
+
+@compiled
+def _fetch(data: np.ndarray, at: int, size: int) -> np.uint64:
+    """Return the number in `size` bytes, the lowest byte first."""
+    value = np.uint64(0)
+    for index in range(size):
+        value |= np.uint64(data[at + index]) << np.uint64(8 * index)
+    return value
+
+
+@compiled
+def _rotate(value: np.uint64, bits: int) -> np.uint64:
+    return (value >> np.uint64(bits)) | (value << np.uint64(64 - bits))
+
+
+@compiled
+def _shift_mix(value: np.uint64) -> np.uint64:
+    return value ^ (value >> np.uint64(47))
+
+
+@compiled
+def _hash_16(u: np.uint64, v: np.uint64, multiplier: np.uint64) -> np.uint64:
+    a = _shift_mix((u ^ v) * multiplier)
+    return _shift_mix((v ^ a) * multiplier) * multiplier
+
+
+@compiled
+def _weak_hash_32(
+    data: np.ndarray, at: int, a: np.uint64, b: np.uint64
+) -> tuple[np.uint64, np.uint64]:
+    w, x = _fetch(data, at, 8), _fetch(data, at + 8, 8)
+    y, z = _fetch(data, at + 16, 8), _fetch(data, at + 24, 8)
+    a += w
+    b = _rotate(b + a + z, 21)
+    c = a
+    a += x + y
+    b += _rotate(a, 44)
+    return a + z, b + c
+
+
+@compiled
+def _fingerprint(data: np.ndarray, start: int, end: int) -> np.uint64:
+    """Return the Fingerprint64 of `data[start:end]`, at least one byte."""
+    size = end - start
+    if size > 64:
+        return _long_fingerprint(data, start, end)
+    length = np.uint64(size)
+    multiplier = _K2 + length * np.uint64(2)
+    if size <= 3:
+        y = np.uint64(data[start]) + (np.uint64(data[start + (size >> 1)]) << np.uint64(8))
+        z = length + (np.uint64(data[end - 1]) << np.uint64(2))
+        return _shift_mix((y * _K2) ^ (z * _K0)) * _K2
+    if size <= 7:
+        u = length + (_fetch(data, start, 4) << np.uint64(3))
+        return _hash_16(u, _fetch(data, end - 4, 4), multiplier)
+    if size <= 16:
+        a, b = _fetch(data, start, 8) + _K2, _fetch(data, end - 8, 8)
+        c = _rotate(b, 37) * multiplier + a
+        return _hash_16(c, (_rotate(a, 25) + b) * multiplier, multiplier)
+    a = _fetch(data, start, 8) * (_K1 if size <= 32 else _K2)
+    b = _fetch(data, start + 8, 8)
+    c = _fetch(data, end - 8, 8) * multiplier
+    d = _fetch(data, end - 16, 8) * _K2
+    y = _rotate(a + b, 43) + _rotate(c, 30) + d
+    z = _hash_16(y, a + _rotate(b + _K2, 18) + c, multiplier)
+    if size <= 32:
+        return z
+    e, f = _fetch(data, start + 16, 8) * multiplier, _fetch(data, start + 24, 8)
+    g = (y + _fetch(data, end - 32, 8)) * multiplier
+    h = (z + _fetch(data, end - 24, 8)) * multiplier
+    u = _rotate(e + f, 43) + _rotate(g, 30) + h
+    return _hash_16(u, e + _rotate(f + a, 18) + g, multiplier)
+
+
+@compiled
+def _long_fingerprint(data: np.ndarray, start: int, end: int) -> np.uint64:
+    """Return the Fingerprint64 of more than 64 bytes."""
+    rest = (end - start - 1) % 64
+    y = _SEED * _K1 + np.uint64(113)
+    z = _shift_mix(y * _K2 + np.uint64(113)) * _K2
+    v0 = v1 = w0 = w1 = np.uint64(0)
+    x = _SEED * _K2 + _fetch(data, start, 8)
+    for at in range(start, end - 1 - rest, 64):
+        x = _rotate(x + y + v0 + _fetch(data, at + 8, 8), 37) * _K1
+        y = _rotate(y + v1 + _fetch(data, at + 48, 8), 42) * _K1
+        x ^= w1
+        y += v0 + _fetch(data, at + 40, 8)
+        z = _rotate(z + w0, 33) * _K1
+        v0, v1 = _weak_hash_32(data, at, v1 * _K1, x + w0)
+        w0, w1 = _weak_hash_32(data, at + 32, z + w1, y + _fetch(data, at + 16, 8))
+        z, x = x, z
+    multiplier = _K1 + ((z & np.uint64(0xFF)) << np.uint64(1))
+    at = end - 64
+    w0 += np.uint64(rest)
+    v0 += w0
+    w0 += v0
+    x = _rotate(x + y + v0 + _fetch(data, at + 8, 8), 37) * multiplier
+    y = _rotate(y + v1 + _fetch(data, at + 48, 8), 42) * multiplier
+    x ^= w1 * np.uint64(9)
+    y += v0 * np.uint64(9) + _fetch(data, at + 40, 8)
+    z = _rotate(z + w0, 33) * multiplier
+    v0, v1 = _weak_hash_32(data, at, v1 * multiplier, x + w0)
+    w0, w1 = _weak_hash_32(data, at + 32, z + w1, y + _fetch(data, at + 16, 8))
+    z, x = x, z
+    u = _hash_16(v0, w0, multiplier) + _shift_mix(y) * _K0 + z
+    return _hash_16(u, _hash_16(v1, w1, multiplier) + x, multiplier)
+
+
+def _kinds() -> np.ndarray:
+    kinds = np.full(256, _WORD, np.uint8)
+    kinds[list(b" \t\n\v\f\r\0")] = _SPACE
+    kinds[list(PUNCTUATION_BYTES)] = _PUNCTUATION
+    return kinds
 
 
 _KINDS = _kinds()

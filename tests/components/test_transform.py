@@ -22,7 +22,8 @@ from examples import digest
 from examples.counts import LABELS, NGRAMS, read_class_counts
 from pipeline.config import PipelineConfig
 from platforms.beam import beam_args
-from preprocessing.fast.ngrams import ngram_ids
+from preprocessing import normalise
+from preprocessing.fast.ngrams import ngram_ids, split_words
 from tests.components.example_gen import label_of, read_files, records, text_of, write
 from tests.examples import example as make_example
 from tests.examples import write as write_records
@@ -77,9 +78,9 @@ def words_of(text: bytes) -> list[str]:
 
 
 def ngram_ids_of(texts: list[bytes]) -> list[list[int]]:
-    """Return the ids by NumPy, which other tests compare with those of TensorFlow."""
+    """Return the ids by compiled code, which other tests compare with those of TensorFlow."""
     names = ("ngrams", "ngram_buckets", "openings", "character_ngrams")
-    found = ngram_ids(texts, *(SETTINGS[name] for name in names))
+    found = ngram_ids(split_words(texts), *(SETTINGS[name] for name in names))
     ends = np.cumsum(found.row_lengths)
     return [ids.tolist() for ids in np.split(found.ids, ends[:-1])]
 
@@ -181,6 +182,25 @@ def test_the_vocabulary_and_the_words_on_flink(read, tmp_path, flink_jars):
 def tokens_of(record):
     feature = tf.train.Example.FromString(record).features.feature
     return list(feature["tokens"].int64_list.value)
+
+
+def test_ngrams_that_differ_from_the_compiled_ones_are_those_of_the_graph(
+    read, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setattr(normalise, "MULTIPLIER", 3)
+    _, transformed = transform(read.examples, tmp_path, ["ngrams"])
+    assert "preprocessing_fn computes other words or n-grams" in caplog.text
+    names = ("ngrams", "ngram_buckets", "openings", "character_ngrams")
+    texts = tf.constant([text_of(example) for example in read.splits["eval"]])
+    wanted = normalise.ngram_ids(normalise.words(texts), *(SETTINGS[name] for name in names))
+    found = [
+        tuple(tf.train.Example.FromString(record).features.feature["ngrams"].int64_list.value)
+        for record in records(transformed, "eval")
+    ]
+    assert Counter(found) == Counter(map(tuple, wanted.to_list()))
+    assert Counter(map(tuple, map(sorted, found))) != Counter(
+        map(tuple, map(sorted, ngram_ids_of(texts.numpy().tolist())))
+    )
 
 
 def test_an_example_whose_label_is_of_no_class_is_an_error(read, tmp_path):

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from core.errors import InputError
 from examples.counts import (
@@ -17,6 +16,7 @@ from examples.counts import (
     write_example_counts,
 )
 from preprocessing import features
+from preprocessing.fast.ngrams import NgramIds
 from preprocessing.labels import SENTIMENT, Labels
 from preprocessing.settings import Transform, TransformConfig
 from tests import examples
@@ -27,9 +27,9 @@ CONFIG = TransformConfig((features.NGRAMS,), Transform(ngram_buckets=4))
 def counted(*reviews, config=CONFIG, task=SENTIMENT):
     """Return a counter of reviews, each a label and the ids of its n-grams."""
     counter = ClassCounter.for_transform(config, task)
-    ids = tf.ragged.constant([ids for _, ids in reviews], dtype=tf.int64, ragged_rank=1)
-    labels = tf.constant([[label] for label, _ in reviews], tf.int64)
-    counter.add({features.NGRAMS: ids.to_sparse(), features.LABEL: labels})
+    ids = np.array([each for _, ids in reviews for each in ids], np.int64)
+    row_lengths = np.array([len(ids) for _, ids in reviews], np.int64)
+    counter.add(np.array([label for label, _ in reviews], np.int64), NgramIds(ids, row_lengths))
     return counter
 
 
@@ -104,6 +104,14 @@ def test_the_ngrams_of_many_classes_are_counted_by_the_rows_of_the_model(monkeyp
     monkeypatch.setattr("preprocessing.settings.MAX_WEIGHTS", 6)
     counts = counted(*reviews, task=three).counts[NGRAMS]
     assert counts.tolist() == [[1, 1], [0, 0], [1, 2]]
+
+
+@pytest.mark.parametrize("ids", [[0, 4], [-1]])
+def test_an_ngram_of_other_buckets_is_an_error(ids):
+    with pytest.raises(
+        InputError, match=f"n-gram {ids[-1]}, but .* are 0 to 3; write the Examples"
+    ):
+        counted((0, [3]), (1, ids))
 
 
 @pytest.mark.parametrize("count", [255, 65_535, 2**31 + 1, 2**40])

@@ -217,7 +217,7 @@ def topics(prepared, once):
     def write(folder):
         import shutil
 
-        from preprocessing.fast.ngrams import ngram_ids
+        from preprocessing.fast.ngrams import ngram_ids, split_words
         from preprocessing.labels import write_labels
         from tests import examples
         from trainer_module.training import train
@@ -230,7 +230,7 @@ def topics(prepared, once):
             rows = []
             for n in range(count):
                 text = f"topic{n % TOPICS.number} is number{n}"
-                ids, _ = ngram_ids([text.encode()], *settings)
+                ids, _ = ngram_ids(split_words([text.encode()]), *settings)
                 rows.append(examples.example(ngrams=ids.tolist(), label=[n % TOPICS.number]))
             examples.write(folder / f"{split}-0.gz", rows)
         train(make_job(folder, folder), None)

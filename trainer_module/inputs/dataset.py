@@ -20,6 +20,7 @@ from core.files import list_files
 from examples.counts import NGRAMS, ClassCounter, count_examples, read_class_counts
 from examples.tfrecords import without_autotune
 from preprocessing import features
+from preprocessing.fast.ngrams import NgramIds
 from preprocessing.labels import Labels
 from preprocessing.settings import ngram_rows
 from trainer_module.cluster.collective import Collective
@@ -324,8 +325,11 @@ class Inputs:
         batching = BatchSpec(tuple(names), transform, _COUNTED_BATCH)
         counter = ClassCounter(labels.number, rows, transform.ngram_buckets)
         for inputs, label in make_dataset(shards[self._collective.process], batching):
-            ngrams = {name: values.to_sparse() for name, values in inputs.items()}
-            counter.add({**ngrams, features.LABEL: tf.cast(label, tf.int64)})
+            ngrams = None
+            if names:
+                rows_of_batch = inputs[features.NGRAMS]
+                ngrams = NgramIds(rows_of_batch.values.numpy(), rows_of_batch.row_lengths().numpy())
+            counter.add(tf.cast(label, tf.int64).numpy()[:, 0], ngrams)
         # Every reduction supports float64, which is exact up to 2^53.
         return self._collective.sum(tf.constant(counter.counts[kind], tf.float64)).numpy()
 
