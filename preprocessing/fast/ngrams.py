@@ -66,15 +66,30 @@ class NgramIds(NamedTuple):
     row_lengths: np.ndarray
 
 
+class _Rows(NamedTuple):
+    """The place for the ids of each text.
+
+    Attributes:
+      ids: the ids of all texts, which are written.
+      starts: the index in `ids` of the first id of each text, int64 [batch].
+      buckets: the number of different ids.
+    """
+
+    ids: np.ndarray
+    starts: np.ndarray
+    buckets: int
+
+
 def split_words(texts: Sequence[bytes]) -> Words:
     """Return the words of texts, see `normalise.words`.
 
     Args:
       texts: texts in UTF-8.
     """
-    lengths = np.fromiter(map(len, texts := _lower_beyond_ascii(texts)), np.int64, len(texts))
+    lowered = _lower_beyond_ascii(texts)
+    lengths = np.fromiter(map(len, lowered), np.int64, len(lowered))
     # A space between two texts keeps their words apart.
-    data = np.frombuffer(b" ".join(texts).lower(), np.uint8)
+    data = np.frombuffer(b" ".join(lowered).lower(), np.uint8)
     starts, ends = _borders(data, _edges(data, _KINDS), _KINDS)
     counts = np.diff(np.searchsorted(starts, np.cumsum(lengths + 1)), prepend=0)
     return Words(data, starts, ends, counts)
@@ -106,24 +121,17 @@ def ngram_ids(
     row_lengths = of_words = _count_word_ngrams(words, longest, sizes)
     if characters:
         lengths = np.array(characters, np.int64)
-        marked = _code_points(words.data, words.starts, words.ends, WORD_START, WORD_END)
-        row_lengths = of_words + _count_character_ngrams(words, marked[1], lengths)
+        points, point_ends = _code_points(words, WORD_START, WORD_END)
+        row_lengths = of_words + _count_character_ngrams(words, point_ends, lengths)
     row_starts = np.cumsum(row_lengths) - row_lengths
     ids = np.empty(row_lengths.sum(), np.int64)
-    hashes = _hashes(words.data, words.starts, words.ends, WORD_HASHES)
-    of_texts = words.counts, buckets, MULTIPLIER, ids
-    _write_word_ngrams(hashes, longest, sizes, marks, *of_texts, row_starts)
+    rows = _Rows(ids, row_starts, buckets)
+    hashes = _hashes(words, WORD_HASHES)
+    _write_word_ngrams(hashes, words.counts, longest, sizes, marks, MULTIPLIER, rows)
     if characters:
-        points, point_ends = marked
-        _write_character_ngrams(
-            points,
-            point_ends,
-            lengths,
-            CHARACTER_MULTIPLIER,
-            HALF,
-            *of_texts,
-            row_starts + of_words,
-        )
+        rows = _Rows(ids, row_starts + of_words, buckets)
+        hashing = MULTIPLIER, CHARACTER_MULTIPLIER, HALF
+        _write_character_ngrams(points, point_ends, words.counts, lengths, hashing, rows)
     return NgramIds(ids, row_lengths)
 
 
@@ -199,43 +207,40 @@ def _borders(
 
 
 @compiled
-def _hashes(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, modulus: int) -> np.ndarray:
-    """Return FarmHash's Fingerprint64 of each word modulo a power of two, int64."""
-    hashes = np.empty(len(starts), np.int64)
+def _hashes(words: Words, modulus: int) -> np.ndarray:
+    """Return FarmHash's Fingerprint64 of each word modulo a power of two, int64 [words]."""
+    hashes = np.empty(len(words.starts), np.int64)
     mask = np.uint64(modulus - 1)
-    for word in range(len(starts)):
-        hashes[word] = np.int64(_fingerprint(data, starts[word], ends[word]) & mask)
+    for word in range(len(hashes)):
+        found = _fingerprint(words.data, words.starts[word], words.ends[word])
+        hashes[word] = np.int64(found & mask)
     return hashes
 
 
 @compiled
 def _write_word_ngrams(
     hashes: np.ndarray,
+    counts: np.ndarray,
     longest: int,
     sizes: np.ndarray,
     marks: np.ndarray,
-    counts: np.ndarray,
-    buckets: int,
     multiplier: int,
-    ids: np.ndarray,
-    row_starts: np.ndarray,
+    rows: _Rows,
 ) -> None:
     """Write the ids of the n-grams of words.
 
     Args:
       hashes: the hashes of all words.
+      counts: the number of words of each text.
       longest: length of the longest n-gram, in words.
       sizes: the length in words of each opening, and of the whole text.
       marks: the number that is added to the hashes of words in each of them.
-      counts: the number of words of each text.
-      buckets: number of ids.
       multiplier: `normalise.MULTIPLIER`.
-      ids: the array for the ids.
-      row_starts: the index in `ids` of the first n-gram of each text.
+      rows: the place for the ids.
     """
     first = 0
     for text in range(len(counts)):
-        written = row_starts[text]
+        written = rows.starts[text]
         for run in range(len(sizes)):
             end = first + min(counts[text], sizes[run])
             for length in range(1, longest + 1):
@@ -243,34 +248,31 @@ def _write_word_ngrams(
                     value = hashes[start] + marks[run]
                     for word in range(start + 1, start + length):
                         value = value * multiplier + (hashes[word] + marks[run])
-                    ids[written] = _in_buckets(value, buckets)
+                    rows.ids[written] = _in_buckets(value, rows.buckets)
                     written += 1
         first += counts[text]
 
 
 @compiled
-def _code_points(
-    data: np.ndarray, starts: np.ndarray, ends: np.ndarray, first: int, last: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _code_points(words: Words, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the code points of all words, and the offset at which each word ends in them.
 
     Args:
-      data: see Words. It is ASCII, or `tf.strings.lower` wrote it, so it is valid UTF-8.
-      starts: see Words.
-      ends: see Words.
+      words: the words. Their `data` are ASCII, or `tf.strings.lower` wrote them, so they are valid
+        UTF-8.
       first: the mark before the first character of a word.
       last: the mark after its last character.
 
     Returns:
       Two arrays of int64.
     """
-    points = np.empty(np.sum(ends - starts) + 2 * len(starts), np.int64)
-    point_ends = np.empty(len(starts), np.int64)
+    points = np.empty(np.sum(words.ends - words.starts) + 2 * len(words.starts), np.int64)
+    point_ends = np.empty(len(words.starts), np.int64)
     written = 0
-    for word in range(len(starts)):
+    for word in range(len(words.starts)):
         points[written] = first
-        for at in range(starts[word], ends[word]):
-            byte = np.int64(data[at])
+        for at in range(words.starts[word], words.ends[word]):
+            byte = np.int64(words.data[at])
             if byte >> 6 == 0b10:  # a further byte of a character, with six of its bits
                 points[written] = points[written] << 6 | byte & 0b111111
                 continue
@@ -293,32 +295,25 @@ def _code_points(
 def _write_character_ngrams(
     points: np.ndarray,
     point_ends: np.ndarray,
-    lengths: np.ndarray,
-    mixer: int,
-    shift: int,
     counts: np.ndarray,
-    buckets: int,
-    multiplier: int,
-    ids: np.ndarray,
-    row_starts: np.ndarray,
+    lengths: np.ndarray,
+    hashing: tuple[int, int, int],
+    rows: _Rows,
 ) -> None:
     """Write the ids of the n-grams of characters.
 
     Args:
       points: the code points of all words with their marks.
       point_ends: the offset at which each word ends in `points`.
+      counts: the number of words of each text.
       lengths: lengths of the n-grams.
-      mixer: `normalise.CHARACTER_MULTIPLIER`.
-      shift: `normalise.HALF`.
-      counts: see `_write_word_ngrams`.
-      buckets: see `_write_word_ngrams`.
-      multiplier: see `_write_word_ngrams`.
-      ids: see `_write_word_ngrams`.
-      row_starts: the index in `ids` of the first n-gram of characters of each text.
+      hashing: `MULTIPLIER`, `CHARACTER_MULTIPLIER` and `HALF` of `normalise`.
+      rows: the place for the ids.
     """
+    multiplier, mixer, shift = hashing
     word = 0
     for text in range(len(counts)):
-        written = row_starts[text]
+        written = rows.starts[text]
         next_text = word + counts[text]
         for length in lengths:
             first = 0 if word == 0 else point_ends[word - 1]
@@ -328,7 +323,7 @@ def _write_character_ngrams(
                     for at in range(start + 1, start + length):
                         value = value * multiplier + points[at]
                     value *= mixer
-                    ids[written] = _in_buckets(value ^ (value >> shift), buckets)
+                    rows.ids[written] = _in_buckets(value ^ (value >> shift), rows.buckets)
                     written += 1
                 first = point_ends[each]
         word = next_text
