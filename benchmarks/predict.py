@@ -87,8 +87,12 @@ def _table(figures: dict[str, Any]) -> Table:
 
 
 def _ours(file: str, model: str, folder: str, _: str) -> None:
-    from preprocessing.reading.records import ReadOptions
-    from serving.batch.run import score_files
+    from core.processes import large_imports
+
+    # The command imports in the same way.
+    with large_imports():
+        from preprocessing.reading.records import ReadOptions
+        from serving.batch.run import score_files
 
     output = os.path.join(folder, "ours.csv")
     start = _start()
