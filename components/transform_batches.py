@@ -82,11 +82,13 @@ class BatchTransformer:
         for number, texts, tensors in read(transformed, files):
             records = converter.convert(tensors)
             labels = tensors[features.LABEL].numpy()[:, 0]
-            ngrams = _ngrams_of(tensors)
+            ngrams = None
             if self._compiled:
                 words = split_words(texts.numpy()[:, 0].tolist())
                 ngrams = self._ngrams(words)
                 records = _with_words(records, words, ngrams)
+            elif features.NGRAMS in tensors:
+                ngrams = _sparse_rows(tensors[features.NGRAMS])
             yield int(number), TransformedBatch(records, labels, ngrams)
 
     # AutoGraph would take seconds, and the layer is a graph already.
@@ -102,16 +104,16 @@ class BatchTransformer:
         return number, raw[features.TEXT], outputs
 
     def _equals_the_graph(self) -> bool:
+        """Return whether the graph computes the features of words as the compiled code does."""
         texts = list(DIFFICULT_TEXTS)
         raw = features.raw_features(tf.constant(texts))
         found = self._layer({**raw, features.LABEL: tf.zeros([len(texts), 1], tf.int64)})
         words = split_words(texts)
-        buckets = np.array(features.LENGTH_BUCKETS, np.bytes_)[length_buckets(words)]
-        wanted = _ngrams_of(found)
-        assert wanted is not None
-        if np.array_equal(found[features.LENGTH_BUCKET].numpy()[:, 0].astype(np.bytes_), buckets):
-            pairs = zip(self._ngrams(words), wanted, strict=True)
-            if all(np.array_equal(own, graph) for own, graph in pairs):
+        ngrams = self._ngrams(words)
+        own = (*ngrams, np.array(features.LENGTH_BUCKETS, object)[length_buckets(words)])
+        if all(name in found for name in _OF_WORDS):
+            buckets = found[features.LENGTH_BUCKET].numpy()[:, 0].astype(str)
+            if all(map(np.array_equal, own, (*_sparse_rows(found[features.NGRAMS]), buckets))):
                 return True
         logging.warning(
             "preprocessing_fn computes other words or n-grams than preprocessing.fast.ngrams. The "
@@ -130,13 +132,11 @@ class BatchTransformer:
         )
 
 
-def _ngrams_of(tensors: Mapping[str, Any]) -> NgramIds | None:
-    """Return the n-grams of a batch among outputs of the transform graph, if they are there."""
-    sparse = tensors.get(features.NGRAMS)
-    if sparse is None:
-        return None
-    rows = sparse.indices.numpy()[:, 0]
-    return NgramIds(sparse.values.numpy(), np.bincount(rows, minlength=int(sparse.shape[0])))
+def _sparse_rows(sparse: tf.SparseTensor) -> NgramIds:
+    """Return the rows of a sparse feature of a batch."""
+    row_numbers = sparse.indices.numpy()[:, 0]
+    row_lengths = np.bincount(row_numbers, minlength=int(sparse.shape[0]))
+    return NgramIds(sparse.values.numpy(), row_lengths)
 
 
 def _with_words(records: pa.RecordBatch, words: Words, ngrams: NgramIds) -> pa.RecordBatch:

@@ -97,10 +97,13 @@ def read(tmp_path_factory):
     return read_files(folder, write(folder / "in", "a.ft.txt", lines))
 
 
-def test_ngrams_words_and_counts_are_those_of_the_examples(read, tmp_path, monkeypatch, counted):
+def test_ngrams_words_and_counts_are_those_of_the_examples(
+    read, tmp_path, monkeypatch, counted, caplog
+):
     digested = Mock()
     monkeypatch.setattr(digest, "write_digest", digested)
     output, transformed = transform(read.examples, tmp_path, ["ngrams", "tokens"], code="c0de")
+    assert "computes other words or n-grams" not in caplog.text
     # The digest of the output depends on the settings and on the code.
     assert {'"vocabulary_size": 30' in each for each in digested.call_args[0][2]} == {True, False}
     assert "c0de" in digested.call_args[0][2]
