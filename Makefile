@@ -50,6 +50,13 @@ DOWNLOAD_JOB_SERVER = 'import sys; from apache_beam.utils.subprocess_server impo
 	jar = server.path_to_beam_jar("runners:flink:1.19:job-server:shadowJar"); \
 	server.local_jar(jar, sys.argv[1])'
 
+DOWNLOAD_FLINK = rm -rf .cache/flink.part && mkdir -p .cache/flink.part && \
+	if command -v mvn >/dev/null; then mvn --batch-mode --quiet --file $< \
+		dependency:copy-dependencies package -DoutputDirectory=$(CURDIR)/.cache/flink.part/lib; \
+	else $(BIN)/python -c $(DOWNLOAD_JOB_SERVER) .cache/flink.part/lib >/dev/null || { echo \
+		"Beam's job server for Flink: not downloaded; install Maven (Debian: apt-get install maven)" >&2; \
+		exit 2; }; fi
+
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\#.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
@@ -94,18 +101,14 @@ flink-cluster: flink ## run a Flink cluster with two TaskManagers on this machin
 
 # Maven fetches the tested release of the job server; without Maven it is that of the installed Beam.
 # An interrupted download leaves no folder with a part of the jars, and the earlier jars as they are.
+# The lock is for a second `make flink` at the same time, which waits and then finds the jars.
 .cache/flink/installed: kubeflow/flink/pom.xml | install
 	@command -v java >/dev/null || { echo "java: not installed; Flink needs Java 11, 17 or 21" \
 		"(Debian: apt-get install openjdk-17-jre-headless)" >&2; exit 2; }
-	@rm -rf .cache/flink.part && mkdir -p .cache/flink.part
-	@if command -v mvn >/dev/null; then mvn --batch-mode --quiet --file $< \
-		dependency:copy-dependencies package -DoutputDirectory=$(CURDIR)/.cache/flink.part/lib; \
-	else $(BIN)/python -c $(DOWNLOAD_JOB_SERVER) .cache/flink.part/lib >/dev/null || { echo \
-		"Beam's job server for Flink: not downloaded; install Maven (Debian: apt-get install maven)" >&2; \
-		exit 2; }; fi
-	@touch .cache/flink.part/installed && rm -rf .cache/flink.old
-	@[ ! -e .cache/flink ] || mv .cache/flink .cache/flink.old
-	@mv .cache/flink.part .cache/flink && rm -rf .cache/flink.old
+	@mkdir -p .cache && exec 9>.cache/flink.lock && flock 9 && if [ ! $@ -nt $< ]; then \
+		$(DOWNLOAD_FLINK) && touch .cache/flink.part/installed && rm -rf .cache/flink.old && \
+		if [ -e .cache/flink ]; then mv .cache/flink .cache/flink.old; fi && \
+		mv .cache/flink.part .cache/flink && rm -rf .cache/flink.old; fi
 
 mlflow-server: install ## install MLflow's server into .cache/mlflow, for the tests
 	@$(call ENVIRONMENT,.cache/mlflow,requirements/mlflow-server.txt)

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_clean_runs_prints_what_it_removes(checkout):
 
 
 # `make flink` with programs in place of Java, of Maven and of the Python of .venv.
-TOOLS = ("make", "rm", "mkdir", "mv", "sed", "touch", "true")
+TOOLS = ("flock", "make", "mkdir", "mv", "rm", "sed", "sleep", "touch", "true")
 JAR = "beam-runners-flink.jar"
 JAVA = "#!/bin/sh\n"
 MAVEN = f"""#!/bin/sh
@@ -106,3 +107,13 @@ def test_a_failed_download_leaves_no_jars_and_the_next_one_completes(machine, pr
     assert (done.returncode, jars) == (2, None)
     done, jars = machine(**{program: script})
     assert (done.returncode, jars) == (0, [jar])
+
+
+def test_two_downloads_at_once_leave_all_jars(machine):
+    slow = f"{MAVEN}sleep 1\ntouch $folder/second-{JAR}\n"
+    with ThreadPoolExecutor() as pool:
+        runs = [pool.submit(machine, java=JAVA, mvn=slow) for _ in range(2)]
+    for run in runs:
+        done, jars = run.result()
+        assert done.returncode == 0, done.stderr
+        assert sorted(jars) == [JAR, f"second-{JAR}"]
