@@ -12,6 +12,7 @@ analyzers, or that writes such a graph without Beam.
 
 from __future__ import annotations
 
+import math
 import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -51,6 +52,7 @@ from components.beam import LocalBeamExecutor, divide_into_units, read_results, 
 from components.examples import publish, read_spans, split_files
 from components.properties import CODE_KEY
 from components.schema_gen import read_schema
+from components.transform_batches import BatchTransformer
 from components.transform_files import (
     TRANSFORMED,
     TransformedUnit,
@@ -75,6 +77,9 @@ _ANALYZED_BATCH = 32_768
 counts of single words, so large batches reduce Beam's work."""
 
 _UNITS_PER_ELEMENT = 4
+_SAMPLED_FILES, _SAMPLED_EXAMPLES = 8, 512
+"""The number of files, and of Examples in each of them, on which compiled code is compared with the
+transform graph."""
 
 PreprocessingFn = Callable[[Any], dict[str, Any]]
 """A function from raw features to transformed ones, see `preprocessing.transform`."""
@@ -118,14 +123,18 @@ class TransformExecutor(LocalBeamExecutor):
         write_labels(graph.uri, labels)
         spans = {} if has_analyzers else read_spans(artifact_utils.get_single_uri(examples))
         files = {split: split_files(examples, [split]) for split in splits.transform}
+        spec = schema_utils.schema_as_feature_spec(schema).feature_spec
+        settings = TransformConfig.from_dict(config)
+        sample = _first_examples([file for paths in files.values() for file in paths])
         stage = TransformFiles(
             graph.uri,
-            schema_utils.schema_as_feature_spec(schema).feature_spec,
+            spec,
             scratch,
-            TransformConfig.from_dict(config),
+            settings,
             # A model is fitted to the splits that are analyzed, and uses their counts by class.
             list(splits.analyze),
             labels,
+            BatchTransformer(graph.uri, spec, settings).equal_features(sample),
             bool(spans),
         )
         if spans:
@@ -273,6 +282,22 @@ class ReviewTransform(tfx.components.Transform):
     """
 
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(TransformExecutor)
+
+
+def _first_examples(files: Sequence[str]) -> list[bytes]:
+    """Return the first Examples of at most `_SAMPLED_FILES` files, at regular distances.
+
+    Raises:
+      InputError: a file is damaged.
+      tensorflow.errors.OpError: a file cannot be read.
+    """
+    sampled = files[:: math.ceil(len(files) / _SAMPLED_FILES)] if files else []
+    return [
+        example
+        for file in sampled
+        for batch in read(batches([file], _SAMPLED_EXAMPLES).take(1), [file])
+        for example in batch.numpy()
+    ]
 
 
 def _units(files: Mapping[str, Sequence[str]]) -> list[TransformUnit]:

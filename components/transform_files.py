@@ -60,7 +60,7 @@ class TransformedUnit(NamedTuple):
 class TransformFiles(beam.DoFn):
     """A Beam stage that transforms the files of units, and yields a `TransformedUnit` for each.
 
-    Two units are transformed at a time, because the first batch of a unit takes a second.
+    Two units are transformed at a time, because the graph is traced for the first batch of each.
 
     Args:
       graph: the folder of the transform graph.
@@ -69,6 +69,7 @@ class TransformFiles(beam.DoFn):
       config: the custom config of Transform.
       counted: the splits whose reviews are counted by class.
       labels: the classes.
+      compiled: the features that compiled code computes, see `BatchTransformer`.
       is_apart: whether each file is transformed to a file of its own, with counts of its own.
         Otherwise the batches of a unit are dealt out to its files.
     """
@@ -81,14 +82,15 @@ class TransformFiles(beam.DoFn):
         config: TransformConfig,
         counted: Collection[str],
         labels: Labels,
+        compiled: Collection[str],
         is_apart: bool,
     ):
-        self._labels, self._is_apart = labels, is_apart
+        self._labels, self._compiled, self._is_apart = labels, compiled, is_apart
         self._graph, self._spec, self._scratch = graph, spec, scratch
         self._config, self._counted = config, counted
 
     def setup(self) -> None:
-        self._transformer = BatchTransformer(self._graph, self._spec, self._config)
+        self._transformer = BatchTransformer(self._graph, self._spec, self._config, self._compiled)
 
     def process(self, units: Sequence[TransformUnit]) -> Iterator[TransformedUnit]:
         with ThreadPoolExecutor(_UNITS_AT_ONCE) as pool:

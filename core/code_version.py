@@ -38,6 +38,7 @@ PACKAGES = (
 _DOTTED_NAME = re.compile(rf"\b(?:{'|'.join(PACKAGES)})(?:\.\w+)+")
 _LIBRARIES = (
     "apache-beam",
+    "numba",
     "tensorflow",
     "tensorflow-data-validation",
     "tensorflow-model-analysis",

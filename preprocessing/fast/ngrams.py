@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from preprocessing.fast.compiled import compiled
+from preprocessing.fast.compiled import compiled, part
 from preprocessing.features import LENGTH_BOUNDARIES
 from preprocessing.normalise import (
     CHARACTER_MULTIPLIER,
@@ -28,12 +28,15 @@ from preprocessing.normalise import (
 
 _SPACE, _PUNCTUATION, _WORD = 0, 1, 2
 _WHOLE = 2**62
-"""A number of words that no text has: the length of the opening that is the whole text."""
+"""The length of the last run of words, the whole text; no text has more words."""
 DIFFICULT_TEXTS = (
     b"",
     b"It's GREAT!!! (well... 5/5), don't_miss it; 'quoted' & <b>bold</b>",
-    "Größe ÉTÉ İstanbul Σίσυφος ΣΑΣ 日本語 \u212a".encode(),
-    b"tabs\tand\nlines \x0b\x0c\x1c " + b"antidisestablishmentarianism " * 3 + b"x" * 70,
+    "Größe ÉTÉ İstanbul Σίσυφος ΣΑΣ 日本語 \u212a \U0001f600".encode(),
+    b"tabs\tand\nlines \x0b\x0c\x1c " + b"antidisestablishmentarianism " * 3 + b"x" * 170,
+    b"not UTF-8: \xff\xfe \xc3( a NUL:\0in a word",
+    b"See https://www.example.org/a?b=1&c=2, @user #tag e-mail a.b@example.org 1,234.50 10%",
+    *(b"the a of and to in is it " * (number // 8) for number in (19, 50, 104, 200, 5000)),
 )
 """Texts on which the ids of another graph are compared with those of this module."""
 
@@ -42,7 +45,8 @@ class Words(NamedTuple):
     """The words of a batch of texts.
 
     Attributes:
-      data: the texts in lower case, one after the other, uint8.
+      data: the texts in lower case, one after the other, uint8. They are valid UTF-8, which the
+        compiled code does not check.
       starts: the offset in `data` at which each word starts, int64 [words].
       ends: the offset at which it ends.
       counts: the number of words of each text, int64 [batch].
@@ -116,9 +120,11 @@ def ngram_ids(
       openings: lengths of the openings in words, see `normalise.ngram_ids`.
       characters: lengths of the n-grams of characters, see `normalise.ngram_ids`.
     """
+    # The runs of words: the openings, and at last the whole text.
     sizes = np.array([*openings, _WHOLE], np.int64)
     marks = np.array([*map(opening_mark, range(len(openings))), 0], np.int64)
-    row_lengths = of_words = _count_word_ngrams(words, longest, sizes)
+    of_words = _count_word_ngrams(words, longest, sizes)
+    row_lengths = of_words
     if characters:
         lengths = np.array(characters, np.int64)
         points, point_ends = _code_points(words, WORD_START, WORD_END)
@@ -130,13 +136,16 @@ def ngram_ids(
     _write_word_ngrams(hashes, words.counts, longest, sizes, marks, MULTIPLIER, rows)
     if characters:
         rows = _Rows(ids, row_starts + of_words, buckets)
-        hashing = MULTIPLIER, CHARACTER_MULTIPLIER, HALF
-        _write_character_ngrams(points, point_ends, words.counts, lengths, hashing, rows)
+        constants = MULTIPLIER, CHARACTER_MULTIPLIER, HALF
+        _write_character_ngrams(points, point_ends, words.counts, lengths, constants, rows)
     return NgramIds(ids, row_lengths)
 
 
 def _lower_beyond_ascii(texts: Sequence[bytes]) -> list[bytes]:
-    """Return the texts, those with letters beyond ASCII in lower case, by TensorFlow."""
+    """Return the texts, those with letters beyond ASCII in lower case, by TensorFlow.
+
+    TensorFlow replaces what is not UTF-8, so the returned texts are valid UTF-8.
+    """
     lowered = list(texts)
     others = [index for index, text in enumerate(texts) if not text.isascii()]
     if others:
@@ -161,10 +170,10 @@ def _count_character_ngrams(
 ) -> np.ndarray:
     """Return the number of n-grams of characters of each text, int64 [batch]."""
     points = np.diff(point_ends, prepend=0)
-    of_words = np.zeros(len(points), np.int64)
+    by_word = np.zeros(len(points), np.int64)
     for length in lengths:
-        of_words += np.maximum(points - (length - 1), 0)
-    before = np.append(0, np.cumsum(of_words))
+        by_word += np.maximum(points - (length - 1), 0)
+    before = np.append(0, np.cumsum(by_word))
     last = np.cumsum(words.counts)
     return before[last] - before[last - words.counts]
 
@@ -195,7 +204,10 @@ def _edges(data: np.ndarray, kinds: np.ndarray) -> np.ndarray:
 def _borders(
     data: np.ndarray, edges: np.ndarray, kinds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the offsets at which words start and end: the runs of bytes that are no spaces."""
+    """Return the offsets at which words start and end: the runs of bytes that are no spaces.
+
+    An edge between letters and punctuation is both the end of a word and the start of the next one.
+    """
     starts = np.empty(len(edges), np.int64)
     ends = np.empty(len(edges), np.int64)
     found = 0
@@ -258,8 +270,7 @@ def _code_points(words: Words, first: int, last: int) -> tuple[np.ndarray, np.nd
     """Return the code points of all words, and the offset at which each word ends in them.
 
     Args:
-      words: the words. Their `data` are ASCII, or `tf.strings.lower` wrote them, so they are valid
-        UTF-8.
+      words: the words.
       first: the mark before the first character of a word.
       last: the mark after its last character.
 
@@ -297,7 +308,7 @@ def _write_character_ngrams(
     point_ends: np.ndarray,
     counts: np.ndarray,
     lengths: np.ndarray,
-    hashing: tuple[int, int, int],
+    constants: tuple[int, int, int],
     rows: _Rows,
 ) -> None:
     """Write the ids of the n-grams of characters.
@@ -307,10 +318,10 @@ def _write_character_ngrams(
       point_ends: the offset at which each word ends in `points`.
       counts: the number of words of each text.
       lengths: lengths of the n-grams.
-      hashing: `MULTIPLIER`, `CHARACTER_MULTIPLIER` and `HALF` of `normalise`.
+      constants: `MULTIPLIER`, `CHARACTER_MULTIPLIER` and `HALF` of `normalise`.
       rows: the place for the ids.
     """
-    multiplier, mixer, shift = hashing
+    multiplier, character_multiplier, half = constants
     word = 0
     for text in range(len(counts)):
         written = rows.starts[text]
@@ -322,14 +333,14 @@ def _write_character_ngrams(
                     value = points[start]
                     for at in range(start + 1, start + length):
                         value = value * multiplier + points[at]
-                    value *= mixer
-                    rows.ids[written] = _in_buckets(value ^ (value >> shift), rows.buckets)
+                    value *= character_multiplier
+                    rows.ids[written] = _in_buckets(value ^ (value >> half), rows.buckets)
                     written += 1
                 first = point_ends[each]
         word = next_text
 
 
-@compiled
+@part
 def _in_buckets(value: int, buckets: int) -> int:
     # A remainder takes several times as long as a mask; most numbers of buckets are powers of two.
     if buckets & (buckets - 1):
@@ -346,7 +357,7 @@ _K2 = np.uint64(0x9AE16A3B2F90404F)
 _SEED = np.uint64(81)
 
 
-@compiled
+@part
 def _fetch(data: np.ndarray, at: int, size: int) -> np.uint64:
     """Return the number in `size` bytes, the lowest byte first."""
     value = np.uint64(0)
@@ -355,23 +366,23 @@ def _fetch(data: np.ndarray, at: int, size: int) -> np.uint64:
     return value
 
 
-@compiled
+@part
 def _rotate(value: np.uint64, bits: int) -> np.uint64:
     return (value >> np.uint64(bits)) | (value << np.uint64(64 - bits))
 
 
-@compiled
+@part
 def _shift_mix(value: np.uint64) -> np.uint64:
     return value ^ (value >> np.uint64(47))
 
 
-@compiled
+@part
 def _hash_16(u: np.uint64, v: np.uint64, multiplier: np.uint64) -> np.uint64:
     a = _shift_mix((u ^ v) * multiplier)
     return _shift_mix((v ^ a) * multiplier) * multiplier
 
 
-@compiled
+@part
 def _weak_hash_32(
     data: np.ndarray, at: int, a: np.uint64, b: np.uint64
 ) -> tuple[np.uint64, np.uint64]:
@@ -385,7 +396,7 @@ def _weak_hash_32(
     return a + z, b + c
 
 
-@compiled
+@part
 def _fingerprint(data: np.ndarray, start: int, end: int) -> np.uint64:
     """Return the Fingerprint64 of `data[start:end]`, at least one byte."""
     size = end - start
@@ -419,7 +430,7 @@ def _fingerprint(data: np.ndarray, start: int, end: int) -> np.uint64:
     return _hash_16(u, e + _rotate(f + a, 18) + g, multiplier)
 
 
-@compiled
+@part
 def _long_fingerprint(data: np.ndarray, start: int, end: int) -> np.uint64:
     """Return the Fingerprint64 of more than 64 bytes."""
     rest = (end - start - 1) % 64

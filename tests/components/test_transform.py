@@ -103,7 +103,7 @@ def test_ngrams_words_and_counts_are_those_of_the_examples(
     digested = Mock()
     monkeypatch.setattr(digest, "write_digest", digested)
     output, transformed = transform(read.examples, tmp_path, ["ngrams", "tokens"], code="c0de")
-    assert "computes other words or n-grams" not in caplog.text
+    assert "in another way" not in caplog.text
     # The digest of the output depends on the settings and on the code.
     assert {'"vocabulary_size": 30' in each for each in digested.call_args[0][2]} == {True, False}
     assert "c0de" in digested.call_args[0][2]
@@ -187,23 +187,48 @@ def tokens_of(record):
     return list(feature["tokens"].int64_list.value)
 
 
-def test_ngrams_that_differ_from_the_compiled_ones_are_those_of_the_graph(
-    read, tmp_path, monkeypatch, caplog
+def _cut(words):
+    return words[:, :20]
+
+
+def _without_stop_words(words):
+    return tf.ragged.boolean_mask(words, words != "never")
+
+
+# The changes of words and buckets that someone makes in the graph alone, and the features that then
+# differ from those of the compiled code.
+@pytest.mark.parametrize(
+    ("target", "change", "named"),
+    [
+        ("preprocessing.normalise.MULTIPLIER", 3, "ngrams"),
+        ("preprocessing.features.LENGTH_BOUNDARIES", (5, 10, 20, 30), "length_bucket"),
+        ("preprocessing.normalise.words", _cut, "length_bucket and ngrams"),
+        ("preprocessing.normalise.words", _without_stop_words, "length_bucket and ngrams"),
+    ],
+)
+def test_a_feature_that_only_the_graph_changes_is_that_of_the_graph(
+    read, tmp_path, monkeypatch, caplog, target, change, named
 ):
-    monkeypatch.setattr(normalise, "MULTIPLIER", 3)
-    _, transformed = transform(read.examples, tmp_path, ["ngrams"])
-    assert "preprocessing_fn computes other words or n-grams" in caplog.text
-    names = ("ngrams", "ngram_buckets", "openings", "character_ngrams")
-    texts = tf.constant([text_of(example) for example in read.splits["eval"]])
-    wanted = normalise.ngram_ids(normalise.words(texts), *(SETTINGS[name] for name in names))
-    found = [
-        tuple(tf.train.Example.FromString(record).features.feature["ngrams"].int64_list.value)
-        for record in records(transformed, "eval")
-    ]
-    assert Counter(found) == Counter(map(tuple, wanted.to_list()))
-    assert Counter(map(tuple, map(sorted, found))) != Counter(
-        map(tuple, map(sorted, ngram_ids_of(texts.numpy().tolist())))
+    if callable(change):
+        words = normalise.words
+        monkeypatch.setattr(target, lambda texts: change(words(texts)))
+    else:
+        monkeypatch.setattr(target, change)
+    output, transformed = transform(read.examples, tmp_path, ["ngrams"])
+    assert f"preprocessing_fn computes {named} in another way" in caplog.text
+    texts = [text_of(example) for example in read.splits["eval"]]
+    labels = tf.zeros([len(texts), 1], tf.int64)
+    by_graph = output.transform_features_layer()(
+        {"text": tf.expand_dims(texts, 1), "label": labels}
     )
+    ngrams = tf.RaggedTensor.from_sparse(by_graph["ngrams"]).to_list()
+    buckets = by_graph["length_bucket"].numpy()[:, 0].tolist()
+    found = Counter()
+    for record in records(transformed, "eval"):
+        feature = tf.train.Example.FromString(record).features.feature
+        [bucket] = feature["length_bucket"].bytes_list.value
+        found[bucket, tuple(feature["ngrams"].int64_list.value)] += 1
+    assert found == Counter(zip(buckets, map(tuple, ngrams), strict=True))
 
 
 def test_an_example_whose_label_is_of_no_class_is_an_error(read, tmp_path):

@@ -22,7 +22,7 @@ DEPENDENTS = {
     "components/saved_models.py": {"Pusher"},
     "core/errors.py": {"DataGate"},
     "preprocessing/transform.py": {"Transform"},  # which an execution property names
-    "preprocessing/fast/ngrams.py": {"Evaluator", "ServingCheck"},
+    "preprocessing/fast/ngrams.py": {"Transform", "Evaluator", "ServingCheck"},
     "trainer_module/training.py": {"Tuner", "Trainer"},
     "trainer_module/task.py": {"Trainer"},  # which is started as a process
     "trainer_module/models/cnn_lstm.py": {"Trainer"},  # which the name in the settings imports

@@ -89,7 +89,7 @@ def test_examples_and_ngrams_get_the_answer_of_their_texts(topics):
     examples = tf.constant([example(text=text) for text in TOPIC_TEXTS])
     by_example = loaded.signatures["serving_default"](examples=examples)
     predict_text = load_predict_text(str(topics / "model"))
-    assert predict_text.ngram_settings is not None  # NumPy computes the n-grams
+    assert predict_text.ngram_settings is not None  # compiled code computes the n-grams
     by_ngrams = predict_text([text.encode() for text in TOPIC_TEXTS])
     for found in (by_example, by_ngrams):
         for name, values in by_text.items():
