@@ -25,7 +25,7 @@ class _Commands(TyperGroup):
           SystemExit: the command ended with an exit code.
           Exception: an error that a user cannot correct.
         """
-        processes.ignore_other_jobs()
+        processes.set_environment()
         try:
             return super().invoke(ctx)
         except UserError as error:

@@ -32,6 +32,10 @@ Keras 3, the default, also imports matplotlib, pandas, scikit-learn and IPython,
 of the time. Keras Tuner imports Keras 3, whose backend also depends on ~/.keras/keras.json.
 """
 
+_LOCALE = {"LC_ALL": "C.UTF-8"}
+"""The locale by which TensorFlow lower-cases words. In the locale of a Turkish machine the lower
+case of `I` is another letter, and a model would know other words there than on a cluster."""
+
 
 def command(module: str, *arguments: str, ends_with_parent: bool = True) -> list[str]:
     """Return the command that runs a module of ours in a child process.
@@ -59,8 +63,8 @@ def end_with(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def ignore_other_jobs() -> None:
-    """Remove the variables of other jobs from the environment of this process and its children.
+def set_environment() -> None:
+    """Set the environment of this process and its children: our Keras, our locale, no other job.
 
     One line on standard error names the variables. Variables that affect only the speed, the log or
     the devices of TensorFlow are kept.
@@ -69,7 +73,7 @@ def ignore_other_jobs() -> None:
     ignored = [name for name, value in ours.items() if os.environ.get(name, value) != value]
     for name in _OF_OTHER_JOBS:
         os.environ.pop(name, None)
-    os.environ.update(_KERAS)
+    os.environ.update(_KERAS | _LOCALE)
     if ignored:
         print(f"ignored environment variables of other jobs: {', '.join(ignored)}", file=sys.stderr)
 

@@ -213,7 +213,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run a worker pool of Beam.")
     parser.add_argument("address", metavar="HOST:PORT")
     arguments = parser.parse_args()
-    processes.ignore_other_jobs()
+    processes.set_environment()
     # The fork server imports from its working directory first.
     os.chdir("/")
     try:

@@ -45,7 +45,7 @@ def main() -> int:
         help="read the settings from standard input as `recorded_settings`, after `prepare`",
     )
     arguments = parser.parse_args()
-    processes.ignore_other_jobs()
+    processes.set_environment()
     # By default TensorFlow reserves all memory of the GPUs, which the processes of a training use.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     logging.set_verbosity(logging.INFO)

@@ -70,13 +70,35 @@ def test_only_variables_of_other_jobs_are_ignored_and_named(monkeypatch, capsys)
     others = {"TF_CONFIG": "{}", "KERASTUNER_TUNER_ID": "chief", "KERAS_BACKEND": "jax"}
     for name, value in {**knobs, **others, "TF_USE_LEGACY_KERAS": "1"}.items():
         monkeypatch.setenv(name, value)
-    processes.ignore_other_jobs()
+    processes.set_environment()
     [line] = capsys.readouterr().err.splitlines()
     assert line.endswith(" jobs: TF_CONFIG, KERASTUNER_TUNER_ID, KERAS_BACKEND")
     assert {name: os.environ[name] for name in knobs} == knobs
     assert "TF_CONFIG" not in os.environ and os.environ["KERAS_BACKEND"] == "tensorflow"
-    processes.ignore_other_jobs()
+    processes.set_environment()
     assert capsys.readouterr().err == ""
+
+
+LOWER = """
+from core import processes
+processes.set_environment()
+import tensorflow as tf
+print(tf.strings.lower("TITLE", "utf-8").numpy().decode())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["LANG", "LC_ALL"])
+def test_the_locale_of_the_machine_changes_no_word(name):
+    """The lower case of `I` is a dotless letter in Turkish."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOWER],
+        env={**os.environ, name: "tr_TR.UTF-8"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "title\n"
 
 
 IMPORT = """
