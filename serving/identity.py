@@ -6,6 +6,7 @@ import hashlib
 import os
 
 from core import storage
+from core.digests import GRAPH_DIGEST
 from core.errors import InputError
 from serving.versions import MODEL_FILE, VARIABLES_INDEX
 
@@ -13,7 +14,8 @@ from serving.versions import MODEL_FILE, VARIABLES_INDEX
 def identity(model: str) -> str:
     """Return the identity of a SavedModel, 16 hexadecimal digits.
 
-    All copies of a model have the same identity, and different models have different ones.
+    All copies of a model have the same identity, and so has the same model that another process
+    exports. Different models have different ones.
 
     Args:
       model: its folder, or a URL of a file system that TensorFlow reads, such as gs://.
@@ -28,6 +30,10 @@ def identity(model: str) -> str:
         file = os.path.join(model, name)
         if not storage.is_file(file):
             raise InputError(f"{model} is not a complete model: {name} is missing")
+        # The bytes of the graph contain numbers that depend on what the process did before.
+        graph = os.path.join(model, GRAPH_DIGEST)
+        if name == MODEL_FILE and storage.is_file(graph):
+            file = graph
         digest.update(storage.read(file))
     assets = os.path.join(model, "assets")
     for name in sorted(storage.names(assets)):

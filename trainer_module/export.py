@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 import tensorflow_transform as tft
+from google.protobuf import text_format
+from tensorflow.core.protobuf import saved_model_pb2
 
+from core import storage
+from core.digests import GRAPH_DIGEST
 from preprocessing import features
 from preprocessing.labels import LABELS_FILE, THRESHOLD, Labels
 from preprocessing.settings import Transform
@@ -96,7 +102,9 @@ def save(
         return {"classes": tf.tile(names[tf.newaxis], [tf.shape(scores)[0], 1]), "scores": scores}
 
     def transform_features(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {name: _dense(value, -1) for name, value in transform(parse(examples)).items()}
+        # In order of their names, because the order of the layer is another one in each process.
+        transformed = sorted(transform(parse(examples)).items())
+        return {name: _dense(value, -1) for name, value in transformed}
 
     def predict_ngrams(ngrams: tf.Tensor, row_lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         rows = tf.RaggedTensor.from_row_lengths(ngrams, row_lengths, validate=False)
@@ -128,6 +136,37 @@ def save(
     updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(folder)
     updater.replace_method_name(CLASSIFY, tf.saved_model.CLASSIFY_METHOD_NAME, "serve")
     updater.save()
+    _write_graph_digest(folder)
+
+
+def _write_graph_digest(folder: str) -> None:
+    """Write the digest of the graph that `serving.identity` reads.
+
+    TensorFlow appends numbers to the names of functions, layers and operations, and orders them by
+    these names. The digest is that of the definitions without such numbers.
+    """
+    saved = saved_model_pb2.SavedModel.FromString(
+        storage.read(os.path.join(folder, tf.saved_model.SAVED_MODEL_FILENAME_PB))
+    )
+    digest = hashlib.sha256()
+    for graph in saved.meta_graphs:
+        definitions = list(map(_without_numbers, graph.graph_def.node))
+        for function in graph.graph_def.library.function:
+            nodes = sorted(map(_without_numbers, function.node_def))
+            function.ClearField("node_def")
+            definitions.append("".join([_without_numbers(function), *nodes]))
+        digest.update("".join(sorted(definitions)).encode())
+        for name in sorted(graph.signature_def):
+            digest.update(f"{name} {_without_numbers(graph.signature_def[name])}".encode())
+    path = os.path.join(folder, GRAPH_DIGEST)
+    tf.io.gfile.makedirs(os.path.dirname(path))
+    with tf.io.gfile.GFile(path, "w") as file:
+        file.write(digest.hexdigest())
+
+
+def _without_numbers(message: Any) -> str:
+    # Names such as `add_1`, `embedding_lookup/13624` and `"13624"`, but no values.
+    return re.sub(r'(?<=[_/"])\d+', "", text_format.MessageToString(message))
 
 
 def _signature(function: Callable[..., Any], **dtypes: tf.DType) -> Any:

@@ -1,14 +1,19 @@
 """The exported model of two and of more classes: its signatures, names, and `:classify`."""
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
 from tensorflow_serving.apis import classification_pb2
 
+from core.digests import GRAPH_DIGEST
 from preprocessing import features
 from preprocessing.labels import Labels, model_labels
 from preprocessing.settings import Transform
+from serving.identity import identity
 from serving.predict_text import load_predict_text
 from tests.examples import example
 from tests.trainer_module.conftest import TOPIC_TEXTS, TOPICS, TRANSFORM, predict
@@ -148,3 +153,25 @@ def test_of_equal_probabilities_the_first_class_is_the_answer(prepared, tmp_path
     found = predict(tmp_path, ["good"])
     assert len(set(found["probabilities"].numpy()[0].tolist())) == 1
     assert (found["label"].numpy().tolist(), found["class"].numpy().tolist()) == ([0], [b"one"])
+
+
+def test_the_same_model_has_the_same_identity_whatever_the_process_did_before(topics, tmp_path):
+    settings = Transform(**TRANSFORM)
+
+    def exported(name):
+        model = ngram_linear.build(ngram_linear.Hyperparameters(), settings, TOPICS)
+        model.get_layer(bags.BAG).bias.assign([1.0, 2.0, 3.0, 4.0, 5.0])
+        folder = str(tmp_path / name)
+        both = Exported(served=model, base=model)
+        export.save(both, str(topics / "graph"), folder, settings, TOPICS)
+        return folder
+
+    first, again = exported("first"), exported("again")
+    graphs = [Path(folder, "saved_model.pb").read_bytes() for folder in (first, again)]
+    assert graphs[0] != graphs[1]
+    assert identity(first) == identity(again)
+    copy = shutil.copytree(first, tmp_path / "copy")
+    assert identity(str(copy)) == identity(first)
+    assert identity(str(topics / "model")) != identity(first)
+    Path(again, GRAPH_DIGEST).write_text("of another graph")
+    assert identity(first) != identity(again)
