@@ -118,7 +118,7 @@ class Api:
           TooManyRequests: the rate is limited for longer than `RATE_LIMIT_SECONDS`.
           NoResponse: there is no response, or a temporary failure.
           Refused: the server refuses the request.
-          ConfigError: there is no file at $KF_PIPELINES_SA_TOKEN_PATH.
+          ConfigError: the file at $KF_PIPELINES_SA_TOKEN_PATH is missing, or contains no token.
         """
         deadline, pause = time.monotonic() + RATE_LIMIT_SECONDS, FIRST_PAUSE
         while True:
@@ -287,17 +287,31 @@ def _token() -> str | None:
     """Return the token in the file $KF_PIPELINES_SA_TOKEN_PATH, else that of the pod, else None.
 
     Raises:
-      ConfigError: the variable is set, and there is no such file.
+      ConfigError: the variable is set and there is no such file, or the file cannot be read, or is
+        not one line of ASCII characters. The message does not contain the content of the file.
     """
     named = os.environ.get(TOKEN_VARIABLE)
     file = Path(_TOKEN_OF_POD if named is None else named)
-    if file.is_file():
-        return file.read_text(encoding="utf-8").strip()
-    if named is not None:
+    try:
+        token = file.read_text(encoding="ascii").strip() if file.is_file() else None
+    except OSError as error:
+        raise ConfigError(
+            f"{TOKEN_VARIABLE}: {file} cannot be read: {error.strerror}; set the path of a file "
+            "with a token"
+        ) from None
+    except UnicodeError:
+        token = ""
+    if token is None and named is not None:
         raise ConfigError(
             f"{TOKEN_VARIABLE}: no file {named!r}; set the path of a file with a token"
         )
-    return None
+    # The HTTP client would print the token in its message about a header that is not valid.
+    if token is not None and not (token and token.isprintable()):
+        raise ConfigError(
+            f"{TOKEN_VARIABLE}: {file} is not one line of printable ASCII characters; set the path "
+            "of a file that contains a token and nothing else"
+        )
+    return token
 
 
 def _reason(error: requests.RequestException) -> str:

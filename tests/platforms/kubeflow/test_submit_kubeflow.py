@@ -97,6 +97,40 @@ def test_kubeflow_with_users_gets_namespace_and_token(kubeflow, monkeypatch, tmp
         kubeflow()
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"s3cret\nsecond\n",
+        b"s3cret\r\nsecond",
+        b"s3cret\xe9",
+        "s3cret\u00e9".encode(),
+        b"s3\x00",
+        b"",
+    ],
+)
+def test_a_file_that_is_no_token_is_named_without_its_content(
+    kubeflow, monkeypatch, tmp_path, content
+):
+    token = tmp_path / "token"
+    token.write_bytes(content)
+    monkeypatch.setenv("KF_PIPELINES_SA_TOKEN_PATH", str(token))
+    message = f"KF_PIPELINES_SA_TOKEN_PATH: {token} is not one line of printable ASCII characters;"
+    with pytest.raises(ConfigError, match=message) as error:
+        kubeflow()
+    assert "s3" not in str(error.value)
+    assert kubeflow.server.requests == []
+
+
+def test_a_token_that_cannot_be_read_is_one_line(kubeflow, monkeypatch, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("s3cret\n")
+    monkeypatch.setenv("KF_PIPELINES_SA_TOKEN_PATH", str(token))
+    denied = PermissionError(13, "Permission denied")
+    monkeypatch.setattr(client.Path, "read_text", Mock(side_effect=denied))
+    with pytest.raises(ConfigError, match=f"{token} cannot be read: Permission denied; set the"):
+        client.connect(kubeflow.config())
+
+
 def kfp_task(name, state, error=None):
     task = {"run_id": "r-1", "task_id": name, "display_name": name, "state": state}
     return {**task, "error": {"code": 13, "message": error}} if error else task
