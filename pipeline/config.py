@@ -212,8 +212,8 @@ class PipelineConfig(Section):
     `make reference` writes `docs/reference/settings.md` from them.
     """
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "amazon_reviews"
-    """Name of the pipeline in TFX and ML Metadata."""
+    name: Annotated[str, Field(max_length=63, pattern=r"^[a-z][a-z0-9_-]*$")] = "amazon_reviews"
+    """Name of the pipeline in TFX and ML Metadata, of at most 63 characters."""
     project: Annotated[str, Field(min_length=1)] | None = None
     """Folder of a project with models in `models` and components in `components`; in a settings
     file it is relative to the folder of the file, and other paths in that file are relative to
