@@ -137,7 +137,8 @@ def schedule(
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / f"{settings.name}{SUFFIXES[target]}"
         compile_checked(package, settings, target)
-        schedules.create(settings, target, package, parameters, times, print_line)
+        options = settings_options(config, overrides)
+        schedules.create(settings, target, package, parameters, times, print_line, options)
 
 
 def _check_output(
