@@ -118,7 +118,8 @@ class Api:
           TooManyRequests: the rate is limited for longer than `RATE_LIMIT_SECONDS`.
           NoResponse: there is no response, or a temporary failure.
           Refused: the server refuses the request.
-          ConfigError: the file at $KF_PIPELINES_SA_TOKEN_PATH is missing, or contains no token.
+          ConfigError: the endpoint is not the URL of a host, or the file at
+            $KF_PIPELINES_SA_TOKEN_PATH is missing or contains no token.
         """
         deadline, pause = time.monotonic() + RATE_LIMIT_SECONDS, FIRST_PAUSE
         while True:
@@ -145,6 +146,12 @@ class Api:
                 headers={"Authorization": f"Bearer {token}"} if token else {},
                 timeout=CONNECT_AND_READ_SECONDS,
             )
+        # urllib3 raises the first one itself for a host such as a..b.
+        except (urllib3.exceptions.LocationValueError, requests.exceptions.InvalidURL) as error:
+            raise ConfigError(
+                f"kubeflow.endpoint: {self.endpoint} is not the URL of a host ({error}); set the "
+                "URL of the Kubeflow Pipelines API, such as http://127.0.0.1:8080"
+            ) from None
         except requests.RequestException as error:
             raise NoResponse(_reason(error)) from None
         status, text = response.status_code, response.text
@@ -205,16 +212,16 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
         "runtime_config": {"parameters": values, "pipeline_root": config.paths.root},
         "service_account": config.kubeflow.service_account or "",
     }
-    run_id = submit_once(config, api, "runs", run, runs)["run_id"]
+    run_id = submit_once(config, api, "runs", run, runs, "run_id")
     namespace = config.kubeflow.namespace
     link, logs = f"{runs}/details/{run_id}", _log_command(namespace, run_id)
     return Run(name, list(tasks), link, logs, partial(_status, api, run_id, namespace))
 
 
 def submit_once(
-    config: PipelineConfig, api: Api, path: str, body: Mapping[str, Any], page: str
-) -> dict[str, Any]:
-    """Create a run or a recurring run, without a retry after a lost response; return the answer.
+    config: PipelineConfig, api: Api, path: str, body: Mapping[str, Any], page: str, field: str
+) -> str:
+    """Create a run or a recurring run, without a retry after a lost response; return its id.
 
     Args:
       config: the settings of the pipeline.
@@ -222,6 +229,7 @@ def submit_once(
       path: the path of the URL.
       body: what is created. It has a `display_name`.
       page: the URL of the page that shows whether it exists.
+      field: the field of the answer with the id.
 
     Raises:
       ConfigError: the endpoint is unreachable, or a setting is wrong.
@@ -229,11 +237,26 @@ def submit_once(
     """  # noqa: DOC501
     with readable_errors(config):
         try:
-            return api("POST", path, body)
+            return required_id(api("POST", path, body), field)
         except TooManyRequests:
             raise
         except NoResponse as error:
             raise possibly_submitted(error, body["display_name"], page) from None
+
+
+def required_id(answer: Mapping[str, Any], field: str) -> str:
+    """Return an id in an answer, which each answer of Kubeflow Pipelines contains.
+
+    Args:
+      answer: an object in the answer.
+      field: the name of the field.
+
+    Raises:
+      Refused: there is no such field, because another server has answered.
+    """
+    if not answer.get(field):
+        raise Refused(f"the answer has no field {field}", 404)
+    return str(answer[field])
 
 
 def pipeline_document(package: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -278,9 +301,9 @@ def connect(config: PipelineConfig) -> tuple[Api, str]:
         query = {"filter": json.dumps({"predicates": [by_name]}), **users}
         found = api("GET", "experiments", query=query).get("experiments")
         if found:
-            return api, found[0]["experiment_id"]
+            return api, required_id(found[0], "experiment_id")
         created = api("POST", "experiments", {"display_name": name, **users})
-        return api, created["experiment_id"]
+        return api, required_id(created, "experiment_id")
 
 
 def _token() -> str | None:

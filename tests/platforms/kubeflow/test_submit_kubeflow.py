@@ -184,6 +184,36 @@ def test_an_unreachable_endpoint(kubeflow, monkeypatch):
     assert not re.search("object at 0x|proxy", str(caught.value))
 
 
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example", "*.example", "[::1"])
+def test_an_endpoint_that_names_no_host(kubeflow, host):
+    message = f"kubeflow.endpoint: http://{host} is not the URL of a host ("
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+        kubeflow(kubeflow__endpoint=f"http://{host}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "part", "body", "field"),
+    [
+        ("POST", "experiments", {}, "experiment_id"),
+        ("GET", "experiments", {"experiments": [{}]}, "experiment_id"),
+        ("POST", "/runs", {}, "run_id"),
+        ("POST", "recurringruns", {}, "recurring_run_id"),
+        (
+            "GET",
+            "recurringruns",
+            {"recurringRuns": [{"display_name": "amazon-reviews"}]},
+            "recurring_run_id",
+        ),
+    ],
+)
+def test_another_server_that_answers_with_json_is_named(kubeflow, method, part, body, field):
+    kubeflow.server.fail(method, part, 200, body)
+    message = rf"endpoint: \S+ is not the Kubeflow Pipelines API, .*no field {field}\);"
+    with pytest.raises(ConfigError, match=message):
+        kubeflow.schedule() if part == "recurringruns" else kubeflow()
+
+
 DENIED = "Failed to authorize: PermissionDenied: User 'x' is not authorized with reason: (request"
 
 
