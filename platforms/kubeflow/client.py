@@ -59,6 +59,10 @@ class TooManyRequests(NoResponse):
     """A request that the server has refused in several attempts, because of its rate limit."""
 
 
+class ServerFailure(NoResponse):
+    """A response with HTTP 500 or more: the server, or one behind it, does not work at the time."""
+
+
 class Refused(ServerError):
     """A request that the server refused.
 
@@ -116,10 +120,12 @@ class Api:
 
         Raises:
           TooManyRequests: the rate is limited for longer than `RATE_LIMIT_SECONDS`.
-          NoResponse: there is no response, or a temporary failure.
+          ServerFailure: the server responds with HTTP 500 or more.
+          NoResponse: there is no response.
           Refused: the server refuses the request.
-          ConfigError: the endpoint is not the URL of a host, or the file at
-            $KF_PIPELINES_SA_TOKEN_PATH is missing or contains no token.
+          ConfigError: the endpoint is not the URL of a host, its certificate cannot be verified, it
+            does not support TLS, or the file at $KF_PIPELINES_SA_TOKEN_PATH is missing or contains
+            no token.
         """
         deadline, pause = time.monotonic() + RATE_LIMIT_SECONDS, FIRST_PAUSE
         while True:
@@ -152,6 +158,10 @@ class Api:
                 f"kubeflow.endpoint: {self.endpoint} is not the URL of a host ({error}); set the "
                 "URL of the Kubeflow Pipelines API, such as http://127.0.0.1:8080"
             ) from None
+        except requests.exceptions.SSLError as error:
+            if problem := _tls_problem(_reason(error)):
+                raise ConfigError(f"kubeflow.endpoint: {self.endpoint} {problem}") from None
+            raise NoResponse(_reason(error)) from None
         except requests.RequestException as error:
             raise NoResponse(_reason(error)) from None
         status, text = response.status_code, response.text
@@ -169,7 +179,7 @@ class Api:
         if status == 429:
             raise _RateLimit(message, retry_after(response.headers))
         if status >= 500:
-            raise NoResponse(message)
+            raise ServerFailure(message)
         raise Refused(message, status)
 
 
@@ -287,14 +297,14 @@ def connect(config: PipelineConfig) -> tuple[Api, str]:
     """Return the API and the id of the pipeline's experiment, which is created if it is missing.
 
     Raises:
-      ConfigError: the endpoint is unreachable, its API server is not ready, or a setting is wrong.
-      ServerError: the server refused a request, or limits the rate.
+      ConfigError: the endpoint is unreachable, or a setting is wrong.
+      ServerError: the server refused a request, limits the rate, or does not work at the time.
     """  # noqa: DOC501
     api, name = Api(config), cluster_name(config)
     with readable_errors(config):
         health = api("GET", "healthz")
         if health.get("apiServerReady") is False:
-            raise NoResponse("503 the UI responds, but its API server is not ready")
+            raise ServerFailure("503 the UI responds, but its API server is not ready")
         # A single-user server refuses requests with a namespace.
         users = {"namespace": config.kubeflow.namespace} if health.get("multi_user") else {}
         by_name = {"operation": _EQUALS, "key": "display_name", "stringValue": name}
@@ -344,6 +354,23 @@ def _reason(error: requests.RequestException) -> str:
     return re.sub(r"^(<.*?>|\w+\(.*?\)): ", "", str(getattr(cause, "reason", None) or cause))
 
 
+def _tls_problem(reason: str) -> str:
+    """Return what is wrong with the TLS of a server, and the remedy; empty if a retry may help.
+
+    Args:
+      reason: the message of OpenSSL.
+    """
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        return (
+            f"has a certificate that cannot be verified ({reason}); set a host name for which a "
+            "public authority has issued the certificate, or run "
+            f"`{PORT_FORWARD}` and set http://127.0.0.1:8080"
+        )
+    if re.search("WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE", reason):
+        return f"does not support TLS ({reason}); set a URL that begins with http://"
+    return ""
+
+
 @contextlib.contextmanager
 def readable_errors(
     config: PipelineConfig, at_limit: str = "nothing was submitted"
@@ -356,7 +383,7 @@ def readable_errors(
 
     Raises:
       ConfigError: the endpoint is unreachable, or a setting is wrong.
-      ServerError: the API refused the request, or limits the rate.
+      ServerError: the API refused the request, limits the rate, or does not work at the time.
     """
     at = f"kubeflow.endpoint: {config.kubeflow.endpoint}"
     try:
@@ -364,6 +391,10 @@ def readable_errors(
     except TooManyRequests as error:
         raise ServerError(
             f"{at} limits the rate of requests ({error}); {at_limit}, retry later"
+        ) from None
+    except ServerFailure as error:
+        raise ServerError(
+            f"{at} responds with a failure of the server ({error}); retry later"
         ) from None
     except NoResponse as error:
         raise ConfigError(

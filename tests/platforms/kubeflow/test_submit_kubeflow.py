@@ -1,12 +1,19 @@
 """Submitting to Kubeflow Pipelines: the client of its REST API against a real server."""
 
+import contextlib
+import datetime
 import json
 import re
 import socket
+import ssl
+import threading
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from core.errors import ConfigError, ServerError
 from platforms.kubeflow import client
@@ -214,6 +221,69 @@ def test_another_server_that_answers_with_json_is_named(kubeflow, method, part, 
         kubeflow.schedule() if part == "recurringruns" else kubeflow()
 
 
+def serve(request, tls):
+    """Start a server on loopback that answers no request; return its port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer():
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection, contextlib.suppress(OSError):
+                if tls:
+                    tls.wrap_socket(connection, server_side=True).close()
+                else:
+                    connection.recv(65536)
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+
+    def stop():
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
+
+    request.addfinalizer(stop)
+    return listener.getsockname()[1]
+
+
+def self_signed(folder):
+    """Return the TLS context of a server whose certificate no authority has signed."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    secret = key.private_bytes(pem, form, serialization.NoEncryption())
+    file = folder / "server.pem"
+    file.write_bytes(secret + certificate.public_bytes(pem))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return context
+
+
+def test_a_certificate_that_cannot_be_verified_is_named(kubeflow, request, tmp_path):
+    url = f"https://127.0.0.1:{serve(request, self_signed(tmp_path))}"
+    message = rf"{url} has a certificate that cannot be verified \(.*self.signed.*\); .*port-for"
+    with pytest.raises(ConfigError, match=message):
+        kubeflow(kubeflow__endpoint=url)
+
+
+def test_https_to_a_server_without_tls_is_named(kubeflow, request):
+    url = f"https://127.0.0.1:{serve(request, None)}"
+    message = rf"{url} does not support TLS \(.*\); set a URL that begins with http://"
+    with pytest.raises(ConfigError, match=message):
+        kubeflow(kubeflow__endpoint=url)
+
+
 DENIED = "Failed to authorize: PermissionDenied: User 'x' is not authorized with reason: (request"
 
 
@@ -223,8 +293,6 @@ DENIED = "Failed to authorize: PermissionDenied: User 'x' is not authorized with
         ("healthz", 401, "Jwt is missing", r"endpoint: .* authentication \(401 Jwt is missing\);"),
         ("experiments", 403, {"code": 7, "error": DENIED}, r"namespace: .*'team-a' \(403 Failed"),
         ("healthz", 404, LOGIN_PAGE, r"endpoint: .* is not the Kubeflow Pipelines API.*\(404 Not"),
-        ("healthz", 503, "no healthy", r"endpoint: .* unreachable \(503 no healthy\);"),
-        ("healthz", 200, {"apiServerReady": False}, "endpoint: .* its API server is not ready"),
     ],
 )
 def test_kubeflow_denies_access(kubeflow, part, status, body, message):
@@ -233,6 +301,22 @@ def test_kubeflow_denies_access(kubeflow, part, status, body, message):
         kubeflow()
     assert "\n" not in str(caught.value)
     assert not kubeflow.server.find_requests("POST")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "reason"),
+    [
+        (500, {"code": 13, "message": "no database"}, "500 no database"),
+        (502, "<html>", "502 Bad Gateway"),
+        (503, "no healthy", "503 no healthy"),
+        (200, {"apiServerReady": False}, "503 the UI responds, but its API server is not ready"),
+    ],
+)
+def test_a_server_that_does_not_work_is_not_called_unreachable(kubeflow, status, body, reason):
+    kubeflow.server.fail("GET", "healthz", status, body)
+    message = f"^kubeflow.endpoint: {kubeflow.server.url} responds with a failure of the server "
+    with pytest.raises(ServerError, match=rf"{message}\({reason}\); retry later$"):
+        kubeflow()
 
 
 def test_kubeflow_refuses_the_pipeline(kubeflow):
