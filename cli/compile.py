@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -44,13 +46,14 @@ def compile(
     """Compile the pipeline for a cluster: PipelineJob JSON (vertex), PipelineSpec YAML (kubeflow).
 
     Exit code 2: a setting is wrong, the target requires one that is missing, or the output file
-    cannot be written.
+    cannot be written, or is the settings file or a file of the project.
     """
     from cli.console import print_line
-    from pipeline.config import load_config
+    from pipeline.config import load_config, settings_file
 
     settings = load_config(config, overrides or ())
     file = output or Path(f"{settings.name}{SUFFIXES[target]}")
+    _check_output(file, settings_file(config), settings, target)
     compile_to(file, settings, target)
     options = settings_options(config, overrides)
     print_line(f"compiled {file}; next: amazon-reviews submit --target {target}{options}")
@@ -134,7 +137,42 @@ def schedule(
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / f"{settings.name}{SUFFIXES[target]}"
         compile_checked(package, settings, target)
-        schedules.create(settings, target, package, parameters, times, print_line)
+        options = settings_options(config, overrides)
+        schedules.create(settings, target, package, parameters, times, print_line, options)
+
+
+def _check_output(
+    output: Path, settings_file: Path, settings: PipelineConfig, target: ClusterTarget
+) -> None:
+    """Check that a compiled pipeline does not replace a file that a user has written.
+
+    Args:
+      output: the file of the compiled pipeline.
+      settings_file: the file that contains the settings.
+      settings: the settings.
+      target: the platform that runs the compiled pipeline.
+
+    Raises:
+      ConfigError: the output is the settings file, the file of golden sentences, or a model or a
+        component of the project.
+    """
+    from core.errors import ConfigError
+    from pipeline.project import COMPONENT_FOLDER, MODEL_FOLDER
+
+    contents = {settings_file: "contains the settings"}
+    if settings.serving_check.golden:
+        contents[Path(settings.serving_check.golden)] = "contains the golden sentences"
+    if settings.project:
+        for folder in (MODEL_FOLDER, COMPONENT_FOLDER):
+            for file in Path(settings.project, folder).glob("*.py"):
+                contents[file] = "is a part of the project"
+    for file, content in contents.items():
+        if os.path.realpath(file) == os.path.realpath(output):
+            free = output.with_name(f"{output.stem}-{target}{SUFFIXES[target]}")
+            raise ConfigError(
+                f"--output: {output} {content}, and the compiled pipeline would replace it; set "
+                f"another file, such as --output {shlex.quote(str(free))}"
+            )
 
 
 def _parameters(given: list[str] | None) -> dict[str, str]:

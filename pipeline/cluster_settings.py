@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from core.settings import PositiveInt, Section
+from pipeline.tracking_server import has_password
 
 Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]|[KMGTP]i)?$")]
 """A Kubernetes quantity of bytes: `16G`, `512Mi`."""
@@ -78,7 +79,8 @@ class Kubeflow(Section):
     """Kubeflow Pipelines, for `--target kubeflow`."""
 
     endpoint: str | None = None
-    """URL of the Kubeflow Pipelines API; `http://127.0.0.1:8080` after a port-forward."""
+    """URL of the Kubeflow Pipelines API, without a password; `http://127.0.0.1:8080` after a
+    port-forward."""
     namespace: DnsLabel = "kubeflow"
     """Namespace of the runs, training jobs and InferenceServices."""
     service_account: DnsName | None = None
@@ -104,6 +106,16 @@ class Kubeflow(Section):
                 "cluster.image and cluster.resources describe the container; remove containers"
             )
         return value
+
+    # Not a validator of the field, whose message would contain the password.
+    @model_validator(mode="after")
+    def _endpoint_has_no_password(self) -> Kubeflow:
+        if self.endpoint and has_password(self.endpoint):
+            raise ValueError(
+                "endpoint: the URL contains a password; remove it, and set "
+                "KF_PIPELINES_SA_TOKEN_PATH to a file with a token instead"
+            )
+        return self
 
 
 LOCAL = "[local]"

@@ -212,8 +212,8 @@ class PipelineConfig(Section):
     `make reference` writes `docs/reference/settings.md` from them.
     """
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = "amazon_reviews"
-    """Name of the pipeline in TFX and ML Metadata."""
+    name: Annotated[str, Field(max_length=63, pattern=r"^[a-z][a-z0-9_-]*$")] = "amazon_reviews"
+    """Name of the pipeline in TFX and ML Metadata, of at most 63 characters."""
     project: Annotated[str, Field(min_length=1)] | None = None
     """Folder of a project with models in `models` and components in `components`; in a settings
     file it is relative to the folder of the file, and other paths in that file are relative to
@@ -320,7 +320,7 @@ def load_config(
     for variable in (CONFIG_VARIABLE, OVERRIDES_VARIABLE):
         if not environ.get(variable, variable).strip():
             raise ConfigError(f"{variable}: the variable is empty; set a value, or unset it")
-    file = find_settings(environ.get(CONFIG_VARIABLE, "sample") if path is None else path)
+    file = settings_file(path, environ)
     values = read_settings(file)
     resolve_paths(values, file)
     from_environ = [environ[OVERRIDES_VARIABLE]] if OVERRIDES_VARIABLE in environ else []
@@ -340,6 +340,20 @@ def load_config(
     except ConfigError as error:
         raise ConfigError(f"{origin}: {error}") from None
     return config
+
+
+def settings_file(path: str | None = None, environ: Mapping[str, str] | None = None) -> Path:
+    """Return the path of the file that `load_config` reads.
+
+    Args:
+      path: see `load_config`.
+      environ: see `load_config`.
+
+    Raises:
+      ConfigError: there is no such file.
+    """
+    environ = os.environ if environ is None else environ
+    return find_settings(environ.get(CONFIG_VARIABLE, "sample") if path is None else path)
 
 
 def find_settings(source: str) -> Path:

@@ -1,4 +1,4 @@
-"""The check of the address of a tracking server, without a request to it."""
+"""Checks of the address of a server, mostly a tracking server, without a request to it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,31 @@ import re
 from urllib.parse import urlsplit
 
 
+def has_password(uri: str) -> bool:
+    """Return whether a URI contains a password, or an @ that may follow one.
+
+    The settings are part of reports, of ML Metadata and of the compiled pipeline. So none of them
+    may contain a password.
+    """
+    try:
+        parts = urlsplit(uri)
+        host, password, _ = parts.hostname, parts.password, parts.port
+    except ValueError:
+        return "@" in uri
+    return password is not None or ("@" in uri and not host)
+
+
 def server_problem(uri: str) -> str:
     """Return why a URI is not the address of a tracking server, with the remedy; empty if it is."""
     example = "set the address of a tracking server, such as http://mlflow:5000"
     try:
         parts = urlsplit(uri)
-        host, password, _ = parts.hostname, parts.password, parts.port
+        host, _ = parts.hostname, parts.port
     except ValueError as error:
         # The message may contain a part of a password.
         reason = "" if "@" in uri else f" ({error})"
         return f"the URI is not valid{reason}; {example}"
-    # The settings are part of reports, of ML Metadata and of the compiled pipeline.
-    if password is not None or ("@" in uri and not host):
+    if has_password(uri):
         return (
             "the URI contains a password; set MLFLOW_TRACKING_USERNAME and "
             "MLFLOW_TRACKING_PASSWORD instead"

@@ -110,11 +110,6 @@ def _problems(config: PipelineConfig, target: Target) -> Iterator[str]:
         if not attrgetter(key)(config):
             yield f"{key}: not set, and {target} requires it; set {right}"
     if target != "local":
-        if not re.fullmatch("[a-z0-9][a-z0-9-]{0,127}", cluster_name(config)):
-            yield (
-                f"name: {config.name} is not allowed on {target}; use at most 128 characters of "
-                "a-z, 0-9 and -"
-            )
         yield from _training(config)
     if target == "kubeflow":
         yield from _kubeflow(config)

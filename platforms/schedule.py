@@ -48,6 +48,7 @@ def create(
     parameters: Mapping[str, Any],
     cron: str,
     report: Report,
+    options: str = "",
 ) -> None:
     """Create the schedule of a compiled pipeline, and report its name and link.
 
@@ -59,6 +60,8 @@ def create(
         `input_base` may contain a placeholder that the cluster replaces by the time of the run.
       cron: the result of `check_cron`.
       report: called with each line for the user.
+      options: the options of a command that select the settings, after a space, for the command in
+        an error message.
 
     Raises:
       ConfigError: the pipeline has a schedule already, a parameter or its placeholder is wrong, or
@@ -72,7 +75,7 @@ def create(
     if schedules.find(name):
         raise ConfigError(
             f"{name} has a schedule already; remove it with `amazon-reviews schedule --target "
-            f"{target} --remove`"
+            f"{target} --remove{options}`"
         )
     link = schedules.create(package, values, name, cron)
     report(f"scheduled {name} at {cron} UTC")

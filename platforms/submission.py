@@ -60,9 +60,10 @@ def submit(
       ServerError: the cluster refused the run or did not respond.
     """
     values = check_parameters(config, target, parameters)
-    # The name is the id of a run on Vertex AI, which has at most 128 characters.
+    # The name is the id of a run on Vertex AI, which has at most 128 characters. The name of a
+    # pipeline has at most 63, and the suffix has 20.
     suffix = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-    name = f"{cluster_name(config)[:100]}-{suffix}"
+    name = f"{cluster_name(config)}-{suffix}"
     run = _client(target).start(config, package, values, name)
     report(f"submitted {run.name}")
     report(run.link)

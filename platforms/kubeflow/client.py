@@ -59,6 +59,10 @@ class TooManyRequests(NoResponse):
     """A request that the server has refused in several attempts, because of its rate limit."""
 
 
+class ServerFailure(NoResponse):
+    """A response with HTTP 500 or more: the server, or one behind it, does not work at the time."""
+
+
 class Refused(ServerError):
     """A request that the server refused.
 
@@ -116,9 +120,12 @@ class Api:
 
         Raises:
           TooManyRequests: the rate is limited for longer than `RATE_LIMIT_SECONDS`.
-          NoResponse: there is no response, or a temporary failure.
+          ServerFailure: the server responds with HTTP 500 or more.
+          NoResponse: there is no response.
           Refused: the server refuses the request.
-          ConfigError: there is no file at $KF_PIPELINES_SA_TOKEN_PATH.
+          ConfigError: the endpoint is not the URL of a host, its certificate cannot be verified, it
+            does not support TLS, or the file at $KF_PIPELINES_SA_TOKEN_PATH is missing or contains
+            no token.
         """
         deadline, pause = time.monotonic() + RATE_LIMIT_SECONDS, FIRST_PAUSE
         while True:
@@ -145,6 +152,16 @@ class Api:
                 headers={"Authorization": f"Bearer {token}"} if token else {},
                 timeout=CONNECT_AND_READ_SECONDS,
             )
+        # urllib3 raises the first one itself for a host such as a..b.
+        except (urllib3.exceptions.LocationValueError, requests.exceptions.InvalidURL) as error:
+            raise ConfigError(
+                f"kubeflow.endpoint: {self.endpoint} is not the URL of a host ({error}); set the "
+                "URL of the Kubeflow Pipelines API, such as http://127.0.0.1:8080"
+            ) from None
+        except requests.exceptions.SSLError as error:
+            if problem := _tls_problem(_reason(error)):
+                raise ConfigError(f"kubeflow.endpoint: {self.endpoint} {problem}") from None
+            raise NoResponse(_reason(error)) from None
         except requests.RequestException as error:
             raise NoResponse(_reason(error)) from None
         status, text = response.status_code, response.text
@@ -162,7 +179,7 @@ class Api:
         if status == 429:
             raise _RateLimit(message, retry_after(response.headers))
         if status >= 500:
-            raise NoResponse(message)
+            raise ServerFailure(message)
         raise Refused(message, status)
 
 
@@ -205,16 +222,16 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
         "runtime_config": {"parameters": values, "pipeline_root": config.paths.root},
         "service_account": config.kubeflow.service_account or "",
     }
-    run_id = submit_once(config, api, "runs", run, runs)["run_id"]
+    run_id = submit_once(config, api, "runs", run, runs, "run_id")
     namespace = config.kubeflow.namespace
     link, logs = f"{runs}/details/{run_id}", _log_command(namespace, run_id)
     return Run(name, list(tasks), link, logs, partial(_status, api, run_id, namespace))
 
 
 def submit_once(
-    config: PipelineConfig, api: Api, path: str, body: Mapping[str, Any], page: str
-) -> dict[str, Any]:
-    """Create a run or a recurring run, without a retry after a lost response; return the answer.
+    config: PipelineConfig, api: Api, path: str, body: Mapping[str, Any], page: str, field: str
+) -> str:
+    """Create a run or a recurring run, without a retry after a lost response; return its id.
 
     Args:
       config: the settings of the pipeline.
@@ -222,6 +239,7 @@ def submit_once(
       path: the path of the URL.
       body: what is created. It has a `display_name`.
       page: the URL of the page that shows whether it exists.
+      field: the field of the answer with the id.
 
     Raises:
       ConfigError: the endpoint is unreachable, or a setting is wrong.
@@ -229,11 +247,26 @@ def submit_once(
     """  # noqa: DOC501
     with readable_errors(config):
         try:
-            return api("POST", path, body)
+            return required_id(api("POST", path, body), field)
         except TooManyRequests:
             raise
         except NoResponse as error:
             raise possibly_submitted(error, body["display_name"], page) from None
+
+
+def required_id(answer: Mapping[str, Any], field: str) -> str:
+    """Return an id in an answer, which each answer of Kubeflow Pipelines contains.
+
+    Args:
+      answer: an object in the answer.
+      field: the name of the field.
+
+    Raises:
+      Refused: there is no such field, because another server has answered.
+    """
+    if not answer.get(field):
+        raise Refused(f"the answer has no field {field}", 404)
+    return str(answer[field])
 
 
 def pipeline_document(package: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -264,40 +297,54 @@ def connect(config: PipelineConfig) -> tuple[Api, str]:
     """Return the API and the id of the pipeline's experiment, which is created if it is missing.
 
     Raises:
-      ConfigError: the endpoint is unreachable, its API server is not ready, or a setting is wrong.
-      ServerError: the server refused a request, or limits the rate.
+      ConfigError: the endpoint is unreachable, or a setting is wrong.
+      ServerError: the server refused a request, limits the rate, or does not work at the time.
     """  # noqa: DOC501
     api, name = Api(config), cluster_name(config)
     with readable_errors(config):
         health = api("GET", "healthz")
         if health.get("apiServerReady") is False:
-            raise NoResponse("503 the UI responds, but its API server is not ready")
+            raise ServerFailure("503 the UI responds, but its API server is not ready")
         # A single-user server refuses requests with a namespace.
         users = {"namespace": config.kubeflow.namespace} if health.get("multi_user") else {}
         by_name = {"operation": _EQUALS, "key": "display_name", "stringValue": name}
         query = {"filter": json.dumps({"predicates": [by_name]}), **users}
         found = api("GET", "experiments", query=query).get("experiments")
         if found:
-            return api, found[0]["experiment_id"]
+            return api, required_id(found[0], "experiment_id")
         created = api("POST", "experiments", {"display_name": name, **users})
-        return api, created["experiment_id"]
+        return api, required_id(created, "experiment_id")
 
 
 def _token() -> str | None:
     """Return the token in the file $KF_PIPELINES_SA_TOKEN_PATH, else that of the pod, else None.
 
     Raises:
-      ConfigError: the variable is set, and there is no such file.
+      ConfigError: the variable is set and there is no such file, or the file cannot be read, or is
+        not one line of ASCII characters. The message does not contain the content of the file.
     """
     named = os.environ.get(TOKEN_VARIABLE)
     file = Path(_TOKEN_OF_POD if named is None else named)
-    if file.is_file():
-        return file.read_text(encoding="utf-8").strip()
-    if named is not None:
+    try:
+        token = file.read_text(encoding="ascii").strip() if file.is_file() else None
+    except OSError as error:
+        raise ConfigError(
+            f"{TOKEN_VARIABLE}: {file} cannot be read: {error.strerror}; set the path of a file "
+            "with a token"
+        ) from None
+    except UnicodeError:
+        token = ""
+    if token is None and named is not None:
         raise ConfigError(
             f"{TOKEN_VARIABLE}: no file {named!r}; set the path of a file with a token"
         )
-    return None
+    # The HTTP client would print the token in its message about a header that is not valid.
+    if token is not None and not (token and token.isprintable()):
+        raise ConfigError(
+            f"{TOKEN_VARIABLE}: {file} is not one line of printable ASCII characters; set the path "
+            "of a file that contains a token and nothing else"
+        )
+    return token
 
 
 def _reason(error: requests.RequestException) -> str:
@@ -305,6 +352,23 @@ def _reason(error: requests.RequestException) -> str:
     cause: Any = error.args[0] if error.args else error
     # The message of urllib3 starts with the repr of the connection.
     return re.sub(r"^(<.*?>|\w+\(.*?\)): ", "", str(getattr(cause, "reason", None) or cause))
+
+
+def _tls_problem(reason: str) -> str:
+    """Return what is wrong with the TLS of a server, and the remedy; empty if a retry may help.
+
+    Args:
+      reason: the message of OpenSSL.
+    """
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        return (
+            f"has a certificate that cannot be verified ({reason}); set a host name for which a "
+            "public authority has issued the certificate, or run "
+            f"`{PORT_FORWARD}` and set http://127.0.0.1:8080"
+        )
+    if re.search("WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE", reason):
+        return f"does not support TLS ({reason}); set a URL that begins with http://"
+    return ""
 
 
 @contextlib.contextmanager
@@ -319,7 +383,7 @@ def readable_errors(
 
     Raises:
       ConfigError: the endpoint is unreachable, or a setting is wrong.
-      ServerError: the API refused the request, or limits the rate.
+      ServerError: the API refused the request, limits the rate, or does not work at the time.
     """
     at = f"kubeflow.endpoint: {config.kubeflow.endpoint}"
     try:
@@ -327,6 +391,10 @@ def readable_errors(
     except TooManyRequests as error:
         raise ServerError(
             f"{at} limits the rate of requests ({error}); {at_limit}, retry later"
+        ) from None
+    except ServerFailure as error:
+        raise ServerError(
+            f"{at} responds with a failure of the server ({error}); retry later"
         ) from None
     except NoResponse as error:
         raise ConfigError(

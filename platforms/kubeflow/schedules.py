@@ -16,6 +16,7 @@ from platforms.kubeflow.client import (
     connect,
     pipeline_document,
     readable_errors,
+    required_id,
     submit_once,
 )
 
@@ -59,11 +60,11 @@ class Schedules:
         while True:
             with readable_errors(self._config):
                 page = self._api("GET", _PATH, query=query)
-            found += [
-                each["recurring_run_id"]
-                for each in page.get("recurringRuns") or []
-                if each.get("display_name") == name
-            ]
+                found += [
+                    required_id(each, "recurring_run_id")
+                    for each in page.get("recurringRuns") or []
+                    if each.get("display_name") == name
+                ]
             if not page.get("next_page_token"):
                 return found
             query["page_token"] = page["next_page_token"]
@@ -101,8 +102,8 @@ class Schedules:
             "no_catchup": True,
             "mode": "ENABLE",
         }
-        created = submit_once(config, self._api, _PATH, recurring, pages)
-        return f"{pages}/details/{created['recurring_run_id']}"
+        created = submit_once(config, self._api, _PATH, recurring, pages, "recurring_run_id")
+        return f"{pages}/details/{created}"
 
     def remove(self, schedule: str) -> str:
         """Remove a recurring run, or disable it while one of its runs is in progress.

@@ -96,6 +96,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("", "tracking.mlflow=ftp://mlflow", "ftp://mlflow has the scheme ftp; set the address"),
         ("", "tracking.mlflow=my server", "my server has no scheme; set the address"),
         ("", "tracking.mlflow='http://m:1/#/experiments/1'", "is the address of a page; set only"),
+        ("", "kubeflow.endpoint='https://me:pw@host'", "kubeflow: endpoint: the URL contains a pa"),
         ("", "tracking.mlflow=me:secret@mlflow:5000", "contains a password; set MLFLOW_TRACKING"),
     ],
 )
@@ -115,11 +116,26 @@ def test_the_address_of_a_tracking_server_is_accepted(tmp_path, uri):
 
 
 @pytest.mark.parametrize(
-    "uri", ["http://me:pa#zz@m:1", "me:pazz@m:5000", "http://me:pazz@m:x", "http://a:pazz@"]
+    "url", ["http://127.0.0.1:8080", "https://me@example.com/pipeline", "https://h/p@q"]
 )
-def test_no_message_contains_a_part_of_a_password(tmp_path, uri):
+def test_an_endpoint_without_a_password_is_accepted(tmp_path, url):
+    assert load(tmp_path, overrides=f"kubeflow.endpoint='{url}'").kubeflow.endpoint == url
+
+
+@pytest.mark.parametrize("key", ["tracking.mlflow", "kubeflow.endpoint"])
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://me:pa#zz@m:1",
+        "me:pazz@m:5000",
+        "http://me:pazz@m:x",
+        "http://a:pazz@",
+        "http://a:pazz@[m",
+    ],
+)
+def test_no_message_contains_a_part_of_a_password(tmp_path, key, uri):
     with pytest.raises(ConfigError) as error:
-        load(tmp_path, overrides=f"tracking.mlflow='{uri}'")
+        load(tmp_path, overrides=f"{key}='{uri}'")
     assert "zz" not in str(error.value)
     assert "'pa'" not in str(error.value)
 

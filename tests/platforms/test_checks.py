@@ -1,6 +1,7 @@
 """A setting that a target requires, and that is missing or wrong, is one line with its key."""
 
 import pytest
+from tfx.orchestration.pipeline import Pipeline
 
 from core.errors import ConfigError
 from pipeline.config import load_config
@@ -34,7 +35,6 @@ def test_the_required_settings_are_sufficient(target, more):
             "cluster.resources={Trainer: {gpus: 1, gpu_type: nvidia.com/gpu}}",
             "cluster.resources.Trainer.gpu_type: nvidia.com/gpu is not an accelerator of Vert",
         ),
-        ("vertex", "name=" + "x" * 200, "name: "),
         ("kubeflow", "paths.root=/here", "paths.root: /here is not a bucket; set gs://"),
         ("kubeflow", "paths.checkpoints=/here", "paths.checkpoints: /here is not accessible f"),
         ("kubeflow", f"{VOLUME},paths.serving=/database/x", "paths.serving: /database/x"),
@@ -72,6 +72,7 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
         ("cluster.resources={Trainer: {memory: 16GB}}", "cluster.resources.Trainer.memory"),
         ("kubeflow.volume={claim: c, mount: '/a:b'}", "kubeflow.volume.mount"),
         (f"kubeflow.namespace={'n' * 64}", "kubeflow.namespace"),
+        (f"name={'n' * 64}", "name: String should have at most 63 characters, not 'n"),
         ("kubeflow.service_account=Trainer", "kubeflow.service_account"),
         ("kubeflow.training_pod={containers: []}", "cluster.image and cluster.resources describe"),
     ],
@@ -79,3 +80,8 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
 def test_wrong_values_are_refused_when_loading(more, line):
     with pytest.raises(ConfigError, match=line):
         load_config("sample", [more] if more else [], environ={})
+
+
+def test_a_name_may_be_as_long_as_tfx_allows():
+    name = "n" * 63
+    assert Pipeline(load_config("sample", [f"name={name}"], environ={}).name, "root").id == name

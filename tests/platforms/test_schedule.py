@@ -1,11 +1,15 @@
 """The schedule of a pipeline, on either cluster."""
 
 import re
+import shlex
+import shutil
 
 import grpc
 import pytest
+import yaml
 from typer.testing import CliRunner
 
+from cli import compile as command
 from cli.compile import app
 from core.errors import ConfigError, InputError, ServerError
 from platforms.schedule import check_cron
@@ -90,6 +94,28 @@ def test_a_second_schedule_requires_the_removal_of_the_first_one(target, request
         "amazon-reviews has no schedule",
     ]
     cluster.schedule(cron="30 4 1 * *")
+
+
+def test_the_recommended_removal_has_the_settings_of_the_command(kubeflow, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        command, "compile_checked", lambda package, *_: shutil.copy(kubeflow.file, package)
+    )
+    file = tmp_path / "my settings.yaml"
+    file.write_text(yaml.safe_dump(kubeflow.settings))
+
+    def call(*words):
+        done = CliRunner().invoke(app, ["schedule", "--target", "kubeflow", *words])
+        return str(done.exception or "")
+
+    settings = ("--config", str(file), "--set", "name=mine")
+    assert call("--cron", "0 3 * * *", *settings) == ""
+    message = call("--cron", "0 3 * * *", *settings)
+    recommended = message.split("`")[1]
+    assert recommended == (
+        f"amazon-reviews schedule --target kubeflow --remove --config '{file}' --set name=mine"
+    )
+    assert call(*shlex.split(recommended)[4:]) == ""
+    assert kubeflow.server.recurring == []
 
 
 def test_the_removal_does_not_end_a_run_in_progress(kubeflow):

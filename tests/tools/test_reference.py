@@ -5,6 +5,7 @@ import re
 import pytest
 
 from core import exit_codes
+from pipeline.config import PRESETS
 from tools.reference import CHECKOUT, GENERATED, with_generated_part
 
 ARTIFACTS = "docs/reference/artifacts.md"
@@ -24,3 +25,9 @@ def test_the_page_of_the_exit_codes_has_all_of_them():
     assert list(map(int, rows)) == sorted(
         value for name, value in vars(exit_codes).items() if name.isupper()
     )
+
+
+def test_the_page_of_the_settings_names_each_preset():
+    text = (CHECKOUT / "docs/reference/settings.md").read_text(encoding="utf-8")
+    named = re.search(r"a file in `pipeline/presets/`: ([^.]+)\.", text)
+    assert re.findall(r"`(\w+)`", named[1]) == sorted(file.stem for file in PRESETS.glob("*.yaml"))

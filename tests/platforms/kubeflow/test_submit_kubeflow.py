@@ -1,12 +1,19 @@
 """Submitting to Kubeflow Pipelines: the client of its REST API against a real server."""
 
+import contextlib
+import datetime
 import json
 import re
 import socket
+import ssl
+import threading
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from core.errors import ConfigError, ServerError
 from platforms.kubeflow import client
@@ -97,6 +104,40 @@ def test_kubeflow_with_users_gets_namespace_and_token(kubeflow, monkeypatch, tmp
         kubeflow()
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"s3cret\nsecond\n",
+        b"s3cret\r\nsecond",
+        b"s3cret\xe9",
+        "s3cret\u00e9".encode(),
+        b"s3\x00",
+        b"",
+    ],
+)
+def test_a_file_that_is_no_token_is_named_without_its_content(
+    kubeflow, monkeypatch, tmp_path, content
+):
+    token = tmp_path / "token"
+    token.write_bytes(content)
+    monkeypatch.setenv("KF_PIPELINES_SA_TOKEN_PATH", str(token))
+    message = f"KF_PIPELINES_SA_TOKEN_PATH: {token} is not one line of printable ASCII characters;"
+    with pytest.raises(ConfigError, match=message) as error:
+        kubeflow()
+    assert "s3" not in str(error.value)
+    assert kubeflow.server.requests == []
+
+
+def test_a_token_that_cannot_be_read_is_one_line(kubeflow, monkeypatch, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("s3cret\n")
+    monkeypatch.setenv("KF_PIPELINES_SA_TOKEN_PATH", str(token))
+    denied = PermissionError(13, "Permission denied")
+    monkeypatch.setattr(client.Path, "read_text", Mock(side_effect=denied))
+    with pytest.raises(ConfigError, match=f"{token} cannot be read: Permission denied; set the"):
+        client.connect(kubeflow.config())
+
+
 def kfp_task(name, state, error=None):
     task = {"run_id": "r-1", "task_id": name, "display_name": name, "state": state}
     return {**task, "error": {"code": 13, "message": error}} if error else task
@@ -150,6 +191,99 @@ def test_an_unreachable_endpoint(kubeflow, monkeypatch):
     assert not re.search("object at 0x|proxy", str(caught.value))
 
 
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example", "*.example", "[::1"])
+def test_an_endpoint_that_names_no_host(kubeflow, host):
+    message = f"kubeflow.endpoint: http://{host} is not the URL of a host ("
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+        kubeflow(kubeflow__endpoint=f"http://{host}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "part", "body", "field"),
+    [
+        ("POST", "experiments", {}, "experiment_id"),
+        ("GET", "experiments", {"experiments": [{}]}, "experiment_id"),
+        ("POST", "/runs", {}, "run_id"),
+        ("POST", "recurringruns", {}, "recurring_run_id"),
+        (
+            "GET",
+            "recurringruns",
+            {"recurringRuns": [{"display_name": "amazon-reviews"}]},
+            "recurring_run_id",
+        ),
+    ],
+)
+def test_another_server_that_answers_with_json_is_named(kubeflow, method, part, body, field):
+    kubeflow.server.fail(method, part, 200, body)
+    message = rf"endpoint: \S+ is not the Kubeflow Pipelines API, .*no field {field}\);"
+    with pytest.raises(ConfigError, match=message):
+        kubeflow.schedule() if part == "recurringruns" else kubeflow()
+
+
+def serve(request, tls):
+    """Start a server on loopback that answers no request; return its port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer():
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection, contextlib.suppress(OSError):
+                if tls:
+                    tls.wrap_socket(connection, server_side=True).close()
+                else:
+                    connection.recv(65536)
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+
+    def stop():
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
+
+    request.addfinalizer(stop)
+    return listener.getsockname()[1]
+
+
+def self_signed(folder):
+    """Return the TLS context of a server whose certificate no authority has signed."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    secret = key.private_bytes(pem, form, serialization.NoEncryption())
+    file = folder / "server.pem"
+    file.write_bytes(secret + certificate.public_bytes(pem))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return context
+
+
+def test_a_certificate_that_cannot_be_verified_is_named(kubeflow, request, tmp_path):
+    url = f"https://127.0.0.1:{serve(request, self_signed(tmp_path))}"
+    message = rf"{url} has a certificate that cannot be verified \(.*self.signed.*\); .*port-for"
+    with pytest.raises(ConfigError, match=message):
+        kubeflow(kubeflow__endpoint=url)
+
+
+def test_https_to_a_server_without_tls_is_named(kubeflow, request):
+    url = f"https://127.0.0.1:{serve(request, None)}"
+    message = rf"{url} does not support TLS \(.*\); set a URL that begins with http://"
+    with pytest.raises(ConfigError, match=message):
+        kubeflow(kubeflow__endpoint=url)
+
+
 DENIED = "Failed to authorize: PermissionDenied: User 'x' is not authorized with reason: (request"
 
 
@@ -159,8 +293,6 @@ DENIED = "Failed to authorize: PermissionDenied: User 'x' is not authorized with
         ("healthz", 401, "Jwt is missing", r"endpoint: .* authentication \(401 Jwt is missing\);"),
         ("experiments", 403, {"code": 7, "error": DENIED}, r"namespace: .*'team-a' \(403 Failed"),
         ("healthz", 404, LOGIN_PAGE, r"endpoint: .* is not the Kubeflow Pipelines API.*\(404 Not"),
-        ("healthz", 503, "no healthy", r"endpoint: .* unreachable \(503 no healthy\);"),
-        ("healthz", 200, {"apiServerReady": False}, "endpoint: .* its API server is not ready"),
     ],
 )
 def test_kubeflow_denies_access(kubeflow, part, status, body, message):
@@ -169,6 +301,22 @@ def test_kubeflow_denies_access(kubeflow, part, status, body, message):
         kubeflow()
     assert "\n" not in str(caught.value)
     assert not kubeflow.server.find_requests("POST")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "reason"),
+    [
+        (500, {"code": 13, "message": "no database"}, "500 no database"),
+        (502, "<html>", "502 Bad Gateway"),
+        (503, "no healthy", "503 no healthy"),
+        (200, {"apiServerReady": False}, "503 the UI responds, but its API server is not ready"),
+    ],
+)
+def test_a_server_that_does_not_work_is_not_called_unreachable(kubeflow, status, body, reason):
+    kubeflow.server.fail("GET", "healthz", status, body)
+    message = f"^kubeflow.endpoint: {kubeflow.server.url} responds with a failure of the server "
+    with pytest.raises(ServerError, match=rf"{message}\({reason}\); retry later$"):
+        kubeflow()
 
 
 def test_kubeflow_refuses_the_pipeline(kubeflow):
