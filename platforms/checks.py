@@ -13,7 +13,6 @@ import click
 import sample_data
 from core.errors import ConfigError
 from core.settings import hint
-from core.storage import is_url
 from pipeline.config import PipelineConfig
 from pipeline.destinations import DESTINATIONS, destination_paths
 from platforms.flink import checks as flink
@@ -163,10 +162,15 @@ def _kubeflow(config: PipelineConfig) -> Iterator[str]:
     volume = config.kubeflow.volume
     if not is_bucket(config.paths.root):
         # Kubeflow's launcher requires a bucket as pipeline root, and TensorFlow reads gs:// ones.
-        yield f"paths.root: {config.paths.root} is not a bucket; set gs://BUCKET/FOLDER"
+        yield (
+            f"paths.root: {config.paths.root} is not in a bucket of Google Cloud Storage; set "
+            "gs://BUCKET/FOLDER"
+        )
     mount = f"{volume.mount.rstrip('/')}/" if volume else "no volume"
     for key, path in used_paths(config).items():
-        if not is_url(path) and not f"{path}/".startswith(mount):
+        # Neither TensorFlow nor Beam in the image reads other URLs, such as s3://. With file:// a
+        # step would write into its pod, whose files are lost.
+        if not is_bucket(path) and not f"{path}/".startswith(mount):
             yield (
                 f"{key}: {path} is not accessible from the pods of Kubeflow; set "
                 "gs://BUCKET/FOLDER, or a path under kubeflow.volume.mount"

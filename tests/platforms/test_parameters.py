@@ -25,6 +25,7 @@ TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
         ({}, "strategy= ", "parameter strategy: the value is empty"),
         ({}, "input_base=gs:///data", "parameter input_base: gs:///data has no bucket"),
         ({}, "input_base=/data", "data.input_base: /data is not accessible"),
+        ({}, "input_base=s3://bucket/data", "data.input_base: s3://bucket/data is not accessible"),
         ({}, "span=2026-11-28", "parameter span=2026-11-28 contradicts .*data.input_base; write"),
         ({}, "span=", "parameter span: the value is empty"),
         (TWO_WORKERS, "strategy=mirrored", "parameter strategy=mirrored contradicts .*2 workers"),
