@@ -82,13 +82,14 @@ def cluster_name(config: PipelineConfig) -> str:
 def used_paths(config: PipelineConfig) -> dict[str, str]:
     """Return setting -> path, for each path that the steps read or write.
 
-    The paths of the push destination are included if the run pushes.
+    The paths of the destination are included without a push too: the baseline and
+    `training.warm_start` read the served model there.
     """
     paths = {
         "paths.root": config.paths.root,
         "paths.checkpoints": config.paths.checkpoints,
         "data.input_base": config.data.input_base,
-        **(destination_paths(config) if config.push.is_enabled else {}),
+        **destination_paths(config),
     }
     return {key: path for key, path in paths.items() if path}
 

@@ -38,6 +38,8 @@ def test_the_required_settings_are_sufficient(target, more):
         ("kubeflow", "paths.root=/here", "paths.root: /here is not in a bucket of Google"),
         ("kubeflow", "paths.root=s3://b/r", "paths.root: s3://b/r is not in a bucket of Google Cl"),
         ("kubeflow", "paths.serving=file:///srv", "paths.serving: file:///srv is not accessible f"),
+        ("kubeflow", "push.destination=none,paths.serving=/srv", "paths.serving: /srv is not acc"),
+        ("vertex", "push.destination=none,paths.serving=/srv", "paths.serving: /srv is not acces"),
         ("kubeflow", "data.input_base=http://h/x", "data.input_base: http://h/x is not accessibl"),
         (
             "kubeflow",
