@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -65,8 +66,19 @@ class Volume(Section):
 
     claim: DnsName
     """Name of the PersistentVolumeClaim."""
-    mount: Annotated[str, Field(pattern=r"^/[^:]+$")]
+    mount: Annotated[str, Field(pattern=r"^/[^:]*$")]
     """Absolute path of the mount point; not `/tmp`, which is for temporary files."""
+
+    @field_validator("mount")
+    @classmethod
+    def _hides_no_other_folder(cls, mount: str) -> str:
+        folder = posixpath.normpath(f"/{mount.lstrip('/')}")
+        if folder in ("/", "/tmp"):
+            raise ValueError(
+                f"a volume at {folder} would hide files of the container; set another folder, such "
+                "as /data"
+            )
+        return mount
 
 
 JobKindName = Literal["auto", "tfjob", "trainjob", "jobset"]

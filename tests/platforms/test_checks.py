@@ -81,6 +81,13 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
         ("cluster.resources={Trainr: {cpu: 1}}", "unknown component Trainr"),
         ("cluster.resources={Trainer: {memory: 16GB}}", "cluster.resources.Trainer.memory"),
         ("kubeflow.volume={claim: c, mount: '/a:b'}", "kubeflow.volume.mount"),
+        (
+            "kubeflow.volume={claim: c, mount: /tmp}",
+            "kubeflow.volume.mount: a volume at /tmp would",
+        ),
+        ("kubeflow.volume={claim: c, mount: //tmp/./}", "kubeflow.volume.mount: a volume at /tmp "),
+        ("kubeflow.volume={claim: c, mount: //}", "kubeflow.volume.mount: a volume at / would hid"),
+        ("kubeflow.volume={claim: c, mount: /}", "kubeflow.volume.mount: a volume at / would hide"),
         (f"kubeflow.namespace={'n' * 64}", "kubeflow.namespace"),
         ("kubeflow.service_account=Trainer", "kubeflow.service_account"),
         ("kubeflow.training_pod={containers: []}", "cluster.image and cluster.resources describe"),
