@@ -31,6 +31,15 @@ class Resources(Section):
     """Vertex AI: the accelerator type, such as `NVIDIA_TESLA_T4`. Kubernetes: the resource; None:
     `nvidia.com/gpu`."""
 
+    @model_validator(mode="after")
+    def _a_gpu_type_needs_gpus(self) -> Resources:
+        if self.gpu_type and not self.gpus:
+            raise ValueError(
+                f"gpu_type: {self.gpu_type} has no effect with gpus: 0; set gpus to their number, "
+                "or remove gpu_type"
+            )
+        return self
+
 
 class Cluster(Section):
     """Settings for every cluster."""

@@ -37,6 +37,11 @@ _REQUIRED = {
 }
 """Target -> setting that it requires -> the value to set."""
 
+_RESOURCE_NAME = re.compile(
+    r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+)
+"""The name of a resource other than CPU and memory in Kubernetes: DOMAIN/NAME."""
+
 
 def check_target(config: PipelineConfig, target: Target) -> None:
     """Check the settings against what a platform supports.
@@ -176,6 +181,12 @@ def _kubeflow(config: PipelineConfig) -> Iterator[str]:
                 f"{key}: {path} is not accessible from the pods of Kubeflow; set "
                 "gs://BUCKET/FOLDER, or a path under kubeflow.volume.mount"
             )
+    for key, gpu_type in _gpu_types(config).items():
+        if not _RESOURCE_NAME.fullmatch(gpu_type):
+            yield (
+                f"{key}: {gpu_type} is not the name of a resource of Kubernetes; set one, such as "
+                "nvidia.com/gpu"
+            )
     if pod := config.kubeflow.training_pod:
         yield from _unknown_fields("V1PodSpec", pod, "kubeflow.training_pod")
 
@@ -212,10 +223,22 @@ def _vertex(config: PipelineConfig) -> Iterator[str]:
     for key, path in used_paths(config).items():
         if not is_bucket(path):
             yield f"{key}: {path} is not accessible from Vertex AI; set gs://BUCKET/FOLDER"
-    for name, resources in config.cluster.resources.items():
-        gpu_type = resources.gpu_type
-        if gpu_type and not re.fullmatch("[A-Z][A-Z0-9_]+", gpu_type):
-            yield (
-                f"cluster.resources.{name}.gpu_type: {gpu_type} is not an accelerator of Vertex "
-                "AI; set one, such as NVIDIA_TESLA_T4"
-            )
+    given = _gpu_types(config)
+    if not given:
+        return
+    # This import takes seconds.
+    from google.cloud.aiplatform_v1.types import AcceleratorType
+
+    [_, *known] = AcceleratorType.__members__  # The first one is ACCELERATOR_TYPE_UNSPECIFIED.
+    for key, gpu_type in given.items():
+        if gpu_type not in known:
+            yield f"{key}: {gpu_type} is not an accelerator of Vertex AI, {hint(gpu_type, known)}"
+
+
+def _gpu_types(config: PipelineConfig) -> dict[str, str]:
+    """Return setting -> type of GPU, for each component whose settings name one."""
+    return {
+        f"cluster.resources.{name}.gpu_type": resources.gpu_type
+        for name, resources in config.cluster.resources.items()
+        if resources.gpu_type
+    }

@@ -16,6 +16,8 @@ VOLUME = "kubeflow.volume={claim: c, mount: /data}"
         ("vertex", ""),
         ("local", ""),
         ("kubeflow", f"data.input_base=null,{VOLUME},paths.serving=/data/serving"),
+        ("kubeflow", "cluster.resources={Trainer: {gpus: 1, gpu_type: nvidia.com/mig-1g.5gb}}"),
+        ("vertex", "cluster.resources={Trainer: {gpus: 1, gpu_type: NVIDIA_H100_80GB}}"),
     ],
 )
 def test_the_required_settings_are_sufficient(target, more):
@@ -33,6 +35,17 @@ def test_the_required_settings_are_sufficient(target, more):
             "vertex",
             "cluster.resources={Trainer: {gpus: 1, gpu_type: nvidia.com/gpu}}",
             "cluster.resources.Trainer.gpu_type: nvidia.com/gpu is not an accelerator of Vert",
+        ),
+        (
+            "vertex",
+            "cluster.resources={Evaluator: {gpus: 1, gpu_type: NVIDIA_TESLA_T5}}",
+            "cluster.resources.Evaluator.gpu_type: NVIDIA_TESLA_T5 is not an accelerator of Vertex "
+            "AI, did you mean NVIDIA_TESLA_T4?",
+        ),
+        (
+            "kubeflow",
+            "cluster.resources={Trainer: {gpus: 1, gpu_type: NVIDIA_TESLA_T4}}",
+            "cluster.resources.Trainer.gpu_type: NVIDIA_TESLA_T4 is not the name of a resource ",
         ),
         ("vertex", "name=" + "x" * 200, "name: "),
         ("kubeflow", "paths.root=/here", "paths.root: /here is not in a bucket of Google"),
@@ -80,6 +93,10 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
     [
         ("cluster.resources={Trainr: {cpu: 1}}", "unknown component Trainr"),
         ("cluster.resources={Trainer: {memory: 16GB}}", "cluster.resources.Trainer.memory"),
+        (
+            "cluster.resources={Trainer: {gpu_type: NVIDIA_L4}}",
+            "cluster.resources.Trainer: gpu_type: NVIDIA_L4 has no effect with gpus: 0; set gpus ",
+        ),
         ("kubeflow.volume={claim: c, mount: '/a:b'}", "kubeflow.volume.mount"),
         (
             "kubeflow.volume={claim: c, mount: /tmp}",
