@@ -15,6 +15,7 @@ from core.errors import ConfigError
 from core.settings import hint
 from pipeline.config import PipelineConfig
 from pipeline.destinations import DESTINATIONS, destination_paths
+from pipeline.nodes import TRAINER
 from platforms.flink import checks as flink
 from preprocessing.reading.globs import is_data_folder
 from preprocessing.reading.span_pattern import parse_pattern
@@ -153,7 +154,7 @@ def _inside_input(config: PipelineConfig) -> Iterator[str]:
 def _training(config: PipelineConfig) -> Iterator[str]:
     """Yield the problem of a training that does not fit the GPUs of each training process."""
     training = config.training
-    trainer = config.cluster.resources.get("Trainer")
+    trainer = config.cluster.resources.get(TRAINER)
     gpus = trainer.gpus if trainer else 0
     reason = f"cluster.resources.Trainer.gpus is {gpus}"
     try:
@@ -189,6 +190,14 @@ def _kubeflow(config: PipelineConfig) -> Iterator[str]:
             )
     if pod := config.kubeflow.training_pod:
         yield from _unknown_fields("V1PodSpec", pod, "kubeflow.training_pod")
+    if not config.training.has_peers:
+        for key in ("training_pod", "queue"):
+            if getattr(config.kubeflow, key):
+                yield (
+                    f"kubeflow.{key}: has no effect, because a single process trains in the step; "
+                    "set training.workers to 2 or more, or remove it and set the resources of the "
+                    "step in cluster.resources.Trainer"
+                )
 
 
 def _unknown_fields(kind: str, value: Any, path: str) -> Iterator[str]:
@@ -223,6 +232,14 @@ def _vertex(config: PipelineConfig) -> Iterator[str]:
     for key, path in used_paths(config).items():
         if not is_bucket(path):
             yield f"{key}: {path} is not accessible from Vertex AI; set gs://BUCKET/FOLDER"
+    trainer = config.cluster.resources.get(TRAINER)
+    if trainer and config.training.has_peers:
+        for key in ("cpu", "memory"):
+            if getattr(trainer, key):
+                yield (
+                    f"cluster.resources.Trainer.{key}: has no effect, because the replicas of the "
+                    "training are whole machines; remove it and set vertex.machine_type"
+                )
     given = _gpu_types(config)
     if not given:
         return

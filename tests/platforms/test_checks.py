@@ -8,6 +8,7 @@ from platforms.checks import check_target
 from tests.platforms.compiled import settings
 
 VOLUME = "kubeflow.volume={claim: c, mount: /data}"
+PEERS = "training={strategy: multi_worker_mirrored, workers: 2}"
 
 
 @pytest.mark.parametrize(
@@ -16,6 +17,8 @@ VOLUME = "kubeflow.volume={claim: c, mount: /data}"
         ("vertex", ""),
         ("local", ""),
         ("kubeflow", f"data.input_base=null,{VOLUME},paths.serving=/data/serving"),
+        ("kubeflow", f"{PEERS},kubeflow={{queue: a, training_pod: {{priorityClassName: b}}}}"),
+        ("vertex", "cluster.resources={Trainer: {cpu: 4, memory: 16G}}"),
         ("kubeflow", "cluster.resources={Trainer: {gpus: 1, gpu_type: nvidia.com/mig-1g.5gb}}"),
         ("vertex", "cluster.resources={Trainer: {gpus: 1, gpu_type: NVIDIA_H100_80GB}}"),
     ],
@@ -46,6 +49,22 @@ def test_the_required_settings_are_sufficient(target, more):
             "kubeflow",
             "cluster.resources={Trainer: {gpus: 1, gpu_type: NVIDIA_TESLA_T4}}",
             "cluster.resources.Trainer.gpu_type: NVIDIA_TESLA_T4 is not the name of a resource ",
+        ),
+        (
+            "kubeflow",
+            "kubeflow.training_pod={nodeSelector: {pool: gpu}}",
+            "kubeflow.training_pod: has no effect, because a single process trains in the step; ",
+        ),
+        ("kubeflow", "kubeflow.queue=team-a", "kubeflow.queue: has no effect, because a single "),
+        (
+            "vertex",
+            f"{PEERS},cluster.resources={{Trainer: {{cpu: 4}}}}",
+            "cluster.resources.Trainer.cpu: has no effect, because the replicas of the training a",
+        ),
+        (
+            "vertex",
+            f"{PEERS},cluster.resources={{Trainer: {{memory: 16G}}}}",
+            "cluster.resources.Trainer.memory: has no effect, because the replicas of the trainin",
         ),
         ("vertex", "name=" + "x" * 200, "name: "),
         ("kubeflow", "paths.root=/here", "paths.root: /here is not in a bucket of Google"),
