@@ -7,7 +7,7 @@ from tfx.utils import json_utils
 
 from components.properties import RUN_PARAMETERS
 from components.trainer import with_run_parameters
-from core.errors import UserError
+from core.errors import ConfigError, UserError
 from platforms import entrypoint
 from platforms.submission import check_parameters
 from tests.platforms.compiled import compiled, settings
@@ -36,6 +36,14 @@ def test_the_submission_refuses_it(training, given, line):
     name, _, text = given.partition("=")
     with pytest.raises(UserError, match=f"^{line}"):
         check_parameters(config, "kubeflow", {name: text})
+
+
+def test_a_pipeline_that_was_compiled_with_the_sample_has_no_other_input():
+    config = settings("kubeflow", more="data.input_base=null")
+    line = "^parameter input_base: the pipeline was compiled with the sample .* and compile again$"
+    with pytest.raises(ConfigError, match=line):
+        check_parameters(config, "kubeflow", {"input_base": "gs://bucket/raw"})
+    assert check_parameters(config, "kubeflow", {"epochs": "3"}) == {"epochs": 3}
 
 
 def test_a_span_is_a_date_or_a_number_as_the_input_base_has_it():
