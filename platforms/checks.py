@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import click
 
 import sample_data
 from core.errors import ConfigError
 from core.settings import hint
+from core.storage import is_url
+from pipeline.cluster_settings import LOCAL
 from pipeline.config import PipelineConfig
 from pipeline.destinations import DESTINATIONS, destination_paths
 from pipeline.nodes import TRAINER
@@ -122,6 +126,7 @@ def _problems(config: PipelineConfig, target: Target) -> Iterator[str]:
                 "a-z, 0-9 and -"
             )
         yield from _training(config)
+        yield from _loopback(config)
     if target == "kubeflow":
         yield from _kubeflow(config)
     if target == "vertex":
@@ -163,6 +168,34 @@ def _training(config: PipelineConfig) -> Iterator[str]:
             training.check_strategy(training.resolve_auto(gpus)[0], f"auto: {reason}")
     except ValueError as error:
         yield str(error) if reason in str(error) else f"{error} ({reason})"
+
+
+def _loopback(config: PipelineConfig) -> Iterator[str]:
+    """Yield the problem of each address at which a container would reach only itself."""
+    flink = config.beam.flink
+    addresses = {"tracking.mlflow": config.tracking.mlflow}
+    if config.beam.runner == "flink":
+        addresses["beam.flink.job_endpoint"] = flink.job_endpoint
+        addresses["beam.flink.master"] = None if flink.master == LOCAL else flink.master
+    for key, address in addresses.items():
+        if address and _is_loopback(address):
+            yield (
+                f"{key}: {address} is not reachable from a container; set an address that the "
+                "containers of the steps can reach"
+            )
+
+
+def _is_loopback(address: str) -> bool:
+    """Return whether an address is that of the machine or container that uses it.
+
+    Args:
+      address: a URL, or `HOST:PORT`.
+    """
+    host = urlsplit(address if is_url(address) else f"//{address}").hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # The host is a name.
+        return host == "localhost"
 
 
 def _kubeflow(config: PipelineConfig) -> Iterator[str]:

@@ -15,8 +15,9 @@ PEERS = "training={strategy: multi_worker_mirrored, workers: 2}"
     ("target", "more"),
     [
         ("vertex", ""),
-        ("local", ""),
+        ("local", "tracking.mlflow=http://127.0.0.1:5000"),
         ("kubeflow", f"data.input_base=null,{VOLUME},paths.serving=/data/serving"),
+        ("vertex", "beam.flink={master: 'localhost:1'},tracking.mlflow=http://localhost.example"),
         ("kubeflow", f"{PEERS},kubeflow={{queue: a, training_pod: {{priorityClassName: b}}}}"),
         ("vertex", "cluster.resources={Trainer: {cpu: 4, memory: 16G}}"),
         ("kubeflow", "cluster.resources={Trainer: {gpus: 1, gpu_type: nvidia.com/mig-1g.5gb}}"),
@@ -65,6 +66,26 @@ def test_the_required_settings_are_sufficient(target, more):
             "vertex",
             f"{PEERS},cluster.resources={{Trainer: {{memory: 16G}}}}",
             "cluster.resources.Trainer.memory: has no effect, because the replicas of the trainin",
+        ),
+        (
+            "kubeflow",
+            "tracking.mlflow=http://127.0.0.1:5000",
+            "tracking.mlflow: http://127.0.0.1:5000 is not reachable from a container; set an add",
+        ),
+        (
+            "vertex",
+            "tracking.mlflow=https://localhost/mlflow",
+            "tracking.mlflow: https://localhost/",
+        ),
+        (
+            "vertex",
+            "tracking.mlflow='http://[::1]:5000'",
+            "tracking.mlflow: http://[::1]:5000 is ",
+        ),
+        (
+            "kubeflow",
+            "beam={runner: flink, flink: {master: 'a:1', job_endpoint: 'localhost:8099'}}",
+            "beam.flink.job_endpoint: localhost:8099 is not reachable from a container; set an ad",
         ),
         ("vertex", "name=" + "x" * 200, "name: "),
         ("kubeflow", "paths.root=/here", "paths.root: /here is not in a bucket of Google"),
