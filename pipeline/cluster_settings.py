@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -30,6 +31,15 @@ class Resources(Section):
     gpu_type: str | None = None
     """Vertex AI: the accelerator type, such as `NVIDIA_TESLA_T4`. Kubernetes: the resource; None:
     `nvidia.com/gpu`."""
+
+    @model_validator(mode="after")
+    def _a_gpu_type_needs_gpus(self) -> Resources:
+        if self.gpu_type and not self.gpus:
+            raise ValueError(
+                f"gpu_type: {self.gpu_type} has no effect with gpus: 0; set gpus to their number, "
+                "or remove gpu_type"
+            )
+        return self
 
 
 class Cluster(Section):
@@ -66,8 +76,19 @@ class Volume(Section):
 
     claim: DnsName
     """Name of the PersistentVolumeClaim."""
-    mount: Annotated[str, Field(pattern=r"^/[^:]+$")]
+    mount: Annotated[str, Field(pattern=r"^/[^:]*$")]
     """Absolute path of the mount point; not `/tmp`, which is for temporary files."""
+
+    @field_validator("mount")
+    @classmethod
+    def _hides_no_other_folder(cls, mount: str) -> str:
+        folder = posixpath.normpath(f"/{mount.lstrip('/')}")
+        if folder in ("/", "/tmp"):
+            raise ValueError(
+                f"a volume at {folder} would hide files of the container; set another folder, such "
+                "as /data"
+            )
+        return mount
 
 
 JobKindName = Literal["auto", "tfjob", "trainjob", "jobset"]

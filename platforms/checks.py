@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import click
 
@@ -14,8 +16,10 @@ import sample_data
 from core.errors import ConfigError
 from core.settings import hint
 from core.storage import is_url
+from pipeline.cluster_settings import LOCAL
 from pipeline.config import PipelineConfig
 from pipeline.destinations import DESTINATIONS, destination_paths
+from pipeline.nodes import TRAINER
 from platforms.flink import checks as flink
 from preprocessing.reading.globs import is_data_folder
 from preprocessing.reading.span_pattern import parse_pattern
@@ -37,6 +41,11 @@ _REQUIRED = {
     },
 }
 """Target -> setting that it requires -> the value to set."""
+
+_RESOURCE_NAME = re.compile(
+    r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+)
+"""The name of a resource other than CPU and memory in Kubernetes: DOMAIN/NAME."""
 
 
 def check_target(config: PipelineConfig, target: Target) -> None:
@@ -83,13 +92,14 @@ def cluster_name(config: PipelineConfig) -> str:
 def used_paths(config: PipelineConfig) -> dict[str, str]:
     """Return setting -> path, for each path that the steps read or write.
 
-    The paths of the push destination are included if the run pushes.
+    The paths of the destination are included without a push too: the baseline and
+    `training.warm_start` read the served model there.
     """
     paths = {
         "paths.root": config.paths.root,
         "paths.checkpoints": config.paths.checkpoints,
         "data.input_base": config.data.input_base,
-        **(destination_paths(config) if config.push.is_enabled else {}),
+        **destination_paths(config),
     }
     return {key: path for key, path in paths.items() if path}
 
@@ -111,6 +121,7 @@ def _problems(config: PipelineConfig, target: Target) -> Iterator[str]:
             yield f"{key}: not set, and {target} requires it; set {right}"
     if target != "local":
         yield from _training(config)
+        yield from _loopback(config)
     if target == "kubeflow":
         yield from _kubeflow(config)
     if target == "vertex":
@@ -143,7 +154,7 @@ def _inside_input(config: PipelineConfig) -> Iterator[str]:
 def _training(config: PipelineConfig) -> Iterator[str]:
     """Yield the problem of a training that does not fit the GPUs of each training process."""
     training = config.training
-    trainer = config.cluster.resources.get("Trainer")
+    trainer = config.cluster.resources.get(TRAINER)
     gpus = trainer.gpus if trainer else 0
     reason = f"cluster.resources.Trainer.gpus is {gpus}"
     try:
@@ -154,20 +165,67 @@ def _training(config: PipelineConfig) -> Iterator[str]:
         yield str(error) if reason in str(error) else f"{error} ({reason})"
 
 
+def _loopback(config: PipelineConfig) -> Iterator[str]:
+    """Yield the problem of each address at which a container would reach only itself."""
+    flink = config.beam.flink
+    addresses = {"tracking.mlflow": config.tracking.mlflow}
+    if config.beam.runner == "flink":
+        addresses["beam.flink.job_endpoint"] = flink.job_endpoint
+        addresses["beam.flink.master"] = None if flink.master == LOCAL else flink.master
+    for key, address in addresses.items():
+        if address and _is_loopback(address):
+            yield (
+                f"{key}: {address} is not reachable from a container; set an address that the "
+                "containers of the steps can reach"
+            )
+
+
+def _is_loopback(address: str) -> bool:
+    """Return whether an address is that of the machine or container that uses it.
+
+    Args:
+      address: a URL, or `HOST:PORT`.
+    """
+    host = urlsplit(address if is_url(address) else f"//{address}").hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # The host is a name.
+        return host == "localhost"
+
+
 def _kubeflow(config: PipelineConfig) -> Iterator[str]:
     volume = config.kubeflow.volume
     if not is_bucket(config.paths.root):
         # Kubeflow's launcher requires a bucket as pipeline root, and TensorFlow reads gs:// ones.
-        yield f"paths.root: {config.paths.root} is not a bucket; set gs://BUCKET/FOLDER"
+        yield (
+            f"paths.root: {config.paths.root} is not in a bucket of Google Cloud Storage; set "
+            "gs://BUCKET/FOLDER"
+        )
     mount = f"{volume.mount.rstrip('/')}/" if volume else "no volume"
     for key, path in used_paths(config).items():
-        if not is_url(path) and not f"{path}/".startswith(mount):
+        # Neither TensorFlow nor Beam in the image reads other URLs, such as s3://. With file:// a
+        # step would write into its pod, whose files are lost.
+        if not is_bucket(path) and not f"{path}/".startswith(mount):
             yield (
                 f"{key}: {path} is not accessible from the pods of Kubeflow; set "
                 "gs://BUCKET/FOLDER, or a path under kubeflow.volume.mount"
             )
+    for key, gpu_type in _gpu_types(config).items():
+        if not _RESOURCE_NAME.fullmatch(gpu_type):
+            yield (
+                f"{key}: {gpu_type} is not the name of a resource of Kubernetes; set one, such as "
+                "nvidia.com/gpu"
+            )
     if pod := config.kubeflow.training_pod:
         yield from _unknown_fields("V1PodSpec", pod, "kubeflow.training_pod")
+    if not config.training.has_peers:
+        for key in ("training_pod", "queue"):
+            if getattr(config.kubeflow, key):
+                yield (
+                    f"kubeflow.{key}: has no effect, because a single process trains in the step; "
+                    "set training.workers to 2 or more, or remove it and set the resources of the "
+                    "step in cluster.resources.Trainer"
+                )
 
 
 def _unknown_fields(kind: str, value: Any, path: str) -> Iterator[str]:
@@ -202,10 +260,30 @@ def _vertex(config: PipelineConfig) -> Iterator[str]:
     for key, path in used_paths(config).items():
         if not is_bucket(path):
             yield f"{key}: {path} is not accessible from Vertex AI; set gs://BUCKET/FOLDER"
-    for name, resources in config.cluster.resources.items():
-        gpu_type = resources.gpu_type
-        if gpu_type and not re.fullmatch("[A-Z][A-Z0-9_]+", gpu_type):
-            yield (
-                f"cluster.resources.{name}.gpu_type: {gpu_type} is not an accelerator of Vertex "
-                "AI; set one, such as NVIDIA_TESLA_T4"
-            )
+    trainer = config.cluster.resources.get(TRAINER)
+    if trainer and config.training.has_peers:
+        for key in ("cpu", "memory"):
+            if getattr(trainer, key):
+                yield (
+                    f"cluster.resources.Trainer.{key}: has no effect, because the replicas of the "
+                    "training are whole machines; remove it and set vertex.machine_type"
+                )
+    given = _gpu_types(config)
+    if not given:
+        return
+    # This import takes seconds.
+    from google.cloud.aiplatform_v1.types import AcceleratorType
+
+    [_, *known] = AcceleratorType.__members__  # The first one is ACCELERATOR_TYPE_UNSPECIFIED.
+    for key, gpu_type in given.items():
+        if gpu_type not in known:
+            yield f"{key}: {gpu_type} is not an accelerator of Vertex AI, {hint(gpu_type, known)}"
+
+
+def _gpu_types(config: PipelineConfig) -> dict[str, str]:
+    """Return setting -> type of GPU, for each component whose settings name one."""
+    return {
+        f"cluster.resources.{name}.gpu_type": resources.gpu_type
+        for name, resources in config.cluster.resources.items()
+        if resources.gpu_type
+    }

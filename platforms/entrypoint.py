@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from components.properties import COMPONENT_FILE, TRACKING
 from core import exit_codes
 from core.code_file import CodeFile, load, located_cause
+from core.errors import InputError, cause
 from core.processes import large_imports
 
 _PROPERTIES = ".properties.json"
@@ -75,8 +76,7 @@ def _execute(
     step.json_serialized_invocation_args = json.dumps(executor_input)
     kubeflow_v2_run_executor.main((step, beam_args))
     write_properties(executor_input)
-    outputs = executor_input["outputs"]["artifacts"].values()
-    delete_folder_markers([artifact["uri"] for given in outputs for artifact in given["artifacts"]])
+    delete_folder_markers(_output_uris(executor_input))
 
 
 def correct_inputs(executor_input: dict[str, Any], inputs_spec: Mapping[str, Any]) -> None:
@@ -192,6 +192,13 @@ def delete_folder_markers(uris: Sequence[str]) -> None:
                 _LOG.info("Deleted the folder marker gs://%s/%s", bucket, blob.name)
 
 
+def _output_uris(executor_input: Mapping[str, Any]) -> list[str]:
+    """Return the URIs of the output artifacts of a step."""
+    # The JSON omits empty maps, such as the output artifacts of a component that has none.
+    outputs = executor_input.get("outputs", {}).get("artifacts", {})
+    return [artifact["uri"] for given in outputs.values() for artifact in given["artifacts"]]
+
+
 def _cause(error: Exception) -> tuple[str, int]:
     """Return the cause of a failed step in one line, and the exit code."""
     if isinstance(error, ValidationError):
@@ -204,15 +211,33 @@ def _cause(error: Exception) -> tuple[str, int]:
 
 
 def _track_failure(executor_input: Mapping[str, Any], failure: str) -> None:
-    """Send the failure of the run to MLflow, if its runs are sent there."""
+    """Send the failure of the run to MLflow, if its runs are sent there.
+
+    An error of MLflow is only a warning in the log, because it must not replace the step's failure.
+    """
+    try:
+        _send_failure(executor_input, failure)
+    except Exception as error:
+        _LOG.warning("tracking.mlflow: the failure of this run was not sent: %s", cause(error))
+
+
+def _send_failure(executor_input: Mapping[str, Any], failure: str) -> None:
     from components.run_report.content import collect
     from components.run_report.history import Run
     from components.run_report.tracking import from_environment, run_id_from_output, track
 
-    if sent_to := from_environment():
-        [output, *_] = executor_input["outputs"]["artifacts"].values()
-        run_id = run_id_from_output(output["artifacts"][0]["uri"])
-        track(sent_to, collect(Run(sent_to.name, run_id, error=failure)))
+    sent_to = from_environment()
+    if not sent_to:
+        return
+    uris = _output_uris(executor_input)
+    output_file = executor_input.get("outputs", {}).get("outputFile", "")
+    # On Vertex AI this file is beside the outputs. On Kubeflow it is in a local folder of the pod,
+    # whose path does not contain the id of the run.
+    if output_file.startswith("gs://"):
+        uris.append(output_file)
+    if not uris:
+        raise InputError("the step has no output artifact, whose URI would contain the run's id")
+    track(sent_to, collect(Run(sent_to.name, run_id_from_output(uris[0]), error=failure)))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pipeline.config import PipelineConfig
 from platforms.checks import ClusterTarget, cluster_name
 from platforms.clusters import Schedules
 from platforms.follow import Report
-from platforms.submission import check_parameters
+from platforms.submission import check_names, check_parameters
 
 _FIELD = re.compile(r"[0-9A-Za-z*/,?-]+")
 _PLACEHOLDER = re.compile(r"\[\[.+?\]\]|\{\{.+?\}\}")
@@ -125,6 +125,7 @@ def _values(
       ConfigError: a parameter or a placeholder is wrong.
       InputError: a value is not allowed.
     """
+    check_names(config, parameters)
     with_placeholder: dict[str, str] = {}
     checked: dict[str, Any] = {}
     time = schedules.time

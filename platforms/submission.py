@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,12 +89,7 @@ def check_parameters(
       ConfigError: there is no such parameter, or the target does not support its value.
       InputError: a value is not allowed, or requires another compiled pipeline.
     """
-    for name in given:
-        if name not in RUN_PARAMETERS:
-            known = ", ".join(RUN_PARAMETERS)
-            raise ConfigError(
-                f"parameter {name}: the pipeline has no such parameter; known are {known}"
-            )
+    check_names(config, given)
     if not given:
         return {}
     # This import of TFX takes seconds, and most runs are submitted without a parameter.
@@ -107,6 +102,30 @@ def check_parameters(
         changed[section] = check(getattr(config, section), values)
     check_target(config.model_copy(update=changed), target)
     return {name: getattr(changed[RUN_PARAMETERS[name]], name) for name in given}
+
+
+def check_names(config: PipelineConfig, names: Iterable[str]) -> None:
+    """Check that a compiled pipeline has some parameters, without a check of their values.
+
+    Args:
+      config: the settings with which the pipeline was compiled.
+      names: the names of the parameters.
+
+    Raises:
+      ConfigError: there is no such parameter, or no run of this pipeline can use it.
+    """
+    for name in names:
+        if name not in RUN_PARAMETERS:
+            known = ", ".join(RUN_PARAMETERS)
+            raise ConfigError(
+                f"parameter {name}: the pipeline has no such parameter; known are {known}"
+            )
+        if name == "input_base" and not config.data.input_base:
+            # The compiled pipeline contains the name of the sample's file.
+            raise ConfigError(
+                "parameter input_base: the pipeline was compiled with the sample and reads only "
+                "its file; set data.input_base and compile again"
+            )
 
 
 def _client(target: ClusterTarget) -> Client:

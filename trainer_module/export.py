@@ -165,8 +165,8 @@ def _write_graph_digest(folder: str) -> None:
 
 
 def _without_numbers(message: Any) -> str:
-    # Names such as `add_1`, `embedding_lookup/13624` and `"13624"`, but no values.
-    return re.sub(r'(?<=[_/"])\d+', "", text_format.MessageToString(message))
+    # In names such as `add_1`, `embedding_lookup/13624` and `"13624"`, but not in values.
+    return re.sub(r'(_+\d+)+|(?<=[/"])\d+', "", text_format.MessageToString(message))
 
 
 def _signature(function: Callable[..., Any], **dtypes: tf.DType) -> Any:

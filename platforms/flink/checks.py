@@ -76,11 +76,6 @@ def check_compiled(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> 
             "beam.flink.job_endpoint: not set, and a compiled pipeline with Flink requires it; set "
             "HOST:PORT"
         )
-    if flink.on_this_machine:
-        raise ConfigError(
-            f"beam.flink.master: {flink.master} is not reachable from a container; set the address "
-            "of the cluster"
-        )
     # A step and a TaskManager see the same folders only where both mount the same volume.
     if not config.kubeflow.volume:
         check_paths(config, paths)

@@ -84,10 +84,15 @@ def bare_pod(container: str, image: str | None) -> Object:
                 "volumeMounts": [{"name": _SCRATCH, "mountPath": "/tmp"}],
             }
         ],
-        # No user id is set, because some clusters assign ids to each namespace.
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": _security_context(),
         "volumes": [{"name": _SCRATCH, "emptyDir": {}}],
     }
+
+
+def _security_context() -> Object:
+    """Return the fields of a pod's securityContext that its containers share."""
+    # No user id is set, because some clusters assign ids to each namespace.
+    return {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
 def _pod_template(job_file: str, settings: KubernetesJobSettings, gpus: int) -> Object:
@@ -102,7 +107,11 @@ def _pod_template(job_file: str, settings: KubernetesJobSettings, gpus: int) -> 
 
 
 def _pod_fields(settings: KubernetesJobSettings) -> Object:
-    """Return the fields of a pod's spec for its account and volumes, and the user's own fields."""
+    """Return the fields of a pod's spec for its account and volumes, and the user's own fields.
+
+    The user's `volumes` and the fields of the user's `securityContext` are added to those of
+    `bare_pod`. Every other field of the user replaces the default.
+    """
     fields: Object = {"terminationGracePeriodSeconds": GRACE_SECONDS}
     if settings.service_account:
         fields["serviceAccountName"] = settings.service_account
@@ -111,7 +120,10 @@ def _pod_fields(settings: KubernetesJobSettings) -> Object:
         claim = {"claimName": settings.volume_claim}
         volumes.append({"name": _VOLUME, "persistentVolumeClaim": claim})
     volumes += settings.pod.get("volumes") or []
-    return {**fields, **settings.pod, "volumes": volumes}
+    fields |= settings.pod
+    if "securityContext" in settings.pod:
+        fields["securityContext"] = _security_context() | (settings.pod["securityContext"] or {})
+    return {**fields, "volumes": volumes}
 
 
 def _volume_mounts(settings: KubernetesJobSettings) -> list[dict[str, str]]:

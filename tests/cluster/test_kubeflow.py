@@ -120,7 +120,7 @@ def test_a_training_job_of_the_pipeline_ends_with_a_pushed_model(kubeflow, sampl
 
 def test_a_failure_names_the_pod_and_its_error(kubeflow):
     empty = f"{kubeflow.config.paths.root}/nothing"
-    lines = kubeflow("submit", "--wait", "--parameter", f"input_base={empty}", code=1)
+    lines = kubeflow("submit", "--wait", "--set", f"data.input_base={empty}", code=1)
     assert "ReviewExampleGen failed: no error message from the cluster" in lines
     pod = kubeflow.executors(run_in(lines))["ReviewExampleGen"]
     [error] = re.findall(rf"^{pod}: (.+)", lines, re.MULTILINE)

@@ -9,14 +9,20 @@ from platforms.checks import check_target
 from tests.platforms.compiled import settings
 
 VOLUME = "kubeflow.volume={claim: c, mount: /data}"
+PEERS = "training={strategy: multi_worker_mirrored, workers: 2}"
 
 
 @pytest.mark.parametrize(
     ("target", "more"),
     [
         ("vertex", ""),
-        ("local", ""),
+        ("local", "tracking.mlflow=http://127.0.0.1:5000"),
         ("kubeflow", f"data.input_base=null,{VOLUME},paths.serving=/data/serving"),
+        ("vertex", "beam.flink={master: 'localhost:1'},tracking.mlflow=http://localhost.example"),
+        ("kubeflow", f"{PEERS},kubeflow={{queue: a, training_pod: {{priorityClassName: b}}}}"),
+        ("vertex", "cluster.resources={Trainer: {cpu: 4, memory: 16G}}"),
+        ("kubeflow", "cluster.resources={Trainer: {gpus: 1, gpu_type: nvidia.com/mig-1g.5gb}}"),
+        ("vertex", "cluster.resources={Trainer: {gpus: 1, gpu_type: NVIDIA_H100_80GB}}"),
     ],
 )
 def test_the_required_settings_are_sufficient(target, more):
@@ -35,7 +41,64 @@ def test_the_required_settings_are_sufficient(target, more):
             "cluster.resources={Trainer: {gpus: 1, gpu_type: nvidia.com/gpu}}",
             "cluster.resources.Trainer.gpu_type: nvidia.com/gpu is not an accelerator of Vert",
         ),
-        ("kubeflow", "paths.root=/here", "paths.root: /here is not a bucket; set gs://"),
+        (
+            "vertex",
+            "cluster.resources={Evaluator: {gpus: 1, gpu_type: NVIDIA_TESLA_T5}}",
+            "cluster.resources.Evaluator.gpu_type: NVIDIA_TESLA_T5 is not an accelerator of Vertex "
+            "AI, did you mean NVIDIA_TESLA_T4?",
+        ),
+        (
+            "kubeflow",
+            "cluster.resources={Trainer: {gpus: 1, gpu_type: NVIDIA_TESLA_T4}}",
+            "cluster.resources.Trainer.gpu_type: NVIDIA_TESLA_T4 is not the name of a resource ",
+        ),
+        (
+            "kubeflow",
+            "kubeflow.training_pod={nodeSelector: {pool: gpu}}",
+            "kubeflow.training_pod: has no effect, because a single process trains in the step; ",
+        ),
+        ("kubeflow", "kubeflow.queue=team-a", "kubeflow.queue: has no effect, because a single "),
+        (
+            "vertex",
+            f"{PEERS},cluster.resources={{Trainer: {{cpu: 4}}}}",
+            "cluster.resources.Trainer.cpu: has no effect, because the replicas of the training a",
+        ),
+        (
+            "vertex",
+            f"{PEERS},cluster.resources={{Trainer: {{memory: 16G}}}}",
+            "cluster.resources.Trainer.memory: has no effect, because the replicas of the trainin",
+        ),
+        (
+            "kubeflow",
+            "tracking.mlflow=http://127.0.0.1:5000",
+            "tracking.mlflow: http://127.0.0.1:5000 is not reachable from a container; set an add",
+        ),
+        (
+            "vertex",
+            "tracking.mlflow=https://localhost/mlflow",
+            "tracking.mlflow: https://localhost/",
+        ),
+        (
+            "vertex",
+            "tracking.mlflow='http://[::1]:5000'",
+            "tracking.mlflow: http://[::1]:5000 is ",
+        ),
+        (
+            "kubeflow",
+            "beam={runner: flink, flink: {master: 'a:1', job_endpoint: 'localhost:8099'}}",
+            "beam.flink.job_endpoint: localhost:8099 is not reachable from a container; set an ad",
+        ),
+        ("kubeflow", "paths.root=/here", "paths.root: /here is not in a bucket of Google"),
+        ("kubeflow", "paths.root=s3://b/r", "paths.root: s3://b/r is not in a bucket of Google Cl"),
+        ("kubeflow", "paths.serving=file:///srv", "paths.serving: file:///srv is not accessible f"),
+        ("kubeflow", "push.destination=none,paths.serving=/srv", "paths.serving: /srv is not acc"),
+        ("vertex", "push.destination=none,paths.serving=/srv", "paths.serving: /srv is not acces"),
+        ("kubeflow", "data.input_base=http://h/x", "data.input_base: http://h/x is not accessibl"),
+        (
+            "kubeflow",
+            f"{VOLUME},paths.checkpoints=s3://bucket/data",
+            "paths.checkpoints: s3://bucket/data is not accessible from the pods of Kubeflow; set",
+        ),
         ("kubeflow", "paths.checkpoints=/here", "paths.checkpoints: /here is not accessible f"),
         ("kubeflow", f"{VOLUME},paths.serving=/database/x", "paths.serving: /database/x"),
         ("local", "data.splits={train: a}", "data.input_base: not set, and data.splits requires"),
@@ -70,7 +133,18 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
     [
         ("cluster.resources={Trainr: {cpu: 1}}", "unknown component Trainr"),
         ("cluster.resources={Trainer: {memory: 16GB}}", "cluster.resources.Trainer.memory"),
+        (
+            "cluster.resources={Trainer: {gpu_type: NVIDIA_L4}}",
+            "cluster.resources.Trainer: gpu_type: NVIDIA_L4 has no effect with gpus: 0; set gpus ",
+        ),
         ("kubeflow.volume={claim: c, mount: '/a:b'}", "kubeflow.volume.mount"),
+        (
+            "kubeflow.volume={claim: c, mount: /tmp}",
+            "kubeflow.volume.mount: a volume at /tmp would",
+        ),
+        ("kubeflow.volume={claim: c, mount: //tmp/./}", "kubeflow.volume.mount: a volume at /tmp "),
+        ("kubeflow.volume={claim: c, mount: //}", "kubeflow.volume.mount: a volume at / would hid"),
+        ("kubeflow.volume={claim: c, mount: /}", "kubeflow.volume.mount: a volume at / would hide"),
         (f"kubeflow.namespace={'n' * 64}", "kubeflow.namespace"),
         (f"name={'n' * 64}", "name: String should have at most 63 characters, not 'n"),
         ("kubeflow.service_account=Trainer", "kubeflow.service_account"),

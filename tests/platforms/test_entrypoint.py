@@ -15,6 +15,7 @@ from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 from cli.init import create_project
 from components.properties import COMPONENT_FILE, TRACKING
 from components.review_example_gen.inputs import Options
+from components.run_report import tracking
 from components.run_report.tracking import Tracking
 from core.errors import InputError
 from pipeline.project import component_files
@@ -168,6 +169,39 @@ def test_an_image_without_mlflow_is_one_line_at_the_first_step(monkeypatch, caps
     monkeypatch.setitem(sys.modules, "mlflow", None)
     assert run_main(monkeypatch, Mock()) == 2
     assert "some.Executor: tracking.mlflow: MLflow is not installed" in capsys.readouterr().err
+
+
+def without_outputs(folder, output_file):
+    """Return the input of a step without output artifacts, whose empty map the JSON omits."""
+    return {"inputs": {}, "outputs": {"outputFile": f"{folder}/{output_file}"}}
+
+
+def test_a_component_without_outputs_succeeds(monkeypatch, tmp_path):
+    monkeypatch.setattr(kubeflow_v2_run_executor, "main", Mock())
+    assert call("some.Executor", without_outputs(tmp_path, "executor_output.json")) == 0
+
+
+@pytest.mark.parametrize(
+    ("folder", "run_id"),
+    [("gs://bucket/root/123/run-7/Notify_42", "run-7"), ("/tmp/kfp_outputs", None)],
+)
+def test_the_failure_of_a_component_without_outputs_keeps_its_cause(
+    monkeypatch, capsys, log, tmp_path, folder, run_id
+):
+    monkeypatch.setenv(
+        TRACKING, json.dumps(Tracking("http://mlflow:5000", str(tmp_path), "reviews", {}))
+    )
+    monkeypatch.setattr(tracking, "check_client", lambda: None)
+    # MLflow fails too, with any error.
+    track = Mock(side_effect=OSError("the disk is full"))
+    monkeypatch.setattr(tracking, "track", track)
+    step = Mock(side_effect=InputError("no review is left"))
+    monkeypatch.setattr(kubeflow_v2_run_executor, "main", step)
+    assert call("some.Executor", without_outputs(folder, "executor_output.json")) == 2
+    assert capsys.readouterr().err == "some.Executor: no review is left\n"
+    assert [each.args[1].run.id for each in track.call_args_list] == ([run_id] if run_id else [])
+    reason = "OSError: the disk is full" if run_id else "the step has no output artifact, whose URI"
+    assert f"tracking.mlflow: the failure of this run was not sent: {reason}" in log.text
 
 
 def test_a_later_step_gets_the_properties_that_its_launcher_drops(tmp_path):

@@ -7,7 +7,7 @@ from tfx.utils import json_utils
 
 from components.properties import RUN_PARAMETERS
 from components.trainer import with_run_parameters
-from core.errors import UserError
+from core.errors import ConfigError, UserError
 from platforms import entrypoint
 from platforms.submission import check_parameters
 from tests.platforms.compiled import compiled, settings
@@ -25,6 +25,7 @@ TWO_WORKERS = {"strategy": "multi_worker_mirrored", "workers": 2}
         ({}, "strategy= ", "parameter strategy: the value is empty"),
         ({}, "input_base=gs:///data", "parameter input_base: gs:///data has no bucket"),
         ({}, "input_base=/data", "data.input_base: /data is not accessible"),
+        ({}, "input_base=s3://bucket/data", "data.input_base: s3://bucket/data is not accessible"),
         ({}, "span=2026-11-28", "parameter span=2026-11-28 contradicts .*data.input_base; write"),
         ({}, "span=", "parameter span: the value is empty"),
         (TWO_WORKERS, "strategy=mirrored", "parameter strategy=mirrored contradicts .*2 workers"),
@@ -35,6 +36,14 @@ def test_the_submission_refuses_it(training, given, line):
     name, _, text = given.partition("=")
     with pytest.raises(UserError, match=f"^{line}"):
         check_parameters(config, "kubeflow", {name: text})
+
+
+def test_a_pipeline_that_was_compiled_with_the_sample_has_no_other_input():
+    config = settings("kubeflow", more="data.input_base=null")
+    line = "^parameter input_base: the pipeline was compiled with the sample .* and compile again$"
+    with pytest.raises(ConfigError, match=line):
+        check_parameters(config, "kubeflow", {"input_base": "gs://bucket/raw"})
+    assert check_parameters(config, "kubeflow", {"epochs": "3"}) == {"epochs": 3}
 
 
 def test_a_span_is_a_date_or_a_number_as_the_input_base_has_it():

@@ -170,6 +170,13 @@ def test_a_folder_named_after_the_time_of_the_run(kubeflow):
     assert recurring["runtime_config"]["parameters"] == {"input_base": folder}
 
 
+def test_the_folder_of_a_schedule_requires_a_folder_at_the_compilation(kubeflow):
+    kubeflow.settings["data"] = {}
+    with pytest.raises(ConfigError, match=r"^parameter input_base: the pipeline was"):
+        kubeflow.schedule("input_base=gs://bucket/{{workflow.creationTimestamp.Y}}")
+    assert not kubeflow.server.recurring
+
+
 @pytest.mark.parametrize(
     ("parameter", "error", "message"),
     [

@@ -138,6 +138,15 @@ def test_the_volumes_of_the_user_are_added(kind):
         assert {each["name"] for each in template["spec"]["volumes"]} == expected
 
 
+@all_kinds
+@pytest.mark.parametrize("own", [{"fsGroup": 1000}, {"runAsUser": 1000}, None])
+def test_the_security_context_of_the_user_is_added_to_the_restrictions(kind, own):
+    settings = make_settings(pod={"securityContext": own})
+    for _, _, template in jobs_of(manifest_of(kind, settings, **PARAMETER_SERVER)):
+        assert violations(template["spec"]) == []
+        assert (own or {}).items() <= template["spec"]["securityContext"].items()
+
+
 @with_job_set
 def test_the_chief_decides_the_success_and_an_error_the_failure(kind):
     manifest = manifest_of(kind, **PARAMETER_SERVER)
