@@ -158,6 +158,7 @@ def test_the_command_of_every_day_deletes_only_old_outputs_of_components(tmp_pat
         file.touch()
     old = time.time() - 40 * 24 * 3600
     for path in tmp_path.rglob("*"):
+        # The outputs of execution 35 are those of today.
         if "35" not in path.relative_to(tmp_path).parts:
             os.utime(path, (old, old))
     subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True)
