@@ -194,7 +194,11 @@ def _unsent(config: PipelineConfig) -> int:
 
 
 def _show_data_problems(config: PipelineConfig, options: str) -> None:
-    """Print to standard error everything that the user's data lack; nothing for the sample."""
+    """Print to standard error everything that the user's data lack.
+
+    Nothing is printed for the sample, and for an input without files, such as a late span: the
+    error of the run is the only problem.
+    """
     from cli.console import error_console
     from cli.data_check import show_after_failure
     from pipeline.data_check.check import check_data
@@ -205,7 +209,8 @@ def _show_data_problems(config: PipelineConfig, options: str) -> None:
         check = check_data(config)
     except Exception:  # no fault of this look may hide the error of the run
         return
-    show_after_failure(error_console(), check, options)
+    if check.number_of_files:
+        show_after_failure(error_console(), check, options)
 
 
 def _show_failure(failure: Failure, log: Path | None) -> int:

@@ -13,6 +13,7 @@ from pipeline.nodes import EXAMPLE_GEN
 from preprocessing.reading.files import fingerprint
 from preprocessing.reading.globs import EVERYTHING
 from preprocessing.reading.records import ReadOptions
+from preprocessing.reading.span_pattern import parse_pattern
 
 _ALL = "all"
 """The group of all files, if the settings name no split."""
@@ -39,6 +40,15 @@ def input_files(config: PipelineConfig, base: str | None = None, span: str | Non
     data = config.data
     folder = input_folder(base or input_base(config))
     return find_input(folder, _patterns(config), data.window, span or data.span)
+
+
+def has_spans(config: PipelineConfig) -> bool:
+    """Return whether `data.input_base` has placeholders for spans.
+
+    Args:
+      config: the settings.
+    """
+    return parse_pattern(input_base(config)) is not None
 
 
 def left_out_files(config: PipelineConfig, found: Input) -> str:

@@ -35,7 +35,7 @@ from pipeline.config import (
     unsent_folder,
 )
 from pipeline.destinations import destination_json
-from pipeline.inputs import example_gen_options, input_base, read_options, span_cache
+from pipeline.inputs import example_gen_options, has_spans, input_base, read_options, span_cache
 from pipeline.named_classes import named_classes
 from pipeline.nodes import PUSHER, SERVED_MODEL, TRAINER, TRANSFORM, TUNER, WARM_START
 from pipeline.outputs import Outputs
@@ -247,6 +247,7 @@ def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> d
             code=fingerprint([_RUN_FN]),
             checkpoints=config.paths.checkpoints,
             model_file=model_file(config),
+            has_spans=has_spans(config),
         ).to_dict(),
     }
 

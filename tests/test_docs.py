@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,31 @@ def _anchor(heading):
     """Return the anchor of a heading, as MkDocs and GitHub make it."""
     words = re.sub(r"[^\w\s-]", "", heading.replace("`", "")).strip().lower()
     return re.sub(r"\s+", "-", words)
+
+
+def test_the_command_of_every_day_deletes_only_old_outputs_of_components(tmp_path):
+    page = (CHECKOUT / "docs" / "how-to" / "every-day.md").read_text(encoding="utf-8")
+    [command] = re.findall("^find .*$", page, re.MULTILINE)
+    kept = [
+        "runs/Trainer/model/35/Format-Serving/saved_model.pb",
+        "runs/Trainer/.system/executor_execution/8/file",
+        "runs/serving/1795982069/variables/variables.index",
+        "runs/served/1795982069-eb135ea7d0742533/Format-Serving/saved_model.pb",
+        "runs/spans/3/ReviewExampleGen/3-1/file",
+        "runs/checkpoints/0123456789abcdef-01234567/1-checkpoint",
+        "runs/logs/20261129-195410.log",
+        "runs/metadata.sqlite",
+    ]
+    removed = ["runs/Trainer/model/8/Format-Serving/saved_model.pb", "runs/Pusher/pushed_model/9/a"]
+    for name in (*kept, *removed):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    old = time.time() - 40 * 24 * 3600
+    for path in tmp_path.rglob("*"):
+        # The outputs of execution 35 are those of today.
+        if "35" not in path.relative_to(tmp_path).parts:
+            os.utime(path, (old, old))
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True)
+    assert [name for name in kept if not (tmp_path / name).exists()] == []
+    assert [name for name in removed if (tmp_path / name).exists()] == []

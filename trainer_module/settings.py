@@ -215,6 +215,8 @@ class TrainingJob(Section):
       training: the `training` section of the settings.
       transform: the keys of the `transform` section that the model uses.
       model_file: the file of a model of the user's project; None: a model of the package.
+      has_spans: whether the input has spans. A later span may have another class, so a base model
+        of other classes is not an error: the weights are new.
     """
 
     train_files: list[str]
@@ -227,6 +229,7 @@ class TrainingJob(Section):
     training: Training = Training()
     transform: Transform = Transform()
     model_file: CodeFile | None = None
+    has_spans: bool = False
 
 
 class CustomConfig(Section):
@@ -241,6 +244,7 @@ class CustomConfig(Section):
       checkpoints: the parent folder of all checkpoints, which is kept after a failed execution.
       model_file: the file of a model of the user's project; None: a model of the package. Its text
         is a part of the cache key of the Trainer.
+      has_spans: whether the input has spans, see `TrainingJob`.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -250,6 +254,7 @@ class CustomConfig(Section):
     code: str
     checkpoints: str
     model_file: CodeFile | None = None
+    has_spans: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON values, without the keys of `transform` that the model does not use."""

@@ -140,7 +140,9 @@ def _set_first_weights(setup: Setup, model: Trainable) -> str:
     reason = ""
     if job.base_model:
         plain = architecture.plain_model(job.transform)
-        reason = weights.warm_start(job, architecture.features, plain, model)
+        reason = weights.other_classes(job, architecture.labels)
+        if not reason:
+            reason = weights.warm_start(job, architecture.features, plain, model)
         if not reason:
             return ""
         logging.warning("Warm start skipped: %s; using new weights", reason)

@@ -58,7 +58,7 @@ def resolve(job: TrainingJob, cluster: Cluster | None, strategy: tf.distribute.S
     Raises:
       ValueError: the model does not allow a hyperparameter, or a split has no Example.
       InputError: a file of Examples or of the classes is damaged or missing, or the base model of a
-        warm start has other classes.
+        warm start has other classes and the input has no spans.
       OSError: a file of the classes cannot be read.
       tensorflow.errors.OpError: a file cannot be read, or another process of the cluster is gone.
     """

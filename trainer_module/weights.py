@@ -111,7 +111,7 @@ def check_base_classes(job: TrainingJob, labels: Labels) -> None:
     """Check that the base model of a warm start has the classes of the training.
 
     Args:
-      job: the training; without a base model nothing is checked.
+      job: the training; without a base model, or with spans, other classes are no error.
       labels: the classes of the train split.
 
     Raises:
@@ -119,11 +119,33 @@ def check_base_classes(job: TrainingJob, labels: Labels) -> None:
         classes is damaged.
       OSError: the file cannot be read.
     """
-    if job.base_model is None:
+    if job.base_model is None or job.has_spans:
         return
+    if problem := other_classes(job, labels):
+        raise InputError(
+            f"training.warm_start: {problem}. Set training.warm_start=false, or data.labels to the "
+            "classes of the model"
+        )
+
+
+def other_classes(job: TrainingJob, labels: Labels) -> str:
+    """Return how the classes of the base model of a warm start differ, as a clause.
+
+    Args:
+      job: the training, which has a base model.
+      labels: the classes of the train split.
+
+    Returns:
+      Empty if the base model has the same classes in the same order.
+
+    Raises:
+      InputError: the file of the classes of the base model is damaged.
+      OSError: the file cannot be read.
+    """
+    assert job.base_model is not None
     names = model_labels(job.base_model).names
     if names == labels.names:
-        return
+        return ""
     ours, theirs = set(labels.names), set(names)
     differences = [
         f"only the {place} has {listed([name for name in found if name not in others])}"
@@ -134,11 +156,7 @@ def check_base_classes(job: TrainingJob, labels: Labels) -> None:
         if not set(found) <= others
     ]
     problem = "; ".join(differences) or f"the order of the model is {listed(names)}"
-    raise InputError(
-        f"training.warm_start: the classes of {job.base_model} differ from those of the train "
-        f"split ({problem}). Set training.warm_start=false, or data.labels to the classes of the "
-        "model"
-    )
+    return f"the classes of {job.base_model} differ from those of the train split ({problem})"
 
 
 def warm_start(

@@ -35,6 +35,8 @@ from preprocessing.reading.records import EACH_TASK, STARS_TASK, Batch, ReadOpti
 _FEW = 20
 """Number of labels that are classes even if most of them have one line."""
 _REMEDY = "add lines, or map the labels in data.labels to another class or to null"
+_NEXT_DAY = "or run again with the next day, whose window has it"
+"""The remedy for a class of the newest span of a window that the older ones lack."""
 
 
 class FoundLabels(NamedTuple):
@@ -127,7 +129,11 @@ def join_labels(units: Iterable[Iterable[tuple[str, str, int]]]) -> FoundLabels:
 
 
 def choose_classes(
-    found: FoundLabels, options: ReadOptions, columns: Collection[Columns | None]
+    found: FoundLabels,
+    options: ReadOptions,
+    columns: Collection[Columns | None],
+    *,
+    newest_is_test: bool = False,
 ) -> Classes:
     """Return the classes of the labels of an input.
 
@@ -135,12 +141,13 @@ def choose_classes(
       found: the labels.
       options: the options for reading the files. Its task is not sentiment.
       columns: the columns of the files; None for a file without columns.
+      newest_is_test: see `check_classes`.
 
     Raises:
       InputError: the labels are no classes of this task, or only eval or test files have one.
     """
     classes = find_classes(found, options, columns)
-    refuse_held_out_labels(classes, found)
+    refuse_held_out_labels(classes, found, newest_is_test=newest_is_test)
     return classes
 
 
@@ -264,12 +271,15 @@ def _notes_of_stars(
     return _class_line(labels.names), no_stars
 
 
-def refuse_held_out_labels(classes: Classes, found: FoundLabels) -> None:
+def refuse_held_out_labels(
+    classes: Classes, found: FoundLabels, *, newest_is_test: bool = False
+) -> None:
     """Check that the train files have every class that the eval and test files have.
 
     Args:
       classes: the classes.
       found: the labels.
+      newest_is_test: see `check_classes`.
 
     Raises:
       InputError: a class has lines only in eval and test files.
@@ -282,9 +292,9 @@ def refuse_held_out_labels(classes: Classes, found: FoundLabels) -> None:
         if index is not None:
             for group, lines in groups.items():
                 held_out.get(group, in_train)[index] += lines
-    _refuse_missing(
-        classes.labels, in_train, [(f"the {group} files", n) for group, n in held_out.items()]
-    )
+    named = [(f"the {group} files", numbers) for group, numbers in held_out.items()]
+    newest = held_out["test"] if newest_is_test else {}
+    _refuse_missing(classes.labels, in_train, named, newest)
 
 
 def check_classes(
@@ -292,6 +302,8 @@ def check_classes(
     examples: Mapping[str, Mapping[int, int]],
     named: Collection[str],
     over_max_examples: int,
+    *,
+    newest_is_test: bool = False,
 ) -> tuple[str, ...]:
     """Check that each class is in the train split, and has an Example for each split.
 
@@ -300,6 +312,7 @@ def check_classes(
       examples: split -> label -> number of its Examples.
       named: the splits with files of their own. The others are made of the files of train.
       over_max_examples: number of lines that are left out because of data.max_examples.
+      newest_is_test: whether the test split is the newest span of a window.
 
     Returns:
       A line for each split of eval and test without some of the classes.
@@ -315,12 +328,14 @@ def check_classes(
         for label, name in enumerate(labels.names)
     }
     few = [name for name, total in totals.items() if total < len(hashed)]
+    newest = examples.get("test", {}) if newest_is_test else {}
     if few and len(hashed) > 1:
+        remedy = _with_next_day(remedy, map(labels.names.index, few), newest)
         raise InputError(
             f"data.labels: too few lines of {counted(few, totals)} to be in each of the splits "
             f"{', '.join(hashed)}, for which a class requires {len(hashed)} or more; {remedy}"
         )
-    _refuse_missing(labels, examples.get("train", {}), held_out, remedy)
+    _refuse_missing(labels, examples.get("train", {}), held_out, newest, remedy)
     notes = []
     for split, numbers in held_out:
         names = [name for label, name in enumerate(labels.names) if not numbers.get(label)]
@@ -336,6 +351,7 @@ def _refuse_missing(
     labels: Labels,
     in_train: Mapping[int, int],
     held_out: Collection[tuple[str, Mapping[int, int]]],
+    newest: Mapping[int, int],
     remedy: str = _REMEDY,
 ) -> None:
     """Check that the train split has every class.
@@ -344,6 +360,8 @@ def _refuse_missing(
       labels: the classes.
       in_train: label -> number of its lines for training.
       held_out: (name, label -> number of its lines) of the other splits.
+      newest: label -> number of its lines in the newest span, which the next window has for
+        training; empty without a window of spans.
       remedy: the end of the message.
 
     Raises:
@@ -357,7 +375,19 @@ def _refuse_missing(
         where = [f"{n[label]:,} in {name}" for name, n in held_out if n.get(label)]
         in_brackets = f" ({', '.join(where)})" if where else ""
         parts.append(f"{short(labels.names[label])}{in_brackets}")
+    remedy = _with_next_day(remedy, missing, newest)
     raise InputError(f"data.labels: no line for training has the class {joined(parts)}; {remedy}")
+
+
+def _with_next_day(remedy: str, missing: Iterable[int], newest: Mapping[int, int]) -> str:
+    """Return a remedy, with _NEXT_DAY if the newest span has all classes that are missing.
+
+    Args:
+      remedy: the remedy.
+      missing: the labels of the classes.
+      newest: see `_refuse_missing`.
+    """
+    return f"{remedy}, {_NEXT_DAY}" if all(map(newest.get, missing)) else remedy
 
 
 def _class_line(names: Collection[str]) -> str:

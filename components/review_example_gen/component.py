@@ -119,7 +119,8 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         code = str(exec_properties.get(CODE_KEY))
         reader = self._make_reader(found, options.span_cache, code, scratch)
         sources = _cut(files, options.read)
-        classes = _find_classes(sources, options.read, reader)
+        newest_is_test = len(found.spans) > 1
+        classes = _find_classes(sources, options.read, reader, newest_is_test)
         sources = _with_label_map(sources, classes)
         layouts = {source.piece.path: source.piece.layout for source in sources}
         lines = [*found.describe(), *describe(layouts.values())]
@@ -145,7 +146,9 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         check_counts(counts, by_file, found.size, options.max_rejected_fraction, first)
         notes = classes.notes
         if options.read.task != SENTIMENT_TASK:
-            notes += _check_classes(classes, sources, done, counts.over_max_examples)
+            notes += _check_classes(
+                classes, sources, done, counts.over_max_examples, newest_is_test
+            )
         for line in notes:
             logging.info("Classes: %s", line)
         rejected.set_string_custom_property(CLASSES_PROPERTY, "\n".join(notes))
@@ -263,6 +266,7 @@ def _check_classes(
     sources: Sequence[Source],
     done: Sequence[UnitResult],
     over_max_examples: int,
+    newest_is_test: bool,
 ) -> tuple[str, ...]:
     """Return lines about the Examples of each class, see `check_classes`.
 
@@ -271,6 +275,7 @@ def _check_classes(
       sources: the pieces of the files.
       done: the results of the units.
       over_max_examples: see `check_classes`.
+      newest_is_test: see `check_classes`.
 
     Raises:
       InputError: a class lacks Examples.
@@ -279,10 +284,14 @@ def _check_classes(
         split: sum((unit.classes[split] for unit in done), Counter[int]()) for split in SPLITS
     }
     named = {source.group for source in sources}
-    return check_classes(classes.labels, examples_of, named, over_max_examples)
+    return check_classes(
+        classes.labels, examples_of, named, over_max_examples, newest_is_test=newest_is_test
+    )
 
 
-def _find_classes(sources: list[Source], read: ReadOptions, reader: Reader) -> Classes:
+def _find_classes(
+    sources: list[Source], read: ReadOptions, reader: Reader, newest_is_test: bool
+) -> Classes:
     """Return the classes. Unless the task is sentiment, all files are read for them.
 
     Raises:
@@ -291,7 +300,8 @@ def _find_classes(sources: list[Source], read: ReadOptions, reader: Reader) -> C
     if read.task == SENTIMENT_TASK:
         return Classes(Labels(read.classes), {}, ())
     columns = [source.piece.layout.columns for source in sources]
-    return choose_classes(join_labels(reader.labels(sources)), read, columns)
+    found = join_labels(reader.labels(sources))
+    return choose_classes(found, read, columns, newest_is_test=newest_is_test)
 
 
 def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:

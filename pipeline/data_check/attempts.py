@@ -82,17 +82,24 @@ class Attempts:
       files: the files.
       max_rejected: the maximum fraction of lines that may be rejected.
       inspections: the results of inspecting the files.
+      newest_is_test: whether the test files are the newest span of a window.
 
     Attributes:
       is_complete: whether the labels that were read last are those of all lines.
     """
 
     def __init__(
-        self, files: Sequence[SourceFile], max_rejected: float, inspections: Inspections
+        self,
+        files: Sequence[SourceFile],
+        max_rejected: float,
+        inspections: Inspections,
+        *,
+        newest_is_test: bool = False,
     ) -> None:
         self._files = files
         self._inspections = inspections
         self._max_rejected = max_rejected
+        self._newest_is_test = newest_is_test
         self._found: dict[tuple[object, ...], FoundLabels] = {}
         self.is_complete = True
 
@@ -149,7 +156,7 @@ class Attempts:
             return Classes(Labels(result.options.classes), {}, ())
         columns = [layout.columns for layout in result.layouts]
         classes = find_classes(result.found, result.options, columns)
-        refuse_held_out_labels(classes, result.found)
+        refuse_held_out_labels(classes, result.found, newest_is_test=self._newest_is_test)
         return classes
 
     def _labels(self, layouts: Sequence[Layout]) -> FoundLabels:

@@ -93,7 +93,12 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
             problems.append(split_note(proposed))
             files = in_splits(files, names, proposed)
     columns = {**options.columns, **changes.get("columns", {})}
-    attempts = Attempts(files, config.data.max_rejected_fraction, inspections)
+    attempts = Attempts(
+        files,
+        config.data.max_rejected_fraction,
+        inspections,
+        newest_is_test=len(found.spans) > 1,
+    )
     attempt = attempts.attempt(replace(options, columns=columns)) if files else None
     reading = Reading()
     if attempt:

@@ -217,7 +217,13 @@ def _check(
         check_counts(reading.counts, reading.by_file, given.size, most, first)
         if attempt.classes and attempt.options.task != SENTIMENT_TASK:
             over = reading.counts.over_max_examples
-            notes += check_classes(attempt.classes.labels, reading.examples_of, named, over)
+            notes += check_classes(
+                attempt.classes.labels,
+                reading.examples_of,
+                named,
+                over,
+                newest_is_test=given.spans is not None and len(given.spans.spans) > 1,
+            )
         _check_splits(reading, attempt)
     except InputError as error:
         errors.append(error)

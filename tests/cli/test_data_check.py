@@ -15,7 +15,9 @@ from cli import run as run_command_module
 from cli.app import app
 from cli.console import error_console
 from cli.run_state import Failure, RunState
+from core.errors import InputError
 from pipeline.config import load_config
+from pipeline.inputs import input_files
 from tests.loaded import run_command
 from tests.pipeline import exports
 
@@ -216,6 +218,20 @@ def test_another_failure_has_no_look_at_the_data(shop, failure, base, capsys):
     config = load_config(None, [f"data.input_base={shop}"] if base else [])
     run_command_module.show(error_console(), config, RunState(failure=failure))
     assert capsys.readouterr().err.splitlines()[0].startswith("failed: ")
+
+
+def test_a_span_that_is_late_is_one_line(tmp_path, capsys):
+    day = tmp_path / "2026-11-01"
+    day.mkdir()
+    (day / "reviews.csv").write_text("rating,text\n5,good\n")
+    base = f"{tmp_path}/{{YYYY}}-{{MM}}-{{DD}}"
+    config = load_config(None, [f"data.input_base={base}", "data.span=2026-11-02"])
+    with pytest.raises(InputError) as raised:
+        input_files(config)
+    failure = Failure(str(raised.value), None, input=True)
+    assert run_command_module.show(error_console(), config, RunState(failure=failure)) == 2
+    line = f"failed: data.span: span 2026-11-02 of {base} is not there yet; there is 2026-11-01"
+    assert capsys.readouterr().err.splitlines() == [line, "log: None"]
 
 
 def test_settings_with_which_no_run_would_start_are_not_written(tmp_path, monkeypatch):

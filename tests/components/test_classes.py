@@ -227,6 +227,26 @@ def test_a_label_that_only_eval_or_test_files_have_is_one_line_with_its_number()
     assert choose_classes(join_labels(units), mapped, TICKETS).labels.names == ("x", "y")
 
 
+@pytest.mark.parametrize("newest_is_test", [False, True])
+def test_a_label_of_the_newest_span_may_wait_for_the_next_day(newest_is_test):
+    units = [[("a", "train", 5), ("b", "train", 4), ("late", "test", 3)]]
+    found = join_labels(units)
+    with pytest.raises(InputError) as error:
+        choose_classes(found, options("each"), TICKETS, newest_is_test=newest_is_test)
+    of_labels = str(error.value)
+    counts = {"train": {0: 5, 1: 4}, "eval": {0: 1, 1: 1}, "test": {2: 3}}
+    with pytest.raises(InputError) as error:
+        check_classes(NAMES, counts, ["test"], 0, newest_is_test=newest_is_test)
+    for message in (of_labels, str(error.value)):
+        assert "to another class or to null" in message
+        next_day = ", or run again with the next day, whose window has it"
+        assert message.endswith(next_day) == newest_is_test
+    # Another span is no remedy for a class that the newest one lacks, too.
+    counts = {"train": {0: 5, 1: 4}, "eval": {2: 3}, "test": {0: 5}}
+    with pytest.raises(InputError, match=r"no line for training has the class rare .*to null$"):
+        check_classes(NAMES, counts, ["test"], 0, newest_is_test=newest_is_test)
+
+
 NAMES = Labels(("a", "b", "rare"))
 
 

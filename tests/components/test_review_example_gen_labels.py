@@ -144,7 +144,7 @@ def test_a_class_that_a_held_out_split_lacks_is_named(tmp_path, inputs):
 def test_a_first_pass_that_was_killed_can_be_started_again(tmp_path, inputs, monkeypatch):
     write(inputs, "a.jsonl", rows(["a", "b"], 60))
 
-    def killed(*args):
+    def killed(*args, **_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

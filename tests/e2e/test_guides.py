@@ -216,6 +216,7 @@ def test_the_commands_of_every_day(tmp_path):
     late = run(workspace, f"{passed} 2>&1 || test $? = 2")
     assert "\nfailed: data.span: span 2026-11-04 of " in late
     assert " is not there yet; there are 2026-11-01 to 2026-11-03\n" in late
+    assert "problem 1" not in late
     export(4)
     assert "read as   spans 2026-11-02 to 2026-11-04, " in run(workspace, passed)
 

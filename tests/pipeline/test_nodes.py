@@ -7,7 +7,7 @@ import pytest
 from cli.init import create_project
 from core.errors import InputError
 from pipeline import selected_nodes
-from pipeline.config import PipelineConfig, load_config
+from pipeline.config import Data, PipelineConfig, load_config
 from pipeline.pipeline import create_pipeline
 from pipeline.selected_nodes import node_ids
 from platforms.local.platform import Local
@@ -55,7 +55,15 @@ def test_the_trainer_has_all_its_settings_and_inputs(tmp_path):
         custom = json.loads(node.exec_properties["custom_config"])
         assert custom["training"] == json.loads(config.training.model_dump_json())
         assert custom["checkpoints"] == config.paths.checkpoints
+        assert custom["has_spans"] is False
     assert (trainer.exec_properties["epochs"], trainer.exec_properties["strategy"]) == (7, "auto")
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "a.csv").write_text("rating,text\n5,good\n")
+    config = config.model_copy(update={"data": Data(input_base=f"{tmp_path}/{{SPAN}}")})
+    [trainer] = [
+        node for node in create_pipeline(config, Local(config)).components if node.id == "Trainer"
+    ]
+    assert json.loads(trainer.exec_properties["custom_config"])["has_spans"] is True
 
 
 def test_the_input_is_a_part_of_the_cache_key(tmp_path):

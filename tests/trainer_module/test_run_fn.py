@@ -25,6 +25,9 @@ def test_a_job_has_all_arguments_of_tfx_and_the_values_of_a_tuner_that_are_not_s
     assert training.hyperparameters == {"scale_floor": 0.5, "buckets": 2}
     args.custom_config["training"]["learning_rate"] = 0.1
     assert run_fn.make_job(args).training.learning_rate == 0.1
+    assert not job.has_spans
+    args.custom_config["has_spans"] = True
+    assert run_fn.make_job(args).has_spans
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,29 @@ def test_a_warm_start_from_other_classes_ends_before_the_training_with_exit_code
     assert not (tmp_path / "model").exists()
 
 
+def test_with_spans_a_base_model_of_other_classes_is_a_reason_for_new_weights(
+    records, tmp_path, monkeypatch
+):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+
+    def loop(model, plan, callbacks):
+        plan.state.history.append({"loss": 0.5})
+
+    monkeypatch.setitem(training.LOOPS, "fit", loop)
+    monkeypatch.setattr(weights, "warm_start", None)  # it must not be called
+    monkeypatch.setattr(training, "summarize", lambda setup, model, state, **_: state)
+    written = []
+    monkeypatch.setattr(training, "write_summary", lambda folder, state: written.append(state))
+    job = make_job(records, tmp_path, base_model=str(tmp_path / "base"))
+    (tmp_path / "base" / "assets").mkdir(parents=True)
+    write_labels(f"{job.base_model}/assets", Labels(("negative", "neutral", "positive")))
+    training.train_model(job.model_copy(update={"has_spans": True}), None)
+    assert [state.skipped_warm_start for state in written] == [
+        f"the classes of {job.base_model} differ from those of the train split "
+        "(only the model has neutral)"
+    ]
+
+
 @pytest.mark.slow
 def test_a_warm_start_from_the_same_classes_continues(topics, tmp_path):
     job = make_job(topics, tmp_path, base_model=str(topics / "model"), epochs=1, learning_rate=1e-9)
