@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from core import storage
@@ -25,6 +25,9 @@ class Labels:
     Attributes:
       names: the name of each class. The index of a class is its label in Examples and in answers.
       is_ordered: whether the classes are the ascending values of a scale, such as stars.
+      label_scale: the scale of the labels in the files of the training, one of
+        `reading.labels.SCALES`; empty if it was not detected, was not the same for all files, or is
+        not recorded. It is not compared, because it does not change the classes.
 
     Raises:
       ValueError: there are fewer than two names, or two equal ones.
@@ -32,6 +35,7 @@ class Labels:
 
     names: tuple[str, ...]
     is_ordered: bool = False
+    label_scale: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if len(self.names) < 2 or len(set(self.names)) < len(self.names):
@@ -165,7 +169,9 @@ def write_labels(folder: str, labels: Labels) -> None:
     Raises:
       OSError: the file cannot be written.
     """
-    content = {"names": labels.names, "is_ordered": labels.is_ordered}
+    content: dict[str, Any] = {"names": labels.names, "is_ordered": labels.is_ordered}
+    if labels.label_scale:
+        content["label_scale"] = labels.label_scale
     text = json.dumps(content, ensure_ascii=False, indent=1)
     storage.write(os.path.join(folder, LABELS_FILE), f"{text}\n".encode())
 
@@ -220,6 +226,8 @@ def _read(folder: str, remedy: str) -> Labels:
     file = os.path.join(folder, LABELS_FILE)
     try:
         stored = json.loads(storage.read(file))
-        return Labels(tuple(map(str, stored["names"])), bool(stored["is_ordered"]))
-    except (ValueError, KeyError, TypeError) as error:
+        # Earlier versions did not record the scale.
+        scale = str(stored.get("label_scale", ""))
+        return Labels(tuple(map(str, stored["names"])), bool(stored["is_ordered"]), scale)
+    except (AttributeError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{file} is damaged ({error}); {remedy}") from None

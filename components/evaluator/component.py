@@ -39,18 +39,20 @@ from components.evaluator.scoring import SCORED, ScoreFiles
 from components.evaluator.thresholds import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
+from core.errors import InputError
 from core.progress import report
 from core.settings import with_parameters
 from examples.counts import count_examples
 from preprocessing.labels import model_labels, read_labels
+from preprocessing.reading.labels import numbers_of, two_scales
 from serving.drift import reference
 
 
 class EvaluatorExecutor(LocalBeamExecutor):
     """The executor that evaluates a candidate and blesses it if it reaches all thresholds.
 
-    `Do` raises an InputError if the Examples were deleted, a file of them is damaged, or the
-    baseline is unknown or damaged.
+    `Do` raises an InputError if the Examples were deleted, a file of them is damaged, the baseline
+    is unknown or damaged, or the labels fit both its scale and the one that was detected.
     """
 
     def Do(
@@ -77,7 +79,9 @@ class EvaluatorExecutor(LocalBeamExecutor):
         for baseline in inputs.get(BASELINE_MODEL_KEY, []):
             folder = path_utils.serving_model_path(baseline.uri)
             served = baseline.get_string_custom_property(BASELINE_PROPERTY) or baseline.uri
-            classes = model_labels(folder).names
+            baseline_labels = model_labels(folder)
+            _check_scale(labels.label_scale, baseline_labels.label_scale)
+            classes = baseline_labels.names
             if classes == labels.names:
                 models[BASELINE] = folder
                 blessing.set_string_custom_property(BASELINE_PROPERTY, served)
@@ -108,6 +112,22 @@ class EvaluatorExecutor(LocalBeamExecutor):
         for check in checks:
             logging.info("%s: %s", "passed" if check.passed else "missed", check.sentence)
         _bless(blessing, all(check.passed for check in checks))
+
+
+def _check_scale(found: str, served: str) -> None:
+    """Check that labels have the scale of the baseline, unless they contradict it.
+
+    A local run checks the labels before it starts, see `platforms.local.preflight`.
+
+    Args:
+      found: the scale of the labels of this run; empty if it is unknown.
+      served: that of the baseline.
+
+    Raises:
+      InputError: the scales differ, and all numbers on the first one are on the second one.
+    """
+    if found and numbers_of(found) < numbers_of(served):
+        raise InputError(f"data.input_base: {two_scales(found, served)}")
 
 
 def _write(

@@ -62,7 +62,7 @@ from preprocessing.reading.files import (
     fingerprint,
     select_same_paths,
 )
-from preprocessing.reading.layouts import decide_layouts, describe
+from preprocessing.reading.layouts import decide_layouts, describe, input_scale
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import (
     HARMLESS,
@@ -135,7 +135,8 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
                 f"data.input_base: a file in {base} changed after the start of the run; run again"
             )
         _write_examples(examples, found, done, reader.files(done))
-        write_labels(examples.uri, classes.labels)
+        scale = input_scale(layouts.values())
+        write_labels(examples.uri, dataclasses.replace(classes.labels, label_scale=scale))
         write_lines(rejected.uri, _rejected_lines(done))
         fileio.rmtree(scratch)
         by_file = _counts_by_file(done)

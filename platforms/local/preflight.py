@@ -11,7 +11,7 @@ import os
 from components.run_report.history import last_settings
 from components.serving_check.golden import read_golden
 from core import storage
-from core.errors import ConfigError
+from core.errors import ConfigError, InputError
 from core.metadata import last_execution, open_store
 from pipeline.chosen_model import check_model
 from pipeline.config import PipelineConfig
@@ -19,7 +19,10 @@ from pipeline.destinations import destination_paths
 from pipeline.inputs import input_files, read_options
 from pipeline.selected_nodes import node_ids
 from platforms.checks import is_bucket
-from preprocessing.reading.layouts import decide_layouts
+from preprocessing.labels import model_labels
+from preprocessing.reading.labels import two_scales
+from preprocessing.reading.layouts import decide_layouts, input_scale
+from serving.versions import complete_versions
 from trainer_module.cluster import resources
 
 
@@ -32,8 +35,9 @@ def check_run(config: PipelineConfig) -> None:
     Raises:
       ConfigError: there are no credentials for a bucket, the destination has the models of another
         pipeline, `paths.root` has outputs of runs that `paths.metadata` does not contain, a setting
-        does not fit the model or the GPUs, or `paths.metadata` cannot be opened.
-      InputError: an input file or the golden sentences cannot be read or have a wrong layout.
+        does not fit the model or the GPUs, or `paths.metadata` or `paths.serving` cannot be read.
+      InputError: an input file or the golden sentences cannot be read or have a wrong layout, or
+        the labels fit both the scale of the served model and another one.
     """
     paths = {f"paths.{key}": path for key, path in config.paths.model_dump().items()}
     paths |= destination_paths(config)
@@ -52,7 +56,45 @@ def check_run(config: PipelineConfig) -> None:
     except ValueError as error:
         raise ConfigError(str(error)) from None
     check_model(config)
-    decide_layouts(input_files(config).files, read_options(config))
+    _check_labels(config)
+
+
+def _check_labels(config: PipelineConfig) -> None:
+    """Check that the input can be read, and that its labels have the scale of the served model.
+
+    The files of one run may contain only a part of a scale, and then fit another one: 1 and 2 of
+    1 to 5 stars. A model that is trained and compared with the other meanings would be pushed.
+
+    Raises:
+      InputError: an input file cannot be read or has a wrong layout, or its labels have another
+        scale than the served model, and fit that of the model too.
+      ConfigError: `paths.serving` cannot be read.
+    """
+    files, options = input_files(config).files, read_options(config)
+    found = input_scale(decide_layouts(files, options))
+    served = _served_scale(config) if found else ""
+    if served in ("", found):
+        return
+    if input_scale(decide_layouts(files, options, served)) == served:
+        raise InputError(f"data.input_base: {two_scales(found, served)}")
+
+
+def _served_scale(config: PipelineConfig) -> str:
+    """Return the scale of the labels of the served model; empty if it is unknown.
+
+    Raises:
+      ConfigError: `paths.serving` cannot be read.
+    """
+    serving = destination_paths(config).get("paths.serving")
+    if not serving:
+        return ""
+    try:
+        newest = next(complete_versions(serving), None)
+        return model_labels(newest).label_scale if newest else ""
+    except InputError:  # The run itself reports a damaged model.
+        return ""
+    except OSError as error:
+        raise ConfigError(f"paths.serving: {serving} cannot be read: {error}") from None
 
 
 def _check_outputs_are_known(config: PipelineConfig) -> None:

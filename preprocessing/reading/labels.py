@@ -190,6 +190,35 @@ def label_scale(layout: Layout, column: str | None) -> tuple[str, bool]:
     return (STARS, False) if has_stars(column) else (layout.other_scale, True)
 
 
+def numbers_of(scale: str) -> set[str]:
+    """Return the numbers on a scale; none for a name that is not one of SCALES."""
+    return {label for label in SCALES.get(scale, {}) if label in NUMBERS}
+
+
+def two_scales(found: str, served: str) -> str:
+    """Return the end of a message about labels that fit two scales with different meanings.
+
+    Args:
+      found: the scale that was detected from the labels.
+      served: the scale of the served model.
+    """
+    return (
+        f"the labels are read as the scale {found}, and the served model was trained with the "
+        f"scale {served}, which they fit too: set data.labels={_as_setting(served)} for {served}, "
+        f"data.labels={_as_setting(found)} for {found}, or paths.serving to another folder"
+    )
+
+
+def _as_setting(scale: str) -> str:
+    """Return the value of `data.labels` with the meanings of a scale."""
+    meanings = {label: SCALES[scale][label] for label in sorted(numbers_of(scale), key=int)}
+    pairs = (
+        f"{label}: {'null' if meaning == NEUTRAL else meaning}"
+        for label, meaning in meanings.items()
+    )
+    return f"{{{', '.join(pairs)}}}"
+
+
 def _is_integer(label: str) -> bool:
     """Return whether a label is how `label_name` writes an integer, unlike `04`."""
     digits = label.removeprefix("-")

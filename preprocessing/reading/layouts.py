@@ -30,6 +30,7 @@ from preprocessing.reading.labels import (
     WORDS,
     has_stars,
     label_scale,
+    numbers_of,
 )
 from preprocessing.reading.partitions import refuse_partitions
 from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions, printable
@@ -48,12 +49,16 @@ _MAX_LABELS = 5
 _MAX_CHARACTERS = 30
 
 
-def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[Layout]:
+def decide_layouts(
+    files: Sequence[SourceFile], options: ReadOptions, served_scale: str = ""
+) -> list[Layout]:
     """Return the layout of each file of an input.
 
     Args:
       files: all files of the input.
       options: the options for reading them.
+      served_scale: the scale of the served model, which all labels have if they fit it; empty: the
+        scale is detected from the labels alone.
 
     Raises:
       InputError: for the reasons in `detect.inspect`; or a file without a header fits no header
@@ -68,7 +73,7 @@ def decide_layouts(files: Sequence[SourceFile], options: ReadOptions) -> list[La
             is_other_file = isinstance(item, MissingColumnsError | UnknownFormatError)
             remedy = _leave_out(found, options) if is_other_file else ""
             raise InputError(f"{item}{remedy}") from item
-    return choose_layouts(files, found, options)
+    return choose_layouts(files, found, options, served_scale)
 
 
 def inspect_files(
@@ -105,7 +110,10 @@ def compare_files(
 
 
 def choose_layouts(
-    files: Sequence[SourceFile], found: Sequence[Inspection], options: ReadOptions
+    files: Sequence[SourceFile],
+    found: Sequence[Inspection],
+    options: ReadOptions,
+    served_scale: str = "",
 ) -> list[Layout]:
     """Return the layout of each file of an input, see `decide_layouts`.
 
@@ -113,12 +121,13 @@ def choose_layouts(
       files: the files.
       found: the result of inspecting each of them.
       options: the options for reading them.
+      served_scale: see `decide_layouts`.
 
     Raises:
       InputError: the labels fit no scale, or several; `data.columns` has no effect; or two files of
         a group contain the same reviews.
     """
-    layouts = _with_scale(found, options)
+    layouts = _with_scale(found, options, served_scale)
     if options.reads_labels:
         if options.columns and all(layout.columns is None for layout in layouts):
             name, column = next(iter(options.columns.items()))
@@ -129,6 +138,24 @@ def choose_layouts(
         for _, message in find_copies(files, layouts):
             raise InputError(message)
     return layouts
+
+
+def input_scale(layouts: Iterable[Layout]) -> str:
+    """Return the scale of the labels of an input, without words, which fit every scale.
+
+    Args:
+      layouts: the layouts of all files of the input.
+
+    Returns:
+      One of `labels.SCALES`; empty if no scale was detected, or if files have different ones.
+    """
+    scales = {
+        scale
+        for layout in layouts
+        if layout.format != "empty" and layout.reads_labels and not layout.label_map
+        for scale in (layout.label_scale, layout.other_scale)
+    } - {WORDS}
+    return scales.pop() if len(scales) == 1 else ""
 
 
 def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
@@ -143,7 +170,9 @@ def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
     return f"; if it contains no texts, {remedy}"
 
 
-def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layout]:
+def _with_scale(
+    found: Sequence[Inspection], options: ReadOptions, served_scale: str = ""
+) -> list[Layout]:
     if options.task == EACH_TASK:
         return [replace(item.layout, label_scale=WORDS, keeps_case=True) for item in found]
     if options.task == STARS_TASK:
@@ -157,7 +186,9 @@ def _with_scale(found: Sequence[Inspection], options: ReadOptions) -> list[Layou
     for is_fasttext in (True, False):
         group = [item for item in found if _is_fasttext(item) == is_fasttext]
         missing = NO_LABEL if _has_unlabelled_files(group) else ""
-        scales[is_fasttext] = _find_scale([_without(item, missing) for item in group]), missing
+        group = [_without(item, missing) for item in group]
+        scale = served_scale if _fits(group, served_scale) else _find_scale(group)
+        scales[is_fasttext] = scale, missing
     layouts = []
     for item in found:
         scale, missing = scales[_is_fasttext(item)]
@@ -225,6 +256,13 @@ def _refuse_other_labels_of_stars(item: Inspection) -> None:
 
 def _is_fasttext(item: Inspection) -> bool:
     return item.layout.format == "fasttext"
+
+
+def _fits(found: Sequence[Inspection], scale: str) -> bool:
+    """Return whether inspected labels are numbers on a scale, which no stars contradict."""
+    seen = {label for item in found for label in item.labels or () if label in NUMBERS}
+    has_stars_beside = any(item.stars for item in found)
+    return bool(seen) and seen <= numbers_of(scale) and (scale == STARS or not has_stars_beside)
 
 
 def _find_scale(found: Sequence[Inspection]) -> str:

@@ -70,7 +70,7 @@ def read_new_reviews(
     Args:
       words: paths or URLs of files and folders, and globs, see `find_inputs`.
       options: the options of a training for reading files.
-      classes: the classes of the model.
+      classes: the classes of the model. Labels that fit the scale of its training have that scale.
       seed: determines the sample.
 
     Raises:
@@ -161,7 +161,7 @@ def _other_classes(options: ReadOptions, classes: Labels) -> str:
 def _read(
     files: Sequence[SourceFile], options: ReadOptions, classes: Labels, seed: int
 ) -> NewReviews:
-    layouts = decide_layouts(files, options)
+    layouts = decide_layouts(files, options, classes.label_scale)
     draw = _Draw(rows(classes), seed)
     rejected: Counter[str] = Counter()
     neutral = 0

@@ -3,6 +3,7 @@
 import json
 import shutil
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from components.evaluator.scoring import ScoreFiles
 from components.evaluator.thresholds import Evaluation
 from components.examples import split_files
 from components.properties import BASELINE_PROPERTY
+from core.errors import InputError
 from examples.tfrecords import read_sample
 from preprocessing import normalise
 from preprocessing.labels import SENTIMENT, Labels
@@ -382,6 +384,32 @@ def test_a_served_model_of_other_classes_is_no_baseline(
     ]
     assert [path.name for path in Path(blessing.uri).iterdir()] == ["BLESSED"]
     assert blessing.get_string_custom_property(BASELINE_PROPERTY) == ""
+
+
+@pytest.mark.parametrize(
+    ("found", "served", "is_refused"),
+    [
+        ("1 and 2", "1 to 5", True),
+        ("0 and 1", "-1 to 1", True),
+        ("1 to 5", "1 and 2", False),
+        ("0 and 1", "1 to 5", False),
+        ("1 to 5", "1 to 5", False),
+        ("", "1 to 5", False),
+        ("1 and 2", "", False),
+    ],
+)
+def test_a_model_of_another_scale_that_the_labels_fit_too_is_no_baseline(
+    tmp_path, ngram_models, found, served, is_refused
+):
+    examples = write_examples(tmp_path / "examples", 60, replace(SENTIMENT, label_scale=found))
+    labels = replace(SENTIMENT, label_scale=served)
+    baseline = write_model(NgramModel(), tmp_path / "baseline", labels)
+    models = [ngram_models[0], baseline]
+    if not is_refused:
+        evaluate(tmp_path, examples, models)
+        return
+    with pytest.raises(InputError, match=f"the scale {found}, .* the scale {served}, which they"):
+        evaluate(tmp_path, examples, models)
 
 
 def test_the_files_of_two_classes_can_be_read_by_earlier_versions(folder, examples, ngram_models):

@@ -155,3 +155,11 @@ def test_a_first_pass_that_was_killed_can_be_started_again(tmp_path, inputs, mon
     read = read_task(tmp_path, inputs, "each")
     assert read_labels(read.examples.uri).names == ("c", "d")
     assert not (tmp_path / "examples" / "unpublished").exists()
+
+
+def test_the_examples_keep_the_scale_that_was_detected(tmp_path, inputs):
+    write(inputs, "a.txt", [f"__label__{1 + n % 5} text {n} of {1 + n % 5}" for n in range(300)])
+    read = read_files(tmp_path / "detected", inputs)
+    assert read_labels(read.examples.uri).label_scale == "1 to 5"
+    read = read_task(tmp_path / "stars", inputs, "stars")
+    assert read_labels(read.examples.uri).label_scale == ""

@@ -5,7 +5,14 @@ import pytest
 
 from core.digests import DIGESTS, to_text
 from core.errors import InputError
-from preprocessing.labels import LABELS_FILE, SENTIMENT, Labels, model_labels, read_labels
+from preprocessing.labels import (
+    LABELS_FILE,
+    SENTIMENT,
+    Labels,
+    model_labels,
+    read_labels,
+    write_labels,
+)
 
 TWO = np.array([0.25, 0.75], np.float32)
 MORE = np.array([[0.5, 0.25, 0.25], [0.125, 0.25, 0.625]], np.float32)
@@ -50,3 +57,12 @@ def test_a_model_without_its_classes_is_of_sentiment_unless_it_was_pushed_with_a
     (tmp_path / DIGESTS).write_text(to_text({"saved_model.pb": "0", f"assets/{LABELS_FILE}": "1"}))
     with pytest.raises(InputError, match=r"assets/labels.json is missing; push the model again"):
         model_labels(str(tmp_path))
+
+
+def test_a_file_has_the_scale_of_the_labels_only_if_it_is_known(tmp_path):
+    write_labels(str(tmp_path), SENTIMENT)
+    assert "label_scale" not in (tmp_path / LABELS_FILE).read_text()
+    assert read_labels(str(tmp_path)).label_scale == ""
+    write_labels(str(tmp_path), Labels(SENTIMENT.names, label_scale="1 to 5"))
+    found = read_labels(str(tmp_path))
+    assert (found, found.label_scale) == (SENTIMENT, "1 to 5")

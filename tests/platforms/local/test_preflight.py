@@ -1,16 +1,20 @@
 """The errors that a local run reports before it starts."""
 
+from dataclasses import replace
 from unittest.mock import Mock
 
 import google.auth
 import pytest
+import yaml
 from google.auth.exceptions import DefaultCredentialsError
 
 from core.errors import ConfigError, InputError
 from core.metadata import last_execution
 from pipeline.config import PipelineConfig
 from platforms.local.preflight import check_run
+from preprocessing.labels import SENTIMENT
 from tests.platforms.local.store import Metadata
+from tests.serving.models import push_classes
 
 REVIEWS = "__label__1 Bad: broke\n__label__2 Good: works\n"
 
@@ -110,3 +114,53 @@ def test_the_files_are_checked_with_the_settings_of_the_run(tmp_path):
     ]:
         with pytest.raises(InputError, match=expected):
             check_run(config(tmp_path, data={key: data[key] for key in data if key != name}))
+
+
+@pytest.mark.parametrize(
+    ("labels", "served", "message"),
+    [
+        (
+            "12",
+            "1 to 5",
+            "data.input_base: the labels are read as the scale 1 and 2, and the served model was "
+            "trained with the scale 1 to 5, which they fit too: set data.labels="
+            "{1: 0, 2: 0, 3: null, 4: 1, 5: 1} for 1 to 5, data.labels={1: 0, 2: 1} for 1 and 2, "
+            "or paths.serving to another folder",
+        ),
+        (
+            "01",
+            "-1 to 1",
+            "the scale 0 and 1, and the served model was trained with the scale -1 to 1",
+        ),
+        (
+            "34",
+            "0 to 4",
+            "the scale 1 to 5, and the served model was trained with the scale 0 to 4",
+        ),
+        ("12345", "1 to 5", ""),
+        ("12345", "1 and 2", ""),
+        ("01", "1 to 5", ""),
+        ("12", "", ""),
+    ],
+)
+def test_labels_that_fit_the_scale_of_the_served_model_too_are_an_error(
+    tmp_path, labels, served, message
+):
+    inputs, version = tmp_path / "input", tmp_path / "runs" / "serving" / "1"
+    inputs.mkdir()
+    rows = [f"{label},text {n}\n" for n, label in enumerate(labels * 3)]
+    (inputs / "a.csv").write_text("".join(["label,text\n", *rows]))
+    push_classes(version, replace(SENTIMENT, label_scale=served))
+    data = {"input_base": str(inputs)}
+    paths = {"serving": str(version.parent)}
+    if not message:
+        check_run(config(tmp_path, data=data, paths=paths))
+        return
+    with pytest.raises(InputError) as error:
+        check_run(config(tmp_path, data=data, paths=paths))
+    assert message in str(error.value)
+    # Each remedy in the message is one.
+    for remedy in str(error.value).split("data.labels=")[1:]:
+        setting = yaml.safe_load(remedy[: remedy.index("}") + 1])
+        check_run(config(tmp_path, data={**data, "labels": setting}, paths=paths))
+    check_run(config(tmp_path, data=data, paths={"serving": str(tmp_path / "other")}))

@@ -11,7 +11,7 @@ from core.errors import InputError
 from preprocessing.reading import detect as detection
 from preprocessing.reading.columns import Columns
 from preprocessing.reading.files import find_sources
-from preprocessing.reading.layouts import decide_layouts, describe
+from preprocessing.reading.layouts import decide_layouts, describe, input_scale
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import ReadOptions
@@ -318,3 +318,35 @@ def test_files_that_are_read_in_different_ways_are_counted(tmp_path):
         f"CSV: {stars}, text `text` (2 files)",
         "fastText: label (1 and 2) (1 file)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("labels", "served", "scale"),
+    [
+        ([1, 2], "1 to 5", "1 to 5"),
+        ([1], "1 to 5", "1 to 5"),
+        ([1, 2, 3], "1 to 5", "1 to 5"),
+        ([0, 1], "0 to 4", "0 to 4"),
+        ([0, 1], "1 to 5", "0 and 1"),
+        ([1, 2], "0 and 1", "1 and 2"),
+        ([1, 4, 5], "1 and 2", "1 to 5"),
+        ([1, 2], "", "1 and 2"),
+        (["neg", "pos"], "1 to 5", ""),
+    ],
+)
+def test_labels_that_fit_the_scale_of_the_served_model_have_it(tmp_path, labels, served, scale):
+    write(tmp_path, "a.csv", content("csv", labels * 5))
+    files = find_sources(str(tmp_path), {"all": "*"})
+    assert input_scale(decide_layouts(files, ReadOptions(), served)) == scale
+
+
+def test_an_input_with_several_scales_or_a_setting_has_none(tmp_path):
+    write(tmp_path, "a.csv", content("csv", [1, 2, 3, 4, 5]))
+    write(tmp_path, "empty.csv", b"")
+    files = find_sources(str(tmp_path), {"all": "*"})
+    assert input_scale(decide_layouts(files, ReadOptions())) == "1 to 5"
+    assert input_scale(decide_layouts(files, ReadOptions(label_map={"1": 0, "5": 1}))) == ""
+    assert input_scale(decide_layouts(files, ReadOptions(task="stars", classes=()))) == ""
+    write(tmp_path, "a.txt", content("fasttext", [1, 2], "other"))
+    files = find_sources(str(tmp_path), {"all": "*"})
+    assert input_scale(decide_layouts(files, ReadOptions())) == ""

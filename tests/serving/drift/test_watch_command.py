@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from preprocessing.labels import LABELS_FILE, SENTIMENT, Labels, write_labels
 from serving.drift import reference
 from serving.drift.reference import ScoredReviews
 
@@ -80,6 +81,20 @@ def test_labelled_reviews_of_any_format_have_an_accuracy(watch):
     assert figures["accuracy"]["value"] == 0.9 and figures["accuracy"]["reference"] == 0.9
     assert figures["labels"]["p_value"] > 0.01
     assert (found["unlabelled"], found["total"], found["rejected"]) == ("", 300, {"no_text": 1})
+
+
+def test_labels_have_the_scale_of_the_served_model(watch, watched):
+    complaints = texts(300, good=0.0, seed=2)
+    rows = ["label,text", *(f"{1 + n % 2},{text}" for n, text in enumerate(complaints))]
+    assets = watched / "serving" / "1" / "assets"
+    answers = {}
+    for scale in ("", "1 to 5"):
+        write_labels(str(assets), Labels(SENTIMENT.names, label_scale=scale))
+        _, (out, _) = watch(rows, "--json", name="new.csv")
+        figures = {figure["name"]: figure for figure in json.loads(out)["figures"]}
+        answers[scale] = figures["accuracy"]["value"]
+    (assets / LABELS_FILE).unlink()
+    assert answers == {"": 0.5, "1 to 5": 1.0}
 
 
 def test_reviews_without_a_label_among_others_are_compared(watch):
