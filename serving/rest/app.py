@@ -9,7 +9,6 @@ import mimetypes
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
@@ -368,7 +367,7 @@ def _file(name: str, versions: ServedVersions) -> Callable[[Request], Awaitable[
 
 def _shown(labels: Labels) -> dict[str, Any]:
     """Return the classes for the page and for `metadata`."""
-    return {**asdict(labels), "noun": labels.noun}
+    return {"names": labels.names, "is_ordered": labels.is_ordered, "noun": labels.noun}
 
 
 def _prefix(request: Request) -> str:
