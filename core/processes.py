@@ -66,8 +66,8 @@ def end_with(parent: int) -> None:
 def set_environment() -> None:
     """Set the environment of this process and its children: our Keras, our locale, no other job.
 
-    One line on standard error names the variables. Variables that affect only the speed, the log or
-    the devices of TensorFlow are kept.
+    One line on standard error names the variables of other jobs. Variables that affect only the
+    speed, the log or the devices of TensorFlow are kept.
     """
     ours = {**dict.fromkeys(_OF_OTHER_JOBS), **_KERAS}
     ignored = [name for name, value in ours.items() if os.environ.get(name, value) != value]

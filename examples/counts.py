@@ -93,8 +93,8 @@ def check_labels(labels: np.ndarray, classes: int) -> None:
     Raises:
       InputError: a label is the index of no class.
     """
-    if labels.size and (labels.min() < 0 or labels.max() >= classes):
-        [first, *_] = labels[(labels < 0) | (labels >= classes)].tolist()
+    first = _first_outside(labels, classes)
+    if first is not None:
         raise InputError(
             f"an Example has the label {first}, but the labels of the {classes} classes are 0 to "
             f"{classes - 1}; write the Examples again with --set cache=false"
@@ -174,14 +174,21 @@ class ClassCounter:
         )
 
 
+def _first_outside(indices: np.ndarray, size: int) -> int | None:
+    """Return the first index that is not in [0, size); None if there is no such index."""
+    if not indices.size or (indices.min() >= 0 and indices.max() < size):
+        return None
+    return int(indices[(indices < 0) | (indices >= size)][0])
+
+
 def _check_ids(ids: np.ndarray, rows: int) -> None:
     """Check that each id is the index of a row, because the compiled code does not check it.
 
     Raises:
       InputError: an id is the index of no row.
     """
-    if ids.size and (ids.min() < 0 or ids.max() >= rows):
-        [first, *_] = ids[(ids < 0) | (ids >= rows)].tolist()
+    first = _first_outside(ids, rows)
+    if first is not None:
         raise InputError(
             f"an Example has the n-gram {first}, but with this transform.ngram_buckets n-grams are "
             f"0 to {rows - 1}; write the Examples again with --set cache=false"

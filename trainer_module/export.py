@@ -55,6 +55,7 @@ def save(
 
     Raises:
       tensorflow.errors.OpError: a file cannot be read or written.
+      OSError: the digest of the graph cannot be written.
     """
     transform = tft.TFTransformOutput(transform_graph).transform_features_layer()
     model = exported.served
@@ -160,8 +161,7 @@ def _write_graph_digest(folder: str) -> None:
             digest.update(f"{name} {_without_numbers(graph.signature_def[name])}".encode())
     path = os.path.join(folder, GRAPH_DIGEST)
     tf.io.gfile.makedirs(os.path.dirname(path))
-    with tf.io.gfile.GFile(path, "w") as file:
-        file.write(digest.hexdigest())
+    storage.write(path, digest.hexdigest().encode())
 
 
 def _without_numbers(message: Any) -> str:
