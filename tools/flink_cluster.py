@@ -42,6 +42,7 @@ class FlinkCluster:
 
     Attributes:
       address: `HOST:PORT` of the REST API, which `beam.flink.master` takes.
+      folder: the folder for the configuration, the logs and temporary files.
       task_managers: the processes of `platforms.flink.guard`, each with a JVM as its child.
       worker_pools: the processes of the worker pools, one for each TaskManager.
       worker_pool: `localhost:PORT`, the address of its own worker pool in each TaskManager.
@@ -56,7 +57,7 @@ class FlinkCluster:
           task_managers: the number of TaskManagers.
           slots: the number of slots of each TaskManager.
         """
-        self._class_path, self._folder = f"{jars}/*", folder
+        self._class_path, self.folder = f"{jars}/*", folder
         self._number, self._slots = task_managers, slots
         self.task_managers: list[subprocess.Popen[bytes]] = []
         self.worker_pools: list[subprocess.Popen[bytes]] = []
@@ -88,7 +89,7 @@ class FlinkCluster:
         """
         number = len(self.task_managers) + 1
         address, port = f"127.0.0.{number}", self.worker_pool.rpartition(":")[2]
-        hosts = self._folder / f"hosts-{number}"
+        hosts = self.folder / f"hosts-{number}"
         hosts.write_text(f"{address} localhost\n127.0.0.1 {socket.gethostname()}\n")
         # The guard of `_start` ends it.
         command = processes.command(
@@ -110,35 +111,35 @@ class FlinkCluster:
         deadline = time.monotonic() + _SECONDS_TO_START
         while time.monotonic() < deadline:
             if any(process.poll() is not None for process in self._processes()):
-                raise UserError(f"a process of Flink has ended, see the logs in {self._folder}")
+                raise UserError(f"a process of Flink has ended, see the logs in {self.folder}")
             try:
                 if rest.get(self.address, "/overview")["slots-total"] >= number:
                     return
             except rest.ERRORS:
                 pass
             time.sleep(0.2)
-        raise UserError(f"Flink did not start within {_SECONDS_TO_START} s, see {self._folder}")
+        raise UserError(f"Flink did not start within {_SECONDS_TO_START} s, see {self.folder}")
 
     def _start_java(self, main: str, name: str, *options: str) -> subprocess.Popen[bytes]:
         memory = [f"-Xmx{_HEAP + 256}m", f"-XX:MaxMetaspaceSize={_METASPACE}m"]
         jvm = [*memory, EXIT_WITHOUT_MEMORY, *options, *OPEN_PACKAGES, "-cp", self._class_path]
-        return self._start(name, "java", *jvm, main, "--configDir", str(self._folder))
+        return self._start(name, "java", *jvm, main, "--configDir", str(self.folder))
 
     def _start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
-        with (self._folder / f"{name}.log").open("ab") as sink:
+        with (self.folder / f"{name}.log").open("ab") as sink:
             return guard.start(*command, stdout=sink, stderr=sink)
 
     def _stop(self) -> None:
         guard.stop(*self._processes())
-        shutil.rmtree(self._folder / "tmp", ignore_errors=True)
+        shutil.rmtree(self.folder / "tmp", ignore_errors=True)
 
     def _processes(self) -> list[subprocess.Popen[bytes]]:
         others = [self._job_manager] if self._job_manager else []
         return [*self.task_managers, *self.worker_pools, *others]
 
     def _write_configuration(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        temporary = self._folder / "tmp"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        temporary = self.folder / "tmp"
         temporary.mkdir(exist_ok=True)
         _, _, rest_port = self.address.partition(":")
         values = {
@@ -178,7 +179,7 @@ class FlinkCluster:
             "io.tmp.dirs": temporary,
         }
         text = "".join(f"{key}: {value}\n" for key, value in values.items())
-        (self._folder / "flink-conf.yaml").write_text(text)
+        (self.folder / "flink-conf.yaml").write_text(text)
 
 
 def _free_ports(number: int) -> list[int]:

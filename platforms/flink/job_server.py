@@ -10,8 +10,10 @@ import time
 from pathlib import Path
 
 from pipeline.cluster_settings import LOCAL
-from platforms.flink import guard
+from platforms.beam import RUNNER_JAR
+from platforms.flink import guard, rest
 from platforms.flink.failures import FlinkError, java_cause
+from preprocessing.reading.files import link_file
 
 OPEN_PACKAGES = [
     f"--add-opens=java.base/{name}=ALL-UNNAMED"
@@ -28,7 +30,8 @@ server."""
 _MAIN = "org.apache.beam.runners.flink.FlinkJobServerDriver"
 _ONE_JAR = "job-server"
 """Folder with the single jar that `kubeflow/flink/pom.xml` builds, next to the separate jars. Each
-job uploads the class path of the job server to the cluster, one jar after the other."""
+job uploads the class path of the job server to a cluster that does not have it, one jar after the
+other."""
 _HEAP = "2g"
 """Heap of the job server. With `[local]`, all of Flink runs in it. With a cluster, the job server
 and the JobManager together took 0.9 GiB in the benchmark."""
@@ -104,14 +107,48 @@ shared_job_server = functools.cache(JobServer)
 """Return a JobServer. Calls with the same arguments return the same job server."""
 
 
-def class_path(jars: str) -> str:
+def _class_path(jars: str, master: str, folder: str) -> str:
     """Return the class path of the job server: the single jar if Maven built it, else all jars.
 
     Args:
       jars: the folder with the jars.
+      master: the address of the Flink cluster, or `[local]`.
+      folder: the temporary folder of the job server.
+
+    Raises:
+      OSError: the jars cannot be copied.
     """
-    one = os.path.join(jars, _ONE_JAR)
-    return os.path.join(one if os.path.isdir(one) else jars, "*")
+    one = Path(jars, _ONE_JAR)
+    source = one if one.is_dir() else Path(jars)
+    if not _has_jars(master, jars):
+        return str(source / "*")
+    # Each job uploads the class path, which takes seconds and fills the metaspace of the
+    # TaskManagers. No option of Beam disables this, but Beam omits the paths that contain this
+    # folder (`PipelineResources.isStageable`). It resolves symbolic links.
+    not_uploaded = Path(folder, "gradle", "wrapper")
+    not_uploaded.mkdir(parents=True)
+    for jar in source.glob("*.jar"):
+        link_file(str(jar), str(not_uploaded / jar.name))
+    return str(not_uploaded / "*")
+
+
+def _has_jars(master: str, jars: str) -> bool:
+    """Return whether Beam's runner is in the class path of a Flink cluster.
+
+    Only the JobManager reports its class path. The TaskManagers of a cluster have the same one.
+
+    Args:
+      master: the address of the cluster; `[local]` has no class path of its own.
+      jars: the folder with the jars of the job server.
+    """
+    if master == LOCAL:
+        return False
+    try:
+        found = {os.path.basename(path) for path in rest.class_path(master)}
+    except rest.ERRORS:
+        return False
+    runners = {jar.name for jar in Path(jars).glob(RUNNER_JAR)}
+    return bool(runners) and runners <= found
 
 
 def _command(jars: str, master: str, folder: str) -> list[str]:
@@ -124,7 +161,7 @@ def _command(jars: str, master: str, folder: str) -> list[str]:
         "-Dorg.slf4j.simpleLogger.showDateTime=true",
         "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss",
         "-cp",
-        class_path(jars),
+        _class_path(jars, master, folder),
         _MAIN,
         f"--flink-master={master}",
         f"--flink-conf-dir={folder}",

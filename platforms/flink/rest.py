@@ -34,6 +34,15 @@ def get(address: str, path: str) -> Any:
     return json.loads(_call(address, path, "GET"))
 
 
+def class_path(address: str) -> list[str]:
+    """Return the paths in the class path of the JobManager.
+
+    Raises:
+      OSError, http.client.HTTPException, ValueError, LookupError, TypeError: see `ERRORS`.
+    """
+    return [str(path) for path in get(address, "/jobmanager/environment")["classpath"]]
+
+
 def jobs(address: str, prefix: str = "") -> list[dict[str, Any]]:
     """Return Flink's overview of the jobs whose names start with `prefix`.
 

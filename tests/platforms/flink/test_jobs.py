@@ -31,7 +31,7 @@ def start(flink_jars, tmp_path):
     started = []
 
     def function(kind, args=(), **flink):
-        config = settings(tmp_path, args, jars=str(flink_jars), **flink)
+        config = settings(tmp_path, args, **{"jars": str(flink_jars), **flink})
         command = [sys.executable, str(JOB), kind, str(tmp_path), *beam_args(config)]
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -100,6 +100,11 @@ def on(cluster):
     return {"master": cluster.address, "worker_pool": cluster.worker_pool}
 
 
+def blobs(cluster):
+    """Return the files that the TaskManager received for its jobs; they remain for an hour."""
+    return set(cluster.folder.glob("tmp/**/blob_p-*"))
+
+
 def last_state(cluster):
     """Wait until no job runs; return the state of the last one."""
     wait(lambda: not rest.running_jobs(cluster.address, ""))
@@ -125,6 +130,21 @@ def test_a_process_that_ends_cancels_its_job_on_a_cluster(start, cluster, sent, 
     job.send_signal(sent)
     assert job.communicate(timeout=60)[0].strip() == last_line
     assert last_state(cluster) == "CANCELED"
+
+
+@pytest.mark.parametrize("cluster_has_jars", [True, exhaustive(False)])
+def test_a_job_uploads_jars_only_to_a_cluster_without_them(
+    start, flink_jars, cluster, tmp_path, cluster_has_jars
+):
+    jars = flink_jars
+    if not cluster_has_jars:
+        jars = tmp_path / "jars"
+        jars.mkdir()
+        for jar in flink_jars.glob("*.jar"):
+            (jars / jar.name.replace("runners-flink-", "runners-flink-9.")).symlink_to(jar)
+    before = blobs(cluster)
+    assert run(start("count", jars=str(jars), **on(cluster))) == ("done", 0)
+    assert (blobs(cluster) == before) == cluster_has_jars
 
 
 @pytest.fixture
