@@ -72,7 +72,7 @@ class FlinkCluster:
         for _ in range(self._number):
             self.add_task_manager()
         try:
-            self.wait_for_slots(self._number * self._slots)
+            self.wait_until_ready(self._number * self._slots)
         except BaseException:
             self._stop()
             raise
@@ -99,8 +99,8 @@ class FlinkCluster:
         option = f"-Djdk.net.hosts.file={hosts}"
         self.task_managers.append(self._start_java(_TASK_MANAGER, f"task-manager-{number}", option))
 
-    def wait_for_slots(self, number: int) -> None:
-        """Wait until the cluster has enough slots.
+    def wait_until_ready(self, number: int) -> None:
+        """Wait until the cluster has enough slots, and its worker pools can start workers.
 
         Args:
           number: the number of slots.
@@ -113,12 +113,20 @@ class FlinkCluster:
             if any(process.poll() is not None for process in self._processes()):
                 raise UserError(f"a process of Flink has ended, see the logs in {self.folder}")
             try:
-                if rest.get(self.address, "/overview")["slots-total"] >= number:
-                    return
+                slots = rest.get(self.address, "/overview")["slots-total"]
             except rest.ERRORS:
-                pass
+                slots = 0
+            if slots >= number and self._pools_are_ready():
+                return
             time.sleep(0.2)
         raise UserError(f"Flink did not start within {_SECONDS_TO_START} s, see {self.folder}")
+
+    def _pools_are_ready(self) -> bool:
+        numbers = range(1, len(self.worker_pools) + 1)
+        return all("worker pool at " in self._log(f"worker-pool-{n}").read_text() for n in numbers)
+
+    def _log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
 
     def _start_java(self, main: str, name: str, *options: str) -> subprocess.Popen[bytes]:
         memory = [f"-Xmx{_HEAP + 256}m", f"-XX:MaxMetaspaceSize={_METASPACE}m"]
@@ -126,7 +134,7 @@ class FlinkCluster:
         return self._start(name, "java", *jvm, main, "--configDir", str(self.folder))
 
     def _start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
-        with (self.folder / f"{name}.log").open("ab") as sink:
+        with self._log(name).open("ab") as sink:
             return guard.start(*command, stdout=sink, stderr=sink)
 
     def _stop(self) -> None:

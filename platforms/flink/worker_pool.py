@@ -17,7 +17,7 @@ import os
 import signal
 import sys
 import threading
-from multiprocessing import connection, forkserver, get_context, parent_process
+from multiprocessing import connection, get_context, parent_process
 from multiprocessing.context import ForkServerProcess
 
 import grpc
@@ -53,6 +53,14 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         self._context = get_context("forkserver")
         self._context.set_forkserver_preload(LIBRARIES)
         self._workers: dict[str, ForkServerProcess] = {}
+
+    def import_libraries(self) -> None:
+        """Start the fork server, and return when it has imported the libraries."""
+        # The fork server answers its first request after the imports. A process without a target
+        # ends at once.
+        process = self._context.Process()
+        process.start()
+        process.join()
 
     def StartWorker(
         self, start_worker_request: beam_fn_api_pb2.StartWorkerRequest, unused_context: object
@@ -207,6 +215,9 @@ def serve(
 def main() -> None:
     """Serve until SIGTERM or Ctrl-C, and then end all workers.
 
+    The line with the address is printed when a worker can start without the imports. A request that
+    arrives earlier waits for them.
+
     Raises:
       SystemExit: an argument is wrong, or the pool cannot listen. The message is on standard error.
     """
@@ -217,13 +228,14 @@ def main() -> None:
     # The fork server imports from its working directory first.
     os.chdir("/")
     try:
-        address, server = serve(WorkerPool(), arguments.address)
+        pool = WorkerPool()
+        address, server = serve(pool, arguments.address)
     except RuntimeError as error:
         sys.exit(f"the worker pool cannot listen at {arguments.address}: {error}")
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    forkserver.ensure_running()
+    pool.import_libraries()
     print(f"worker pool at {address}", flush=True)
     ended.wait()
     server.stop(None).wait()

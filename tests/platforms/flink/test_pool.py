@@ -46,6 +46,14 @@ def request(worker_id, url):
     return found
 
 
+def below(pool):
+    return psutil.Process(pool.pid).children(recursive=True)
+
+
+def has_imported_tensorflow(process):
+    return any("libtensorflow" in mapped.path for mapped in process.memory_maps())
+
+
 @pytest.mark.slow
 def test_workers_start_stop_and_end_with_a_killed_pool(provision, tmp_path):
     # A module of the user, which the fork server does not import.
@@ -53,6 +61,7 @@ def test_workers_start_stop_and_end_with_a_killed_pool(provision, tmp_path):
     command = processes.command("platforms.flink.worker_pool", "localhost:0")
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as pool:
         address = pool.stdout.readline().removeprefix("worker pool at ").strip()
+        assert any(has_imported_tensorflow(each) for each in below(pool))
         stub = beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolStub(grpc.insecure_channel(address))
         problem = stub.StartWorker(request("bad", provision)).error
         assert (
@@ -60,14 +69,14 @@ def test_workers_start_stop_and_end_with_a_killed_pool(provision, tmp_path):
         )
         for worker_id in ("1-1", "1-2"):
             assert stub.StartWorker(request(worker_id, provision)).error == ""
-        below = psutil.Process(pool.pid).children(recursive=True)
-        [server] = [each for each in below if each.children()]
+        processes_of_pool = below(pool)
+        [server] = [each for each in processes_of_pool if each.children()]
         first, second = server.children()
         stub.StopWorker(beam_fn_api_pb2.StopWorkerRequest(worker_id="1-1"))
         wait(lambda: not alive(first))
         assert alive(second)
         pool.kill()
-    wait(lambda: not any(alive(each) for each in below))
+    wait(lambda: not any(alive(each) for each in processes_of_pool))
 
 
 def test_a_pool_whose_address_is_used_ends_with_one_line(monkeypatch, tmp_path):
