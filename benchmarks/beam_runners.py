@@ -1,7 +1,7 @@
 """Measure the Beam components on the direct runner and on Apache Flink, on the same files.
 
     python -m benchmarks.beam_runners PATH [PATH ...] [--only direct local] [--set KEY=VALUE]
-    python -m benchmarks.beam_runners --reviews N [--files N]
+    python -m benchmarks.beam_runners --reviews N [--files N] [--warm]
 
 A PATH is a file of reviews or a folder of such files. With --reviews the synthetic reviews of
 `sample_data.generate` are divided over several files. Each setup runs the whole pipeline with one
@@ -11,6 +11,9 @@ epoch of training in a folder of its own:
     local   Flink inside the job server, Python workers in the process of the component
     one     a Flink cluster with one TaskManager of one slot, Python workers of their own
     two     the same with two TaskManagers
+
+With --warm each cluster first runs the pipeline on 2,000 reviews, which is not measured. The Java
+processes of a cluster load and compile their classes in its first jobs.
 
 The memory of a kind of process is the maximum, while a Beam component runs, of the sum of the
 resident memory of its processes. In *all together* a page that several processes share counts once;
@@ -37,6 +40,7 @@ from rich.table import Column, Table
 
 from benchmarks import usage
 from cli.monitor import run_pipeline
+from cli.run_state import RunState
 from components.line_counts import LineCounts
 from core.errors import UserError
 from pipeline.cluster_settings import Flink
@@ -50,6 +54,8 @@ from tools.flink_cluster import FlinkCluster
 BEAM_COMPONENTS = ("ReviewExampleGen", "Transform", "Evaluator")
 _ALL, _TOGETHER = "all three", "all together"
 _GUARD = "guards"
+_WARM_UP = 2000
+"""The reviews of --warm."""
 _KINDS = {
     # The command line of a guard contains that of its child.
     "platforms.flink.guard": _GUARD,
@@ -77,13 +83,16 @@ def main() -> None:
         inputs.mkdir()
         if arguments.reviews:
             generate(inputs, arguments.reviews, arguments.files)
+        if arguments.warm:
+            generate(scratch / "warm-up", _WARM_UP, arguments.files)
         for number, file in enumerate(_files(arguments.paths)):
             (inputs / f"{number:05d}-{file.name}").symlink_to(file.resolve())
         for name in arguments.only:
             console.print(name)
             root = scratch / name
             root.mkdir()
-            figures[name] = measure(console, SETUPS[name], inputs, root, arguments.set)
+            warm_up = scratch / "warm-up" if arguments.warm else None
+            figures[name] = measure(console, SETUPS[name], inputs, warm_up, root, arguments.set)
             shutil.rmtree(root)
             if arguments.json:
                 arguments.json.write_text(json.dumps(figures, indent=1))
@@ -98,6 +107,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("paths", nargs="*", type=Path, help="files or folders of reviews")
     parser.add_argument("--reviews", type=int, help="number of synthetic reviews to generate")
     parser.add_argument("--files", type=int, default=8, help="files of --reviews [8]")
+    parser.add_argument("--warm", action="store_true", help="run a small job on each cluster first")
     parser.add_argument("--only", nargs="+", choices=SETUPS, default=list(SETUPS))
     arguments = parser.parse_args()
     if bool(arguments.paths) == bool(arguments.reviews):
@@ -114,10 +124,11 @@ def generate(folder: Path, count: int, files: int) -> None:
     """Write synthetic reviews to files, nearly the same number to each.
 
     Args:
-      folder: the folder, which is created.
+      folder: the folder, which is created if it is missing.
       count: number of reviews.
       files: number of files.
     """
+    folder.mkdir(exist_ok=True)
     source = reviews()
     for number in range(files):
         size = count * (number + 1) // files - count * number // files
@@ -135,7 +146,12 @@ def _files(paths: list[Path]) -> list[Path]:
 
 
 def measure(
-    console: Console, task_managers: int | None, inputs: Path, root: Path, overrides: list[str]
+    console: Console,
+    task_managers: int | None,
+    inputs: Path,
+    warm_up: Path | None,
+    root: Path,
+    overrides: list[str],
 ) -> dict[str, Any]:
     """Run the pipeline, and return seconds, CPU seconds and memory of its Beam components.
 
@@ -143,6 +159,7 @@ def measure(
       console: the output for progress.
       task_managers: a value of SETUPS.
       inputs: the folder of the reviews.
+      warm_up: the folder of the reviews of an earlier run on the same cluster; None: there is none.
       root: a new folder for all files of the run.
       overrides: settings, KEY=VALUE.
 
@@ -150,7 +167,6 @@ def measure(
       SystemExit: the run failed.
     """  # noqa: DOC501
     with contextlib.ExitStack() as stack:
-        tree = stack.enter_context(usage.ProcessTree(_KINDS, clock=time.monotonic))
         beam: dict[str, Any] = {"runner": "direct" if task_managers is None else "flink"}
         if task_managers:
             cluster = stack.enter_context(
@@ -161,20 +177,10 @@ def measure(
                 "worker_pool": cluster.worker_pool,
                 "parallelism": task_managers,
             }
-        settings = {
-            "paths": {"root": str(root / "runs")},
-            "data": {"input_base": str(inputs)},
-            "training": {"epochs": 1},
-            "evaluation": {"min_accuracy": 0.5},
-            "beam": beam,
-        }
-        config = root / "config.yaml"
-        config.write_text(yaml.safe_dump(settings))
-        log = root / "log"
-        loaded = load_config(str(config), overrides)
-        state = run_pipeline(console, log, loaded, prepare(loaded))
-        if state.outcome is None:
-            raise usage.fail(f"the run failed: {state.failure}", log)
+            if warm_up:
+                _run(console, warm_up, root / "warm-up", beam, overrides)
+        tree = stack.enter_context(usage.ProcessTree(_KINDS, clock=time.monotonic))
+        state, accuracy = _run(console, inputs, root / "runs", beam, overrides)
         components = {c.name: c for c in state.components if c.name in BEAM_COMPONENTS}
         spans = {name: (c.started, c.started + c.seconds()) for name, c in components.items()}
         samples = tree.samples(*spans.values())
@@ -182,11 +188,44 @@ def measure(
         memory = {kind: max(each.resident.get(kind, 0) for each in samples) for kind in kinds}
         return {
             "reviews": _reviews(root / "runs"),
-            "accuracy": state.outcome.accuracy,
+            "accuracy": accuracy,
             "seconds": {name: end - start for name, (start, end) in spans.items()},
             "cpu": {name: tree.cpu_seconds(*span) for name, span in spans.items()},
             "memory": {**memory, _TOGETHER: max(each.together for each in samples)},
         }
+
+
+def _run(
+    console: Console, inputs: Path, root: Path, beam: dict[str, Any], overrides: list[str]
+) -> tuple[RunState, float]:
+    """Run the pipeline; return its last state and the accuracy of its model.
+
+    Args:
+      console: the output for progress.
+      inputs: the folder of the reviews.
+      root: a new folder, `paths.root` of the run.
+      beam: the settings of the section `beam`.
+      overrides: settings, KEY=VALUE.
+
+    Raises:
+      SystemExit: the run failed.
+    """  # noqa: DOC501
+    root.mkdir()
+    settings = {
+        "paths": {"root": str(root)},
+        "data": {"input_base": str(inputs)},
+        "training": {"epochs": 1},
+        "evaluation": {"min_accuracy": 0.5},
+        "beam": beam,
+    }
+    config = root / "config.yaml"
+    config.write_text(yaml.safe_dump(settings))
+    log = root / "log"
+    loaded = load_config(str(config), overrides)
+    state = run_pipeline(console, log, loaded, prepare(loaded))
+    if state.outcome is None:
+        raise usage.fail(f"the run failed: {state.failure}", log)
+    return state, state.outcome.accuracy
 
 
 def _reviews(root: Path) -> int:
