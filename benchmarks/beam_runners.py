@@ -165,7 +165,7 @@ def measure(
 
     Raises:
       SystemExit: the run failed.
-    """  # noqa: DOC501
+    """
     with contextlib.ExitStack() as stack:
         beam: dict[str, Any] = {"runner": "direct" if task_managers is None else "flink"}
         if task_managers:

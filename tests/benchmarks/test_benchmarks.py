@@ -101,7 +101,16 @@ def test_peers_train_on_files_of_any_format_and_classes(tmp_path):
 @pytest.mark.long
 @pytest.mark.xdist_group("flink")
 def test_the_benchmark_of_the_beam_runners_runs(flink_jars, tmp_path):
-    words = ["--reviews=3000", "--files=3", "--only", "direct", "one", "--scratch", tmp_path]
+    words = [
+        "--reviews=3000",
+        "--files=3",
+        "--warm",
+        "--only",
+        "direct",
+        "one",
+        "--scratch",
+        tmp_path,
+    ]
     done = run("beam_runners", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "one / direct" in done.stdout
