@@ -329,6 +329,26 @@ def test_a_run_with_unusable_lines_in_a_sample_would_not_start(tmp_path, monkeyp
     assert not found.is_complete and not found.starts
 
 
+@pytest.mark.parametrize(
+    ("mapping", "remedy"),
+    [
+        ("{Open: todo, shut: done, lost: null}", {"open": "todo", "shut": "done"}),
+        ("{shut: done, OPEN: todo}", {"shut": "done", "open": "todo", "new": None}),
+    ],
+    ids=["a label that no line has", "a label without a class"],
+)
+def test_the_classes_of_a_mapping_stay_if_its_labels_do_not_fit(tmp_path, mapping, remedy):
+    labels = ["open", "shut", "new"] if "new" in remedy else ["open", "shut"]
+    rows = [f"{labels[n % len(labels)]},ticket of number {n}\n" for n in range(300)]
+    folder = write(tmp_path, a__csv="label,text\n" + "".join(rows))
+    check = look(folder, f"data.labels={mapping}")
+    [problem] = check.problems
+    proposed = yaml.safe_load(problem.settings)["data"]["labels"]
+    assert list(proposed.items()) == list(remedy.items())
+    assert look_again(tmp_path, check).starts
+    assert check.task.classes == tuple(name for name in remedy.values() if name)
+
+
 def test_an_unlabelled_split_is_no_class(tmp_path):
     train, unlabelled = (
         "".join(json.dumps({"label": of(n), "text": f"{name} {n}"}) + "\n" for n in range(100))
