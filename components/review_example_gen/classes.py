@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
@@ -204,15 +205,11 @@ def _each(found: FoundLabels, column: str) -> Classes:
     numbers = {label: as_number(label) for label in labels}
     if all(number is not None for number in numbers.values()):
         labels.sort(key=lambda label: (numbers[label] or 0, label))
-    by_lower_case: dict[str, list[str]] = {}
-    for label in labels:
-        by_lower_case.setdefault(label.lower(), []).append(label)
     notes = [_class_line(labels)]
     notes += [
-        f"{counted(alike, found.totals)} differ only in case, and are different classes; to join "
+        f"{counted(alike, found.totals)} {_difference(alike)}, and are different classes; to join "
         "them, map them to one class in data.labels"
-        for alike in by_lower_case.values()
-        if len(alike) > 1
+        for alike in _alike(labels)
     ]
     notes += [
         f"{counted(alike, found.totals)} are the same number, and are different classes; to join "
@@ -221,6 +218,28 @@ def _each(found: FoundLabels, column: str) -> Classes:
     ]
     label_map = {label: index for index, label in enumerate(labels)}
     return Classes(Labels(tuple(labels)), label_map, tuple(notes))
+
+
+def _alike(labels: Iterable[str]) -> list[list[str]]:
+    """Return the groups of different labels that look alike, such as `IT` and `it`."""
+    by_look: dict[str, list[str]] = {}
+    for label in labels:
+        text = unicodedata.normalize("NFKC", label).casefold()
+        visible = "".join(char for char in text if not _is_invisible(char))
+        by_look.setdefault(" ".join(visible.split()), []).append(label)
+    return [alike for alike in by_look.values() if len(alike) > 1]
+
+
+def _is_invisible(char: str) -> bool:
+    is_variation_selector = "\ufe00" <= char <= "\ufe0f"
+    return is_variation_selector or unicodedata.category(char) == "Cf"
+
+
+def _difference(alike: Iterable[str]) -> str:
+    """Return a clause with the difference between labels that look alike, see `_alike`."""
+    if len({label.lower() for label in alike}) == 1:
+        return "differ only in case"
+    return "differ only in blanks, case, invisible characters or forms of a letter"
 
 
 def _mapped(found: FoundLabels, options: ReadOptions, column: str) -> Classes:

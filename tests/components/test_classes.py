@@ -79,6 +79,23 @@ def test_names_that_differ_only_in_case_are_two_classes_and_named():
 
 
 @pytest.mark.parametrize(
+    ("labels", "shown"),
+    [
+        (("Late parcel", "Late  parcel"), "Late  parcel (4), Late parcel (9)"),
+        (("Late parcel", "late\u00a0parcel"), r"Late parcel (9), late\xa0parcel (4)"),
+        (("Refund", "Refund\u200b"), r"Refund (9), Refund\u200b (4)"),
+        (("\u2764\ufe0f", "\u2764"), "\u2764 (4), \u2764\ufe0f (9)"),
+        (("fin", "\ufb01n"), "fin (9), \ufb01n (4)"),
+    ],
+    ids=["two blanks", "a no-break space", "a zero-width space", "an emoji", "a ligature"],
+)
+def test_names_that_look_alike_are_two_classes_and_named(labels, shown):
+    chosen = choose("each", {labels[0]: 9, labels[1]: 4, "other": 9})
+    assert len(chosen.labels.names) == 3
+    assert chosen.notes[1].startswith(f"{shown} differ only in blanks, case, invisible characters")
+
+
+@pytest.mark.parametrize(
     ("labels", "note"),
     [
         ({"2.5": 4, "2.50": 3, "3": 5}, "2.5 (4), 2.50 (3) are the same number"),
