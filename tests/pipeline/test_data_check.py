@@ -732,6 +732,25 @@ def test_half_a_character_in_an_escape_is_no_other_encoding(tmp_path):
     assert "iconv" not in problem.message
 
 
+def test_ids_of_64_bits_are_labels_in_every_format(tmp_path):
+    ids = [1_837_465_029_384_756_100, 1_837_465_029_384_756_101, 2**64 - 1]
+    rows = [(ids[n % 3], f"A message of number {n}") for n in range(90)]
+    table = pa.table(
+        {"label": pa.array([i for i, _ in rows], pa.uint64()), "text": [t for _, t in rows]}
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    folder = write(
+        tmp_path,
+        a__parquet=(tmp_path / "a.parquet").read_bytes(),
+        b__jsonl="".join(json.dumps({"label": i, "text": f"{t} b"}) + "\n" for i, t in rows),
+        c__csv="label,text\n" + "".join(f"{i},{t} c\n" for i, t in rows),
+    )
+    check = look(folder, "data.labels=each")
+    assert check.starts
+    assert check.task.classes == tuple(map(str, ids))
+    assert {label.lines for label in check.labels} == {90}
+
+
 def test_two_columns_of_the_same_name_are_one_problem(tmp_path):
     rows = "".join(f"{n % 2 * 4 + 1},{n % 5 + 1},text {n}\n" for n in range(100))
     [problem] = look(write(tmp_path, a__csv=f"rating,rating,text\n{rows}")).problems
