@@ -147,13 +147,17 @@ def choose_classes(
     Raises:
       InputError: the labels are no classes of this task, or only eval or test files have one.
     """
-    classes = find_classes(found, options, columns)
+    classes = find_classes(found, options, columns, newest_is_test=newest_is_test)
     refuse_held_out_labels(classes, found, newest_is_test=newest_is_test)
     return classes
 
 
 def find_classes(
-    found: FoundLabels, options: ReadOptions, columns: Collection[Columns | None]
+    found: FoundLabels,
+    options: ReadOptions,
+    columns: Collection[Columns | None],
+    *,
+    newest_is_test: bool = False,
 ) -> Classes:
     """Return the classes of the labels of an input, which may be missing in the train files.
 
@@ -161,6 +165,7 @@ def find_classes(
       found: the labels.
       options: see `choose_classes`.
       columns: see `choose_classes`.
+      newest_is_test: see `check_classes`.
 
     Raises:
       InputError: the labels are no classes of this task.
@@ -179,7 +184,7 @@ def find_classes(
         return Classes(labels, label_map, _notes_of_stars(labels, label_map, found))
     if options.task == EACH_TASK:
         return _each(found, column)
-    return _mapped(found, options, column)
+    return _mapped(found, options, column, newest_is_test)
 
 
 def _each(found: FoundLabels, column: str) -> Classes:
@@ -242,15 +247,22 @@ def _difference(alike: Iterable[str]) -> str:
     return "differ only in blanks, case, invisible characters or forms of a letter"
 
 
-def _mapped(found: FoundLabels, options: ReadOptions, column: str) -> Classes:
+def _mapped(found: FoundLabels, options: ReadOptions, column: str, is_window: bool) -> Classes:
     """Return the classes of a mapping, whose labels are in lower case.
 
+    Args:
+      found: the labels.
+      options: the options with the mapping.
+      column: the column of the labels, for a message.
+      is_window: whether the lines are those of a window of spans. A label that it lacks may have
+        lines in another one.
+
     Raises:
-      InputError: no line has one of the labels of the mapping.
+      InputError: no line has one of the labels of the mapping, and there is no window.
     """
     present = {label.lower() for label in found.lines}
     absent = _absent(options.label_map, present)
-    if absent:
+    if absent and not is_window:
         others = [label for label in found.lines if label.lower() not in options.label_map]
         hint = f"; without a class: {listed(others)}" if others else ""
         raise InputError(
@@ -262,6 +274,8 @@ def _mapped(found: FoundLabels, options: ReadOptions, column: str) -> Classes:
     left_out = [label for label in known if options.label_map[label.lower()] is None]
     if left_out:
         notes.append(f"left out: {counted(left_out, found.totals)}")
+    if absent:
+        notes.append(f"data.labels names {listed(absent)}, which no line of this window has")
     others = [label for label in found.lines if label.lower() not in options.label_map]
     if others:
         notes.append(

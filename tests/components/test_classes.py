@@ -158,6 +158,22 @@ def test_a_mapping_to_a_label_that_is_not_there_is_one_line():
     assert "names 9" in error_of({1: "a", 2: "b", 9: None}, {"1": 5, "2": 3})
 
 
+def test_a_mapped_label_that_a_window_of_spans_lacks_is_named():
+    mapping = options({"price": "money", "refund": "money", "praise": "praise", "spam": None})
+    lines = found({"price": 9, "praise": 5})
+    chosen = choose_classes(lines, mapping, TICKETS, newest_is_test=True)
+    assert chosen.labels.names == ("money", "praise")
+    assert "data.labels names refund, spam, which no line of this window has" in chosen.notes
+    with pytest.raises(InputError, match="names refund, spam, which no line has in the column"):
+        choose_classes(lines, mapping, TICKETS)
+
+
+def test_a_window_of_spans_without_a_class_is_one_line():
+    mapping = options({"price": "money", "praise": "praise"})
+    with pytest.raises(InputError, match="no line for training has the class praise; add lines"):
+        choose_classes(found({"price": 9, "other": 5}), mapping, TICKETS, newest_is_test=True)
+
+
 @pytest.mark.parametrize(
     "lines", [{"true": 5, "false": 3}, {"No": 3, "Yes": 5}, {"off": 3, "on": 5}]
 )
