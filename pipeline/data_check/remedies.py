@@ -174,8 +174,8 @@ def _corrected_mapping(
 ) -> dict[str, str | None]:
     """Return the mapping of `data.labels` for the labels of the files.
 
-    It leaves out the labels that the mapping does not name, and lacks those that no line has. It is
-    empty if there is no mapping, or if the labels are not classes with it.
+    It leaves out the labels that the mapping does not name. It lacks those that no line has, if
+    they are an error. It is empty if there is no mapping, or if the labels are no classes with it.
 
     Args:
       attempts: the attempts with the files.
@@ -183,17 +183,23 @@ def _corrected_mapping(
       names: the labels of the files.
     """
     present = dict.fromkeys(name.lower() for name in names)
+    used = [label for label in options.label_map if label in present]
     # The order of the classes is that of the mapping.
-    in_order = [label for label in options.label_map if label in present]
-    indices = {name: options.label_map.get(name) for name in (*in_order, *present)}
-    found = {
-        name: None if index is None else options.classes[index] for name, index in indices.items()
-    }
-    if not options.label_map or len({name for name in found.values() if name}) < 2:
-        return {}
-    mapped = task_options(found)
-    tried = replace(options, task=mapped.task, classes=mapped.classes, label_map=mapped.label_map)
-    return {} if attempts.attempt(tried).error else found
+    for labels in ([*options.label_map, *present], [*used, *present]) if used else ():
+        indices = {label: options.label_map.get(label) for label in labels}
+        found = {
+            label: None if index is None else options.classes[index]
+            for label, index in indices.items()
+        }
+        if len({name for name in found.values() if name}) < 2:
+            continue
+        mapped = task_options(found)
+        tried = replace(
+            options, task=mapped.task, classes=mapped.classes, label_map=mapped.label_map
+        )
+        if not attempts.attempt(tried).error:
+            return found
+    return {}
 
 
 def leave_out_rare(attempt: Attempt, totals: Mapping[int, int], least: int) -> dict[str, Any]:

@@ -334,8 +334,12 @@ def test_a_run_with_unusable_lines_in_a_sample_would_not_start(tmp_path, monkeyp
     [
         ("{Open: todo, shut: done, lost: null}", {"open": "todo", "shut": "done"}),
         ("{shut: done, OPEN: todo}", {"shut": "done", "open": "todo", "new": None}),
+        (
+            "{open: 0, shut: 1, lost: null}",
+            {"open": "negative", "shut": "positive", "lost": None, "new": None},
+        ),
     ],
-    ids=["a label that no line has", "a label without a class"],
+    ids=["a label that no line has", "a label without a class", "sentiment"],
 )
 def test_the_classes_of_a_mapping_stay_if_its_labels_do_not_fit(tmp_path, mapping, remedy):
     labels = ["open", "shut", "new"] if "new" in remedy else ["open", "shut"]
@@ -347,6 +351,18 @@ def test_the_classes_of_a_mapping_stay_if_its_labels_do_not_fit(tmp_path, mappin
     assert list(proposed.items()) == list(remedy.items())
     assert look_again(tmp_path, check).starts
     assert check.task.classes == tuple(name for name in remedy.values() if name)
+
+
+def test_a_mapping_keeps_the_labels_that_a_window_of_spans_lacks(tmp_path):
+    for day in (1, 2):
+        rows = [f"{['open', 'shut', 'new'][n % 3]},ticket {n} of day {day}\n" for n in range(300)]
+        (tmp_path / f"day-{day}.csv").write_text("label,text\n" + "".join(rows))
+    mapping = "data.labels={open: todo, lost: todo, shut: done}"
+    check = look(tmp_path / "day-{SPAN}.csv", "data.window=2", mapping)
+    [problem] = check.problems
+    proposed = yaml.safe_load(problem.settings)["data"]["labels"]
+    assert proposed == {"open": "todo", "lost": "todo", "shut": "done", "new": None}
+    assert look_again(tmp_path, check).starts
 
 
 def test_an_unlabelled_split_is_no_class(tmp_path):
