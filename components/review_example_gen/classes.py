@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
@@ -146,13 +147,17 @@ def choose_classes(
     Raises:
       InputError: the labels are no classes of this task, or only eval or test files have one.
     """
-    classes = find_classes(found, options, columns)
+    classes = find_classes(found, options, columns, newest_is_test=newest_is_test)
     refuse_held_out_labels(classes, found, newest_is_test=newest_is_test)
     return classes
 
 
 def find_classes(
-    found: FoundLabels, options: ReadOptions, columns: Collection[Columns | None]
+    found: FoundLabels,
+    options: ReadOptions,
+    columns: Collection[Columns | None],
+    *,
+    newest_is_test: bool = False,
 ) -> Classes:
     """Return the classes of the labels of an input, which may be missing in the train files.
 
@@ -160,6 +165,7 @@ def find_classes(
       found: the labels.
       options: see `choose_classes`.
       columns: see `choose_classes`.
+      newest_is_test: see `check_classes`.
 
     Raises:
       InputError: the labels are no classes of this task.
@@ -178,7 +184,7 @@ def find_classes(
         return Classes(labels, label_map, _notes_of_stars(labels, label_map, found))
     if options.task == EACH_TASK:
         return _each(found, column)
-    return _mapped(found, options, column)
+    return _mapped(found, options, column, newest_is_test)
 
 
 def _each(found: FoundLabels, column: str) -> Classes:
@@ -204,15 +210,11 @@ def _each(found: FoundLabels, column: str) -> Classes:
     numbers = {label: as_number(label) for label in labels}
     if all(number is not None for number in numbers.values()):
         labels.sort(key=lambda label: (numbers[label] or 0, label))
-    by_lower_case: dict[str, list[str]] = {}
-    for label in labels:
-        by_lower_case.setdefault(label.lower(), []).append(label)
     notes = [_class_line(labels)]
     notes += [
-        f"{counted(alike, found.totals)} differ only in case, and are different classes; to join "
+        f"{counted(alike, found.totals)} {_difference(alike)}, and are different classes; to join "
         "them, map them to one class in data.labels"
-        for alike in by_lower_case.values()
-        if len(alike) > 1
+        for alike in _alike(labels)
     ]
     notes += [
         f"{counted(alike, found.totals)} are the same number, and are different classes; to join "
@@ -223,15 +225,44 @@ def _each(found: FoundLabels, column: str) -> Classes:
     return Classes(Labels(tuple(labels)), label_map, tuple(notes))
 
 
-def _mapped(found: FoundLabels, options: ReadOptions, column: str) -> Classes:
+def _alike(labels: Iterable[str]) -> list[list[str]]:
+    """Return the groups of different labels that look alike, such as `IT` and `it`."""
+    by_look: dict[str, list[str]] = {}
+    for label in labels:
+        text = unicodedata.normalize("NFKC", label).casefold()
+        visible = "".join(char for char in text if not _is_invisible(char))
+        by_look.setdefault(" ".join(visible.split()), []).append(label)
+    return [alike for alike in by_look.values() if len(alike) > 1]
+
+
+def _is_invisible(char: str) -> bool:
+    is_variation_selector = "\ufe00" <= char <= "\ufe0f"
+    return is_variation_selector or unicodedata.category(char) == "Cf"
+
+
+def _difference(alike: Iterable[str]) -> str:
+    """Return a clause with the difference between labels that look alike, see `_alike`."""
+    if len({label.lower() for label in alike}) == 1:
+        return "differ only in case"
+    return "differ only in blanks, case, invisible characters or forms of a letter"
+
+
+def _mapped(found: FoundLabels, options: ReadOptions, column: str, is_window: bool) -> Classes:
     """Return the classes of a mapping, whose labels are in lower case.
 
+    Args:
+      found: the labels.
+      options: the options with the mapping.
+      column: the column of the labels, for a message.
+      is_window: whether the lines are those of a window of spans. A label that it lacks may have
+        lines in another one.
+
     Raises:
-      InputError: no line has one of the labels of the mapping.
+      InputError: no line has one of the labels of the mapping, and there is no window.
     """
     present = {label.lower() for label in found.lines}
     absent = _absent(options.label_map, present)
-    if absent:
+    if absent and not is_window:
         others = [label for label in found.lines if label.lower() not in options.label_map]
         hint = f"; without a class: {listed(others)}" if others else ""
         raise InputError(
@@ -243,6 +274,8 @@ def _mapped(found: FoundLabels, options: ReadOptions, column: str) -> Classes:
     left_out = [label for label in known if options.label_map[label.lower()] is None]
     if left_out:
         notes.append(f"left out: {counted(left_out, found.totals)}")
+    if absent:
+        notes.append(f"data.labels names {listed(absent)}, which no line of this window has")
     others = [label for label in found.lines if label.lower() not in options.label_map]
     if others:
         notes.append(

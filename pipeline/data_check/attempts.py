@@ -155,7 +155,9 @@ class Attempts:
         if result.options.task == SENTIMENT_TASK or result.found is None:
             return Classes(Labels(result.options.classes), {}, ())
         columns = [layout.columns for layout in result.layouts]
-        classes = find_classes(result.found, result.options, columns)
+        classes = find_classes(
+            result.found, result.options, columns, newest_is_test=self._newest_is_test
+        )
         refuse_held_out_labels(classes, result.found, newest_is_test=self._newest_is_test)
         return classes
 

@@ -18,6 +18,7 @@ from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import Choice, Problem
 from pipeline.data_check.inspections import Inspections
 from pipeline.data_check.settings_file import as_yaml
+from pipeline.label_setting import task_options
 from preprocessing.reading import globs
 from preprocessing.reading.columns import LABEL, TEXT
 from preprocessing.reading.copies import find_copies
@@ -138,6 +139,9 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
     options = current.options
     choices: list[tuple[Any, str]] = []
     names = [label.name for label in current.labels()]
+    corrected = _corrected_mapping(attempts, options, names)
+    if corrected:
+        choices.append((corrected, "the classes of data.labels; null leaves a label out"))
     polarity = _polarity(names)
     if polarity:
         choices.append((polarity, "a guess at the sentiment of these words: 1 is positive"))
@@ -163,6 +167,39 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
         return Settled((), {}, (Problem("; ".join(dict.fromkeys([message, *reasons]))),))
     problem = Problem(message, shown[0].settings, choices=shown)
     return Settled((), {"labels": choices[0][0]}, (problem,))
+
+
+def _corrected_mapping(
+    attempts: Attempts, options: ReadOptions, names: Sequence[str]
+) -> dict[str, str | None]:
+    """Return the mapping of `data.labels` for the labels of the files.
+
+    It leaves out the labels that the mapping does not name. It lacks those that no line has, if
+    they are an error. It is empty if there is no mapping, or if the labels are no classes with it.
+
+    Args:
+      attempts: the attempts with the files.
+      options: the options with the mapping.
+      names: the labels of the files.
+    """
+    present = dict.fromkeys(name.lower() for name in names)
+    used = [label for label in options.label_map if label in present]
+    # The order of the classes is that of the mapping.
+    for labels in ([*options.label_map, *present], [*used, *present]) if used else ():
+        indices = {label: options.label_map.get(label) for label in labels}
+        found = {
+            label: None if index is None else options.classes[index]
+            for label, index in indices.items()
+        }
+        if len({name for name in found.values() if name}) < 2:
+            continue
+        mapped = task_options(found)
+        tried = replace(
+            options, task=mapped.task, classes=mapped.classes, label_map=mapped.label_map
+        )
+        if not attempts.attempt(tried).error:
+            return found
+    return {}
 
 
 def leave_out_rare(attempt: Attempt, totals: Mapping[int, int], least: int) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from preprocessing.reading.archives import (
     DecompressedStream,
     compression,
 )
+from preprocessing.reading.span_pattern import placeholder_hint
 
 HELD_OUT = {"eval": 1, "test": 2}
 """Held-out split -> priority. A text in the files of several splits belongs to the split with the
@@ -154,7 +155,7 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
         what = "is a file" if os.path.exists(base) else "does not exist"
         raise InputError(
             f"{base} {what}: data.input_base must be a folder or a gs:// prefix with files of "
-            "texts, and data.splits can name the files in it"
+            f"texts, and data.splits can name the files in it{placeholder_hint(base)}"
         )
     found = match_files(base, pattern)
     if not found:

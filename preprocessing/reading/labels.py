@@ -48,9 +48,12 @@ _SPELLINGS = 20_000
 _LONGEST = 10_000
 """The maximum number of characters of a label. A longer one is a text."""
 _PREFIX = "__label__"
-_LIMIT = 10**18
-"""Numbers of this size or larger are not labels. Python cannot convert all of them to a float or to
-text."""
+_LIMIT = 1 << 64
+"""Integers and decimal numbers of this size or larger are not labels. Python cannot convert all of
+them to text."""
+_FLOAT_LIMIT = 10**18
+"""Floats of this size or larger are not labels, because their last digits are not those of the
+file."""
 _NUMBER = re.compile(
     r"(-?[0-9]+)(?:\.0*|,(?!000\b)0*)?(?: out of 5 stars)?", re.ASCII | re.IGNORECASE
 )
@@ -262,8 +265,10 @@ def label_name(value: object) -> str | None:
         return _text_name(value)
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, int):
+        return f"{value:d}" if abs(value) < _LIMIT else None
     # NaN, infinity and numbers that are too large for a label are not less than the limit.
-    if isinstance(value, (int, float)) and abs(value) < _LIMIT:
+    if isinstance(value, float) and abs(value) < _FLOAT_LIMIT:
         return f"{int(value):d}" if value == int(value) else _shortest(value)
     if isinstance(value, Decimal) and value.is_finite() and abs(value) < _LIMIT:
         return f"{int(value):d}" if value == int(value) else f"{value.normalize():f}"

@@ -19,9 +19,12 @@ NEWEST = "newest"
 """The value of `data.span` for the newest span that is there."""
 
 _PLACEHOLDER = re.compile(r"\{([A-Z]+)(?::([^{}/]*))?\}")
+_OTHER_PLACEHOLDER = re.compile(r"\{[^{}/]*[A-Za-z][^{}/]*\}|%[YymdFj]")
+"""What other programs have in place of a placeholder."""
 _DATE = {"YYYY": 4, "MM": 2, "DD": 2}
 """Placeholder of a date -> number of its digits."""
 _SPAN, _VERSION = "SPAN", "VERSION"
+_KNOWN = (_SPAN, *_DATE, _VERSION)
 _EPOCH = datetime.date(1970, 1, 1)
 _SECONDS_OF_A_DAY = 86_400
 _HOUR, _SIXTIETH = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
@@ -150,6 +153,19 @@ class SpanPattern:
         )
 
 
+def placeholder_hint(path: str) -> str:
+    """Return a clause with the placeholders, for a missing path that seems to contain others.
+
+    It is empty for any other path.
+
+    Args:
+      path: the path, such as `exports/{yyyy}-{mm}-{dd}` or `exports/%Y-%m-%d`.
+    """
+    if not _OTHER_PLACEHOLDER.search(path):
+        return ""
+    return f"; the placeholders of spans are {_all_placeholders()}"
+
+
 def spans_of(input_base: str | None, window: int, span: str) -> SpanPattern | None:
     """Return the pattern of `data.input_base`, or None if it has no placeholder.
 
@@ -193,12 +209,10 @@ def parse_pattern(path: str) -> SpanPattern | None:
         return None
     names = [name for name, _ in found]
     shown = "{" + "}, {".join(dict.fromkeys(names)) + "}"
-    known = (_SPAN, *_DATE, _VERSION)
     for name, width in found:
-        if name not in known:
+        if name not in _KNOWN:
             raise ValueError(
-                f"{path} has the unknown placeholder {{{name}}}; known are "
-                + ", ".join(f"{{{each}}}" for each in known)
+                f"{path} has the unknown placeholder {{{name}}}; known are {_all_placeholders()}"
             )
         if names.count(name) > 1:
             raise ValueError(f"{path} has {{{name}}} more than once; write it once")
@@ -225,6 +239,10 @@ def parse_pattern(path: str) -> SpanPattern | None:
         raise ValueError(f"{path}: the name of a bucket has no placeholder")
     base = "/".join(parts[:first]) or "/"
     return SpanPattern(base, tuple(parts[first:]), bool(dates), _VERSION in names)
+
+
+def _all_placeholders() -> str:
+    return ", ".join(f"{{{name}}}" for name in _KNOWN)
 
 
 def _regex(name: str) -> str:

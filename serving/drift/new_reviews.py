@@ -12,9 +12,15 @@ import numpy as np
 from core.errors import InputError
 from core.machine import cores
 from preprocessing.labels import Labels
-from preprocessing.reading.columns import Layout
+from preprocessing.reading.columns import Layout, MissingColumnsError
+from preprocessing.reading.detect import Inspection, UnknownFormatError
 from preprocessing.reading.files import SourceFile
-from preprocessing.reading.layouts import decide_layouts, describe
+from preprocessing.reading.layouts import (
+    compare_files,
+    decide_layouts,
+    describe,
+    inspect_files,
+)
 from preprocessing.reading.listing import listed
 from preprocessing.reading.pieces import Piece, cut_file
 from preprocessing.reading.read import read_batches
@@ -161,7 +167,7 @@ def _other_classes(options: ReadOptions, classes: Labels) -> str:
 def _read(
     files: Sequence[SourceFile], options: ReadOptions, classes: Labels, seed: int
 ) -> NewReviews:
-    layouts = decide_layouts(files, options, classes.label_scale)
+    layouts = _layouts(files, options, classes)
     draw = _Draw(rows(classes), seed)
     rejected: Counter[str] = Counter()
     neutral = 0
@@ -170,7 +176,8 @@ def _read(
             for piece in cut_file(file.path, _of_model(layout, options, classes)):
                 unlabelled: set[int] = set()
                 for batch in read_batches(piece, pool):
-                    draw.add(batch.texts, batch.labels)
+                    unread = [UNLABELLED] * len(batch.texts)
+                    draw.add(batch.texts, batch.labels if layout.reads_labels else unread)
                     neutral += len(batch.neutrals)
                     reasons = Counter(line.reason for line in batch.rejected)
                     del reasons[BAD_LABEL]
@@ -183,6 +190,45 @@ def _read(
                         draw.add(texts, [UNLABELLED] * len(texts))
     texts, labels = draw.drawn()
     return NewReviews(texts, labels, draw.total, dict(rejected), describe(layouts), neutral)
+
+
+def _layouts(files: Sequence[SourceFile], options: ReadOptions, classes: Labels) -> list[Layout]:
+    """Return the layout of each file. Beside files with labels, one without them has none to read.
+
+    Raises:
+      InputError: for the reasons in `decide_layouts`.
+    """
+    without = replace(options, reads_labels=False)
+    unlabelled = _unlabelled(files, options, without) if options.reads_labels else []
+    labelled = [file for file in files if file not in unlabelled]
+    if not labelled or not unlabelled:
+        return decide_layouts(files, options, classes.label_scale)
+    layouts = [
+        *decide_layouts(labelled, options, classes.label_scale),
+        *decide_layouts(unlabelled, without),
+    ]
+    of_file = dict(zip([*labelled, *unlabelled], layouts, strict=True))
+    return [of_file[file] for file in files]
+
+
+def _unlabelled(
+    files: Sequence[SourceFile], options: ReadOptions, without: ReadOptions
+) -> list[SourceFile]:
+    """Return the files that can be read without labels only.
+
+    Args:
+      files: the files.
+      options: the options for reading them with labels.
+      without: the options for reading them without labels.
+    """
+    with_labels = compare_files(files, inspect_files(files, options), options)
+    alone = compare_files(files, inspect_files(files, without), without)
+    return [
+        file
+        for file, labelled, unlabelled in zip(files, with_labels, alone, strict=True)
+        if isinstance(labelled, MissingColumnsError | UnknownFormatError)
+        and isinstance(unlabelled, Inspection)
+    ]
 
 
 def _texts_at(piece: Piece, positions: set[int], pool: ThreadPoolExecutor) -> Iterator[list[bytes]]:

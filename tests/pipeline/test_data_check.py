@@ -329,6 +329,42 @@ def test_a_run_with_unusable_lines_in_a_sample_would_not_start(tmp_path, monkeyp
     assert not found.is_complete and not found.starts
 
 
+@pytest.mark.parametrize(
+    ("mapping", "remedy"),
+    [
+        ("{Open: todo, shut: done, lost: null}", {"open": "todo", "shut": "done"}),
+        ("{shut: done, OPEN: todo}", {"shut": "done", "open": "todo", "new": None}),
+        (
+            "{open: 0, shut: 1, lost: null}",
+            {"open": "negative", "shut": "positive", "lost": None, "new": None},
+        ),
+    ],
+    ids=["a label that no line has", "a label without a class", "sentiment"],
+)
+def test_the_classes_of_a_mapping_stay_if_its_labels_do_not_fit(tmp_path, mapping, remedy):
+    labels = ["open", "shut", "new"] if "new" in remedy else ["open", "shut"]
+    rows = [f"{labels[n % len(labels)]},ticket of number {n}\n" for n in range(300)]
+    folder = write(tmp_path, a__csv="label,text\n" + "".join(rows))
+    check = look(folder, f"data.labels={mapping}")
+    [problem] = check.problems
+    proposed = yaml.safe_load(problem.settings)["data"]["labels"]
+    assert list(proposed.items()) == list(remedy.items())
+    assert look_again(tmp_path, check).starts
+    assert check.task.classes == tuple(name for name in remedy.values() if name)
+
+
+def test_a_mapping_keeps_the_labels_that_a_window_of_spans_lacks(tmp_path):
+    for day in (1, 2):
+        rows = [f"{['open', 'shut', 'new'][n % 3]},ticket {n} of day {day}\n" for n in range(300)]
+        (tmp_path / f"day-{day}.csv").write_text("label,text\n" + "".join(rows))
+    mapping = "data.labels={open: todo, lost: todo, shut: done}"
+    check = look(tmp_path / "day-{SPAN}.csv", "data.window=2", mapping)
+    [problem] = check.problems
+    proposed = yaml.safe_load(problem.settings)["data"]["labels"]
+    assert proposed == {"open": "todo", "lost": "todo", "shut": "done", "new": None}
+    assert look_again(tmp_path, check).starts
+
+
 def test_an_unlabelled_split_is_no_class(tmp_path):
     train, unlabelled = (
         "".join(json.dumps({"label": of(n), "text": f"{name} {n}"}) + "\n" for n in range(100))
@@ -710,6 +746,25 @@ def test_half_a_character_in_an_escape_is_no_other_encoding(tmp_path):
     [problem] = look(write(tmp_path, a__jsonl=cut)).problems
     assert "has escapes of half a character" in problem.message
     assert "iconv" not in problem.message
+
+
+def test_ids_of_64_bits_are_labels_in_every_format(tmp_path):
+    ids = [1_837_465_029_384_756_100, 1_837_465_029_384_756_101, 2**64 - 1]
+    rows = [(ids[n % 3], f"A message of number {n}") for n in range(90)]
+    table = pa.table(
+        {"label": pa.array([i for i, _ in rows], pa.uint64()), "text": [t for _, t in rows]}
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    folder = write(
+        tmp_path,
+        a__parquet=(tmp_path / "a.parquet").read_bytes(),
+        b__jsonl="".join(json.dumps({"label": i, "text": f"{t} b"}) + "\n" for i, t in rows),
+        c__csv="label,text\n" + "".join(f"{i},{t} c\n" for i, t in rows),
+    )
+    check = look(folder, "data.labels=each")
+    assert check.starts
+    assert check.task.classes == tuple(map(str, ids))
+    assert {label.lines for label in check.labels} == {90}
 
 
 def test_two_columns_of_the_same_name_are_one_problem(tmp_path):

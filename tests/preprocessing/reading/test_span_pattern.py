@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.errors import InputError
+from preprocessing.reading.files import find_files
 from preprocessing.reading.span_pattern import NEWEST, parse_pattern, spans_of
 
 DATES = st.dates(datetime.date(1970, 1, 1), datetime.date(9999, 12, 31))
@@ -135,3 +137,25 @@ def test_settings_that_do_not_fit_together_are_one_line(path, window, span, line
     with pytest.raises(ValueError, match=f"^{line}") as error:
         spans_of(path, window, span)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "has_hint"),
+    [
+        ("{YYYY-MM-DD}", True),
+        ("{yyyy}-{mm}-{dd}", True),
+        ("%Y-%m-%d", True),
+        ("reviews", False),
+        ("100%", False),
+    ],
+)
+def test_a_missing_folder_with_placeholders_of_others_names_those_of_spans(
+    tmp_path, name, has_hint
+):
+    base = str(tmp_path / name)
+    with pytest.raises(InputError, match="does not exist") as raised:
+        find_files(base, "**")
+    assert ("placeholders of spans are {SPAN}, {YYYY}" in str(raised.value)) == has_hint
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "a.csv").write_text("label,text\n")
+    assert len(find_files(base, "**")) == 1

@@ -112,6 +112,22 @@ def test_reviews_without_a_label_among_others_are_compared(watch):
     assert "the accuracy is 0.9000, before 0.9000" in accuracy
 
 
+def test_files_without_labels_beside_others_are_compared(watch, tmp_path):
+    labelled, others = texts(100, seed=1), texts(300, seed=2)
+    pairs = zip(labels_of(labelled), labelled, strict=True)
+    (tmp_path / "a.csv").write_text("label,text\n" + "".join(f"{n},{text}\n" for n, text in pairs))
+    lines = (json.dumps({"text": text}) for text in others[:200])
+    (tmp_path / "b.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    files = [str(tmp_path / name) for name in ("a.csv", "b.jsonl")]
+    code, (out, _) = watch(others[200:], *files)
+    assert code == 0
+    lines = out.splitlines()
+    assert "compared  400 new reviews with 400 of the test split" in lines
+    assert "labels    75.0% of the reviews have no label of a class of the model" in lines
+    [accuracy] = [line for line in lines if line.startswith("accuracy")]
+    assert accuracy.startswith("accuracy  the accuracy is 0.9000, before 0.9000")
+
+
 def test_another_topic_is_an_alarm_with_its_words(watch):
     code, (out, _) = watch(texts(300, good=0.8, topic="bottle", seed=3))
     assert code == 4
