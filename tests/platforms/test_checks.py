@@ -10,6 +10,7 @@ from tests.platforms.compiled import settings
 
 VOLUME = "kubeflow.volume={claim: c, mount: /data}"
 PEERS = "training={strategy: multi_worker_mirrored, workers: 2}"
+POD = "kubeflow.training_pod"
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,13 @@ PEERS = "training={strategy: multi_worker_mirrored, workers: 2}"
         ("kubeflow", f"data.input_base=null,{VOLUME},paths.serving=/data/serving"),
         ("vertex", "beam.flink={master: 'localhost:1'},tracking.mlflow=http://localhost.example"),
         ("kubeflow", f"{PEERS},kubeflow={{queue: a, training_pod: {{priorityClassName: b}}}}"),
+        # Kubernetes accepts these fields.
+        (
+            "kubeflow",
+            f"{PEERS},{POD}={{nodeSelector: {{pool: '3'}}, securityContext: null, "
+            "volumes: [{name: a, emptyDir: {sizeLimit: 100}}], overhead: {cpu: 1, memory: 1Gi}, "
+            "tolerations: [{key: a, operator: Exists, tolerationSeconds: 30}], hostNetwork: true}",
+        ),
         ("vertex", "cluster.resources={Trainer: {cpu: 4, memory: 16G}}"),
         ("kubeflow", "cluster.resources={Trainer: {gpus: 1, gpu_type: nvidia.com/mig-1g.5gb}}"),
         ("vertex", "cluster.resources={Trainer: {gpus: 1, gpu_type: NVIDIA_H100_80GB}}"),
@@ -118,6 +126,28 @@ def test_the_required_settings_are_sufficient(target, more):
             "kubeflow",
             "kubeflow.training_pod={tolerations: [{key: a}, {keys: b}]}",
             "kubeflow.training_pod.tolerations.1.keys: unknown field, did you mean key?",
+        ),
+        *(
+            (
+                "kubeflow",
+                f"{PEERS},kubeflow.training_pod={{{pod}}}",
+                f"kubeflow.training_pod.{line}",
+            )
+            for pod, line in [
+                (
+                    "nodeSelector: {pool: 3}",
+                    "nodeSelector.pool: must be a string in quotation marks, not 3",
+                ),
+                ("nodeSelector: gpu", "nodeSelector: must be a mapping, not 'gpu'"),
+                ("hostNetwork: 'yes'", "hostNetwork: must be a boolean, true or false, not 'yes'"),
+                (
+                    "terminationGracePeriodSeconds: 60s",
+                    "terminationGracePeriodSeconds: must be a whole number, not '60s'",
+                ),
+                ("priority: true", "priority: must be a whole number, not True"),
+                ("imagePullSecrets: [key]", "imagePullSecrets.0: must be a mapping, not 'key'"),
+                ("securityContext: {1: a}", "securityContext.1: unknown field, known here: "),
+            ]
         ),
     ],
 )
