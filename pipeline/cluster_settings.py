@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from core.settings import PositiveInt, Section
 from pipeline.tracking_server import has_password
@@ -14,8 +15,29 @@ Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]|[KMGTP]i)?$
 """A Kubernetes quantity of bytes: `16G`, `512Mi`."""
 DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 """The name of a namespace or a queue in Kubernetes."""
-DnsName = Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+_DNS_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+DnsName = Annotated[str, Field(max_length=253, pattern=rf"^{_DNS_PART}(\.{_DNS_PART})*$")]
 """The name of another object in Kubernetes."""
+_IMAGE_PART = "[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    r"([A-Za-z0-9.-]+(:[0-9]+)?/)?"  # the host of a registry
+    rf"{_IMAGE_PART}(/{_IMAGE_PART})*"
+    r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
+    r"(@sha256:[0-9a-f]{64})?"
+)
+
+
+def _check_image(name: str) -> str:
+    if not _IMAGE.fullmatch(name):
+        raise ValueError(
+            "must be the name of an image, such as HOST/PROJECT/amazon-reviews:TAG, with small "
+            "letters except in HOST and TAG, and perhaps with @sha256: and 64 hexadecimal digits"
+        )
+    return name
+
+
+Image = Annotated[str, AfterValidator(_check_image)]
+"""The name of a container image, as container runtimes read it."""
 
 
 class Resources(Section):
@@ -45,7 +67,7 @@ class Resources(Section):
 class Cluster(Section):
     """Settings for every cluster."""
 
-    image: str | None = None
+    image: Image | None = None
     """Container image of every step, which contains this package, such as
     `HOST/PROJECT/amazon-reviews:TAG`."""
     resources: dict[str, Resources] = {}
@@ -67,8 +89,15 @@ class Vertex(Section):
     """VPC network to peer with, `projects/NUMBER/global/networks/NAME`."""
     machine_type: str = "n1-standard-8"
     """Machine type of each training replica of a CustomJob, and of the endpoint."""
-    serving_image: str | None = None
+    serving_image: Image | None = None
     """TensorFlow Serving image, in a registry of the project, for `push.destination: vertex`."""
+
+
+_NEEDED = (
+    *("/tmp", "/opt/venv", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys"),
+    *("/usr", "/run/secrets", "/var/run/secrets"),
+)
+"""The folders of a container that its processes require; the last two are those of tokens."""
 
 
 class Volume(Section):
@@ -77,13 +106,14 @@ class Volume(Section):
     claim: DnsName
     """Name of the PersistentVolumeClaim."""
     mount: Annotated[str, Field(pattern=r"^/[^:]*$")]
-    """Absolute path of the mount point; not `/tmp`, which is for temporary files."""
+    """Absolute path of the mount point; not `/tmp`, which is for temporary files, and no other
+    folder that the container requires, such as `/usr`."""
 
     @field_validator("mount")
     @classmethod
     def _hides_no_other_folder(cls, mount: str) -> str:
         folder = posixpath.normpath(f"/{mount.lstrip('/')}")
-        if folder in ("/", "/tmp"):
+        if any(f"{needed}/".startswith(f"{folder.rstrip('/')}/") for needed in _NEEDED):
             raise ValueError(
                 f"a volume at {folder} would hide files of the container; set another folder, such "
                 "as /data"

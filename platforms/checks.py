@@ -258,7 +258,8 @@ def _pod_problems(kind: str, value: Any, path: str) -> Iterator[str]:
     elif mapped or model:
         noun, expected = "mapping", dict
     # Not isinstance, because a bool is an int in Python.
-    if type(value) is not expected:
+    is_expected = type(value) is expected
+    if not is_expected:
         yield f"{path}: must be a {noun}, not {value!r}"
     elif listed:
         for index, each in enumerate(value):

@@ -175,15 +175,51 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
         ("kubeflow.volume={claim: c, mount: //tmp/./}", "kubeflow.volume.mount: a volume at /tmp "),
         ("kubeflow.volume={claim: c, mount: //}", "kubeflow.volume.mount: a volume at / would hid"),
         ("kubeflow.volume={claim: c, mount: /}", "kubeflow.volume.mount: a volume at / would hide"),
+        *(
+            (
+                f"kubeflow.volume={{claim: c, mount: {folder}}}",
+                f"kubeflow.volume.mount: a volume at {folder} would hide files of the container",
+            )
+            for folder in ("/usr", "/opt", "/opt/venv", "/var/run", "/etc")
+        ),
+        *(
+            (f"cluster.image={image}", "cluster.image: must be the name of an image, such as HOST/")
+            for image in ("my image", "example/Reviews:1", "http://example/reviews", "a:1:2", "a/")
+        ),
+        (
+            "cluster.image='example/reviews@sha256:12'",
+            "cluster.image: .* perhaps with @sha256: and 64 hexadecimal digits, not 'example/rev",
+        ),
+        ("vertex.serving_image=Serving:2", "vertex.serving_image: must be the name of an image"),
         (f"kubeflow.namespace={'n' * 64}", "kubeflow.namespace"),
         (f"name={'n' * 64}", "name: String should have at most 63 characters, not 'n"),
         ("kubeflow.service_account=Trainer", "kubeflow.service_account"),
+        ("kubeflow.service_account=a..b", "kubeflow.service_account"),
         ("kubeflow.training_pod={containers: []}", "cluster.image and cluster.resources describe"),
     ],
 )
 def test_wrong_values_are_refused_when_loading(more, line):
     with pytest.raises(ConfigError, match=line):
         load_config("sample", [more] if more else [], environ={})
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "reviews",
+        "localhost:5000/reviews",
+        "HOST.example:5000/team-a/some_reviews/x--y:v1.2-RC",
+        f"example/reviews:1@sha256:{'0a' * 32}",
+    ],
+)
+def test_the_names_of_images_that_container_runtimes_accept(image):
+    assert load_config("sample", [f"cluster.image={image}"], environ={}).cluster.image == image
+
+
+@pytest.mark.parametrize("folder", ["/data", "/opt/data", "/usr/local/data", "/tmp/data", "/home"])
+def test_the_folders_of_a_volume_that_hide_no_file(folder):
+    override = f"kubeflow.volume={{claim: c, mount: {folder}}}"
+    assert load_config("sample", [override], environ={}).kubeflow.volume.mount == folder
 
 
 def test_a_name_may_be_as_long_as_tfx_allows():
