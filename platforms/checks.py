@@ -52,6 +52,12 @@ _SINGLE_VALUES: dict[str, tuple[str, type]] = {
     "bool": ("boolean, true or false", bool),
 }
 """Type in the models of Kubernetes's Python client -> its description, and its type in Python."""
+TRAINJOB_FIELDS = (
+    *("affinity", "containers", "imagePullSecrets", "initContainers", "nodeSelector"),
+    *("schedulingGates", "securityContext", "serviceAccountName", "terminationGracePeriodSeconds"),
+    *("tolerations", "volumes"),
+)
+"""The fields of a pod that a TrainJob of Kubeflow Trainer can replace in its runtime."""
 _QUANTITIES = ("divisor", "limits", "overhead", "requests", "sizeLimit")
 """The fields of a pod that contain quantities, which the models describe as strings."""
 
@@ -226,6 +232,12 @@ def _kubeflow(config: PipelineConfig) -> Iterator[str]:
             )
     if pod := config.kubeflow.training_pod:
         yield from _pod_problems("V1PodSpec", pod, "kubeflow.training_pod")
+        if config.kubeflow.training_job == "trainjob":
+            for name in sorted(pod.keys() - set(TRAINJOB_FIELDS)):
+                yield (
+                    f"kubeflow.training_pod.{name}: a TrainJob has no such field; remove it, and "
+                    "set it in the ClusterTrainingRuntime of a copy of kubeflow/training.yaml"
+                )
     if not config.training.has_peers:
         for key in ("training_pod", "queue"):
             if getattr(config.kubeflow, key):

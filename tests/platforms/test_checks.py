@@ -21,6 +21,10 @@ POD = "kubeflow.training_pod"
         ("kubeflow", f"data.input_base=null,{VOLUME},paths.serving=/data/serving"),
         ("vertex", "beam.flink={master: 'localhost:1'},tracking.mlflow=http://localhost.example"),
         ("kubeflow", f"{PEERS},kubeflow={{queue: a, training_pod: {{priorityClassName: b}}}}"),
+        (
+            "kubeflow",
+            f"{PEERS},kubeflow={{training_job: trainjob, training_pod: {{tolerations: []}}}}",
+        ),
         # Kubernetes accepts these fields.
         (
             "kubeflow",
@@ -126,6 +130,11 @@ def test_the_required_settings_are_sufficient(target, more):
             "kubeflow",
             "kubeflow.training_pod={tolerations: [{key: a}, {keys: b}]}",
             "kubeflow.training_pod.tolerations.1.keys: unknown field, did you mean key?",
+        ),
+        (
+            "kubeflow",
+            f"{PEERS},kubeflow={{training_job: trainjob, training_pod: {{priorityClassName: b}}}}",
+            "kubeflow.training_pod.priorityClassName: a TrainJob has no such field; remove it, and",
         ),
         *(
             (
