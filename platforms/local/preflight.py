@@ -18,6 +18,7 @@ from pipeline.config import PipelineConfig
 from pipeline.destinations import destination_paths
 from pipeline.inputs import input_files, read_options
 from pipeline.selected_nodes import node_ids
+from platforms.beam import check_beam_args
 from platforms.checks import is_bucket
 from preprocessing.labels import model_labels
 from preprocessing.reading.labels import two_scales
@@ -35,7 +36,7 @@ def check_run(config: PipelineConfig) -> None:
     Raises:
       ConfigError: there are no credentials for a bucket, the destination has the models of another
         pipeline, `paths.root` has outputs of runs that `paths.metadata` does not contain, a setting
-        does not fit the model or the GPUs, or `paths.metadata` or `paths.serving` cannot be read.
+        does not fit the model, the GPUs or Beam, or a folder of the settings cannot be read.
       InputError: an input file or the golden sentences cannot be read or have a wrong layout, or
         the labels fit both the scale of the served model and another one.
     """
@@ -57,6 +58,7 @@ def check_run(config: PipelineConfig) -> None:
     except ValueError as error:
         raise ConfigError(str(error)) from None
     check_model(config)
+    check_beam_args(config)
     _check_labels(config)
 
 
