@@ -111,14 +111,14 @@ class Volume(Section):
 
     @field_validator("mount")
     @classmethod
-    def _hides_no_other_folder(cls, mount: str) -> str:
+    def _is_normal_and_hides_no_other_folder(cls, mount: str) -> str:
         folder = posixpath.normpath(f"/{mount.lstrip('/')}")
         if any(f"{needed}/".startswith(f"{folder.rstrip('/')}/") for needed in _NEEDED):
             raise ValueError(
                 f"a volume at {folder} would hide files of the container; set another folder, such "
                 "as /data"
             )
-        return mount
+        return folder
 
 
 JobKindName = Literal["auto", "tfjob", "trainjob", "jobset"]

@@ -197,14 +197,17 @@ def _loopback(config: PipelineConfig) -> Iterator[str]:
 def _is_loopback(address: str) -> bool:
     """Return whether an address is that of the machine or container that uses it.
 
+    0.0.0.0 is one too: a server listens on it, and a client that connects to it reaches itself.
+
     Args:
       address: a URL, or `HOST:PORT`.
     """
     host = urlsplit(address if is_url(address) else f"//{address}").hostname or ""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        found = ipaddress.ip_address(host)
     except ValueError:  # The host is a name.
-        return host == "localhost"
+        return host.rstrip(".") == "localhost"
+    return found.is_loopback or found.is_unspecified
 
 
 def _kubeflow(config: PipelineConfig) -> Iterator[str]:

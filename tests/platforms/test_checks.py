@@ -19,6 +19,10 @@ POD = "kubeflow.training_pod"
         ("vertex", ""),
         ("local", "tracking.mlflow=http://127.0.0.1:5000"),
         ("kubeflow", f"data.input_base=null,{VOLUME},paths.serving=/data/serving"),
+        (
+            "kubeflow",
+            "kubeflow.volume={claim: c, mount: //data/./a/},paths.serving=/data/a/serving",
+        ),
         ("vertex", "beam.flink={master: 'localhost:1'},tracking.mlflow=http://localhost.example"),
         ("kubeflow", f"{PEERS},kubeflow={{queue: a, training_pod: {{priorityClassName: b}}}}"),
         (
@@ -90,10 +94,13 @@ def test_the_required_settings_are_sufficient(target, more):
             "tracking.mlflow=https://localhost/mlflow",
             "tracking.mlflow: https://localhost/",
         ),
-        (
-            "vertex",
-            "tracking.mlflow='http://[::1]:5000'",
-            "tracking.mlflow: http://[::1]:5000 is ",
+        *(
+            (
+                "vertex",
+                f"tracking.mlflow='http://{host}:5000'",
+                f"tracking.mlflow: http://{host}:5000 i",
+            )
+            for host in ("[::1]", "0.0.0.0", "[::]", "localhost.")
         ),
         (
             "kubeflow",
