@@ -125,6 +125,15 @@ JobKindName = Literal["auto", "tfjob", "trainjob", "jobset"]
 RUNTIME = "amazon-reviews"
 """Name of the ClusterTrainingRuntime of TrainJobs."""
 
+_NAMES = "the processes of a training find each other by the host names that the job sets"
+_OF_THE_JOB = {
+    "containers": "cluster.image and cluster.resources describe the container",
+    "restartPolicy": "the kind of the job determines which pods are restarted",
+    "hostname": _NAMES,
+    "subdomain": _NAMES,
+}
+"""Field of a pod that the settings of a training job cannot have -> the reason."""
+
 
 class Kubeflow(Section):
     """Kubeflow Pipelines, for `--target kubeflow`."""
@@ -151,11 +160,10 @@ class Kubeflow(Section):
 
     @field_validator("training_pod")
     @classmethod
-    def _has_no_containers(cls, value: dict[str, Any]) -> dict[str, Any]:
-        if "containers" in value:
-            raise ValueError(
-                "cluster.image and cluster.resources describe the container; remove containers"
-            )
+    def _has_no_field_of_the_job(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for name, reason in _OF_THE_JOB.items():
+            if name in value:
+                raise ValueError(f"{reason}; remove {name}")
         return value
 
     # Not a validator of the field, whose message would contain the password.

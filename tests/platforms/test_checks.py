@@ -212,6 +212,17 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
         ("kubeflow.service_account=Trainer", "kubeflow.service_account"),
         ("kubeflow.service_account=a..b", "kubeflow.service_account"),
         ("kubeflow.training_pod={containers: []}", "cluster.image and cluster.resources describe"),
+        # JobSet and the training operator would replace it without a word.
+        (
+            "kubeflow.training_pod={restartPolicy: Always}",
+            "which pods are restarted; remove restart",
+        ),
+        # A training would wait for host names that do not exist, until its timeout.
+        (
+            "kubeflow.training_pod={hostname: a}",
+            "the host names that the job sets; remove hostname",
+        ),
+        ("kubeflow.training_pod={subdomain: a}", "host names that the job sets; remove subdomain"),
     ],
 )
 def test_wrong_values_are_refused_when_loading(more, line):
