@@ -76,12 +76,25 @@ class Cluster(Section):
     """Timeout of a training on several machines in hours, including its time in a queue."""
 
 
+def _check_region(name: str) -> str:
+    if not re.fullmatch("[a-z]+-[a-z]+[0-9]+", name):
+        raise ValueError("must be a region, such as europe-west4, and no zone of it")
+    return name
+
+
+Region = Annotated[str, AfterValidator(_check_region)]
+"""The name of a region of Google Cloud. It is a part of the host name of Vertex AI, so a wrong one
+would be a server that does not respond."""
+Project = Annotated[str, Field(pattern=r"^([a-z0-9.-]+:)?[a-z0-9][a-z0-9-]*$")]
+"""The id of a project of Google Cloud, perhaps below a domain, or its number."""
+
+
 class Vertex(Section):
     """Vertex AI Pipelines, for `--target vertex`."""
 
-    project: str | None = None
+    project: Project | None = None
     """Google Cloud project."""
-    region: str | None = None
+    region: Region | None = None
     """Google Cloud region."""
     service_account: str | None = None
     """Service account of the steps; None: the default of the project."""

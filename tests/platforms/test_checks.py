@@ -206,6 +206,15 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
             "cluster.image='example/reviews@sha256:12'",
             "cluster.image: .* perhaps with @sha256: and 64 hexadecimal digits, not 'example/rev",
         ),
+        *(
+            (
+                f"vertex.region='{region}'",
+                "vertex.region: must be a region, such as europe-west4, a",
+            )
+            for region in ("europe-west4-a", "Europe-West4", "europe west4", "http://x")
+        ),
+        ("vertex.project=My_Project", "vertex.project: .* not 'My_Project'"),
+        ("vertex.project='projects/p'", "vertex.project: .* not 'projects/p'"),
         ("vertex.serving_image=Serving:2", "vertex.serving_image: must be the name of an image"),
         (f"kubeflow.namespace={'n' * 64}", "kubeflow.namespace"),
         (f"name={'n' * 64}", "name: String should have at most 63 characters, not 'n"),
@@ -241,6 +250,14 @@ def test_wrong_values_are_refused_when_loading(more, line):
 )
 def test_the_names_of_images_that_container_runtimes_accept(image):
     assert load_config("sample", [f"cluster.image={image}"], environ={}).cluster.image == image
+
+
+@pytest.mark.parametrize("region", ["us-central1", "northamerica-northeast2", "europe-west12"])
+@pytest.mark.parametrize("project", ["my-project-1", "example.com:my-project", "'123456'"])
+def test_the_projects_and_regions_of_google_cloud(project, region):
+    override = f"vertex={{project: {project}, region: {region}}}"
+    found = load_config("sample", [override], environ={}).vertex
+    assert (found.project, found.region) == (project.strip("'"), region)
 
 
 @pytest.mark.parametrize("folder", ["/data", "/opt/data", "/usr/local/data", "/tmp/data", "/home"])
