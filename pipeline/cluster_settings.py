@@ -192,14 +192,23 @@ class Kubeflow(Section):
 
 LOCAL = "[local]"
 """The value of `master` with which Flink starts inside of the job server."""
-Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:[0-9]+$")]
+
+
+def _check_address(address: str) -> str:
+    found = re.fullmatch(r"[A-Za-z0-9.-]+:([0-9]{1,5})", address)
+    if not found or not 0 < int(found[1]) < 2**16:
+        raise ValueError("must be HOST:PORT without http://, with a port of at most 65535")
+    return address
+
+
+Address = Annotated[str, AfterValidator(_check_address)]
 """`HOST:PORT`."""
 
 
 class Flink(Section):
     """Apache Flink, for `beam.runner: flink`."""
 
-    master: Literal["[local]"] | Address = LOCAL
+    master: str = LOCAL
     """REST address of a Flink cluster, `HOST:PORT`; `[local]` starts Flink inside the job
     server."""
     job_endpoint: Address | None = None
@@ -225,6 +234,14 @@ class Flink(Section):
     def _brackets_are_no_list(cls, value: Any) -> Any:
         # YAML reads [local] without quotes as a list.
         return LOCAL if value == ["local"] else value
+
+    @field_validator("master")
+    @classmethod
+    def _master_is_local_or_an_address(cls, master: str) -> str:
+        try:
+            return master if master == LOCAL else _check_address(master)
+        except ValueError as error:
+            raise ValueError(f"{error}, or {LOCAL}") from None
 
     @property
     def on_this_machine(self) -> bool:

@@ -213,6 +213,15 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
             )
             for region in ("europe-west4-a", "Europe-West4", "europe west4", "http://x")
         ),
+        *(
+            (
+                f"beam.flink={{{key}: '{address}'}}",
+                f"beam.flink.{key}: must be HOST:PORT without http",
+            )
+            for key in ("master", "job_endpoint", "worker_pool")
+            for address in ("http://flink:8081", "flink", "flink:65536", "flink:0", ":8081")
+        ),
+        ("beam.flink.master=local", r"at most 65535, or \[local\], not 'local'"),
         ("vertex.project=My_Project", "vertex.project: .* not 'My_Project'"),
         ("vertex.project='projects/p'", "vertex.project: .* not 'projects/p'"),
         ("vertex.serving_image=Serving:2", "vertex.serving_image: must be the name of an image"),
