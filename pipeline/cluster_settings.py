@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from core.settings import PositiveInt, Section
+from core.storage import absolute_local
 from pipeline.tracking_server import has_password
 
 Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]|[KMGTP]i)?$")]
@@ -228,6 +229,11 @@ class Flink(Section):
     timeout_seconds: PositiveInt = 1800
     """Seconds without progress of any task after which the job is cancelled. The timeout must be
     longer than the longest unit of work, which is a whole file for gzip and zstd."""
+
+    @field_validator("jars")
+    @classmethod
+    def _absolute(cls, value: str | None) -> str | None:
+        return absolute_local(value) if value else value
 
     @field_validator("master", mode="before")
     @classmethod
