@@ -57,24 +57,23 @@ def find_credentials(key: str, value: str, scopes: Sequence[str] | None = None) 
     try:
         credentials, _ = google.auth.default(scopes=scopes)
     except Exception as error:  # A wrong file can raise any exception.
-        raise ConfigError(
-            f"{key}: {value} requires Google Cloud credentials, and {_problem(error)}; run {LOGIN}"
-        ) from None
+        raise ConfigError(f"{key}: {value} {_problem(error)}; run {LOGIN}") from None
     return credentials
 
 
 def _problem(error: Exception) -> str:
-    """Return a clause with the reason why google.auth found no credentials.
+    """Return a predicate with the reason why google.auth found no credentials.
 
     Args:
       error: the exception of `google.auth.default`. Its arguments may contain a second exception.
     """
     reason = ": ".join(map(str, error.args))
     if reason.startswith(_NONE_FOUND):
-        return "there are none"
+        return "requires Google Cloud credentials, and there are none"
     file = os.environ.get(CREDENTIALS)
     given = f"; {CREDENTIALS} is {file}" if file else ""
-    return f"those of this machine cannot be used ({type(error).__name__}: {reason}{given})"
+    found = f"{type(error).__name__}: {reason}{given}"
+    return f"requires Google Cloud credentials, and those of this machine cannot be used ({found})"
 
 
 def connect(service: Any, region: str) -> Any:
@@ -90,7 +89,7 @@ def connect(service: Any, region: str) -> Any:
     try:
         return service(client_options={"api_endpoint": f"{region}-aiplatform.googleapis.com"})
     except DefaultCredentialsError as error:
-        raise InputError(f"Vertex AI requires credentials, and {_problem(error)}") from None
+        raise InputError(f"Vertex AI {_problem(error)}") from None
 
 
 def retrying() -> dict[str, Any]:
