@@ -196,8 +196,8 @@ def compile_to(file: Path, settings: PipelineConfig, target: ClusterTarget) -> N
 
     Raises:
       ConfigError: a setting is missing, the target does not support a setting, the model lacks a
-        hyperparameter of the settings, the client of MLflow is missing, or the file cannot be
-        written.
+        hyperparameter of the settings, Beam does not know an argument, the client of MLflow is
+        missing, or the file cannot be written.
     """
     from platforms.checks import check_target
 
@@ -214,8 +214,8 @@ def compile_checked(file: Path, settings: PipelineConfig, target: ClusterTarget)
       target: the platform that runs the compiled pipeline.
 
     Raises:
-      ConfigError: the model lacks a hyperparameter of the settings, the client of MLflow is
-        missing, or the file cannot be written.
+      ConfigError: the model lacks a hyperparameter of the settings, Beam does not know an argument,
+        the client of MLflow is missing, or the file cannot be written.
     """
     from cli.console import silent_stderr
     from core.processes import large_imports
@@ -223,7 +223,9 @@ def compile_checked(file: Path, settings: PipelineConfig, target: ClusterTarget)
     with silent_stderr():
         with large_imports():
             from pipeline.chosen_model import check_model
+            from platforms.beam import check_beam_args
             from platforms.compile import compile_pipeline
 
         check_model(settings)
+        check_beam_args(settings)
         compile_pipeline(settings, target, file)

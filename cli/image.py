@@ -111,6 +111,11 @@ def _image_name(config: PipelineConfig) -> str:
         raise ConfigError(
             "cluster.image: not set; set the name of the image, HOST/PROJECT/amazon-reviews:TAG"
         )
+    if "@" in config.cluster.image:
+        raise ConfigError(
+            f"cluster.image: {config.cluster.image} has a digest, which an image gets when it is "
+            "pushed; set the name with a tag, HOST/PROJECT/amazon-reviews:TAG"
+        )
     return config.cluster.image
 
 

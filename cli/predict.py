@@ -225,8 +225,10 @@ def _score(
         # The imports take seconds, and a missing model is reported before them.
         with large_imports():
             from pipeline.inputs import read_options
-            from platforms.beam import beam_args
+            from platforms.beam import beam_args, check_beam_args
             from serving.batch.run import Interrupted, score_files
+
+        check_beam_args(config)
 
     options = replace(read_options(config), id=id)
     start = time.monotonic()

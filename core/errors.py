@@ -67,7 +67,11 @@ def cause(error: BaseException) -> str:
     if roots := list(filter(None, map(_FIRST_ROOT.match, lines))):
         return " ".join(roots[0][1].split())
     messages = [line for line in lines if not _STACK.match(line)]
-    return f"{type(error).__name__}: {messages[0]}" if messages else type(error).__name__
+    if not messages:
+        return type(error).__name__
+    # A line such as "Pipeline has validations errors:" contains no error itself.
+    shown = messages[:2] if messages[0].endswith(":") else messages[:1]
+    return f"{type(error).__name__}: {' '.join(shown)}"
 
 
 def storage_errors() -> tuple[type[Exception], ...]:

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
+
+_VARIABLE = re.compile(r"\$(\{\w+\}|[A-Z_][A-Z0-9_]*)")
+"""A variable of the shell, such as ${HOME} or $HOME."""
 
 
 def is_url(path: str) -> bool:
@@ -17,6 +21,39 @@ def is_url(path: str) -> bool:
     Every path with `://` is a URL. So is file:///folder, although the folder is local.
     """
     return "://" in path
+
+
+def absolute(path: str) -> str:
+    """Return the absolute form of a local path, with `~` expanded; return a URL unchanged.
+
+    Raises:
+      ValueError: the path contains a variable, or is a URL of an object store that is not valid,
+        such as `gs:/bucket`.
+    """
+    if found := _VARIABLE.search(path):
+        raise ValueError(
+            f"{path} contains {found[0]}, and variables in settings are not replaced; write its "
+            "value, or let the shell replace it with --set"
+        )
+    if is_url(path):
+        return path
+    scheme = re.match(r"(gs|s3|hdfs):/?", path)
+    if scheme:
+        rest = path.removeprefix(scheme[0])
+        raise ValueError(f"{path} is not a valid URL; write {scheme[1]}://{rest}")
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def absolute_local(path: str) -> str:
+    """Return the absolute form of a path of this machine, with `~` expanded.
+
+    Raises:
+      ValueError: the path contains a variable, or is a URL.
+    """
+    found = absolute(path)
+    if is_url(found):
+        raise ValueError("must be a path of this machine, and no URL")
+    return found
 
 
 def names(folder: str) -> list[str]:

@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from core.settings import PositiveInt, Section
+from core.storage import absolute_local
 from pipeline.tracking_server import has_password
 
 Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]|[KMGTP]i)?$")]
 """A Kubernetes quantity of bytes: `16G`, `512Mi`."""
 DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 """The name of a namespace or a queue in Kubernetes."""
-DnsName = Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+_DNS_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+DnsName = Annotated[str, Field(max_length=253, pattern=rf"^{_DNS_PART}(\.{_DNS_PART})*$")]
 """The name of another object in Kubernetes."""
+_IMAGE_PART = "[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    r"([A-Za-z0-9.-]+(:[0-9]+)?/)?"  # the host of a registry
+    rf"{_IMAGE_PART}(/{_IMAGE_PART})*"
+    r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
+    r"(@sha256:[0-9a-f]{64})?"
+)
+
+
+def _check_image(name: str) -> str:
+    if not _IMAGE.fullmatch(name):
+        raise ValueError(
+            "must be the name of an image, such as HOST/PROJECT/amazon-reviews:TAG, with small "
+            "letters except in HOST and TAG, and perhaps with @sha256: and 64 hexadecimal digits"
+        )
+    return name
+
+
+Image = Annotated[str, AfterValidator(_check_image)]
+"""The name of a container image, as container runtimes read it."""
 
 
 class Resources(Section):
@@ -45,7 +68,7 @@ class Resources(Section):
 class Cluster(Section):
     """Settings for every cluster."""
 
-    image: str | None = None
+    image: Image | None = None
     """Container image of every step, which contains this package, such as
     `HOST/PROJECT/amazon-reviews:TAG`."""
     resources: dict[str, Resources] = {}
@@ -54,12 +77,25 @@ class Cluster(Section):
     """Timeout of a training on several machines in hours, including its time in a queue."""
 
 
+def _check_region(name: str) -> str:
+    if not re.fullmatch("[a-z]+-[a-z]+[0-9]+", name):
+        raise ValueError("must be a region, such as europe-west4, and no zone of it")
+    return name
+
+
+Region = Annotated[str, AfterValidator(_check_region)]
+"""The name of a region of Google Cloud. It is a part of the host name of Vertex AI, so a wrong one
+would be a server that does not respond."""
+Project = Annotated[str, Field(pattern=r"^([a-z0-9.-]+:)?[a-z0-9][a-z0-9-]*$")]
+"""The id of a project of Google Cloud, perhaps below a domain, or its number."""
+
+
 class Vertex(Section):
     """Vertex AI Pipelines, for `--target vertex`."""
 
-    project: str | None = None
+    project: Project | None = None
     """Google Cloud project."""
-    region: str | None = None
+    region: Region | None = None
     """Google Cloud region."""
     service_account: str | None = None
     """Service account of the steps; None: the default of the project."""
@@ -67,8 +103,15 @@ class Vertex(Section):
     """VPC network to peer with, `projects/NUMBER/global/networks/NAME`."""
     machine_type: str = "n1-standard-8"
     """Machine type of each training replica of a CustomJob, and of the endpoint."""
-    serving_image: str | None = None
+    serving_image: Image | None = None
     """TensorFlow Serving image, in a registry of the project, for `push.destination: vertex`."""
+
+
+_NEEDED = (
+    *("/tmp", "/opt/venv", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys"),
+    *("/usr", "/run/secrets", "/var/run/secrets"),
+)
+"""The folders of a container that its processes require; the last two are those of tokens."""
 
 
 class Volume(Section):
@@ -77,23 +120,33 @@ class Volume(Section):
     claim: DnsName
     """Name of the PersistentVolumeClaim."""
     mount: Annotated[str, Field(pattern=r"^/[^:]*$")]
-    """Absolute path of the mount point; not `/tmp`, which is for temporary files."""
+    """Absolute path of the mount point; not `/tmp`, which is for temporary files, and no other
+    folder that the container requires, such as `/usr`."""
 
     @field_validator("mount")
     @classmethod
-    def _hides_no_other_folder(cls, mount: str) -> str:
+    def _is_normal_and_hides_no_other_folder(cls, mount: str) -> str:
         folder = posixpath.normpath(f"/{mount.lstrip('/')}")
-        if folder in ("/", "/tmp"):
+        if any(f"{needed}/".startswith(f"{folder.rstrip('/')}/") for needed in _NEEDED):
             raise ValueError(
                 f"a volume at {folder} would hide files of the container; set another folder, such "
                 "as /data"
             )
-        return mount
+        return folder
 
 
 JobKindName = Literal["auto", "tfjob", "trainjob", "jobset"]
 RUNTIME = "amazon-reviews"
 """Name of the ClusterTrainingRuntime of TrainJobs."""
+
+_NAMES = "the processes of a training find each other by the host names that the job sets"
+_OF_THE_JOB = {
+    "containers": "cluster.image and cluster.resources describe the container",
+    "restartPolicy": "the kind of the job determines which pods are restarted",
+    "hostname": _NAMES,
+    "subdomain": _NAMES,
+}
+"""Field of a pod that the settings of a training job cannot have -> the reason."""
 
 
 class Kubeflow(Section):
@@ -121,11 +174,10 @@ class Kubeflow(Section):
 
     @field_validator("training_pod")
     @classmethod
-    def _has_no_containers(cls, value: dict[str, Any]) -> dict[str, Any]:
-        if "containers" in value:
-            raise ValueError(
-                "cluster.image and cluster.resources describe the container; remove containers"
-            )
+    def _has_no_field_of_the_job(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for name, reason in _OF_THE_JOB.items():
+            if name in value:
+                raise ValueError(f"{reason}; remove {name}")
         return value
 
     # Not a validator of the field, whose message would contain the password.
@@ -141,14 +193,23 @@ class Kubeflow(Section):
 
 LOCAL = "[local]"
 """The value of `master` with which Flink starts inside of the job server."""
-Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:[0-9]+$")]
+
+
+def _check_address(address: str) -> str:
+    found = re.fullmatch(r"[A-Za-z0-9.-]+:([0-9]{1,5})", address)
+    if not found or not 0 < int(found[1]) < 2**16:
+        raise ValueError("must be HOST:PORT without http://, with a port of at most 65535")
+    return address
+
+
+Address = Annotated[str, AfterValidator(_check_address)]
 """`HOST:PORT`."""
 
 
 class Flink(Section):
     """Apache Flink, for `beam.runner: flink`."""
 
-    master: Literal["[local]"] | Address = LOCAL
+    master: str = LOCAL
     """REST address of a Flink cluster, `HOST:PORT`; `[local]` starts Flink inside the job
     server."""
     job_endpoint: Address | None = None
@@ -169,11 +230,24 @@ class Flink(Section):
     """Seconds without progress of any task after which the job is cancelled. The timeout must be
     longer than the longest unit of work, which is a whole file for gzip and zstd."""
 
+    @field_validator("jars")
+    @classmethod
+    def _absolute(cls, value: str | None) -> str | None:
+        return absolute_local(value) if value else value
+
     @field_validator("master", mode="before")
     @classmethod
     def _brackets_are_no_list(cls, value: Any) -> Any:
         # YAML reads [local] without quotes as a list.
         return LOCAL if value == ["local"] else value
+
+    @field_validator("master")
+    @classmethod
+    def _master_is_local_or_an_address(cls, master: str) -> str:
+        try:
+            return master if master == LOCAL else _check_address(master)
+        except ValueError as error:
+            raise ValueError(f"{error}, or {LOCAL}") from None
 
     @property
     def on_this_machine(self) -> bool:

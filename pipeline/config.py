@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,7 +21,7 @@ from components.serving_check.thresholds import Thresholds
 from core.errors import ConfigError, not_utf8
 from core.overrides import OPTION, apply_overrides, load_yaml
 from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
-from core.storage import is_url
+from core.storage import absolute, is_url
 from core.values import check_values, describe_pattern
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
 from pipeline.label_setting import Task, parse_labels
@@ -37,10 +36,6 @@ from trainer_module.settings import Training
 PRESETS = Path(__file__).parent / "presets"
 CONFIG_VARIABLE = "PIPELINE_CONFIG"
 OVERRIDES_VARIABLE = "PIPELINE_SET"
-
-
-_VARIABLE = re.compile(r"\$(\{\w+\}|[A-Z_][A-Z0-9_]*)")
-"""A variable of the shell, such as ${HOME} or $HOME."""
 
 
 class Paths(Section):
@@ -238,27 +233,6 @@ class PipelineConfig(Section):
     @classmethod
     def _absolute(cls, value: str | None) -> str | None:
         return absolute(value) if value else value
-
-
-def absolute(path: str) -> str:
-    """Return the absolute form of a local path, with `~` expanded; return a URL unchanged.
-
-    Raises:
-      ValueError: the path contains a variable, or is a URL of an object store that is not valid,
-        such as `gs:/bucket`.
-    """
-    if found := _VARIABLE.search(path):
-        raise ValueError(
-            f"{path} contains {found[0]}, and variables in settings are not replaced; write its "
-            "value, or let the shell replace it with --set"
-        )
-    if is_url(path):
-        return path
-    scheme = re.match(r"(gs|s3|hdfs):/?", path)
-    if scheme:
-        rest = path.removeprefix(scheme[0])
-        raise ValueError(f"{path} is not a valid URL; write {scheme[1]}://{rest}")
-    return os.path.abspath(os.path.expanduser(path))
 
 
 def log_folder(config: PipelineConfig) -> str:

@@ -21,6 +21,7 @@ _PATHS = {
     "paths": ("root", "metadata", "serving", "checkpoints"),
     "data": ("input_base",),
     "serving_check": ("golden",),
+    "server": ("sample_folder",),
 }
 """Section -> keys of paths that are relative to the project in its settings file."""
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.errors import ConfigError
+from core.settings import hint
 from pipeline.cluster_settings import LOCAL, Flink
 from pipeline.config import PipelineConfig, log_folder
 
@@ -26,6 +31,37 @@ def beam_args(config: PipelineConfig) -> list[str]:
     beam = config.beam
     flink = _flink_args(beam.flink, log_folder(config)) if beam.runner == "flink" else []
     return [*flink, *beam.args]
+
+
+def check_beam_args(config: PipelineConfig) -> None:
+    """Check `beam.args` as Beam reads them, which itself ignores an unknown argument.
+
+    Raises:
+      ConfigError: Beam cannot read an argument, or its direct runner does not know one. Other
+        runners have arguments that only their job server knows.
+    """
+    args = config.beam.args
+    if not args:
+        return
+    # This import takes seconds.
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    with contextlib.redirect_stderr(io.StringIO()) as printed:
+        try:
+            options = PipelineOptions(args)
+            known = options.get_all_options()
+            given = options.get_all_options(retain_unknown_options=True)
+        except SystemExit:
+            # argparse prints the usage, and then the error.
+            problem = printed.getvalue().strip().rpartition("error: ")[2]
+            raise ConfigError(f"beam.args: {problem}") from None
+    for before, arg in itertools.pairwise(["", *args]):
+        is_value = before.startswith("-") and "=" not in before
+        if not arg.startswith("-") and not is_value:
+            raise ConfigError(f"beam.args: {arg} is no argument of Beam; write --{arg}")
+    if config.beam.runner == "direct" and known["runner"] in (None, "DirectRunner"):
+        for name in given.keys() - known.keys():
+            raise ConfigError(f"beam.args: --{name} is unknown, {hint(name, list(known))}")
 
 
 def set_beam_args(config: PipelineConfig, component: BaseNode) -> None:

@@ -46,6 +46,20 @@ _RESOURCE_NAME = re.compile(
     r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 )
 """The name of a resource other than CPU and memory in Kubernetes: DOMAIN/NAME."""
+_SINGLE_VALUES: dict[str, tuple[str, type]] = {
+    "str": ("string in quotation marks", str),
+    "int": ("whole number", int),
+    "bool": ("boolean, true or false", bool),
+}
+"""Type in the models of Kubernetes's Python client -> its description, and its type in Python."""
+TRAINJOB_FIELDS = (
+    *("affinity", "containers", "imagePullSecrets", "initContainers", "nodeSelector"),
+    *("schedulingGates", "securityContext", "serviceAccountName", "terminationGracePeriodSeconds"),
+    *("tolerations", "volumes"),
+)
+"""The fields of a pod that a TrainJob of Kubeflow Trainer can replace in its runtime."""
+_QUANTITIES = ("divisor", "limits", "overhead", "requests", "sizeLimit")
+"""The fields of a pod that contain quantities, which the models describe as strings."""
 
 
 def check_target(config: PipelineConfig, target: Target) -> None:
@@ -183,14 +197,17 @@ def _loopback(config: PipelineConfig) -> Iterator[str]:
 def _is_loopback(address: str) -> bool:
     """Return whether an address is that of the machine or container that uses it.
 
+    0.0.0.0 is one too: a server listens on it, and a client that connects to it reaches itself.
+
     Args:
       address: a URL, or `HOST:PORT`.
     """
     host = urlsplit(address if is_url(address) else f"//{address}").hostname or ""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        found = ipaddress.ip_address(host)
     except ValueError:  # The host is a name.
-        return host == "localhost"
+        return host.rstrip(".") == "localhost"
+    return found.is_loopback or found.is_unspecified
 
 
 def _kubeflow(config: PipelineConfig) -> Iterator[str]:
@@ -217,7 +234,13 @@ def _kubeflow(config: PipelineConfig) -> Iterator[str]:
                 "nvidia.com/gpu"
             )
     if pod := config.kubeflow.training_pod:
-        yield from _unknown_fields("V1PodSpec", pod, "kubeflow.training_pod")
+        yield from _pod_problems("V1PodSpec", pod, "kubeflow.training_pod")
+        if config.kubeflow.training_job == "trainjob":
+            for name in sorted(pod.keys() - set(TRAINJOB_FIELDS)):
+                yield (
+                    f"kubeflow.training_pod.{name}: a TrainJob has no such field; remove it, and "
+                    "set it in the ClusterTrainingRuntime of a copy of kubeflow/training.yaml"
+                )
     if not config.training.has_peers:
         for key in ("training_pod", "queue"):
             if getattr(config.kubeflow, key):
@@ -228,11 +251,12 @@ def _kubeflow(config: PipelineConfig) -> Iterator[str]:
                 )
 
 
-def _unknown_fields(kind: str, value: Any, path: str) -> Iterator[str]:
-    """Yield the problem of each field that the models of Kubernetes's Python client lack.
+def _pod_problems(kind: str, value: Any, path: str) -> Iterator[str]:
+    """Yield the problem of each field that Kubernetes would refuse: an unknown name, a wrong type.
 
     Args:
-      kind: the name of a model, such as `V1PodSpec`, or `list[MODEL]`.
+      kind: the type of the value in the models of Kubernetes's Python client: the name of a model,
+        such as `V1PodSpec`, `list[TYPE]`, `dict(str, TYPE)`, or that of a single value.
       value: the value in the settings.
       path: the key of the value.
     """
@@ -240,20 +264,32 @@ def _unknown_fields(kind: str, value: Any, path: str) -> Iterator[str]:
     # after all steps that precede the training. This import takes half a second.
     from kubernetes import client
 
-    list_kind = re.fullmatch(r"list\[(.*)\]", kind)
+    listed = re.fullmatch(r"list\[(.*)\]", kind)
+    mapped = re.fullmatch(r"dict\(str, (.*)\)", kind)
     model = getattr(client, kind, None)
-    if list_kind and isinstance(value, list):
+    noun, expected = _SINGLE_VALUES.get(kind, ("", type(value)))
+    if listed:
+        noun, expected = "list", list
+    elif mapped or model:
+        noun, expected = "mapping", dict
+    # Not isinstance, because a bool is an int in Python.
+    is_expected = type(value) is expected
+    if not is_expected:
+        yield f"{path}: must be a {noun}, not {value!r}"
+    elif listed:
         for index, each in enumerate(value):
-            yield from _unknown_fields(list_kind[1], each, f"{path}.{index}")
-    elif model and isinstance(value, dict):
-        types = {name: model.openapi_types[key] for key, name in model.attribute_map.items()}
+            yield from _pod_problems(listed[1], each, f"{path}.{index}")
+    elif mapped:
+        for name, each in value.items():
+            yield from _pod_problems(mapped[1], each, f"{path}.{name}")
+    elif model:
+        fields = {name: model.openapi_types[key] for key, name in model.attribute_map.items()}
         for name, inner in value.items():
-            if name in types:
-                yield from _unknown_fields(types[name], inner, f"{path}.{name}")
-            else:
-                yield f"{path}.{name}: unknown field, {hint(name, list(types))}"
-    elif list_kind or model:
-        yield f"{path}: must be a {'list' if list_kind else 'mapping'}, not {value!r}"
+            if name not in fields:
+                yield f"{path}.{name}: unknown field, {hint(str(name), list(fields))}"
+            # A quantity may be a number, and null is a field that is not set.
+            elif name not in _QUANTITIES and inner is not None:
+                yield from _pod_problems(fields[name], inner, f"{path}.{name}")
 
 
 def _vertex(config: PipelineConfig) -> Iterator[str]:

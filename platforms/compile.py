@@ -13,6 +13,7 @@ from tfx.orchestration.pipeline import Pipeline
 
 from components.artifacts import SYSTEM_TYPES
 from components.properties import COMPONENT_FILE, TRACKING
+from core.errors import ConfigError
 from core.files import output_path, write_output
 from pipeline.cluster_settings import Volume
 from pipeline.config import PipelineConfig
@@ -30,6 +31,9 @@ _NEVER_CACHED = {
 }
 """Platform -> nodes whose outputs depend on more than the parameters and artifacts that they read.
 A submission enables the cache for ReviewExampleGen again, see `platforms.input_cache`."""
+_MAX_PARAMETERS = 112 * 2**10
+"""Greatest size of the parameters of a step in bytes. The launcher passes them in one argument of
+the container, in which Linux accepts 128 KiB. The rest is for the input artifacts."""
 
 
 def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path) -> None:
@@ -41,8 +45,8 @@ def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path
       output: the file; its folder must exist.
 
     Raises:
-      ConfigError: the file cannot be written, or `tracking.mlflow` is set and the client of MLflow
-        is not installed.
+      ConfigError: the file cannot be written, `tracking.mlflow` is set and the client of MLflow is
+        not installed, or the settings are too long for a step.
     """
     runner = Runner(config, target, output)
     platform = Vertex(config) if target == "vertex" else Kubeflow(config)
@@ -84,7 +88,7 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
           **arguments: those of TFX's runner, except `write_out`.
 
         Raises:
-          ConfigError: the file cannot be written.
+          ConfigError: the file cannot be written, or the settings are too long for a step.
         """
         job = super().run(pipeline, **{**arguments, "write_out": False})
         spec = job["pipelineSpec"]
@@ -103,6 +107,7 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
                 if "container" in executor:
                     executor["container"].setdefault("env", []).append(variable)
         _add_defaults(spec, pipeline)
+        _check_size(tasks, self._settings)
         _use_system_types(spec)
         text = json.dumps(job, indent=2, sort_keys=True) + "\n"
         if self._target == "kubeflow":
@@ -121,6 +126,29 @@ def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:
         for value in component.exec_properties.values():
             if isinstance(value, RuntimeParameter):
                 parameters[value.name] |= {"defaultValue": value.default, "isOptional": True}
+
+
+def _check_size(tasks: dict[str, Any], config: PipelineConfig) -> None:
+    """Check that the parameters of each step fit into one argument of its container.
+
+    Raises:
+      ConfigError: the parameters of a step are too long, for example because of many labels.
+    """
+    for name, task in tasks.items():
+        parameters = task.get("inputs", {}).get("parameters", {})
+        size = len(json.dumps(parameters, ensure_ascii=False).encode())
+        if size > _MAX_PARAMETERS:
+            sizes = {
+                f"{section}.{key}": len(json.dumps(value))
+                for section, values in config.model_dump().items()
+                if isinstance(values, dict)
+                for key, value in values.items()
+            }
+            longest = max(sizes, key=lambda key: sizes[key])
+            raise ConfigError(
+                f"{longest}: with it the settings for the step {name} have {size:,} bytes, and a "
+                f"container accepts {_MAX_PARAMETERS:,} in one argument; shorten the value"
+            )
 
 
 def _use_system_types(spec: dict[str, Any]) -> None:

@@ -116,7 +116,7 @@ def _values(
     schedules: Schedules,
     parameters: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Check the parameters of the runs, with an example in place of the schedule's time.
+    """Check the parameters of the runs, with an example in place of each placeholder.
 
     Returns:
       The parameters, with values of the types of the settings and with their placeholders.
@@ -146,8 +146,11 @@ def _values(
             )
         with_placeholder[key] = value
         complete = value.replace(time.placeholder, time.example)
-        if not _PLACEHOLDER.search(complete):
-            checked[key] = complete
+        # The values of other placeholders are unknown. Those of a span are parts of a date, and
+        # those of a folder are parts of its path.
+        if _PLACEHOLDER.search(complete):
+            complete = time.example if key == "span" else _PLACEHOLDER.sub("1", complete)
+        checked[key] = complete
     return check_parameters(config, target, checked) | with_placeholder
 
 

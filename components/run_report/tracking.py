@@ -35,7 +35,14 @@ from components.run_report.mlflow_run import (
 )
 from components.run_report.outcome import Outcome
 from components.run_report.summary import result, verdict
-from core.errors import ConfigError, InputError, ServerError, UserError, cause
+from core.errors import (
+    ConfigError,
+    InputError,
+    ServerError,
+    UserError,
+    cause,
+    storage_errors,
+)
 from core.storage import is_url
 from serving.identity import identity
 
@@ -135,7 +142,8 @@ def connected(uri: str) -> Iterator[MlflowClient]:
       uri: the URI of the tracking server.
 
     Raises:
-      ServerError: a request, in this function or in the context, failed.
+      ServerError: a request, in this function or in the context, failed, or a file could not be
+        read or written.
       UserError: the context raised it.
     """
     os.environ.update({**_ENVIRONMENT, **os.environ})
@@ -149,6 +157,11 @@ def connected(uri: str) -> Iterator[MlflowClient]:
     except UserError:
         raise
     except Exception as error:  # MLflow raises the errors of many libraries.
+        if _is_of_a_file(error):
+            raise ServerError(
+                "tracking.mlflow: a file of this machine or of the run could not be read or "
+                f"written: {cause(error)}"
+            ) from None
         raise ServerError(f"tracking.mlflow: {uri}: {cause(error)}") from None
 
 
@@ -323,6 +336,14 @@ def _does_not_respond(error: BaseException) -> bool:
             return True
         found = found.__cause__ or found.__context__
     return False
+
+
+def _is_of_a_file(error: Exception) -> bool:
+    """Return whether an error is one of a file. Those of requests are OSErrors too."""
+    import requests
+
+    is_request = isinstance(error, requests.RequestException)
+    return isinstance(error, storage_errors()) and not is_request
 
 
 def _tags(content: Content) -> dict[str, str]:

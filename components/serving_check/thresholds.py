@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -11,7 +10,7 @@ from pydantic import Field, field_validator
 
 from components.serving_check.golden import read_golden
 from core.settings import Fraction, Section
-from core.storage import is_url
+from core.storage import absolute_local, is_url
 from preprocessing.labels import SENTIMENT
 
 _Positive = Annotated[float, Field(gt=0)]
@@ -37,7 +36,7 @@ class Thresholds(Section):
     def _absolute(cls, value: str | None) -> str | None:
         if value and is_url(value):
             raise ValueError("must be a file of this machine; the pipeline contains its text")
-        return os.path.abspath(os.path.expanduser(value)) if value else value
+        return absolute_local(value) if value else value
 
     def parameters(self, classes: Sequence[str] = SENTIMENT.names) -> dict[str, str]:
         """Return the parameters `settings` and `golden` of the component, each as JSON.

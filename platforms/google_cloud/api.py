@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -26,7 +27,11 @@ TRANSIENT = (
 )
 """The errors after which a retry of the same request may succeed."""
 _REFUSED = (exceptions.BadRequest, exceptions.NotFound, exceptions.Conflict)
-LOGIN = "`gcloud auth application-default login` or set GOOGLE_APPLICATION_CREDENTIALS"
+CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
+"""The environment variable with the path of a file with credentials."""
+_NONE_FOUND = "Your default credentials were not found"
+"""The beginning of google.auth's message if a machine has no credentials at all."""
+LOGIN = f"`gcloud auth application-default login` or set {CREDENTIALS}"
 """The remedy for missing credentials, as a clause that follows the word `run`."""
 REQUEST_SECONDS = 60.0
 """Timeout of one attempt of a request."""
@@ -47,15 +52,28 @@ def find_credentials(key: str, value: str, scopes: Sequence[str] | None = None) 
       scopes: the OAuth scopes; None: the default scopes.
 
     Raises:
-      ConfigError: there are no credentials.
+      ConfigError: there are no credentials, or their file cannot be used.
     """
     try:
         credentials, _ = google.auth.default(scopes=scopes)
-    except DefaultCredentialsError:
-        raise ConfigError(
-            f"{key}: {value} requires Google Cloud credentials, and there are none; run {LOGIN}"
-        ) from None
+    except Exception as error:  # A wrong file can raise any exception.
+        raise ConfigError(f"{key}: {value} {_problem(error)}; run {LOGIN}") from None
     return credentials
+
+
+def _problem(error: Exception) -> str:
+    """Return a predicate with the reason why google.auth found no credentials.
+
+    Args:
+      error: the exception of `google.auth.default`. Its arguments may contain a second exception.
+    """
+    reason = ": ".join(map(str, error.args))
+    if reason.startswith(_NONE_FOUND):
+        return "requires Google Cloud credentials, and there are none"
+    file = os.environ.get(CREDENTIALS)
+    given = f"; {CREDENTIALS} is {file}" if file else ""
+    found = f"{type(error).__name__}: {reason}{given}"
+    return f"requires Google Cloud credentials, and those of this machine cannot be used ({found})"
 
 
 def connect(service: Any, region: str) -> Any:
@@ -71,7 +89,7 @@ def connect(service: Any, region: str) -> Any:
     try:
         return service(client_options={"api_endpoint": f"{region}-aiplatform.googleapis.com"})
     except DefaultCredentialsError as error:
-        raise InputError(f"Vertex AI requires credentials: {error}") from None
+        raise InputError(f"Vertex AI {_problem(error)}") from None
 
 
 def retrying() -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pipeline.config import PipelineConfig
 from pipeline.destinations import destination_paths
 from pipeline.inputs import input_files, read_options
 from pipeline.selected_nodes import node_ids
+from platforms.beam import check_beam_args
 from platforms.checks import is_bucket
 from preprocessing.labels import model_labels
 from preprocessing.reading.labels import two_scales
@@ -35,7 +36,7 @@ def check_run(config: PipelineConfig) -> None:
     Raises:
       ConfigError: there are no credentials for a bucket, the destination has the models of another
         pipeline, `paths.root` has outputs of runs that `paths.metadata` does not contain, a setting
-        does not fit the model or the GPUs, or `paths.metadata` or `paths.serving` cannot be read.
+        does not fit the model, the GPUs or Beam, or a folder of the settings cannot be read.
       InputError: an input file or the golden sentences cannot be read or have a wrong layout, or
         the labels fit both the scale of the served model and another one.
     """
@@ -48,6 +49,7 @@ def check_run(config: PipelineConfig) -> None:
             from platforms.google_cloud.api import find_credentials
 
             find_credentials(key, path)
+    _names(config.paths.checkpoints, "paths.checkpoints")
     _check_outputs_are_known(config)
     _check_same_pipeline(config)
     read_golden(config.serving_check.golden, read_options(config).classes)
@@ -56,6 +58,7 @@ def check_run(config: PipelineConfig) -> None:
     except ValueError as error:
         raise ConfigError(str(error)) from None
     check_model(config)
+    check_beam_args(config)
     _check_labels(config)
 
 
@@ -110,9 +113,9 @@ def _check_outputs_are_known(config: PipelineConfig) -> None:
     root, location = config.paths.root, config.paths.metadata
     last = last_execution(open_store(location)) if os.path.exists(location) else 0
     for node in node_ids(config):
-        for output in _names(os.path.join(root, node)):
+        for output in _names(os.path.join(root, node), "paths.root"):
             folder = os.path.join(root, node, output)
-            numbers = [int(name) for name in _names(folder) if name.isdecimal()]
+            numbers = [int(name) for name in _names(folder, "paths.root") if name.isdecimal()]
             if numbers and max(numbers) > last:
                 raise ConfigError(
                     f"paths.root: {folder}/{max(numbers)} is the output of a run that is not in "
@@ -121,8 +124,12 @@ def _check_outputs_are_known(config: PipelineConfig) -> None:
                 )
 
 
-def _names(folder: str) -> list[str]:
+def _names(folder: str, key: str) -> list[str]:
     """Return the names in a folder that are not hidden; an empty list if it is no folder.
+
+    Args:
+      folder: the folder, local or at a URL.
+      key: the setting that contains the folder, for the message of the error.
 
     Raises:
       ConfigError: the folder cannot be read.
@@ -132,7 +139,7 @@ def _names(folder: str) -> list[str]:
     except NotADirectoryError:
         return []
     except OSError as error:
-        raise ConfigError(f"paths.root: {folder} cannot be read: {error}") from None
+        raise ConfigError(f"{key}: {folder} cannot be read: {error}") from None
 
 
 def _check_same_pipeline(config: PipelineConfig) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from google.api_core import exceptions
 from google.api_core.retry import Retry, if_exception_type
-from google.auth.exceptions import GoogleAuthError
+from google.auth.exceptions import GoogleAuthError, TransportError
 from google.auth.transport.requests import Request
 from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.services.pipeline_service import PipelineServiceClient
@@ -45,11 +45,17 @@ def check_access(config: PipelineConfig) -> None:
     The clients report expired credentials as a service that does not respond.
 
     Raises:
-      ConfigError: there are no credentials, or they cannot be refreshed.
+      ConfigError: there are no credentials, they cannot be refreshed, or the server that
+        refreshes them is not reachable.
     """
     credentials = find_credentials("vertex.project", config.vertex.project or "", [SCOPE])
     try:
         credentials.refresh(Request())
+    except TransportError as error:
+        raise ConfigError(
+            f"vertex.project: the server of the Google Cloud credentials is not reachable ({error})"
+            "; check the network and the proxy of this machine"
+        ) from None
     except GoogleAuthError as error:
         raise ConfigError(
             f"vertex.project: the Google Cloud credentials are not valid ({error}); run {LOGIN}"

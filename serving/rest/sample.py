@@ -39,7 +39,7 @@ class RequestSample:
 
     def __init__(self, settings: Server, column: str):
         assert settings.sample_folder is not None
-        self._folder = os.path.abspath(os.path.expanduser(settings.sample_folder))
+        self._folder = settings.sample_folder
         self._most = settings.sample_texts
         self._days = settings.sample_days
         self._column = column

@@ -5,10 +5,11 @@ from __future__ import annotations
 import socket
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from core.errors import ConfigError
 from core.settings import Section
+from core.storage import absolute_local
 
 MODEL_NAME = "amazon_reviews"
 """The name of the model in the URLs."""
@@ -30,6 +31,11 @@ class Server(Section):
     """Maximum number of texts of a day (UTC) that a server keeps."""
     sample_days: Annotated[int, Field(ge=1)] = 30
     """Number of days, the present one included, after which the server removes their texts."""
+
+    @field_validator("sample_folder")
+    @classmethod
+    def _absolute(cls, value: str | None) -> str | None:
+        return absolute_local(value) if value else value
 
 
 def url(host: str, port: int) -> str:

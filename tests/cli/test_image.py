@@ -81,6 +81,15 @@ def test_an_image_requires_a_name(machine, monkeypatch):
     assert result.stderr.startswith("cluster.image: not set")
 
 
+@pytest.mark.parametrize("action", ["build", "push"])
+def test_an_image_that_is_built_has_no_digest(machine, monkeypatch, action):
+    monkeypatch.setenv("PIPELINE_SET", f"cluster.image={IMAGE}@sha256:{'0' * 64}")
+    result, called = machine("docker")(action)
+    assert (result.exit_code, called) == (2, None)
+    assert result.stderr.startswith(f"cluster.image: {IMAGE}@sha256:{'0' * 64} has a digest, which")
+    assert result.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("tools", "arguments", "message"),
     [

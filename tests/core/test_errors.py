@@ -28,6 +28,13 @@ Detected at node replica_1/model/logit/BiasAdd defined at (most recent call last
             RuntimeError(SEVERAL_ROOTS),
             "INVALID_ARGUMENT: Matrix size-incompatible: In[0]: [0,32], In[1]: [16,1]",
         ),
+        (
+            ValueError(
+                "Pipeline has validations errors: \nMissing GCS path option: temp_location.\n"
+            ),
+            "ValueError: Pipeline has validations errors: Missing GCS path option: temp_location.",
+        ),
+        (ValueError("nothing follows:"), "ValueError: nothing follows:"),
         (KeyError(), "KeyError"),
         (InputError("a.csv is empty"), "a.csv is empty"),
     ],

@@ -67,6 +67,27 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("paths: {root: 'exp[1]'}", "", "/exp[1] contains [, * or ?, which libraries match as a"),
         ("paths: {root: 'gs:/bucket/runs'}", "", "gs:/bucket/runs is not a valid URL; write gs:"),
         ("paths: {root: '${HOME}/x'}", "", "contains ${HOME}, and variables in settings are not"),
+        (
+            "server: {sample_folder: '$HOME/x'}",
+            "",
+            "contains $HOME, and variables in settings are n",
+        ),
+        ("beam: {flink: {jars: '${HOME}/x'}}", "", "contains ${HOME}, and variables in settings"),
+        (
+            "serving_check: {golden: $HOME/x}",
+            "",
+            "contains $HOME, and variables in settings are no",
+        ),
+        (
+            "server: {sample_folder: 'gs://bucket/x'}",
+            "",
+            "server.sample_folder: must be a path of this machine, and no URL, not 'gs://bucket/x'",
+        ),
+        (
+            "beam: {flink: {jars: 's3://b/x'}}",
+            "",
+            "beam.flink.jars: must be a path of this machine",
+        ),
         ("paths: {serving: 'gs://$MODELS'}", "", "contains $MODELS, and variables in settings"),
         ("", "name='mine,training.epochs=3", """name: "'mine,training.epochs=3" is not a YAML v"""),
         ("", "training.epochs", "'training.epochs' is not KEY=VALUE"),

@@ -31,10 +31,14 @@ def test_the_paths_of_a_settings_file_are_relative_to_its_project(project, tmp_p
     # A path on the command line is relative to the working directory, as for every command.
     assert config.data.input_base == str(tmp_path / "exports")
     other = tmp_path / "settings.yaml"
-    other.write_text("project: mine\ndata: {input_base: exports}\npaths: {root: gs://bucket/runs}")
+    other.write_text(
+        "project: mine\ndata: {input_base: exports}\npaths: {root: gs://bucket/runs}\n"
+        "server: {sample_folder: requests}"
+    )
     config = load_config("settings.yaml", environ={})
     assert config.data.input_base == str(project / "exports")
     assert config.paths.root == "gs://bucket/runs"
+    assert config.server.sample_folder == str(project / "requests")
 
 
 @pytest.mark.parametrize(

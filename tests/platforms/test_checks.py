@@ -10,6 +10,7 @@ from tests.platforms.compiled import settings
 
 VOLUME = "kubeflow.volume={claim: c, mount: /data}"
 PEERS = "training={strategy: multi_worker_mirrored, workers: 2}"
+POD = "kubeflow.training_pod"
 
 
 @pytest.mark.parametrize(
@@ -18,8 +19,23 @@ PEERS = "training={strategy: multi_worker_mirrored, workers: 2}"
         ("vertex", ""),
         ("local", "tracking.mlflow=http://127.0.0.1:5000"),
         ("kubeflow", f"data.input_base=null,{VOLUME},paths.serving=/data/serving"),
+        (
+            "kubeflow",
+            "kubeflow.volume={claim: c, mount: //data/./a/},paths.serving=/data/a/serving",
+        ),
         ("vertex", "beam.flink={master: 'localhost:1'},tracking.mlflow=http://localhost.example"),
         ("kubeflow", f"{PEERS},kubeflow={{queue: a, training_pod: {{priorityClassName: b}}}}"),
+        (
+            "kubeflow",
+            f"{PEERS},kubeflow={{training_job: trainjob, training_pod: {{tolerations: []}}}}",
+        ),
+        # Kubernetes accepts these fields.
+        (
+            "kubeflow",
+            f"{PEERS},{POD}={{nodeSelector: {{pool: '3'}}, securityContext: null, "
+            "volumes: [{name: a, emptyDir: {sizeLimit: 100}}], overhead: {cpu: 1, memory: 1Gi}, "
+            "tolerations: [{key: a, operator: Exists, tolerationSeconds: 30}], hostNetwork: true}",
+        ),
         ("vertex", "cluster.resources={Trainer: {cpu: 4, memory: 16G}}"),
         ("kubeflow", "cluster.resources={Trainer: {gpus: 1, gpu_type: nvidia.com/mig-1g.5gb}}"),
         ("vertex", "cluster.resources={Trainer: {gpus: 1, gpu_type: NVIDIA_H100_80GB}}"),
@@ -78,10 +94,13 @@ def test_the_required_settings_are_sufficient(target, more):
             "tracking.mlflow=https://localhost/mlflow",
             "tracking.mlflow: https://localhost/",
         ),
-        (
-            "vertex",
-            "tracking.mlflow='http://[::1]:5000'",
-            "tracking.mlflow: http://[::1]:5000 is ",
+        *(
+            (
+                "vertex",
+                f"tracking.mlflow='http://{host}:5000'",
+                f"tracking.mlflow: http://{host}:5000 i",
+            )
+            for host in ("[::1]", "0.0.0.0", "[::]", "localhost.")
         ),
         (
             "kubeflow",
@@ -119,6 +138,33 @@ def test_the_required_settings_are_sufficient(target, more):
             "kubeflow.training_pod={tolerations: [{key: a}, {keys: b}]}",
             "kubeflow.training_pod.tolerations.1.keys: unknown field, did you mean key?",
         ),
+        (
+            "kubeflow",
+            f"{PEERS},kubeflow={{training_job: trainjob, training_pod: {{priorityClassName: b}}}}",
+            "kubeflow.training_pod.priorityClassName: a TrainJob has no such field; remove it, and",
+        ),
+        *(
+            (
+                "kubeflow",
+                f"{PEERS},kubeflow.training_pod={{{pod}}}",
+                f"kubeflow.training_pod.{line}",
+            )
+            for pod, line in [
+                (
+                    "nodeSelector: {pool: 3}",
+                    "nodeSelector.pool: must be a string in quotation marks, not 3",
+                ),
+                ("nodeSelector: gpu", "nodeSelector: must be a mapping, not 'gpu'"),
+                ("hostNetwork: 'yes'", "hostNetwork: must be a boolean, true or false, not 'yes'"),
+                (
+                    "terminationGracePeriodSeconds: 60s",
+                    "terminationGracePeriodSeconds: must be a whole number, not '60s'",
+                ),
+                ("priority: true", "priority: must be a whole number, not True"),
+                ("imagePullSecrets: [key]", "imagePullSecrets.0: must be a mapping, not 'key'"),
+                ("securityContext: {1: a}", "securityContext.1: unknown field, known here: "),
+            ]
+        ),
     ],
 )
 def test_the_error_names_the_unsuitable_setting(target, more, line):
@@ -145,15 +191,88 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
         ("kubeflow.volume={claim: c, mount: //tmp/./}", "kubeflow.volume.mount: a volume at /tmp "),
         ("kubeflow.volume={claim: c, mount: //}", "kubeflow.volume.mount: a volume at / would hid"),
         ("kubeflow.volume={claim: c, mount: /}", "kubeflow.volume.mount: a volume at / would hide"),
+        *(
+            (
+                f"kubeflow.volume={{claim: c, mount: {folder}}}",
+                f"kubeflow.volume.mount: a volume at {folder} would hide files of the container",
+            )
+            for folder in ("/usr", "/opt", "/opt/venv", "/var/run", "/etc")
+        ),
+        *(
+            (f"cluster.image={image}", "cluster.image: must be the name of an image, such as HOST/")
+            for image in ("my image", "example/Reviews:1", "http://example/reviews", "a:1:2", "a/")
+        ),
+        (
+            "cluster.image='example/reviews@sha256:12'",
+            "cluster.image: .* perhaps with @sha256: and 64 hexadecimal digits, not 'example/rev",
+        ),
+        *(
+            (
+                f"vertex.region='{region}'",
+                "vertex.region: must be a region, such as europe-west4, a",
+            )
+            for region in ("europe-west4-a", "Europe-West4", "europe west4", "http://x")
+        ),
+        *(
+            (
+                f"beam.flink={{{key}: '{address}'}}",
+                f"beam.flink.{key}: must be HOST:PORT without http",
+            )
+            for key in ("master", "job_endpoint", "worker_pool")
+            for address in ("http://flink:8081", "flink", "flink:65536", "flink:0", ":8081")
+        ),
+        ("beam.flink.master=local", r"at most 65535, or \[local\], not 'local'"),
+        ("vertex.project=My_Project", "vertex.project: .* not 'My_Project'"),
+        ("vertex.project='projects/p'", "vertex.project: .* not 'projects/p'"),
+        ("vertex.serving_image=Serving:2", "vertex.serving_image: must be the name of an image"),
         (f"kubeflow.namespace={'n' * 64}", "kubeflow.namespace"),
         (f"name={'n' * 64}", "name: String should have at most 63 characters, not 'n"),
         ("kubeflow.service_account=Trainer", "kubeflow.service_account"),
+        ("kubeflow.service_account=a..b", "kubeflow.service_account"),
         ("kubeflow.training_pod={containers: []}", "cluster.image and cluster.resources describe"),
+        # JobSet and the training operator would replace it without a word.
+        (
+            "kubeflow.training_pod={restartPolicy: Always}",
+            "which pods are restarted; remove restart",
+        ),
+        # A training would wait for host names that do not exist, until its timeout.
+        (
+            "kubeflow.training_pod={hostname: a}",
+            "the host names that the job sets; remove hostname",
+        ),
+        ("kubeflow.training_pod={subdomain: a}", "host names that the job sets; remove subdomain"),
     ],
 )
 def test_wrong_values_are_refused_when_loading(more, line):
     with pytest.raises(ConfigError, match=line):
         load_config("sample", [more] if more else [], environ={})
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "reviews",
+        "localhost:5000/reviews",
+        "HOST.example:5000/team-a/some_reviews/x--y:v1.2-RC",
+        f"example/reviews:1@sha256:{'0a' * 32}",
+    ],
+)
+def test_the_names_of_images_that_container_runtimes_accept(image):
+    assert load_config("sample", [f"cluster.image={image}"], environ={}).cluster.image == image
+
+
+@pytest.mark.parametrize("region", ["us-central1", "northamerica-northeast2", "europe-west12"])
+@pytest.mark.parametrize("project", ["my-project-1", "example.com:my-project", "'123456'"])
+def test_the_projects_and_regions_of_google_cloud(project, region):
+    override = f"vertex={{project: {project}, region: {region}}}"
+    found = load_config("sample", [override], environ={}).vertex
+    assert (found.project, found.region) == (project.strip("'"), region)
+
+
+@pytest.mark.parametrize("folder", ["/data", "/opt/data", "/usr/local/data", "/tmp/data", "/home"])
+def test_the_folders_of_a_volume_that_hide_no_file(folder):
+    override = f"kubeflow.volume={{claim: c, mount: {folder}}}"
+    assert load_config("sample", [override], environ={}).kubeflow.volume.mount == folder
 
 
 def test_a_name_may_be_as_long_as_tfx_allows():

@@ -252,6 +252,17 @@ def test_the_tfx_command_compiles(tmp_path):
     assert job["pipelineSpec"] == compiled("vertex").spec
 
 
+def test_settings_that_exceed_an_argument_of_a_container_are_not_compiled(tmp_path):
+    """Linux cannot start a program with an argument of 128 KiB, and every step has the labels."""
+    labels = ", ".join(f"a label of a file {index}: the class {index}" for index in range(1_500))
+    file = tmp_path / "pipeline.yaml"
+    message = r"^data\.labels: with it the settings for the step RunReport have 1\d\d,\d{3} bytes"
+    with pytest.raises(ConfigError, match=message) as error:
+        compile_to(file, settings("kubeflow", more=f"data.labels={{{labels}}}"), "kubeflow")
+    assert "\n" not in str(error.value)
+    assert not file.exists()
+
+
 @pytest.mark.parametrize("output", ["", "/"])
 def test_a_folder_is_no_output(output):
     with pytest.raises(ConfigError, match=r"^--output: /.* is not a regular file; name another"):

@@ -170,6 +170,27 @@ def test_a_folder_named_after_the_time_of_the_run(kubeflow):
     assert recurring["runtime_config"]["parameters"] == {"input_base": folder}
 
 
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        ("input_base=s3://bucket/{}", "data.input_base: s3://bucket/1 is not accessible from the"),
+        ("input_base=/data/{}", "data.input_base: /data/1 is not accessible from the pods of Kub"),
+        ("input_base=gs://bucket/{}/{{YYYY}}", "a span is {SPAN}, or {YYYY}, {MM} and {DD} togeth"),
+        ("span={}-11-28", "span: 1795834800 requires spans in data.input_base"),
+    ],
+)
+def test_a_parameter_with_any_placeholder_is_checked(kubeflow, parameter, message):
+    with pytest.raises((ConfigError, InputError), match=re.escape(message)):
+        kubeflow.schedule(parameter.format("{{workflow.creationTimestamp.Y}}"))
+    assert not kubeflow.server.recurring
+
+
+def test_a_span_of_parts_of_the_time_of_the_run(kubeflow):
+    span = "-".join(f"{{{{workflow.creationTimestamp.{part}}}}}" for part in "Ymd")
+    kubeflow.schedule(f"span={span}", data__input_base=DAYS)
+    assert kubeflow.server.recurring[0]["runtime_config"]["parameters"] == {"span": span}
+
+
 def test_the_folder_of_a_schedule_requires_a_folder_at_the_compilation(kubeflow):
     kubeflow.settings["data"] = {}
     with pytest.raises(ConfigError, match=r"^parameter input_base: the pipeline was"):

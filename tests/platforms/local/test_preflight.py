@@ -75,6 +75,13 @@ def test_a_bucket_without_credentials_is_one_line(tmp_path, monkeypatch):
         check_run(config(tmp_path, paths={"serving": "gs://bucket/x"}))
 
 
+@pytest.mark.parametrize("key", ["serving", "checkpoints"])
+def test_an_object_store_that_tensorflow_does_not_read_is_an_error(tmp_path, key):
+    """Without this check a run would fail in its Trainer, after all other steps."""
+    with pytest.raises(ConfigError, match=rf"^paths.{key}: s3://b/x cannot be read: .*scheme 's3'"):
+        check_run(config(tmp_path, paths={key: "s3://b/x"}))
+
+
 def test_a_hyperparameter_that_the_model_does_not_know_is_an_error(tmp_path):
     training = {"model": "cnn_lstm", "hyperparameters": {"layers": 3}}
     with pytest.raises(ConfigError, match=r"hyperparameters.layers: unknown key, known here: emb"):

@@ -198,7 +198,17 @@ def test_a_pod_with_a_service_account_requires_no_kube_config(tmp_path, monkeypa
     assert configuration.api_key["authorization"] == "bearer secret"
 
 
-@pytest.mark.parametrize("content", [None, "", "{", "clusters: 1", "[]"])
+SERVER_NO_URL = """
+apiVersion: v1
+kind: Config
+current-context: a
+contexts: [{name: a, context: {cluster: b, user: c}}]
+clusters: [{name: b, cluster: {server: 5}}]
+users: [{name: c, user: {}}]
+"""
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "clusters: 1", "[]", SERVER_NO_URL])
 def test_a_missing_cluster_is_one_line(tmp_path, monkeypatch, content):
     file = tmp_path / "config"
     if content is not None:

@@ -3,8 +3,10 @@
 import re
 
 import pytest
+import yaml
 
 from core import exit_codes
+from platforms.checks import TRAINJOB_FIELDS
 from platforms.training_jobs.job import job_name
 from platforms.training_jobs.kinds import JOBSET, KINDS, TFJOB, TRAINJOB, replicas
 from platforms.training_jobs.manifests import PERMANENT
@@ -223,3 +225,13 @@ def test_the_replica_of_a_pod_is_in_its_labels(kind):
 def test_the_real_crd_accepts_the_manifest(real_data, kind, training, settings):
     crd = real_data / "crds" / f"{CRDS[kind.name]}.yaml"
     assert problems(manifest_of(kind, settings, **training), crd) == []
+
+
+@pytest.mark.real_data
+def test_the_fields_that_a_trainjob_can_set_are_those_of_its_crd(real_data):
+    crd = yaml.safe_load((real_data / "crds" / f"{CRDS['trainjob']}.yaml").read_text())
+    found = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    path = "spec runtimePatches . trainingRuntimeSpec template spec replicatedJobs . template spec"
+    for name in f"{path} template spec".split():
+        found = found["items"] if name == "." else found["properties"][name]
+    assert sorted(found["properties"]) == sorted(TRAINJOB_FIELDS)

@@ -5,11 +5,12 @@ from unittest.mock import Mock
 
 import grpc
 import pytest
-from google.auth.exceptions import RefreshError
+from google.auth.exceptions import RefreshError, TransportError
 from google.cloud.aiplatform_v1 import types
 
 from core.errors import ConfigError, InputError, ServerError
 from platforms import input_cache
+from platforms.google_cloud import api as vertex_api
 from platforms.vertex import client as vertex_client
 from tests.platforms.submission import JOB
 from tests.platforms.vertex.vertex_server import as_json
@@ -119,3 +120,34 @@ def test_credentials_that_cannot_be_refreshed_submit_nothing(vertex, monkeypatch
     with pytest.raises(ConfigError, match=r"are not valid \(Reauthenticate\.\)"):
         vertex()
     assert not vertex.server.requests
+
+
+def test_an_unreachable_server_of_the_credentials_is_no_wrong_login(vertex, monkeypatch):
+    credentials = Mock(refresh=Mock(side_effect=TransportError("Connection refused")))
+    monkeypatch.setattr(vertex_client, "find_credentials", lambda *arguments: credentials)
+    with pytest.raises(ConfigError, match=r"not reachable \(Connection refused\); check"):
+        vertex()
+    assert not vertex.server.requests
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "File .* was not found"),
+        ("token", "is not a valid json file.: Expecting value"),
+        ("[]", "AttributeError: 'list' object"),
+        ('{"type": "service_account"}', "missing fields"),
+    ],
+)
+def test_a_wrong_file_of_credentials_is_not_reported_as_missing_credentials(
+    monkeypatch, tmp_path, content, reason
+):
+    file = tmp_path / "credentials.json"
+    if content:
+        file.write_text(content)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
+    message = f"^vertex.project: p requires .*, and those of this machine cannot be .*{reason}"
+    with pytest.raises(ConfigError, match=message) as error:
+        vertex_api.find_credentials("vertex.project", "p")
+    assert f"GOOGLE_APPLICATION_CREDENTIALS is {file})" in str(error.value)
+    assert "there are none" not in str(error.value)

@@ -1,0 +1,59 @@
+"""`beam.args`: Beam ignores an argument that it does not know, so a typo would have no effect."""
+
+import pytest
+
+from core.errors import ConfigError
+from pipeline.config import load_config
+from platforms.beam import check_beam_args
+
+
+def settings(args, more=()):
+    return load_config("sample", [f"beam.args={args}", *more], environ={})
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (
+            "[--direct_num_worker=2]",
+            "beam.args: --direct_num_worker is unknown, did you mean direct_num_workers?",
+        ),
+        (
+            "['--direct_num_workers 2']",
+            "beam.args: --direct_num_workers 2 is unknown, did you mean direct_num_workers?",
+        ),
+        (
+            "[direct_num_workers=2]",
+            "beam.args: direct_num_workers=2 is no argument of Beam; write --direct_num_workers=2",
+        ),
+        (
+            "[--direct_num_workers=two]",
+            "beam.args: argument --direct_num_workers: invalid int value: 'two'",
+        ),
+        (
+            "[--direct_running_mode=multi]",
+            "beam.args: argument --direct_running_mode: invalid choice: 'multi' (choose from ",
+        ),
+    ],
+)
+def test_an_argument_that_beam_would_ignore_or_not_read_is_one_line(args, message, capfd):
+    with pytest.raises(ConfigError) as error:
+        check_beam_args(settings(args))
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+    assert "usage" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "more"),
+    [
+        ("[]", ()),
+        ("[--direct_num_workers=2, --direct_running_mode=multi_processing]", ()),
+        ("[--direct_num_workers, '2', --save_main_session, --experiments=a, --experiments=b]", ()),
+        # Only the job server of another runner knows all its arguments.
+        ("[--runner=SparkRunner, --of_spark=1]", ()),
+        ("[--of_flink=1]", ("beam.runner=flink",)),
+    ],
+)
+def test_arguments_that_may_have_an_effect(args, more):
+    check_beam_args(settings(args, more))
