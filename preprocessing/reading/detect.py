@@ -250,7 +250,7 @@ def sampled_lines(path: str) -> Iterator[bytes]:
             start, end = size * number // samples - _SAMPLE_BYTES, size * number // samples
             if packed:
                 start, end = size - _LAST_BZ2_BYTES if is_last else end, size
-            piece = Piece(path, Layout("empty"), 0, max(1, start), end, bool(packed), 0)
+            piece = Piece(path, Layout("empty"), 0, max(1, start), end, is_bz2=bool(packed))
             found = split_lines(decompress(piece, pool), piece.start)
             lines = (without_marks(item.data) for item in found if isinstance(item, Lines))
             # A sample of a bz2 file is one block.
@@ -418,7 +418,7 @@ def _intact_lines(path: str) -> bytes:
     with open_raw(path) as raw:
         if compression(path, raw.read(MAGIC_BYTES)) != "bz2":
             return b""
-    piece = Piece(path, Layout("empty"), 0, 0, file_size(path), True, 0)
+    piece = Piece(path, Layout("empty"), end=file_size(path), is_bz2=True)
     with ThreadPoolExecutor(1) as pool:
         found = split_lines(decompress(piece, pool), 0)
         parts = (without_marks(item.data) for item in found if isinstance(item, Lines))
