@@ -46,21 +46,22 @@ def found_files(
     groups = {file.path: file.group for file in read}
     if attempt:
         layouts = {file.path: layout for file, layout in zip(read, attempt.layouts, strict=False)}
+    partial = reading.incomplete | converted.partial
     found = []
     for number, one in enumerate(converted.outputs):
         path = one.file.path
         layout = layouts.get(path)
         found.append(
             FoundFile(
-                one.shown,
-                groups.get(path, one.file.group),
-                one.size,
-                describe([layout])[0].partition(":")[0] if layout else "",
-                _compression(one),
-                _encoding(one, layout),
-                _columns(path, layout, options) if number < _FILES else (),
-                reading.lines.get(path, 0),
-                path in reading.lines and path not in reading.incomplete | converted.partial,
+                path=one.shown,
+                group=groups.get(path, one.file.group),
+                size=one.size,
+                format=describe([layout])[0].partition(":")[0] if layout else "",
+                compression=_compression(one),
+                encoding=_encoding(one, layout),
+                columns=_columns(path, layout, options) if number < _FILES else (),
+                lines=reading.lines.get(path, 0),
+                is_complete=path in reading.lines and path not in partial,
             )
         )
     return tuple(found)
