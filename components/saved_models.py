@@ -14,7 +14,8 @@ from tfx.utils import io_utils
 from core.digests import DIGESTS, sha256, to_text
 from core.errors import InputError, cause
 from preprocessing.labels import model_labels
-from serving.predict_text import PREDICT_TEXT, SAMPLE, make_predict_text
+from preprocessing.signatures import PREDICT_TEXT
+from serving.predict_text import SAMPLE, make_predict_text
 from serving.versions import MODEL_FILE, missing_part
 
 _UNREADABLE = (

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from core.errors import UserError, cause
 from preprocessing.fast.ngrams import DIFFICULT_TEXTS, NgramIds, ngram_ids, split_words
+from preprocessing.signatures import PREDICT_NGRAMS, PREDICT_TEXT
 
-PREDICT_TEXT, PREDICT_NGRAMS = "predict_text", "predict_ngrams"
 """Signatures of a pushed model. Only a model whose single feature is n-grams has the second one."""
 
 Outputs = Mapping[str, np.ndarray]

@@ -25,7 +25,7 @@ from components.properties import (
     CAUSE_PROPERTY,
     NOT_CHECKED_PROPERTY,
 )
-from components.serving_check.candidate import EXAMPLE, TEXT, Answers, example_text, try_candidate
+from components.serving_check.candidate import Answers, example_text, try_candidate
 from components.serving_check.golden import Golden, Sentence
 from components.serving_check.known_words import why_not_applied
 from components.serving_check.results import CheckResults, GoldenMistake, Result, write_check
@@ -33,6 +33,7 @@ from components.serving_check.thresholds import Thresholds
 from examples.tfrecords import read_sample
 from preprocessing.labels import SENTIMENT, Labels, read_labels
 from preprocessing.reading.listing import listed
+from preprocessing.signatures import PREDICT_TEXT, SERVING_DEFAULT
 
 _TOLERANCE = 1e-3
 """Maximum difference of two probabilities that is due to rounding to half precision."""
@@ -191,10 +192,10 @@ def _measurements(answers: Answers, thresholds: Thresholds, words: str) -> Itera
 def _agreement(answers: Answers, predictions: Mapping[int, Any], noun: str) -> Iterator[Result]:
     """Yield a result for each two ways of scoring that must return equal probabilities."""
     by_text = answers.by_text
-    ways = {TEXT: by_text, EXAMPLE: answers.by_example}
+    ways = {PREDICT_TEXT: by_text, SERVING_DEFAULT: answers.by_example}
     yield _compared("largest_difference", _TOLERANCE, ways, noun)
     single = answers.by_single
-    ways = {TEXT: by_text[: len(single)], f"{TEXT} for a single text": single}
+    ways = {PREDICT_TEXT: by_text[: len(single)], f"{PREDICT_TEXT} for a single text": single}
     yield _compared("single_difference", _TOLERANCE, ways, noun)
     served, evaluated = [], []
     for number, prediction in predictions.items():
@@ -206,7 +207,7 @@ def _agreement(answers: Answers, predictions: Mapping[int, Any], noun: str) -> I
         else:
             served.append(probabilities)
             evaluated.append(prediction)
-    ways = {EXAMPLE: served, "the evaluation": evaluated}
+    ways = {SERVING_DEFAULT: served, "the evaluation": evaluated}
     yield _compared("evaluation_difference", _EVALUATION_TOLERANCE, ways, noun)
 
 

@@ -12,7 +12,8 @@ from google.protobuf.json_format import MessageToDict
 
 from preprocessing import features
 from preprocessing.labels import LABELS_FILE, model_labels
-from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, SAMPLE, Outputs, PredictText
+from preprocessing.signatures import PREDICT_NGRAMS, PREDICT_TEXT
+from serving.predict_text import SAMPLE, Outputs, PredictText
 
 _MAX_CHARACTERS = 300
 """Greatest number of characters of TensorFlow's message about an input that cannot be read."""
