@@ -75,6 +75,10 @@ class Pool(NamedTuple):
         return Pool([self.texts[n] for n in rows.tolist()], self.scores[rows], self.labels[rows])
 
 
+_Change = Callable[[np.random.Generator, Pool], Pool]
+"""A function that returns other reviews in place of some."""
+
+
 def main() -> None:
     arguments = _arguments()
     console = usage.wide_console()
@@ -147,7 +151,7 @@ def _score(lines: list[bytes], model: str) -> Pool:
 def _scored(texts: list[bytes], labels: np.ndarray, model: str) -> Pool:
     from serving.predict_text import load_predict_text
 
-    new = NewReviews(texts, labels, len(texts), {}, (), "")
+    new = NewReviews(texts, labels, len(texts), {}, ())
     scored = score(new, load_predict_text(model), SENTIMENT)
     return Pool([reference.beginning(text) for text in texts], scored.scores, labels)
 
@@ -163,15 +167,12 @@ def _alarms(
     pool: Pool, model: str, arguments: argparse.Namespace, rival: Evidently | None
 ) -> list[dict[str, Any]]:
     """Return the numbers of alarms of each change and size."""
-    changed: dict[str, Callable[[np.random.Generator, Pool], Pool] | None] = {"none": None}
+    changed: dict[str, _Change | None] = {"none": None}
     part = pool.take(np.arange(12_000))
-    whole = [pool.texts[n] for n in range(12_000)]
-    for name, change in drift_changes.CHANGES.items():
-        one = _scored(change(whole), part.labels, model)
-        changed[name] = lambda rng, _, one=one: one.take(rng.permutation(len(one.texts)))
+    for name, of_texts in drift_changes.CHANGES.items():
+        changed[name] = _replaced_by(_scored(of_texts(list(part.texts)), part.labels, model))
     for name, file in OTHERS.items():
-        other = _other(arguments.data / file, model)
-        changed[name] = lambda rng, _, one=other: one.take(rng.permutation(len(one.texts)))
+        changed[name] = _replaced_by(_other(arguments.data / file, model))
     changed["10 % copies of one"] = _copies
     changed["60 % positive"] = _more_positive
     rows = []
@@ -245,6 +246,11 @@ def _p_values(old: Pool, new: Pool) -> dict[str, float]:
     }
 
 
+def _replaced_by(pool: Pool) -> _Change:
+    """Return the change to the reviews of `pool`, in random order."""
+    return lambda rng, _: pool.take(rng.permutation(len(pool.texts)))
+
+
 def _copies(rng: np.random.Generator, new: Pool) -> Pool:
     """Return reviews of which every tenth one is a copy of one review."""
     rows = np.arange(len(new.texts))
@@ -290,7 +296,7 @@ def _errors(
     lines: list[bytes], model: str, folder: Path, arguments: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     """Yield the estimated and the true accuracy of each model on each other category."""
-    models = {"all of lara": (model, {})}
+    models: dict[str, tuple[str, dict[str, Pool]]] = {"all of lara": (model, {})}
     for category in CATEGORIES:
         pattern = re.compile(rb"\b" + category.encode() + rb"s?\b", re.IGNORECASE)
         without = [line for line in lines if not pattern.search(line)][: _TRAINED + _REFERENCE]

@@ -24,6 +24,7 @@ import statistics
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.table import Column, Table
@@ -121,7 +122,9 @@ def pool(folds: Sequence[Sequence[Result]], sizes: Sequence[int]) -> list[Result
 
 
 def _mean_result(results: Sequence[Result], sizes: Sequence[int]) -> Result:
-    means = {name: _mean([getattr(each, name) for each in results], sizes) for name in _SCORES}
+    means: dict[str, Any] = {
+        name: _mean([getattr(each, name) for each in results], sizes) for name in _SCORES
+    }
     return dataclasses.replace(
         results[0],
         seconds=statistics.fmean(each.seconds for each in results),

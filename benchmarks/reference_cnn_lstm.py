@@ -61,9 +61,11 @@ def run(train: str, test: str, *, steps: int | None, seed: int) -> dict[str, Any
       SystemExit: `train` has too few reviews for `steps`.
     """
     labels, texts = zip(*read_reviews(train), strict=True)
-    examples, held_out = len(texts), ((), ())
+    examples = len(texts)
+    test_labels: tuple[int, ...] = ()
+    test_texts: tuple[str, ...] = ()
     if steps is None:
-        held_out = tuple(zip(*read_reviews(test), strict=True))
+        test_labels, test_texts = zip(*read_reviews(test), strict=True)
     else:
         # One more step, because the first one is not measured.
         required = BATCH_SIZE * (steps + 1)
@@ -71,7 +73,7 @@ def run(train: str, test: str, *, steps: int | None, seed: int) -> dict[str, Any
             raise SystemExit(f"{steps} steps: {train} has {examples} reviews of {required}")
         labels, texts = labels[:required], texts[:required]
     tokenizer = tf_keras.preprocessing.text.Tokenizer(num_words=WORDS)
-    tokenizer.fit_on_texts(texts + held_out[1])
+    tokenizer.fit_on_texts(texts + test_texts)
     inputs, targets = _padded(tokenizer, texts), np.array(labels)
     tf_keras.utils.set_random_seed(seed)
     model = build()
@@ -84,8 +86,9 @@ def run(train: str, test: str, *, steps: int | None, seed: int) -> dict[str, Any
     seconds = time.perf_counter() - start
     accuracy = None
     if steps is None:
-        evaluated = _padded(tokenizer, held_out[1]), np.array(held_out[0])
-        accuracy = model.evaluate(*evaluated, return_dict=True, **options)["accuracy"]
+        evaluated = _padded(tokenizer, test_texts)
+        metrics = model.evaluate(evaluated, np.array(test_labels), return_dict=True, **options)
+        accuracy = metrics["accuracy"]
     steps_of_epoch = math.ceil(examples / BATCH_SIZE)
     return {
         "examples": examples,

@@ -119,6 +119,7 @@ def run(
       SystemExit: no model was pushed.
     """
     from cli.monitor import ARENAS
+    from components.run_report.history import recorded_result
     from pipeline.config import load_config
     from platforms.local import runs
 
@@ -135,7 +136,8 @@ def run(
         end = time.time()
     found = runs.find_run(load_config(preset, settings), None)
     if found.outcome is None or not found.outcome.pushed_to:
-        raise SystemExit(f"no model was pushed, the run is {runs.result(found)}: {found.outcome}")
+        raise SystemExit(f"no model was pushed: the result of the run is {recorded_result(found)}")
+    assert found.started is not None
     components = {}
     for step in found.steps:
         begin = found.started + step.started
@@ -189,8 +191,9 @@ def ratios_table(figures: Mapping[str, Any]) -> Table:
     for component, steps in _LIMITS.items():
         parts = [np.array([limits[step], limits[f"{step}_cpu"]]) for step in steps]
         rows += [(step, "", part) for step, part in zip(steps, parts, strict=True)]
-        rows.append((" + ".join(steps), component, sum(parts)))
-        every = every + sum(parts)
+        together = np.sum(parts, axis=0)
+        rows.append((" + ".join(steps), component, together))
+        every = every + together
     rows += [
         ("fastText's training", "Trainer", trained),
         ("fastText's training", "the run", trained),

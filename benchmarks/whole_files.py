@@ -57,7 +57,8 @@ class Sentences:
         """Return a review of a random number of words."""
         wanted = dice.triangular(*_REVIEW_WORDS)
         title = dice.choice(self._titles) if self._titles else ""
-        chosen, words = [], len(title.split())
+        chosen: list[str] = []
+        words = len(title.split())
         # A review is as often half a sentence too long as half a sentence too short.
         while True:
             sentence, length = dice.choice(self._sentences)

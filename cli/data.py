@@ -1,4 +1,4 @@
-"""`amazon-reviews data`: look at data before a run, and fetch Kaggle's Amazon reviews."""
+"""`amazon-reviews data`: look at data before a run, convert files, and fetch Kaggle's reviews."""
 
 from __future__ import annotations
 

@@ -226,6 +226,7 @@ def _score(
         with large_imports():
             from pipeline.inputs import read_options
             from platforms.beam import beam_args, check_beam_args
+            from preprocessing.reading.records import shown_reasons
             from serving.batch.run import Interrupted, score_files
 
         check_beam_args(config)
@@ -251,7 +252,7 @@ def _score(
     if more > 0:
         print_line(f"further files without a usable line: {more}")
     if summary.rejected:
-        reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(summary.rejected.items()))
+        reasons = shown_reasons(summary.rejected)
         print_line(f"rejected lines ({reasons}): {target}.rejected.jsonl")
     return not summary.rejected
 

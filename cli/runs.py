@@ -191,7 +191,7 @@ def _values(run: Run) -> dict[str, Any]:
         "classes": outcome.class_count if outcome else None,
         "accuracy": outcome.accuracy if outcome else None,
         "macro F1": outcome.metrics.get("macro F1") if outcome else None,
-        "alarm": outcome.severity or None if outcome else None,
+        "alarm": (outcome.severity or None) if outcome else None,
         "result": recorded_result(run),
     }
 

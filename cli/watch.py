@@ -119,6 +119,8 @@ def _content(found: Comparison, new: NewReviews, model: str) -> dict[str, Any]:
 
 def _lines(found: Comparison, new: NewReviews, model: str, labels: Labels) -> list[str]:
     """Return the lines of the result."""
+    from preprocessing.reading.records import shown_reasons
+
     noun = f"{labels.noun}s"
     drawn = "" if found.reviews == new.total else f", drawn from {new.total:,}"
     lines = [f"model     {model}"]
@@ -128,8 +130,7 @@ def _lines(found: Comparison, new: NewReviews, model: str, labels: Labels) -> li
         "test split"
     )
     if new.rejected:
-        reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(new.rejected.items()))
-        lines.append(f"rejected  lines that cannot be read: {reasons}")
+        lines.append(f"rejected  lines that cannot be read: {shown_reasons(new.rejected)}")
     if new.unlabelled:
         not_read = "not read: " if new.labels is None else ""
         lines.append(f"labels    {not_read}{new.unlabelled}")

@@ -23,8 +23,8 @@ labels that are left out, and what may be a mistake; empty for sentiment."""
 CODE_KEY = "code"
 """The execution property with the fingerprint of a component's code, which is a part of its cache
 key. The pipeline adds it."""
-PUSHED, PUSHED_DESTINATION = "pushed", "pushed_destination"
-"""The properties of TFX's `PushedModel`: 1 if the model was pushed, and the location."""
+PUSHED, PUSHED_DESTINATION, PUSHED_VERSION = "pushed", "pushed_destination", "pushed_version"
+"""The properties of TFX's `PushedModel`: 1 if the model was pushed, its location and version."""
 TRACKING = "AMAZON_REVIEWS_TRACKING"
 """The environment variable with the tracking server of a run, as JSON. A platform sets it for the
 processes of a run. It is not a parameter of a component, because it affects no output."""

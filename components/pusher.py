@@ -14,7 +14,7 @@ from tfx.types import standard_artifacts
 from tfx.utils import path_utils
 
 from components.destination import make_destination
-from components.properties import BLESSED_PROPERTY, PUSHED, PUSHED_DESTINATION
+from components.properties import BLESSED_PROPERTY, PUSHED, PUSHED_DESTINATION, PUSHED_VERSION
 from serving.drift.reference import REFERENCE_FILE
 
 
@@ -60,5 +60,5 @@ def VersionPusher(
     # The properties that TFX's own Pusher sets.
     pushed_model.set_int_custom_property(PUSHED, 1)
     pushed_model.set_string_custom_property(PUSHED_DESTINATION, push.location)
-    pushed_model.set_string_custom_property("pushed_version", push.version)
+    pushed_model.set_string_custom_property(PUSHED_VERSION, push.version)
     logging.info("Pushed to %s: version %s", push.location, push.version)

@@ -14,10 +14,10 @@ from tfx.utils import io_utils
 from core.digests import DIGESTS, sha256, to_text
 from core.errors import InputError, cause
 from preprocessing.labels import model_labels
-from serving.predict_text import PREDICT_TEXT, make_predict_text
+from preprocessing.signatures import PREDICT_TEXT
+from serving.predict_text import SAMPLE, make_predict_text
 from serving.versions import MODEL_FILE, missing_part
 
-_SAMPLE = b"A good phone: it works."
 _UNREADABLE = (
     OSError,
     tf.errors.DeadlineExceededError,
@@ -139,7 +139,7 @@ def check_loads(model: str) -> None:
     """
     check_files(model)
     try:
-        answers = make_predict_text(tf.saved_model.load(model), model)([_SAMPLE])
+        answers = make_predict_text(tf.saved_model.load(model), model)([SAMPLE])
         scores = answers[model_labels(model).scores_name]
     except Exception as error:  # A damaged file can raise anything.
         raise InputError(cause(error)) from None

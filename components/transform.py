@@ -127,15 +127,15 @@ class TransformExecutor(LocalBeamExecutor):
         settings = TransformConfig.from_dict(config)
         sample = _first_examples([file for paths in files.values() for file in paths])
         stage = TransformFiles(
-            graph.uri,
-            spec,
-            scratch,
-            settings,
+            graph=graph.uri,
+            spec=spec,
+            scratch=scratch,
+            config=settings,
             # A model is fitted to the splits that are analyzed, and uses their counts by class.
-            list(splits.analyze),
-            labels,
-            BatchTransformer(graph.uri, spec, settings).equal_features(sample),
-            bool(spans),
+            counted=list(splits.analyze),
+            labels=labels,
+            compiled=BatchTransformer(graph.uri, spec, settings).equal_features(sample),
+            is_apart=bool(spans),
         )
         if spans:
             made_with = [str(exec_properties.get(key)) for key in _DECIDING]

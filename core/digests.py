@@ -11,8 +11,8 @@ from core.files import stream_sha256
 GRAPH_DIGEST = "assets.extra/graph_digest.txt"
 """The file in a SavedModel with a digest of its graph, which `serving.identity` reads."""
 DIGESTS = "assets.extra/SHA256SUMS"
-"""The file with the digests in a pushed version, in the format of `sha256sum`. The folder of a
-SavedModel with this name is for files that TensorFlow does not read."""
+"""The file with the digests in a pushed version, in the format of `sha256sum`. TensorFlow reads no
+file in the folder `assets.extra` of a SavedModel."""
 
 
 def sha256(file: str) -> str:

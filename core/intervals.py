@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 def wilson(part: int, whole: int) -> tuple[float, float]:
-    """Return the ends of Wilson's 95 % confidence interval of a fraction.
+    """Return the lower and the upper end of Wilson's 95 % confidence interval of a fraction.
 
     Args:
-      part: the number of reviews with a property.
-      whole: the number of all reviews, at least 1.
+      part: the number of items with a property, such as right answers.
+      whole: the number of all items, at least 1.
     """
     # The import takes a second, and `core` belongs to every command.
     from scipy.stats import binomtest

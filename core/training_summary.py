@@ -28,8 +28,8 @@ class Measured:
       steps: the number of steps over all epochs.
       step_seconds: the mean seconds of a step.
       examples_per_second: the mean number of Examples in a second.
-      cpu_utilisation: the fraction of all cores; None for a training of several processes, and
-        perhaps for an early training.
+      cpu_utilisation: the fraction of all cores; None for a training of several processes. The
+        summary of an earlier version may have None for any training.
       cpus: the number of CPU cores of a process.
       peak_rss_bytes: the peak resident memory of the process that writes the summary.
     """

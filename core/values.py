@@ -1,6 +1,6 @@
 """The rules for values, wherever they come from, such as a file of settings or a command line.
 
-None is empty, no character is impossible, and the path of a folder is no pattern.
+A value is not empty and contains no impossible character. The path of a folder is no pattern.
 
 A shell replaces an unset variable by an empty string. If a default replaced that string, the run
 would be a different experiment.
@@ -53,7 +53,7 @@ def _describe_characters(value: Any) -> str | None:
 
 
 def describe_pattern(path: str) -> str | None:
-    """Return a clause with what makes a path a pattern and the remedy; None if it is none.
+    """Return a clause with the problem and the remedy if a path is a pattern; otherwise None.
 
     Args:
       path: the path of a folder in which libraries look for files with globs.

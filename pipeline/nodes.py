@@ -15,6 +15,7 @@ WARM_START = "WarmStartModel"
 TRANSFORM = "Transform"
 TUNER = "Tuner"
 TRAINER = "Trainer"
+EVALUATOR = "Evaluator"
 SERVING_CHECK = "ServingCheck"
 PUSHER = "Pusher"
 
@@ -29,7 +30,7 @@ NODES = (
     TUNER,
     TRAINER,
     SERVED_MODEL,
-    "Evaluator",
+    EVALUATOR,
     SERVING_CHECK,
     PUSHER,
     REPORT,

@@ -66,7 +66,17 @@ class Schedules(Protocol):
         """Return the ids of the schedules with a name."""
 
     def create(self, package: Path, values: dict[str, Any], name: str, cron: str) -> str:
-        """Create a schedule of a compiled pipeline; return the URL of its page."""
+        """Create a schedule of a compiled pipeline; return the URL of its page.
+
+        Args:
+          package: the file of the compiled pipeline.
+          values: parameter of each run -> value.
+          name: the name of the schedule.
+          cron: a cron expression with five fields, in UTC.
+
+        Raises:
+          UserError: the cluster refused the schedule or did not respond.
+        """
 
     def remove(self, schedule: str) -> str:
         """Remove the schedule with an id; return an empty string.

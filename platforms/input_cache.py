@@ -10,6 +10,7 @@ from components.review_example_gen.inputs import OPTIONS_KEY, Options
 from core.errors import InputError
 from pipeline.config import PipelineConfig
 from pipeline.inputs import input_fingerprint
+from pipeline.nodes import EXAMPLE_GEN
 
 
 def disable_cache(tasks: dict[str, dict[str, Any]]) -> None:
@@ -49,7 +50,7 @@ def set_cache(
             "The input cannot be read from this machine, so the run reads it again: %s", error
         )
         return
-    task = tasks["ReviewExampleGen"]
+    task = tasks[EXAMPLE_GEN]
     value = task["inputs"]["parameters"][OPTIONS_KEY]["runtimeValue"]
     options = Options.model_validate_json(value["constant"])
     changed = options.model_copy(update={"input_fingerprint": found})

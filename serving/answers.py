@@ -92,8 +92,7 @@ def answer(
       predict: a function from texts in UTF-8 to their predictions.
       out: the output. A line is `LABEL<tab>PROBABILITY<tab>TEXT`, in which a space replaces each
         tab or line break of the label and of the text, and in which control characters are
-        escaped. The label and the probability of a text that
-        cannot be used are `-`.
+        escaped. The label and the probability of a text that cannot be used are `-`.
       report: called with a line for each review that cannot be used.
       labels: the classes of the model.
       as_json: whether the lines are JSON objects, which have null in place of `-`.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from core.errors import UserError, cause
 from preprocessing.fast.ngrams import DIFFICULT_TEXTS, NgramIds, ngram_ids, split_words
+from preprocessing.signatures import PREDICT_NGRAMS, PREDICT_TEXT
 
-PREDICT_TEXT, PREDICT_NGRAMS = "predict_text", "predict_ngrams"
 """Signatures of a pushed model. Only a model whose single feature is n-grams has the second one."""
 
 Outputs = Mapping[str, np.ndarray]
@@ -26,8 +26,17 @@ _GRAPH_BATCH = 512
 _SETTINGS = "ngram_settings/.ATTRIBUTES/VARIABLE_VALUE"
 _CHARACTERS = "character_ngrams/.ATTRIBUTES/VARIABLE_VALUE"
 """The keys of the settings in the variables of a model, see `trainer_module.export.save`."""
-NgramSettings = tuple[int, int, tuple[int, ...], tuple[int, ...]]
-"""The arguments `longest`, `buckets`, `openings` and `characters` of `ngram_ids`."""
+SAMPLE = b"A good phone: it works."
+"""A text that any model can answer."""
+
+
+class NgramSettings(NamedTuple):
+    """The settings of a model's n-grams: the arguments of `ngram_ids` after the words."""
+
+    longest: int
+    buckets: int
+    openings: tuple[int, ...]
+    characters: tuple[int, ...]
 
 
 class PredictText:
@@ -69,7 +78,7 @@ class PredictText:
         # Models of earlier versions have no n-grams of characters.
         has_characters = variables.has_tensor(_CHARACTERS)
         characters = variables.get_tensor(_CHARACTERS).tolist() if has_characters else []
-        self.ngram_settings = (longest, buckets, tuple(openings), tuple(characters))
+        self.ngram_settings = NgramSettings(longest, buckets, tuple(openings), tuple(characters))
         wanted, found = by_text(DIFFICULT_TEXTS), self(DIFFICULT_TEXTS)
         if not all(np.array_equal(wanted[name], found[name]) for name in wanted):
             logging.warning(

@@ -18,10 +18,14 @@ from core.digests import GRAPH_DIGEST
 from preprocessing import features
 from preprocessing.labels import LABELS_FILE, THRESHOLD, Labels
 from preprocessing.settings import Transform
+from preprocessing.signatures import (
+    CLASSIFY,
+    PREDICT_NGRAMS,
+    PREDICT_TEXT,
+    SERVING_DEFAULT,
+    TRANSFORM_FEATURES,
+)
 from trainer_module.models import Exported
-
-CLASSIFY = "classify"
-"""The signature for the `:classify` of TensorFlow Serving."""
 
 
 def save(
@@ -112,13 +116,13 @@ def save(
         return answer({features.NGRAMS: rows})
 
     signatures = {
-        "serving_default": by_example,
-        "predict_text": _signature(
+        SERVING_DEFAULT: by_example,
+        PREDICT_TEXT: _signature(
             lambda texts: predict(features.raw_features(texts)), texts=tf.string
         ),
         # TensorFlow Serving requires the name `inputs` here.
         CLASSIFY: _signature(classify, inputs=tf.string),
-        "transform_features": _signature(transform_features, examples=tf.string),
+        TRANSFORM_FEATURES: _signature(transform_features, examples=tf.string),
     }
     if set(inputs) == {features.NGRAMS} and _is_ragged(inputs[features.NGRAMS]):
         served.ngram_settings = tf.Variable(
@@ -129,7 +133,7 @@ def save(
         served.character_ngrams = tf.Variable(
             settings.character_ngrams, trainable=False, dtype=tf.int64
         )
-        signatures["predict_ngrams"] = _signature(
+        signatures[PREDICT_NGRAMS] = _signature(
             predict_ngrams, ngrams=tf.int64, row_lengths=tf.int64
         )
     tf.saved_model.save(served, folder, signatures=signatures)

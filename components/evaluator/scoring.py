@@ -40,8 +40,9 @@ from examples.tfrecords import batches, read
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds, Words, length_buckets, ngram_ids, split_words
 from preprocessing.labels import Labels
+from preprocessing.signatures import PREDICT_NGRAMS, SERVING_DEFAULT, TRANSFORM_FEATURES
 from serving.drift import reference
-from serving.predict_text import PREDICT_NGRAMS, NgramSettings, call_in_batches, make_predict_text
+from serving.predict_text import NgramSettings, call_in_batches, make_predict_text
 
 SCORED = "texts scored"
 """The unit of the progress."""
@@ -170,7 +171,7 @@ class ScoreFiles(beam.DoFn):
         """Return the value of a feature of slices for each review, str [batch]."""
         if feature == features.LENGTH_BUCKET:
             return np.array(features.LENGTH_BUCKETS, object)[length_buckets(words)]
-        values = self._models[CANDIDATE].call("transform_features", feature, examples)
+        values = self._models[CANDIDATE].call(TRANSFORM_FEATURES, feature, examples)
         return np.array([value.decode() for value in values.ravel()], object)
 
 
@@ -203,7 +204,7 @@ class _Model:
         if self._by_text and self._by_text.ngram_settings:
             found = self._by_text.from_ngrams(ngrams(self._by_text.ngram_settings))[name]
         else:
-            found = self.call("serving_default", name, examples)
+            found = self.call(SERVING_DEFAULT, name, examples)
         # A model of another program may return the probability of two classes as a column.
         return found.reshape(-1, *self._labels.scores_shape).astype(np.float64)
 

@@ -20,6 +20,7 @@ from components.evaluator.files import BASELINE, CANDIDATE, WHOLE, Results, Slic
 from components.evaluator.metrics import metrics
 from preprocessing import features
 from preprocessing.labels import Labels
+from preprocessing.signatures import SERVING_DEFAULT, TRANSFORM_FEATURES
 
 
 def eval_config(labels: Labels, slices: Sequence[str], has_baseline: bool) -> config_pb2.EvalConfig:
@@ -31,10 +32,10 @@ def eval_config(labels: Labels, slices: Sequence[str], has_baseline: bool) -> co
       has_baseline: whether the candidate is compared with a baseline.
     """
     model = {
-        "signature_name": "serving_default",
+        "signature_name": SERVING_DEFAULT,
         "prediction_key": labels.scores_name,
         "label_key": features.LABEL,
-        "preprocessing_function_names": ["transform_features"],
+        "preprocessing_function_names": [TRANSFORM_FEATURES],
     }
     models = [{"name": CANDIDATE, **model}, {"name": BASELINE, "is_baseline": True, **model}]
     return config_pb2.EvalConfig(

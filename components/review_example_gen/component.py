@@ -35,12 +35,7 @@ from components.properties import (
 )
 from components.rejected_lines import RejectedLine, read_lines, write_counts, write_lines
 from components.review_example_gen.acceptance import check_counts
-from components.review_example_gen.classes import (
-    Classes,
-    check_classes,
-    choose_classes,
-    join_labels,
-)
+from components.review_example_gen.classes import Classes, check_classes, choose_classes
 from components.review_example_gen.inputs import OPTIONS_KEY, SPAN_KEY, Options, input_folder
 from components.review_example_gen.read_spans import SpanReader
 from components.review_example_gen.read_unit import UnitResult
@@ -58,6 +53,7 @@ from core.errors import InputError
 from core.storage import is_url
 from preprocessing.labels import Labels, write_labels
 from preprocessing.reading.files import (
+    FILES_AT_ONCE,
     SourceFile,
     fingerprint,
     select_same_paths,
@@ -74,7 +70,6 @@ from preprocessing.reading.records import (
 REJECTED_KEY = "rejected"
 
 _FILE_PREFIX = "data_tfrecord"
-_FILES_AT_ONCE = 16
 _SHOWN = 5
 
 
@@ -221,8 +216,8 @@ def _write_examples(
     """
     shards: dict[str, list[tuple[str, int]]] = {split: [] for split in SPLITS}
     for unit in done:
-        for split, path, count in unit.shards:
-            shards[split].append((path, count))
+        for shard in unit.shards:
+            shards[shard.split].append((shard.path, shard.examples))
     moved = publish(examples, _FILE_PREFIX, shards)
     if spans:
         write_spans(examples.uri, {moved[path]: span for path, span in spans.items()})
@@ -301,14 +296,13 @@ def _find_classes(
     if read.task == SENTIMENT_TASK:
         return Classes(Labels(read.classes), {}, ())
     columns = [source.piece.layout.columns for source in sources]
-    found = join_labels(reader.labels(sources))
-    return choose_classes(found, read, columns, newest_is_test=newest_is_test)
+    return choose_classes(reader.labels(sources), read, columns, newest_is_test=newest_is_test)
 
 
 def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:
     layouts = decide_layouts(files, options)
     # In threads, because opening a remote file takes tens of milliseconds.
-    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
         cut = pool.map(cut_file, (file.path for file in files), layouts)
         return [
             Source(file.group, piece)
@@ -330,7 +324,7 @@ def _with_label_map(sources: list[Source], classes: Classes) -> list[Source]:
 
 def _rejected_lines(done: list[UnitResult]) -> Iterator[RejectedLine]:
     """Yield the rejected lines in the order of the units, with their positions in the files."""
-    before = lines_before(line for unit in done for line in unit.lines)
+    before = lines_before(piece for unit in done for piece in unit.pieces)
     for unit in done:
         with fileio.open(unit.rejected) as source:
             for line in source:

@@ -14,7 +14,7 @@ from absl import logging
 from tfx.dsl.io import fileio
 
 from components.beam import read_results, write_results
-from components.review_example_gen.classes import collect_labels
+from components.review_example_gen.classes import FoundLabels, collect_labels, join_labels
 from components.review_example_gen.read_unit import UnitResult, read_unit
 from components.review_example_gen.reader import Reader
 from components.review_example_gen.spans import NEWER, OLDER, Input
@@ -64,7 +64,7 @@ class SpanReader(Reader):
         self._make_pipeline = make_pipeline
         self._used: list[Key] = []
 
-    def labels(self, sources: Sequence[Source]) -> list[list[tuple[str, str, int]]]:
+    def labels(self, sources: Sequence[Source]) -> FoundLabels:
         of_span = self._of_span(sources)
         keys = self._keys(_LABELS, of_span)
         values = self._cache.find_all(keys)
@@ -74,11 +74,11 @@ class SpanReader(Reader):
             self._cache.store(keys[number], results)
             values[number] = results
         newest = len(values) - 1
-        return [
+        return join_labels(
             [(label, NEWER if number == newest else OLDER, count) for label, _, count in unit]
             for number, units in enumerate(values)
             for unit in units
-        ]
+        )
 
     def read(self, sources: Sequence[Source], max_examples: Mapping[str, int]) -> list[UnitResult]:
         of_span = self._of_span(sources)
@@ -113,21 +113,21 @@ class SpanReader(Reader):
         Raises:
           OSError, tensorflow.errors.OpError: a file cannot be moved or written.
         """
-        paths = [
-            path
-            for unit in units
-            for path in (*(path for _, path, _ in unit.shards), unit.rejected, unit.index_file)
-        ]
+        paths: list[str] = []
+        for unit in units:
+            paths += [*(shard.path for shard in unit.shards), unit.rejected, unit.index_file]
         self._cache.store(key, [_moved(unit, "").to_json() for unit in units], paths)
         folder = self._cache.folder(key)
         return [_moved(unit, folder) for unit in units]
 
     def files(self, units: Iterable[UnitResult]) -> dict[str, int]:
-        return {
-            path: self._found.spans[self._number_of[unit.lines[0][0]]].number
-            for unit in units
-            for _, path, _ in unit.shards
-        }
+        found: dict[str, int] = {}
+        for unit in units:
+            if unit.shards:
+                # All pieces of a unit belong to one span.
+                span = self._found.spans[self._number_of[unit.pieces[0].path]]
+                found |= {shard.path: span.number for shard in unit.shards}
+        return found
 
     def remove_old(self) -> None:
         self._cache.remove_old(self._used, len(self._found.spans))
@@ -223,9 +223,10 @@ def _moved(unit: UnitResult, folder: str) -> UnitResult:
     def moved(path: str) -> str:
         return os.path.join(folder, os.path.basename(path))
 
-    shards = tuple((split, moved(path), count) for split, path, count in unit.shards)
     return unit._replace(
-        shards=shards, rejected=moved(unit.rejected), index_file=moved(unit.index_file)
+        shards=[shard._replace(path=moved(shard.path)) for shard in unit.shards],
+        rejected=moved(unit.rejected),
+        index_file=moved(unit.index_file),
     )
 
 

@@ -27,7 +27,13 @@ from components.review_example_gen.splits import (
     is_over,
 )
 from components.review_example_gen.unit_index import IndexWriter
-from components.review_example_gen.units import BYTES, Unit, count_bytes, read_in_turns
+from components.review_example_gen.units import (
+    BYTES,
+    PieceLines,
+    Unit,
+    count_bytes,
+    read_in_turns,
+)
 from core.machine import cores
 from core.progress import Progress
 from examples.writer import ShardWriter, text_level
@@ -35,20 +41,28 @@ from preprocessing.fast.encode import encode_examples
 from preprocessing.reading.pieces import Piece
 
 
+class Shard(NamedTuple):
+    """A finished file of Examples, which is not published yet."""
+
+    split: str
+    path: str
+    examples: int
+    """The number of its Examples."""
+
+
 class UnitResult(NamedTuple):
     """The files that were written for a unit, and the counts of its lines."""
 
     unit: int
-    shards: Sequence[tuple[str, str, int]]
-    """(split, path, number of Examples) of each finished file. None of them is published yet."""
+    shards: Sequence[Shard]
     rejected: str
     """Path of the file of rejected lines. Positions in it are relative to the piece of the file."""
     counts: Mapping[str, LineCounts]
     """Path of a file -> the counts of its lines in the unit."""
     classes: Mapping[str, Counter[int]]
     """Split -> label -> number of its Examples."""
-    lines: Sequence[tuple[str, int, int]]
-    """(path of a file, number of a piece, number of lines in it)."""
+    pieces: Sequence[PieceLines]
+    """The pieces of the unit, in the order in which they were read."""
     index_file: str = ""
     """Path of the `unit_index.UnitIndex` of the unit; empty if it was not written."""
 
@@ -57,11 +71,12 @@ class UnitResult(NamedTuple):
         counts = {path: of_file.to_file() for path, of_file in self.counts.items()}
         # JSON has no keys that are numbers.
         classes = {split: list(found.items()) for split, found in self.classes.items()}
-        return [self.unit, self.shards, self.rejected, counts, classes, self.lines, self.index_file]
+        shards, pieces = list(map(list, self.shards)), list(map(list, self.pieces))
+        return [self.unit, shards, self.rejected, counts, classes, pieces, self.index_file]
 
     @classmethod
     def from_json(cls, stored: Sequence[Any]) -> UnitResult:
-        """Return the result that `to_json` converted, with lists instead of tuples.
+        """Return the result that `to_json` converted.
 
         Args:
           stored: the result of `to_json`.
@@ -69,10 +84,18 @@ class UnitResult(NamedTuple):
         Raises:
           ValueError: `stored` has another form.
         """
-        unit, shards, rejected, by_file, by_split, lines, index_file = stored
+        unit, shards, rejected, by_file, by_split, pieces, index_file = stored
         classes = {split: Counter(dict(found)) for split, found in by_split.items()}
         counts = {path: LineCounts.from_file(of_file) for path, of_file in by_file.items()}
-        return cls(unit, shards, rejected, counts, classes, lines, index_file)
+        return cls(
+            unit,
+            [Shard(*shard) for shard in shards],
+            rejected,
+            counts,
+            classes,
+            [PieceLines(*piece) for piece in pieces],
+            index_file,
+        )
 
 
 def read_unit(
@@ -119,12 +142,12 @@ def read_unit(
             lines[piece.path, piece.number] += batch.lines
             progress.advance(batch.lines)
         shards = output.close()
-    by_piece = tuple((path, number, count) for (path, number), count in lines.items())
+    pieces = [PieceLines(path, number, count) for (path, number), count in lines.items()]
     index_file = f"{name}.npz" if is_indexed else ""
     if is_indexed:
         index.save(index_file)
     result = UnitResult(
-        unit.number, shards, f"{name}.jsonl", output.counts, output.classes, by_piece, index_file
+        unit.number, shards, f"{name}.jsonl", output.counts, output.classes, pieces, index_file
     )
     yield result.to_json()
 
@@ -195,8 +218,8 @@ class UnitOutput:
                 here = np.flatnonzero(of_split & (shard == index)).tolist()
                 self._open[split, index].write([examples[i] for i in here])
 
-    def close(self) -> tuple[tuple[str, str, int], ...]:
-        """Close all shards; return (split, path, number of Examples) of each.
+    def close(self) -> list[Shard]:
+        """Close all shards; return them.
 
         Raises:
           tensorflow.errors.OpError: a shard cannot be written.
@@ -204,4 +227,4 @@ class UnitOutput:
         for writer in self._open.values():
             writer.close()
         shards = sorted(self._open.items())
-        return tuple((split, writer.path, writer.count) for (split, _), writer in shards)
+        return [Shard(split, writer.path, writer.count) for (split, _), writer in shards]

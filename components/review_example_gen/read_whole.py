@@ -10,7 +10,7 @@ from tfx.dsl.io import fileio
 
 from components.beam import read_results, write_results
 from components.line_counts import SPLITS
-from components.review_example_gen.classes import collect_labels
+from components.review_example_gen.classes import FoundLabels, collect_labels, join_labels
 from components.review_example_gen.read_unit import UnitResult, read_unit
 from components.review_example_gen.reader import Reader
 from components.review_example_gen.splits import find_held_out, find_limits
@@ -30,14 +30,14 @@ class WholeReader(Reader):
     def __init__(self, make_pipeline: Callable[[], beam.Pipeline], scratch: str, size: int):
         self._make_pipeline, self._scratch, self._size = make_pipeline, scratch, size
 
-    def labels(self, sources: Sequence[Source]) -> list[list[tuple[str, str, int]]]:
+    def labels(self, sources: Sequence[Source]) -> FoundLabels:
         report(BYTES_OF_LABELS, 0, self._size)
         folder = os.path.join(self._scratch, "labels")
         fileio.makedirs(folder)
         with self._make_pipeline() as pipeline:
             units = pipeline | "Units" >> beam.Create(in_units(sources), reshuffle=True)
             write_results(pipeline, units | "Labels" >> beam.FlatMap(collect_labels), folder)
-        return read_results(folder)
+        return join_labels(read_results(folder))
 
     def read(self, sources: Sequence[Source], max_examples: Mapping[str, int]) -> list[UnitResult]:
         report(BYTES, 0, self._size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterable, Mapping, Sequence
 
+from components.review_example_gen.classes import FoundLabels
 from components.review_example_gen.read_unit import UnitResult
 from components.review_example_gen.units import Source
 
@@ -13,8 +14,8 @@ class Reader(abc.ABC):
     """A reader of the files of an input."""
 
     @abc.abstractmethod
-    def labels(self, sources: Sequence[Source]) -> list[list[tuple[str, str, int]]]:
-        """Return the labels of each unit, for `classes.join_labels`.
+    def labels(self, sources: Sequence[Source]) -> FoundLabels:
+        """Return the labels of the files.
 
         Args:
           sources: the pieces of all files.

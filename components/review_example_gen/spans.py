@@ -35,7 +35,7 @@ the same in every window."""
 
 
 class Span(NamedTuple):
-    """A span that is there, in its newest version."""
+    """A span that is there, in one version."""
 
     number: int
     """TFX's span: the number in the path, or the days of its date since 1970-01-01."""
@@ -146,13 +146,13 @@ def _window(pattern: SpanPattern, window: int, newest: int | None) -> tuple[Span
     Raises:
       InputError: one of them is not there, or is there twice.
     """
-    found = sorted(_paths(pattern))
+    found = sorted(_find_spans(pattern))
     if not found:
         raise InputError(
             f"data.input_base: {pattern.base} contains no span, that is no folder or file whose "
             f"path matches {pattern}"
         )
-    numbers = sorted({number for number, _, _ in found})
+    numbers = sorted({span.number for span in found})
     last = numbers[-1] if newest is None else newest
     if last not in numbers:
         raise InputError(
@@ -168,20 +168,19 @@ def _window(pattern: SpanPattern, window: int, newest: int | None) -> tuple[Span
             "what is missing, or set data.window to a smaller number"
         )
     chosen: list[Span] = []
-    for number, group in groupby(found, key=lambda each: each[0]):
+    for number, group in groupby(found, key=lambda span: span.number):
         if number not in wanted:
             continue
         versions = list(group)
-        _, version, path = versions[-1]
-        same = [other for _, each, other in versions if each == version]
+        span = versions[-1]
+        same = [each.path for each in versions if each.version == span.version]
         if len(same) > 1:
-            at = "" if version < 0 else f", version {version},"
+            at = "" if span.version is None else f", version {span.version},"
             raise InputError(
-                f"data.input_base: span {pattern.name(number)}{at} is there {len(same)} times: "
+                f"data.input_base: span {span.name}{at} is there {len(same)} times: "
                 f"{', '.join(same)}; keep one of them"
             )
-        known = version if pattern.has_version else None
-        chosen.append(Span(number, known, pattern.name(number), path))
+        chosen.append(span)
     return tuple(chosen)
 
 
@@ -245,8 +244,8 @@ def _files(spans: Sequence[Span], patterns: Mapping[str, str]) -> list[SourceFil
     return files
 
 
-def _paths(pattern: SpanPattern) -> Iterator[tuple[int, int, str]]:
-    """Yield (span, version, path) of each folder or file that matches; version -1 without one.
+def _find_spans(pattern: SpanPattern) -> Iterator[Span]:
+    """Yield a span for each folder or file that matches, in any version and any order.
 
     Raises:
       InputError: a folder cannot be listed, or a date does not exist.
@@ -261,7 +260,7 @@ def _paths(pattern: SpanPattern) -> Iterator[tuple[int, int, str]]:
             ) from None
         if match:
             number, version = match
-            yield number, -1 if version is None else version, path
+            yield Span(number, version, pattern.name(number), path)
 
 
 def check_spans(found: Input, by_file: Mapping[str, LineCounts]) -> None:

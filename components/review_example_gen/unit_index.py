@@ -20,7 +20,7 @@ class UnitIndex(NamedTuple):
     labels: np.ndarray
     """The indices of the classes, int32 [reviews]."""
     pieces: np.ndarray
-    """The index of the piece of each review in `UnitResult.lines`, int32 [reviews]."""
+    """The index of the piece of each review in `UnitResult.pieces`, int32 [reviews]."""
     positions: np.ndarray
     """The positions of the reviews in their pieces, see `Batch.positions`, int64 [reviews]."""
     shards: np.ndarray

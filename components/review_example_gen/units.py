@@ -47,6 +47,16 @@ class Unit(NamedTuple):
         return max(1, round(unpacked / _BYTES_PER_SHARD))
 
 
+class PieceLines(NamedTuple):
+    """The number of lines in a piece of a file."""
+
+    path: str
+    """The path of the file."""
+    piece: int
+    """The number of the piece."""
+    lines: int
+
+
 def in_units(sources: Sequence[Source]) -> list[Unit]:
     """Distribute pieces over units, so that each unit contains pieces from the whole input.
 
@@ -115,16 +125,16 @@ def count_bytes(
     progress.advance(sum(sizes.values()) - sum(read.values()))
 
 
-def lines_before(lines: Iterable[tuple[str, int, int]]) -> dict[tuple[str, int], int]:
+def lines_before(pieces: Iterable[PieceLines]) -> dict[tuple[str, int], int]:
     """Return the number of lines before each piece in its file, by (path, number of the piece).
 
     Args:
-      lines: (path of a file, number of a piece, number of lines in it) of all pieces, in any order.
+      pieces: all pieces, in any order.
     """
     before, path, total = {}, None, 0
-    for piece_path, number, count in sorted(lines):
-        if piece_path != path:
-            path, total = piece_path, 0
-        before[piece_path, number] = total
-        total += count
+    for piece in sorted(pieces):
+        if piece.path != path:
+            path, total = piece.path, 0
+        before[piece.path, piece.piece] = total
+        total += piece.lines
     return before

@@ -21,7 +21,7 @@ import tensorflow as tf
 from apache_beam.io.filesystems import FileSystems
 
 from components.line_counts import DUPLICATE, SPLITS, LineCounts
-from components.review_example_gen.read_unit import UnitResult
+from components.review_example_gen.read_unit import Shard, UnitResult
 from components.review_example_gen.spans import NEWER, OLDER
 from components.review_example_gen.splits import (
     Limits,
@@ -48,6 +48,15 @@ class ReadSpan(NamedTuple):
 
     name: str
     units: Sequence[UnitResult]
+
+
+class _FirstSeen(NamedTuple):
+    """The texts of the newest span, and where each of them was seen first."""
+
+    keys: np.ndarray
+    """The sorted, unique text keys, uint64 [keys]."""
+    older: np.ndarray
+    """The index of the first older span that contains the text, or -1, int32 [keys]."""
 
 
 class _Part(NamedTuple):
@@ -89,13 +98,7 @@ def assemble(
     ]
 
 
-def _first_seen(older: Sequence[ReadSpan], newest: ReadSpan) -> tuple[np.ndarray, np.ndarray]:
-    """Return the texts of the newest span, and where each of them was seen first.
-
-    Returns:
-      The sorted, unique text keys, uint64 [keys]; and the index of the first older span that
-      contains the text, or -1, int32 [keys].
-    """
+def _first_seen(older: Sequence[ReadSpan], newest: ReadSpan) -> _FirstSeen:
     keys = np.unique(
         np.concatenate(
             [np.zeros(0, np.uint64), *(load_index(u.index_file).keys for u in newest.units)]
@@ -105,7 +108,7 @@ def _first_seen(older: Sequence[ReadSpan], newest: ReadSpan) -> tuple[np.ndarray
     for number, span in reversed(list(enumerate(older))):
         for unit in span.units:
             first[_positions(keys, np.unique(load_index(unit.index_file).keys))] = number
-    return keys, first
+    return _FirstSeen(keys, first)
 
 
 def _positions(keys: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -116,15 +119,14 @@ def _positions(keys: np.ndarray, others: np.ndarray) -> np.ndarray:
     return at[keys[at] == others]
 
 
-def _parts(spans: Sequence[ReadSpan], seen: tuple[np.ndarray, np.ndarray]) -> Iterator[_Part]:
+def _parts(spans: Sequence[ReadSpan], seen: _FirstSeen) -> Iterator[_Part]:
     """Yield the units of all spans in their order; only one index is in memory at a time."""
-    keys, first = seen
     for span in spans:
         for unit in span.units:
             index = load_index(unit.index_file)
             if span is spans[-1]:
                 split = np.full(len(index.keys), NEWER)
-                older = first[np.searchsorted(keys, index.keys)]
+                older = seen.older[np.searchsorted(seen.keys, index.keys)]
             else:
                 split = assign_splits(index.keys, READ_AS, NAMED)
                 older = np.full(len(index.keys), -1, np.int32)
@@ -153,8 +155,8 @@ def _assemble_unit(
     )
 
 
-def _shards(part: _Part, kept: np.ndarray, scratch: str) -> Iterator[tuple[str, str, int]]:
-    """Write the shards of a unit; yield (split, path, number of Examples) of each.
+def _shards(part: _Part, kept: np.ndarray, scratch: str) -> Iterator[Shard]:
+    """Write the shards of a unit; yield each of them.
 
     Args:
       part: the unit.
@@ -177,7 +179,7 @@ def _shards(part: _Part, kept: np.ndarray, scratch: str) -> Iterator[tuple[str, 
                 link_file(path, target)
             else:
                 _write_some(path, left, target)
-            yield part.split[chosen[0]].item(), target, int(np.count_nonzero(left))
+            yield Shard(part.split[chosen[0]].item(), target, int(np.count_nonzero(left)))
 
 
 def _write_some(path: str, kept: np.ndarray, target: str) -> None:
@@ -223,7 +225,7 @@ def _rejected(part: _Part, older_names: Sequence[str], scratch: str) -> str:
         with FileSystems.open(unit.rejected) as source:
             target.write(source.read())
         for review in repeated:
-            file, piece, _ = unit.lines[reviews.pieces[review]]
+            file, piece, _ = unit.pieces[reviews.pieces[review]]
             detail = f"the same text is in span {older_names[part.older[review]]}"
             line = [file, piece, int(reviews.positions[review]), DUPLICATE, detail]
             target.write(json.dumps(line).encode() + b"\n")
@@ -239,7 +241,7 @@ def _counts(part: _Part, kept: np.ndarray, over: np.ndarray) -> dict[str, LineCo
       over: whether each review is over the limit of its split, bool [reviews].
     """
     paths = list(part.unit.counts)
-    of_piece = np.array([paths.index(path) for path, _, _ in part.unit.lines], np.int64)
+    of_piece = np.array([paths.index(piece.path) for piece in part.unit.pieces], np.int64)
     of_review = of_piece[part.reviews.pieces]
 
     def count(chosen: np.ndarray) -> list[int]:

@@ -75,9 +75,10 @@ def _is_same_model(
     """
     name = baseline.removeprefix(_VERSION)
     is_named = bool(name) and os.path.basename(pushed_to.rstrip("/")) == name
-    return is_named and _destination(settings) == _destination(pushed_by)
+    return is_named and _destination_settings(settings) == _destination_settings(pushed_by)
 
 
-def _destination(settings: Mapping[str, Any]) -> list[Any]:
+def _destination_settings(settings: Mapping[str, Any]) -> list[Any]:
+    """Return the values of the settings that decide where a run pushes its model."""
     serving = settings.get("paths", {}).get("serving")
     return [serving, *(settings.get(section) for section in _DESTINATION)]

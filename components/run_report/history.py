@@ -127,6 +127,10 @@ class Run:
         return max((step.started + step.seconds for step in self.steps), default=0.0)
 
 
+GOOD_RESULTS = ("pushed", "blessed")
+"""The results of a run whose model passed everything."""
+
+
 def describe_result(failure: str, blessed: bool | None, refused: bool, pushed: bool) -> str:
     """Return the result of a run in one or two words.
 
@@ -228,9 +232,9 @@ def record(store: MetadataStore, run_id: str, key: str, value: str) -> None:
         store.put_contexts([context])
 
 
-def last_state(store: MetadataStore) -> tuple[str, str] | None:
-    """Return the id and the STATE of the last run that was started; None if there is no run."""
-    return next(((run.name, _text(run, STATE)) for run in newest_first(store)), None)
+def last_state(store: MetadataStore) -> tuple[str, str]:
+    """Return the id and the STATE of the last run that was started; both are empty without one."""
+    return next(((run.name, _text(run, STATE)) for run in newest_first(store)), ("", ""))
 
 
 def last_settings(store: MetadataStore, values: Mapping[str, str]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from components.evaluator.metrics import ACCURACY, constant_answer, key_figures,
 from components.run_report import input_data, mistakes, summary, words
 from components.run_report.classes import class_rows, shown_confusions
 from components.run_report.content import Content
+from components.run_report.history import GOOD_RESULTS
 from components.run_report.pictures import draw, own_dot, run_dots
 from components.run_report.summary import result
 from core.settings import flat_settings
@@ -46,7 +47,7 @@ def render(content: Content) -> str:
     run, results = content.run, content.evaluation
     dots = run_dots(content.recent)
     if results and results.candidate.examples:
-        is_good = result(content) in ("pushed", "blessed")
+        is_good = result(content) in GOOD_RESULTS
         severity = content.comparison.severity if content.comparison else ""
         dots.append(own_dot(results, is_good, run.span, severity))
     labels = content.labels

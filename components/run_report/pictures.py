@@ -15,7 +15,7 @@ from components.run_report import charts
 from components.run_report.charts import Dot
 from components.run_report.classes import matrix_classes, urgent_classes
 from components.run_report.drawing import STYLE, short_name
-from components.run_report.history import Run, recorded_result
+from components.run_report.history import GOOD_RESULTS, Run, recorded_result
 from core.training_summary import TrainingSummary
 from preprocessing.labels import Labels
 from preprocessing.reading.listing import short
@@ -101,7 +101,7 @@ def run_dots(runs: Sequence[Run]) -> list[Dot]:
         Dot(
             run.outcome.accuracy,
             run.outcome.accuracy_interval,
-            recorded_result(run) in ("pushed", "blessed"),
+            recorded_result(run) in GOOD_RESULTS,
             run.span,
             run.outcome.severity,
         )

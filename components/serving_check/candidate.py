@@ -34,11 +34,11 @@ from core.errors import ERROR_LINE, ServerError, cause
 from core.machine import peak_rss
 from core.progress import report_stage
 from preprocessing import features
+from preprocessing.signatures import PREDICT_TEXT, SERVING_DEFAULT, TRANSFORM_FEATURES
 from serving.rest import server
 from serving.rest.settings import MODEL_NAME
 
-EXAMPLE, TEXT = "serving_default", "predict_text"
-_SIGNATURES = (EXAMPLE, TEXT, "transform_features")
+_SIGNATURES = (SERVING_DEFAULT, PREDICT_TEXT, TRANSFORM_FEATURES)
 _SERVER = server.__name__
 _TIMEOUT_SECONDS = 600.0
 _SINGLE_REQUESTS = 300
@@ -204,16 +204,16 @@ def _send_requests(
         if sum(seconds) > _SINGLE_SECONDS:
             break
         start = time.perf_counter()
-        answers.by_single += client.scores(TEXT, [text])
+        answers.by_single += client.scores(PREDICT_TEXT, [text])
         seconds.append(time.perf_counter() - start)
     # The method of the nearest rank.
     measured["p99_ms"] = 1000 * float(np.percentile(seconds, 99, method="inverted_cdf"))
-    answers.golden = client.scores(TEXT, [text.encode() for text in golden])
+    answers.golden = client.scores(PREDICT_TEXT, [text.encode() for text in golden])
     report_stage("sending batches of texts to the server")
     start = time.perf_counter()
-    answers.by_text = client.scores(TEXT, texts)
+    answers.by_text = client.scores(PREDICT_TEXT, texts)
     measured["reviews_per_second"] = len(texts) / (time.perf_counter() - start)
-    answers.by_example = client.scores(EXAMPLE, examples)
+    answers.by_example = client.scores(SERVING_DEFAULT, examples)
     measured["memory_mb"] = peak_rss(process.pid) / 2**20
 
 

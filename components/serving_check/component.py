@@ -5,7 +5,6 @@
 """
 
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,13 +25,15 @@ from components.properties import (
     CAUSE_PROPERTY,
     NOT_CHECKED_PROPERTY,
 )
-from components.serving_check.candidate import EXAMPLE, TEXT, Answers, example_text, try_candidate
+from components.serving_check.candidate import Answers, example_text, try_candidate
+from components.serving_check.golden import Golden, Sentence
 from components.serving_check.known_words import why_not_applied
 from components.serving_check.results import CheckResults, GoldenMistake, Result, write_check
 from components.serving_check.thresholds import Thresholds
 from examples.tfrecords import read_sample
 from preprocessing.labels import SENTIMENT, Labels, read_labels
 from preprocessing.reading.listing import listed
+from preprocessing.signatures import PREDICT_TEXT, SERVING_DEFAULT
 
 _TOLERANCE = 1e-3
 """Maximum difference of two probabilities that is due to rounding to half precision."""
@@ -81,20 +82,20 @@ def ServingCheck(
         golden sentence has a class that does not exist.
       OSError, tensorflow.errors.OpError: a file cannot be read, or the model cannot be copied.
     """
-    chosen = json.loads(golden)
-    sentences, not_checked = chosen["sentences"], ""
+    is_packaged, sentences = Golden.from_json(golden)
+    not_checked = ""
     labels = read_labels(examples.uri)
-    if chosen["packaged"] and labels.names != SENTIMENT.names:
+    if is_packaged and labels.names != SENTIMENT.names:
         not_checked = (
             "no golden sentences were checked, because those of the package are for negative and "
             "positive reviews; set serving_check.golden to sentences of your data"
         )
-    elif chosen["packaged"]:
+    elif is_packaged:
         train = artifact_utils.get_split_uri([examples], "train")
         reviews = read_sample(train, SAMPLE_SIZE, _TRAIN_FILES)
-        not_checked = why_not_applied([text for _, text in sentences], map(example_text, reviews))
+        not_checked = why_not_applied([each.text for each in sentences], map(example_text, reviews))
     else:
-        named = {label for label, _ in sentences}
+        named = {sentence.label for sentence in sentences}
         check_names("serving_check.golden", sorted(named), labels.names)
         if missing := [name for name in labels.names if name not in named]:
             not_checked = (
@@ -103,11 +104,11 @@ def ServingCheck(
             )
     if not_checked:
         logging.warning("Serving check: %s", not_checked)
-    if chosen["packaged"] and not_checked:
+    if is_packaged and not_checked:
         sentences = []
     sample = read_sample(artifact_utils.get_split_uri([examples], "test"), SAMPLE_SIZE)
     candidate = path_utils.serving_model_path(model.uri)
-    answers = try_candidate(candidate, sample, [text for _, text in sentences])
+    answers = try_candidate(candidate, sample, [sentence.text for sentence in sentences])
     predictions = stored_predictions(evaluation.uri, sample)
     thresholds = Thresholds.model_validate_json(settings)
     found = check_answers(answers, thresholds, predictions, sentences, labels)
@@ -126,7 +127,7 @@ def check_answers(
     answers: Answers,
     thresholds: Thresholds,
     predictions: Mapping[int, Any],
-    golden: Sequence[Sequence[str]],
+    golden: Sequence[Sentence],
     labels: Labels,
 ) -> CheckResults:
     """Compare the answers of a candidate with the thresholds and the evaluation.
@@ -135,30 +136,30 @@ def check_answers(
       answers: the answers of the candidate.
       thresholds: the thresholds.
       predictions: the result of `stored_predictions`.
-      golden: the label and the text of each golden sentence that applies.
+      golden: the golden sentences that apply.
       labels: the classes.
 
     Returns:
       The results, without `not_checked`.
     """
     mistakes = [
-        GoldenMistake(text, label, predicted, probability)
-        for (label, text), predicted, probability in _answers(golden, answers.golden, labels)
-        if predicted != label
+        GoldenMistake(sentence.text, sentence.label, predicted, probability)
+        for sentence, predicted, probability in _answers(golden, answers.golden, labels)
+        if predicted != sentence.label
     ]
     results = [_result("process", answers.failure or "finished", cause=answers.failure)]
     results += _measurements(answers, thresholds, f"{labels.noun}s")
     if answers.by_example:
         results += _agreement(answers, predictions, labels.noun)
     if answers.golden:
-        golden_labels = [label for label, _ in golden]
+        golden_labels = [sentence.label for sentence in golden]
         results += _golden(golden_labels, mistakes, thresholds.min_golden, labels)
     return CheckResults(results, mistakes)
 
 
 def _answers(
-    golden: Sequence[Sequence[str]], scores: Sequence[Any], labels: Labels
-) -> Iterator[tuple[Sequence[str], str, float]]:
+    golden: Sequence[Sentence], scores: Sequence[Any], labels: Labels
+) -> Iterator[tuple[Sentence, str, float]]:
     """Yield each golden sentence with the predicted class and a rounded probability."""
     for sentence, score in zip(golden, scores, strict=False):
         [predicted] = labels.decide([score]).tolist()
@@ -191,10 +192,10 @@ def _measurements(answers: Answers, thresholds: Thresholds, words: str) -> Itera
 def _agreement(answers: Answers, predictions: Mapping[int, Any], noun: str) -> Iterator[Result]:
     """Yield a result for each two ways of scoring that must return equal probabilities."""
     by_text = answers.by_text
-    ways = {TEXT: by_text, EXAMPLE: answers.by_example}
+    ways = {PREDICT_TEXT: by_text, SERVING_DEFAULT: answers.by_example}
     yield _compared("largest_difference", _TOLERANCE, ways, noun)
     single = answers.by_single
-    ways = {TEXT: by_text[: len(single)], f"{TEXT} for a single text": single}
+    ways = {PREDICT_TEXT: by_text[: len(single)], f"{PREDICT_TEXT} for a single text": single}
     yield _compared("single_difference", _TOLERANCE, ways, noun)
     served, evaluated = [], []
     for number, prediction in predictions.items():
@@ -206,7 +207,7 @@ def _agreement(answers: Answers, predictions: Mapping[int, Any], noun: str) -> I
         else:
             served.append(probabilities)
             evaluated.append(prediction)
-    ways = {EXAMPLE: served, "the evaluation": evaluated}
+    ways = {SERVING_DEFAULT: served, "the evaluation": evaluated}
     yield _compared("evaluation_difference", _EVALUATION_TOLERANCE, ways, noun)
 
 

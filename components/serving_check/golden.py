@@ -5,8 +5,10 @@ This module imports no TFX.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from core.errors import ConfigError
 from core.files import read_text
@@ -19,10 +21,38 @@ MAX_BYTES = 65_536
 argument, which Linux limits to 131,072 bytes."""
 
 
-def read_golden(
-    path: str | None, classes: Sequence[str] = SENTIMENT.names
-) -> list[tuple[str, str]]:
-    """Return the golden sentences of a file as pairs (label, text).
+class Sentence(NamedTuple):
+    """A golden sentence, and the name of its class."""
+
+    label: str
+    text: str
+
+
+class Golden(NamedTuple):
+    """The golden sentences of a serving check.
+
+    Attributes:
+      is_packaged: whether they are those of the package, which are for sentiment.
+      sentences: the sentences.
+    """
+
+    is_packaged: bool
+    sentences: Sequence[Sentence]
+
+    def to_json(self) -> str:
+        """Return the parameter of the component, which is a part of the key of its cache."""
+        content = {"packaged": self.is_packaged, "sentences": self.sentences}
+        return json.dumps(content, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Golden:
+        """Return the sentences that `to_json` converted."""
+        content = json.loads(text)
+        return cls(content["packaged"], [Sentence(*pair) for pair in content["sentences"]])
+
+
+def read_golden(path: str | None, classes: Sequence[str] = SENTIMENT.names) -> list[Sentence]:
+    """Return the golden sentences of a file.
 
     Args:
       path: a file in UTF-8 with lines of the form `LABEL<tab>TEXT`. Blank lines and lines that
@@ -47,7 +77,7 @@ def read_golden(
         is_known = label in classes if classes and path else bool(label)
         if not is_known or not sentence.strip():
             raise ConfigError(f"{where}, line {number}: {text[:60]!r} is not {form}")
-        sentences.append((label, sentence.strip()))
+        sentences.append(Sentence(label, sentence.strip()))
     if not sentences:
         raise ConfigError(f"{where} has no sentence; write lines of {form}")
     return sentences

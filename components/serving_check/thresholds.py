@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from components.serving_check.golden import read_golden
+from components.serving_check.golden import Golden, read_golden
 from core.settings import Fraction, Section
 from core.storage import absolute_local, is_url
 from preprocessing.labels import SENTIMENT
@@ -50,11 +49,10 @@ class Thresholds(Section):
         Raises:
           ConfigError: see `read_golden`.
         """
-        sentences = read_golden(self.golden, classes)
-        golden = {"packaged": not self.golden, "sentences": sentences}
+        golden = Golden(not self.golden, read_golden(self.golden, classes))
         return {
             "settings": self.model_dump_json(exclude={"golden"}),
-            "golden": json.dumps(golden, ensure_ascii=False),
+            "golden": golden.to_json(),
         }
 
     def named_classes(self, classes: Sequence[str] = SENTIMENT.names) -> list[str]:
@@ -68,4 +66,4 @@ class Thresholds(Section):
         """
         if not self.golden:
             return []
-        return sorted({label for label, _ in read_golden(self.golden, classes)})
+        return sorted({sentence.label for sentence in read_golden(self.golden, classes)})

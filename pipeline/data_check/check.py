@@ -68,11 +68,62 @@ def check_data(config: PipelineConfig, *, is_own: bool = True) -> DataCheck:
 
 
 def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: bool) -> DataCheck:
-    base = converted.base
-    problems = _conversion(config, converted)
     options = read_options(config)
     inspections = Inspections()
     has_spans = bool(found.spans)
+    settled = _settle(config, converted, options, inspections, has_spans)
+    files, problems, changes = settled.files, list(settled.problems), dict(settled.changes)
+    columns = {**options.columns, **changes.get("columns", {})}
+    attempts = Attempts(
+        files,
+        config.data.max_rejected_fraction,
+        inspections,
+        newest_is_test=len(found.spans) > 1,
+    )
+    attempt = attempts.attempt(replace(options, columns=columns)) if files else None
+    reading = Reading()
+    if attempt:
+        spans = found if has_spans and not converted.changed else None
+        trial = try_settings(RunInput(config, files, spans), attempts, attempt, changes, converted)
+        attempt, reading, changes = trial.attempt, trial.reading, dict(trial.changes)
+        problems += trial.problems
+    problems += _text_questions(files, attempt, converted)
+    changed = with_data(config, converted.new_base(input_base(config)), changes)
+    blocking = [problem for problem in problems if problem.is_blocking]
+    is_settled = all(problem.settings or problem.commands for problem in blocking)
+    read_as: tuple[str, ...] = ()
+    if attempt and attempt.layouts:
+        read_as = (*found.describe(), *describe(attempt.mapped_layouts()))
+    return DataCheck(
+        converted.base,
+        is_complete=attempts.is_complete and not (reading.incomplete or converted.partial),
+        left_out=left_out_files(config, found),
+        files=found_files(converted, files, attempt, reading, options),
+        reading=read_as,
+        labels=attempt.labels() if attempt else (),
+        task=_task(attempt) if attempt else None,
+        other_tasks=_other_tasks(attempts, attempt) if attempt else (),
+        splits={split: reading.counts.examples[split] for split in SPLITS},
+        counts=reading.counts.sentence() if reading.counts.lines else "",
+        texts=reading.texts,
+        examples=reading.first_texts,
+        notes=tuple(map(converted.message, reading.notes)),
+        unused=tuple(map(converted.message, reading.unused)),
+        problems=tuple(problems),
+        settings=settings_file(changed, is_own, problems),
+        is_settled=is_settled,
+    )
+
+
+def _settle(
+    config: PipelineConfig,
+    converted: Converted,
+    options: ReadOptions,
+    inspections: Inspections,
+    has_spans: bool,
+) -> remedies.Settled:
+    """Return the files that a run would read, and the problems of the files and of their splits."""
+    problems = _conversion(config, converted)
     settled = remedies.settle_files(converted, options, inspections, has_spans=has_spans)
     problems += settled.problems
     changes = dict(settled.changes)
@@ -92,45 +143,7 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
             changes["splits"] = proposed
             problems.append(split_note(proposed))
             files = in_splits(files, names, proposed)
-    columns = {**options.columns, **changes.get("columns", {})}
-    attempts = Attempts(
-        files,
-        config.data.max_rejected_fraction,
-        inspections,
-        newest_is_test=len(found.spans) > 1,
-    )
-    attempt = attempts.attempt(replace(options, columns=columns)) if files else None
-    reading = Reading()
-    if attempt:
-        spans = found if has_spans and not converted.changed else None
-        trial = try_settings(RunInput(config, files, spans), attempts, attempt, changes, converted)
-        attempt, reading, changes = trial.attempt, trial.reading, dict(trial.changes)
-        problems += trial.problems
-    problems += _text_questions(files, attempt, converted)
-    changed = with_data(config, converted.new_base(input_base(config)), changes)
-    blocking = [problem for problem in problems if problem.is_blocking]
-    is_settled = all(problem.settings or problem.commands for problem in blocking)
-    return DataCheck(
-        base,
-        is_complete=attempts.is_complete and not (reading.incomplete or converted.partial),
-        left_out=left_out_files(config, found),
-        files=found_files(converted, files, attempt, reading, options),
-        reading=(*found.describe(), *describe(attempt.mapped_layouts()))
-        if attempt and attempt.layouts
-        else (),
-        labels=attempt.labels() if attempt else (),
-        task=_task(attempt) if attempt else None,
-        other_tasks=_other_tasks(attempts, attempt) if attempt else (),
-        splits={split: reading.counts.examples[split] for split in SPLITS},
-        counts=reading.counts.sentence() if reading.counts.lines else "",
-        texts=reading.texts,
-        examples=reading.first_texts,
-        notes=tuple(map(converted.message, reading.notes)),
-        unused=tuple(map(converted.message, reading.unused)),
-        problems=tuple(problems),
-        settings=settings_file(changed, is_own, problems),
-        is_settled=is_settled,
-    )
+    return remedies.Settled(files, changes, tuple(problems))
 
 
 def _with_splits(problem: Problem, changes: dict[str, Any], splits: dict[str, str]) -> Problem:

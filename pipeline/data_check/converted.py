@@ -9,17 +9,20 @@ from typing import Any
 
 from core.errors import InputError
 from core.storage import is_url
-from pipeline.data_convert.archives import TAR, ZIP
 from pipeline.data_convert.convert import LINES, LOOK, TEXTS, Converter, Output
-from pipeline.data_convert.encodings import JSON_DOCUMENT
 from pipeline.data_convert.names import SUFFIX
 from preprocessing.reading import globs
+from preprocessing.reading.contents import JSON_DOCUMENT, TAR, ZIP
 from preprocessing.reading.files import SourceFile, relative_path
 from preprocessing.reading.listing import joined
 from preprocessing.reading.span_pattern import parse_pattern
 
 _SHOWN = 4
-_PLURALS = {JSON_DOCUMENT: "JSON documents", ZIP: "zip archives", TAR: "tar archives"}
+_PLURALS = {
+    JSON_DOCUMENT.name: "JSON documents",
+    ZIP.name: "zip archives",
+    TAR.name: "tar archives",
+}
 
 
 class Converted:

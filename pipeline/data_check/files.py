@@ -12,12 +12,11 @@ from pipeline.data_check.columns import example, values_of
 from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import FoundColumn, FoundFile, Role
 from pipeline.data_check.reading import Reading
-from pipeline.data_convert.archives import TAR, ZIP
 from pipeline.data_convert.convert import LINES, TEXTS, Output
-from pipeline.data_convert.encodings import JSON_DOCUMENT
 from preprocessing.reading.archives import MAGIC_BYTES, compression
 from preprocessing.reading.choice import survey
 from preprocessing.reading.columns import Columns, Layout
+from preprocessing.reading.contents import JSON_DOCUMENT, TAR, ZIP
 from preprocessing.reading.files import SourceFile, open_raw
 from preprocessing.reading.layouts import describe
 from preprocessing.reading.look import read_table
@@ -47,21 +46,22 @@ def found_files(
     groups = {file.path: file.group for file in read}
     if attempt:
         layouts = {file.path: layout for file, layout in zip(read, attempt.layouts, strict=False)}
+    partial = reading.incomplete | converted.partial
     found = []
     for number, one in enumerate(converted.outputs):
         path = one.file.path
         layout = layouts.get(path)
         found.append(
             FoundFile(
-                one.shown,
-                groups.get(path, one.file.group),
-                one.size,
-                describe([layout])[0].partition(":")[0] if layout else "",
-                _compression(one),
-                _encoding(one, layout),
-                _columns(path, layout, options) if number < _FILES else (),
-                reading.lines.get(path, 0),
-                path in reading.lines and path not in reading.incomplete | converted.partial,
+                path=one.shown,
+                group=groups.get(path, one.file.group),
+                size=one.size,
+                format=describe([layout])[0].partition(":")[0] if layout else "",
+                compression=_compression(one),
+                encoding=_encoding(one, layout),
+                columns=_columns(path, layout, options) if number < _FILES else (),
+                lines=reading.lines.get(path, 0),
+                is_complete=path in reading.lines and path not in partial,
             )
         )
     return tuple(found)
@@ -97,14 +97,16 @@ def _encoding(output: Output, layout: Layout | None) -> str:
     """Return the encoding of a file; empty if it is unknown, or the file is no text."""
     if layout and layout.format == "parquet":
         return ""
-    known = {JSON_DOCUMENT, TEXTS, LINES, ZIP, TAR}
-    names = [change for change in output.changes if change not in known]
-    return names[0] if names else "UTF-8" if layout else ""
+    others = {JSON_DOCUMENT.name, TEXTS, LINES, ZIP.name, TAR.name}
+    for change in output.changes:
+        if change not in others:
+            return change
+    return "UTF-8" if layout else ""
 
 
 def _compression(output: Output) -> str:
     for kind, name in ((ZIP, "zip"), (TAR, "tar")):
-        if kind in output.changes:
+        if kind.name in output.changes:
             return name
     if is_url(output.source) or not os.path.isfile(output.source):
         return ""

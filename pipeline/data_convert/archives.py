@@ -14,11 +14,9 @@ from typing import BinaryIO, NamedTuple
 
 from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
-from preprocessing.reading.contents import DOWNLOAD_AGAIN
+from preprocessing.reading.contents import DOWNLOAD_AGAIN, ZIP, Kind
 from preprocessing.reading.files import open_bytes
 
-ZIP, TAR = "a zip archive", "a tar archive"
-"""What `contents.find_kind` calls these files."""
 _STEP = 1 << 20
 _ERRORS = (
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, CorruptArchive),
@@ -33,12 +31,12 @@ class _Member(NamedTuple):
     stream: BinaryIO
 
 
-def unpack(path: str, kind: str, folder: str, most: int, total: int) -> bool:
+def unpack(path: str, kind: Kind, folder: str, most: int, total: int) -> bool:
     """Write the members of an archive into a folder.
 
     Args:
       path: path or URL of the archive.
-      kind: ZIP or TAR.
+      kind: `contents.ZIP` or `contents.TAR`.
       folder: an existing folder.
       most: the maximum number of bytes of a member that are written.
       total: the maximum number of bytes of all members, beyond which no other one is written.
@@ -85,18 +83,18 @@ def unpack(path: str, kind: str, folder: str, most: int, total: int) -> bool:
         else:
             # No other program can unpack it either.
             raise InputError(
-                f"{path} is {kind} that is damaged or incomplete ({error}): {DOWNLOAD_AGAIN}"
+                f"{path} is {kind.name} that is damaged or incomplete ({error}): {DOWNLOAD_AGAIN}"
             ) from None
         raise InputError(_refused(path, kind, why)) from None
     return is_all
 
 
-def _refused(path: str, kind: str, why: str) -> str:
+def _refused(path: str, kind: Kind, why: str) -> str:
     """Return the message about an archive that is not unpacked."""
-    return f"{path} is {kind} {why}: unpack it into another folder, and read that folder"
+    return f"{path} is {kind.name} {why}: {kind.remedy}"
 
 
-def _members(path: str, kind: str, stack: ExitStack) -> Iterator[_Member]:
+def _members(path: str, kind: Kind, stack: ExitStack) -> Iterator[_Member]:
     """Yield the files in an archive."""
     stream = stack.enter_context(open_bytes(path))
     if kind == ZIP:

@@ -15,14 +15,15 @@ from typing import NamedTuple
 from core.errors import ConfigError, InputError
 from core.machine import cores
 from core.storage import is_url
-from pipeline.data_convert.archives import TAR, ZIP, unpack
-from pipeline.data_convert.encodings import JSON_DOCUMENT, decode, find_change
+from pipeline.data_convert.archives import unpack
+from pipeline.data_convert.encodings import decode, find_change
 from pipeline.data_convert.json_documents import read_records, write_lines
 from pipeline.data_convert.names import free_name, new_names
 from pipeline.data_convert.parts import write_part
 from pipeline.data_convert.text_folders import TextFolders, find_text_folders, write_texts
 from preprocessing.reading import encoding
 from preprocessing.reading.archives import CorruptArchive
+from preprocessing.reading.contents import JSON_DOCUMENT, Kind
 from preprocessing.reading.files import (
     SourceFile,
     find_files,
@@ -160,27 +161,30 @@ class Converter:
             if what is None:
                 return [given]
             folder = mkdtemp(dir=self._scratch)
-            if what in (ZIP, TAR):
-                return self._unpacked(given, what, folder)
             target = os.path.join(folder, os.path.basename(given.name))
-            if what == JSON_DOCUMENT:
+            is_all: bool | None
+            if isinstance(what, str):
+                change = encoding.shown(what)
+                is_all = decode(path, what, target, self._limits.bytes)
+            elif what == JSON_DOCUMENT:
+                change = what.name
                 is_all = self._document(path, target)
             else:
-                is_all = decode(path, what, target, self._limits.bytes)
+                return self._unpacked(given, what, folder)
         except InputError as error:
             return [given._replace(error=str(error))]
         if is_all is None:
             return [given]
         done = given._replace(
             file=given.file._replace(path=target, size=os.path.getsize(target)),
-            changes=(*given.changes, what if what == JSON_DOCUMENT else encoding.shown(what)),
+            changes=(*given.changes, change),
             is_all=given.is_all and is_all,
         )
         return [done] if what == JSON_DOCUMENT else self._convert(done)
 
-    def _unpacked(self, given: Output, what: str, folder: str) -> list[Output]:
+    def _unpacked(self, given: Output, kind: Kind, folder: str) -> list[Output]:
         limits = self._limits
-        is_all = unpack(given.file.path, what, folder, limits.bytes, limits.archive)
+        is_all = unpack(given.file.path, kind, folder, limits.bytes, limits.archive)
         members = find_files(folder, EVERYTHING)
         files = [file._replace(group=given.file.group) for file in members]
         return [
@@ -188,7 +192,7 @@ class Converter:
                 name=f"{given.name}/{one.name}",
                 source=given.source,
                 shown=f"{given.shown}/{one.shown}",
-                changes=(*given.changes, what, *one.changes),
+                changes=(*given.changes, kind.name, *one.changes),
                 is_all=one.is_all and is_all,
             )
             for one in self.convert(folder, files)
@@ -210,7 +214,8 @@ class Converter:
             records = read_records(content, is_all)
         except (ValueError, RecursionError) as error:
             raise InputError(
-                f"{path} is {JSON_DOCUMENT} that is not valid ({error}): write or download it again"
+                f"{path} is {JSON_DOCUMENT.name} that is not valid ({error}): write or download "
+                "it again"
             ) from None
         if not records:
             return None

@@ -6,20 +6,17 @@ import codecs
 import os
 from typing import BinaryIO
 
-from pipeline.data_convert.archives import TAR, ZIP
 from pipeline.data_convert.json_documents import may_be_document
 from preprocessing.reading import encoding
 from preprocessing.reading.archives import CorruptArchive, DecompressedStream
-from preprocessing.reading.contents import find_kind
+from preprocessing.reading.contents import JSON_DOCUMENT, TAR, ZIP, Kind, find_kind
 from preprocessing.reading.files import open_bytes
 
-JSON_DOCUMENT = "one JSON document"
-"""What a file may be that contains a list of objects instead of one object on each line."""
 _HEAD, _STEP = 1 << 20, 1 << 20
 """Bytes of each of three places of a file whose encoding is found, and of a step of decoding."""
 
 
-def find_change(path: str, max_fraction: float) -> str | None:
+def find_change(path: str, max_fraction: float) -> str | Kind | None:
     """Return what a file is that has to be converted; None if no conversion is known or needed.
 
     Args:
@@ -27,7 +24,7 @@ def find_change(path: str, max_fraction: float) -> str | None:
       max_fraction: the maximum fraction of lines that may be in another encoding than UTF-8.
 
     Returns:
-      The name of an encoding in `iconv`, JSON_DOCUMENT, ZIP or TAR.
+      The name of an encoding in `iconv`; JSON_DOCUMENT, ZIP or TAR of `contents`.
 
     Raises:
       InputError: the file cannot be opened.
@@ -45,10 +42,10 @@ def find_change(path: str, max_fraction: float) -> str | None:
     wide = encoding.wide(head)
     if wide:
         return wide
-    kind, _ = find_kind(head) or ("", "")
-    if kind in (ZIP, TAR):
-        return None if is_packed and kind == ZIP else kind
-    if kind not in ("", JSON_DOCUMENT):
+    kind = find_kind(head)
+    if kind == TAR or (kind == ZIP and not is_packed):
+        return kind
+    if kind not in (None, JSON_DOCUMENT):
         return None
     *lines, last = head.split(b"\n")
     # The last character of the head may be cut.

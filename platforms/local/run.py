@@ -39,7 +39,7 @@ from core.metadata import connection_config
 from core.training_summary import TrainingSummary, read_summary
 from pipeline.config import PipelineConfig, recorded_settings
 from pipeline.destinations import destination_json
-from pipeline.nodes import REPORT, SERVING_CHECK
+from pipeline.nodes import EVALUATOR, EXAMPLE_GEN, REPORT, SERVING_CHECK
 from pipeline.pipeline import make_tracking
 from platforms.local import unchanged
 from serving.drift.compare import Comparison, NotCompared
@@ -164,13 +164,13 @@ def collect_outcome(run: history.Run) -> Outcome:
       InputError: the evaluation was deleted.
       OSError, tensorflow.errors.OpError: the evaluation cannot be read.
     """
-    read_lines = run.outputs["ReviewExampleGen"]["rejected"].custom_properties
+    read_lines = run.outputs[EXAMPLE_GEN]["rejected"].custom_properties
     check = run.outputs[SERVING_CHECK]["blessing"].custom_properties
-    results = read(run.outputs["Evaluator"]["evaluation"].uri)
+    results = read(run.outputs[EVALUATOR]["evaluation"].uri)
     own, base = results.candidate, results.baseline or results.candidate
     training = _training(run.uris)
     metrics = {metric.title: metric.value(own) for metric in key_figures(results.labels)}
-    drift = _compared(run.outputs["Evaluator"]["evaluation"].uri)
+    drift = _compared(run.outputs[EVALUATOR]["evaluation"].uri)
     counts = {
         name: value.int_value for name, value in read_lines.items() if value.HasField("int_value")
     }

@@ -99,10 +99,10 @@ def find_unchanged(config: PipelineConfig) -> history.Run | None:
     if before is None or served is None:
         return None
     store = open_store(config.paths.metadata)
-    state = history.last_state(store)
-    if state is None or state[1] != _digest(before, served):
+    run_id, state = history.last_state(store)
+    if state != _digest(before, served):
         return None
-    [run] = history.read_runs(store, state[0])
+    [run] = history.read_runs(store, run_id)
     outputs = [artifact for found in run.outputs.values() for artifact in found.values()]
     if run.outcome is None or not all(map(history.exists, outputs)):
         return None

@@ -215,7 +215,7 @@ class JobClient:
           Unreachable: the API does not respond before the timeout.
         """
         # A plain loop: urllib3.Retry has no timeout for all attempts, and google.api_core.retry no
-        # Retry-After; with an iterator of pauses of our own it takes 33 lines instead of 23.
+        # Retry-After.
         seconds = SECONDS if seconds is None else seconds
         deadline = time.monotonic() + seconds
         pause = FIRST_PAUSE

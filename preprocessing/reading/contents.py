@@ -10,6 +10,7 @@ import codecs
 import re
 import tarfile
 import zipfile
+from typing import NamedTuple
 
 from core.errors import InputError
 from preprocessing.reading.files import open_raw
@@ -28,11 +29,30 @@ _LINES = (
 _AGAIN = "download the file again, with the credentials that its server requires"
 DOWNLOAD_AGAIN = "download or copy it again"
 _FINISH = "finish the download, and read only the finished file"
-ENCRYPTED = (
-    "an encrypted Parquet file: write its records without encryption with a program that has the "
-    "key, and read only the new file"
-)
 _PICKLE = "read_pickle('FILE')"
+
+
+class Kind(NamedTuple):
+    """A kind of content that no run reads.
+
+    Attributes:
+      name: what the content is, such as `a zip archive`.
+      remedy: what to do with the file.
+    """
+
+    name: str
+    remedy: str
+
+
+ENCRYPTED_PARQUET = Kind(
+    "an encrypted Parquet file",
+    "write its records without encryption with a program that has the key, and read only the new "
+    "file",
+)
+JSON_DOCUMENT = Kind("one JSON document", _LINES)
+TAR = Kind("a tar archive", _UNPACK)
+ZIP = Kind("a zip archive", _UNPACK)
+_BINARY = Kind("a binary file", _EXPORT)
 
 
 def _pandas(read: str) -> str:
@@ -50,10 +70,9 @@ _ERROR_OBJECT = (
 )
 """The beginning of an object that a server sends. JSON lines of tickets may begin so too."""
 _NEXT_OBJECT = b"\n{"
-# In the order in which they are tried.
 _KINDS = [
-    (re.compile(pattern, re.DOTALL), kind, remedy)
-    for pattern, kind, remedy in (
+    (re.compile(pattern, re.DOTALL), Kind(name, remedy))
+    for pattern, name, remedy in (
         (
             rb"version https://git-lfs\.github\.com/spec/",
             "a pointer of Git LFS, not the file itself",
@@ -104,7 +123,7 @@ _KINDS = [
         ),
         (rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel workbook", _EXPORT),
         (rb"PK\x03\x04.{26}mimetypeapplication/vnd\.oasis", "a LibreOffice document", _EXPORT),
-        (rb"PK(\x03\x04|\x05\x06|\x07\x08)", "a zip archive", _UNPACK),
+        (rb"PK(\x03\x04|\x05\x06|\x07\x08)", *ZIP),
         # A supported archive is decompressed once. These bytes are an archive inside an archive.
         (
             rb"\xfd7zXZ\x00|BZh[1-9](1AY&SY|\x17rE8P\x90)|\x1f\x8b|\x28\xb5\x2f\xfd"
@@ -114,11 +133,7 @@ _KINDS = [
             _UNPACK,
         ),
         # Binary data follows, in contrast to a column PARENT_ASIN.
-        (
-            rb"PARE.{0,3}[\0-\x08\x0e-\x1f]",
-            ENCRYPTED.partition(":")[0],
-            ENCRYPTED.partition(": ")[2],
-        ),
+        (rb"PARE.{0,3}[\0-\x08\x0e-\x1f]", *ENCRYPTED_PARQUET),
         (
             rb"-----BEGIN PGP MESSAGE-----|Salted__|age-encryption\.org/v|\$ANSIBLE_VAULT;"
             rb"|\x85[\0-\4].\x03|\x8c.\x04[\1-\x0b]",
@@ -168,11 +183,11 @@ _KINDS = [
             rb'|[^"]{1,60}":\s*\{"0":)|\s*\{"(reviews|data|rows|records|items|results)":\s*\[\s*\{'
             rb'(?!(?s:.*?)\}[ \t]*\r?\n\{")'
             rb'|\s*\{[ \t]*\r?\n\s*"',
-            "one JSON document",
-            _LINES,
+            *JSON_DOCUMENT,
         ),
     )
 ]
+"""The beginning of content, and its kind. The first pattern that matches decides."""
 _UNFINISHED = re.compile(
     r".*(\.(crdownload|opdownload|filepart|aria2|!ut|download)|\.\w+\.(part|partial))",
     re.IGNORECASE,
@@ -180,7 +195,7 @@ _UNFINISHED = re.compile(
 """The names that browsers and other programs give to a file until its download is finished."""
 _FOR_FILE = re.compile(r"\bFILE\b")
 """A remedy with a command that reads the file."""
-_ZIP = b"PK\x03\x04"
+_ZIP_MAGIC = b"PK\x03\x04"
 _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
@@ -198,15 +213,15 @@ def refuse_other_content(path: str, head: bytes, packed: bool) -> None:
     """
     if _UNFINISHED.fullmatch(path):
         raise InputError(f"{path} has the name of an unfinished download: {_FINISH}, or rename it")
-    found = find_kind(head)
-    if found:
-        kind, remedy = found
-        if not packed and head.startswith(_ZIP) and not _is_complete_zip(path):
-            kind, remedy = f"{kind} that is damaged or incomplete", DOWNLOAD_AGAIN
+    kind = find_kind(head)
+    if kind:
+        name, remedy = kind
+        if not packed and head.startswith(_ZIP_MAGIC) and not _is_complete_zip(path):
+            name, remedy = f"{name} that is damaged or incomplete", DOWNLOAD_AGAIN
         # A command for FILE cannot read the compressed file.
         if packed and _FOR_FILE.search(remedy):
             remedy = f"decompress it; then {remedy}"
-        raise InputError(f"{path} {'contains' if packed else 'is'} {kind}: {remedy}")
+        raise InputError(f"{path} {'contains' if packed else 'is'} {name}: {remedy}")
 
 
 def _is_complete_zip(path: str) -> bool:
@@ -215,24 +230,22 @@ def _is_complete_zip(path: str) -> bool:
         return zipfile.is_zipfile(raw)
 
 
-def find_kind(head: bytes) -> tuple[str, str] | None:
-    """Return what content is, such as `a zip archive`, and the remedy; None if it may be reviews.
+def find_kind(head: bytes) -> Kind | None:
+    """Return the kind of content that no run reads; None if the content may be reviews.
 
     Args:
       head: the beginning of its decompressed content, at least 512 bytes if it has them.
     """
     has_objects = _NEXT_OBJECT in head
     head = head[:_HEAD].removeprefix(codecs.BOM_UTF8)
-    found = [
-        (kind, remedy)
-        for pattern, kind, remedy in _KINDS
-        if pattern.match(head) and not (has_objects and pattern.pattern == _ERROR_OBJECT)
-    ]
+    for pattern, kind in _KINDS:
+        if has_objects and pattern.pattern == _ERROR_OBJECT:
+            continue
+        if pattern.match(head):
+            return kind
     if _is_tar(head):
-        found.append(("a tar archive", _UNPACK))
-    if _is_binary(head):
-        found.append(("a binary file", _EXPORT))
-    return found[0] if found else None
+        return TAR
+    return _BINARY if _is_binary(head) else None
 
 
 def _is_binary(head: bytes) -> bool:

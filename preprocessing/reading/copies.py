@@ -64,7 +64,7 @@ def find_copies(
 
 def _start(file: SourceFile, layout: Layout, pool: ThreadPoolExecutor) -> frozenset[int]:
     """Return the hashes of the first reviews of a file."""
-    whole = Piece(file.path, replace(layout, reads_labels=False), 0, 0, None, False, file.size)
+    whole = Piece(file.path, replace(layout, reads_labels=False), unpacked=file.size)
     texts = (text for batch in read_batches(whole, pool) for text in batch.texts)
     words = (b" ".join(text.split()) for text in islice(texts, _REVIEWS))
     found = [hash(review) for review in words if len(review) >= _MIN_BYTES]

@@ -7,18 +7,17 @@ rest. `layouts` then chooses the scale of the labels for all files of an input t
 from __future__ import annotations
 
 import contextlib
-import io
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain, islice
 from typing import Any, BinaryIO, NamedTuple
 
 from core.errors import InputError
-from preprocessing.reading import encoding, header
+from preprocessing.reading import encoding
 from preprocessing.reading.archives import (
     MAGIC_BYTES,
     CorruptArchive,
@@ -27,17 +26,22 @@ from preprocessing.reading.archives import (
 )
 from preprocessing.reading.choice import Chooser, survey
 from preprocessing.reading.columns import (
-    HEADERLESS,
     LABEL,
     ROLES,
     SEPARATORS,
     Columns,
-    Dialect,
     Layout,
     find_columns,
     set_columns,
 )
 from preprocessing.reading.contents import refuse_other_content
+from preprocessing.reading.csv_layout import (
+    csv_layout,
+    find_dialect,
+    find_late_header,
+    regular_records,
+    widest,
+)
 from preprocessing.reading.files import file_size, filter_command, open_bytes, open_raw
 from preprocessing.reading.formats import csv, fasttext, parquet
 from preprocessing.reading.formats.jsonl import parse_object
@@ -45,7 +49,6 @@ from preprocessing.reading.labels import (
     STARS,
     are_sentiments,
     has_stars,
-    is_headerless,
     labels_among,
     named_class,
 )
@@ -61,7 +64,6 @@ from preprocessing.reading.records import (
     EACH_TASK,
     SENTIMENT_TASK,
     ReadOptions,
-    Rejected,
     printable,
 )
 from preprocessing.reading.values import column_problem, is_filled, kind
@@ -248,7 +250,7 @@ def sampled_lines(path: str) -> Iterator[bytes]:
             start, end = size * number // samples - _SAMPLE_BYTES, size * number // samples
             if packed:
                 start, end = size - _LAST_BZ2_BYTES if is_last else end, size
-            piece = Piece(path, Layout("empty"), 0, max(1, start), end, bool(packed), 0)
+            piece = Piece(path, Layout("empty"), 0, max(1, start), end, is_bz2=bool(packed))
             found = split_lines(decompress(piece, pool), piece.start)
             lines = (without_marks(item.data) for item in found if isinstance(item, Lines))
             # A sample of a bz2 file is one block.
@@ -262,8 +264,7 @@ def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
         _refuse_cr(path, head)
     found = options.format if options.format != "auto" else find_format(path, head, options)
     if found == "csv":
-        columns, names, dialect = csv_columns(path, head, options)
-        layout = Layout("csv", columns, header=names, dialect=dialect)
+        layout = csv_layout(path, head, options)
         problem = width_problem(path, head, layout, options)
         if problem:
             raise InputError(f"{path} {problem}")
@@ -417,7 +418,7 @@ def _intact_lines(path: str) -> bytes:
     with open_raw(path) as raw:
         if compression(path, raw.read(MAGIC_BYTES)) != "bz2":
             return b""
-    piece = Piece(path, Layout("empty"), 0, 0, file_size(path), True, 0)
+    piece = Piece(path, Layout("empty"), end=file_size(path), is_bz2=True)
     with ThreadPoolExecutor(1) as pool:
         found = split_lines(decompress(piece, pool), 0)
         parts = (without_marks(item.data) for item in found if isinstance(item, Lines))
@@ -479,16 +480,16 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
         return line_format
     is_text = not options.reads_labels and _TEXT_NAME.fullmatch(path)
     with contextlib.suppress(InputError):
-        _, names, _ = csv_columns(path, head, options)
+        has_header = csv_layout(path, head, options).header is not None
         # `Positive, but slow` may be the first line of a text, in which it is not a record.
-        if names or not is_text:
+        if has_header or not is_text:
             return "csv"
     if is_text:
         return "fasttext"  # plain text, a review on each line
     if fraction:
         return line_format
     dialect, first = widest(head)
-    has_columns = len(first) > 1 and (options.columns or _regular(head, dialect) > 2)
+    has_columns = len(first) > 1 and (options.columns or regular_records(head, dialect) > 2)
     if has_columns or _CSV_NAME.fullmatch(path) or find_late_header(head):
         return "csv"  # a missing column is reported later
     raise UnknownFormatError(
@@ -520,123 +521,3 @@ def objects(lines: bytes) -> Iterator[dict[str, Any]]:
         fields = parse_object(1, line)
         if isinstance(fields, dict):
             yield fields
-
-
-def csv_columns(
-    path: str, head: bytes, options: ReadOptions
-) -> tuple[Columns, tuple[str, ...] | None, Dialect]:
-    """Return the columns, the header and the dialect of a CSV file; without a header it is None.
-
-    The separator is the first one with which the columns are found.
-
-    Args:
-      path: path or URL of the file.
-      head: the result of `read_head`.
-      options: the options for reading it.
-
-    Raises:
-      InputError: the columns are not found, or the file cannot be opened.
-    """
-    for dialect in _dialects(head):
-        first = next(csv.head_records(head, dialect), [])
-        with contextlib.suppress(InputError):
-            names = [name.strip() for name in first]
-            return find_columns(path, names, options), tuple(first), dialect
-        if (
-            not options.columns
-            and dialect.separator in ",\t"
-            and (is_headerless(first, options) or _repeats_a_label(first, head, dialect, options))
-        ):
-            title = HEADERLESS.title if len(first) == 3 else None
-            return HEADERLESS._replace(title=title), None, dialect
-    late = find_late_header(head)
-    if late:
-        raise InputError(f"{path} {header.late_problem(path, *late)}")
-    dialect, first = widest(head)
-    records = list(islice(csv.head_records(head, dialect), _LINES_INSPECTED))
-    problem = header.problem(path, records, dialect.separator, head, options) if records else None
-    if problem:
-        raise InputError(f"{path} {problem}")
-    names = [name.strip() for name in first]
-    return find_columns(path, names, options), tuple(first), dialect
-
-
-def find_late_header(head: bytes) -> tuple[int, Sequence[str]] | None:
-    """Return the line of a header behind a title or other lines, and the header; None without one.
-
-    Args:
-      head: the result of `read_head`, of a CSV file without known columns in its first record.
-    """
-    tables = []
-    for dialect in _dialects(head):
-        records = islice(csv.csv_records(io.BytesIO(head), dialect), _LINES_INSPECTED)
-        tables.append([item for item in records if not isinstance(item, Rejected) and item[1]])
-    if any(map(header.begins_a_table, tables)):
-        # With another separator the texts could look like a late header and its table.
-        return None
-    return next(filter(None, map(header.late_header, tables)), None)
-
-
-def _repeats_a_label(
-    first: Sequence[str], head: bytes, dialect: Dialect, options: ReadOptions
-) -> bool:
-    """Return whether the first record begins with a label, which may be any text.
-
-    Other records begin with the same one then, and none with the name of a column.
-    """
-    if options.task == SENTIMENT_TASK or len(first) not in (2, 3) or not first[0].strip():
-        return False
-    records = islice(csv.head_records(head, dialect), 1, None)
-    return any(len(record) == len(first) and record[0] == first[0] for record in records)
-
-
-def _dialects(head: bytes) -> Iterator[Dialect]:
-    """Yield the possible dialects of a CSV file, the most frequent one first."""
-    for separator in SEPARATORS:
-        dialect = Dialect(separator)
-        if separator == "\t" and b'"' in head:
-            # Spreadsheets write quoted fields, and Amazon's own open data has lone quotes.
-            plain = dialect._replace(quoted=False)
-            dialect = max(dialect, plain, key=lambda one: _regular(head, one))
-        yield dialect._replace(skips_blanks=dialect.quoted and _has_blanks(head, dialect))
-
-
-def find_dialect(head: bytes, separator: str) -> Dialect:
-    """Return the dialect of a CSV file whose separator is known.
-
-    Args:
-      head: the result of `read_head`.
-      separator: one of `columns.SEPARATORS`.
-    """
-    return next(dialect for dialect in _dialects(head) if dialect.separator == separator)
-
-
-def _has_blanks(head: bytes, dialect: Dialect) -> bool:
-    """Return whether blanks precede the quotes of the header, or of half of the records.
-
-    Two quotes in place of one are a quote within a field.
-    """
-    before_quotes = re.compile(re.escape(dialect.separator.encode()) + rb' +"(?!")')
-    found = before_quotes.findall(head)
-    if not found:
-        return False
-    records = _regular(head, dialect._replace(skips_blanks=True))
-    first = head.lstrip().partition(b"\n")[0]
-    return before_quotes.search(first) is not None or len(found) >= max(1, records / 2)
-
-
-@lru_cache(maxsize=8)  # the search for columns, for a late header and for the widest record
-def _regular(head: bytes, dialect: Dialect) -> int:
-    """Return the number of records with as many fields as the first one."""
-    widths = [len(fields) for fields in csv.head_records(head, dialect)]
-    return widths.count(widths[0]) if widths else 0
-
-
-def widest(head: bytes) -> tuple[Dialect, list[str]]:
-    """Return the dialect whose first record has the most fields, and this record.
-
-    Args:
-      head: the result of `read_head`, of a CSV file.
-    """
-    found = [(dialect, next(csv.head_records(head, dialect), [])) for dialect in _dialects(head)]
-    return max(found, key=lambda item: len(item[1]))

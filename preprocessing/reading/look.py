@@ -9,14 +9,8 @@ from typing import Any, NamedTuple
 from core.errors import InputError
 from preprocessing.reading import header
 from preprocessing.reading.columns import COMMAS, HEADERLESS, Dialect, Layout
-from preprocessing.reading.detect import (
-    csv_columns,
-    find_format,
-    find_late_header,
-    objects,
-    read_head,
-    widest,
-)
+from preprocessing.reading.csv_layout import csv_layout, find_late_header, widest
+from preprocessing.reading.detect import find_format, objects, read_head
 from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import csv, parquet
 from preprocessing.reading.records import ReadOptions
@@ -79,7 +73,7 @@ def _first_lines(head: bytes) -> bytes:
 
 def _csv_table(path: str, head: bytes, options: ReadOptions, layout: Layout | None) -> Table | None:
     if layout is None:
-        layout = _csv_layout(path, head, options)
+        layout = _any_csv_layout(path, head, options)
     if layout is None:
         return None
     rows = csv.sample(head, layout, is_head=True)[:_MOST]
@@ -90,11 +84,10 @@ def _csv_table(path: str, head: bytes, options: ReadOptions, layout: Layout | No
     return Table("csv", layout.dialect, order, list(rows))
 
 
-def _csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout | None:
+def _any_csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout | None:
     """Return the layout of a CSV file, with any columns; None if it has no header."""
     try:
-        columns, names, dialect = csv_columns(path, head, options)
-        return Layout("csv", columns, header=names, dialect=dialect)
+        return csv_layout(path, head, options)
     except InputError:
         if find_late_header(head):
             return None

@@ -48,11 +48,11 @@ class Piece(NamedTuple):
 
     path: str
     layout: Layout
-    number: int
-    start: int
-    end: int | None
-    is_bz2: bool
-    unpacked: int
+    number: int = 0
+    start: int = 0
+    end: int | None = None
+    is_bz2: bool = False
+    unpacked: int = 0
 
     @property
     def stored(self) -> int:
@@ -75,7 +75,7 @@ def cut_file(path: str, layout: Layout) -> list[Piece]:
         packed = compression(path, raw.read(MAGIC_BYTES))
     factor = 2.0 if layout.format == "parquet" else _UNPACKED[packed]
     if layout.format not in LINE_FORMATS or packed not in (None, "bz2") or not size:
-        return [Piece(path, layout, 0, 0, None, False, int(size * factor))]
+        return [Piece(path, layout, unpacked=int(size * factor))]
     count = max(1, round(size / (_BZ2_BYTES if packed else _PLAIN_BYTES)))
     edges = [size * index // count for index in range(count + 1)]
     return [

@@ -189,6 +189,15 @@ def printable(value: object) -> str:
     return "".join(shown)[:_DETAIL_CHARACTERS]
 
 
+def shown_reasons(rejected: Mapping[str, int]) -> str:
+    """Return the reasons for which lines were rejected, such as `bad_label 2, no_text 1,000`.
+
+    Args:
+      rejected: reason -> number of lines.
+    """
+    return ", ".join(f"{reason} {count:,}" for reason, count in sorted(rejected.items()))
+
+
 def _escaped(char: str) -> str:
     # The error handler "surrogateescape" decodes the byte 0xE4 as U+DCE4.
     if "\udc80" <= char <= "\udcff":

@@ -14,7 +14,8 @@ from itertools import islice
 
 from core.errors import InputError
 from preprocessing.reading.columns import HEADERLESS, LABEL, ROLES, TEXT, Columns, Layout
-from preprocessing.reading.detect import Header, Inspection, find_dialect, inspect, read_head
+from preprocessing.reading.csv_layout import find_dialect
+from preprocessing.reading.detect import Header, Inspection, inspect, read_head
 from preprocessing.reading.files import FILES_AT_ONCE, SourceFile, filter_command
 from preprocessing.reading.formats import csv
 from preprocessing.reading.labels import (

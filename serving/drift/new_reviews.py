@@ -24,7 +24,13 @@ from preprocessing.reading.layouts import (
 from preprocessing.reading.listing import listed
 from preprocessing.reading.pieces import Piece, cut_file
 from preprocessing.reading.read import read_batches
-from preprocessing.reading.records import BAD_LABEL, EACH_TASK, STARS_TASK, ReadOptions
+from preprocessing.reading.records import (
+    BAD_LABEL,
+    EACH_TASK,
+    STARS_TASK,
+    ReadOptions,
+    shown_reasons,
+)
 from serving.batch.run import find_inputs
 from serving.drift.reference import (
     LEAST_REVIEWS,
@@ -92,8 +98,8 @@ def read_new_reviews(
         found = _read(files, replace(options, reads_labels=False), classes, seed)
         found = replace(found, labels=None, unlabelled=str(error))
     if len(found.texts) < LEAST_REVIEWS:
-        reasons = [f"{name} {count:,}" for name, count in sorted(found.rejected.items())]
-        rejected = f" and lines that cannot be read ({', '.join(reasons)})" if reasons else ""
+        reasons = shown_reasons(found.rejected)
+        rejected = f" and lines that cannot be read ({reasons})" if reasons else ""
         raise InputError(
             f"--input: {len(found.texts)} {classes.noun}s{rejected}; a comparison requires at "
             f"least {LEAST_REVIEWS} {classes.noun}s"

@@ -25,9 +25,9 @@ from pydantic import (
 from starlette.exceptions import HTTPException
 
 from core.errors import not_utf8
+from preprocessing.signatures import SERVING_DEFAULT
 from serving.predict_text import Outputs
 
-DEFAULT_SIGNATURE = "serving_default"
 MAX_CHARACTERS = 5_000
 """Greatest number of characters of a review that `/explain` accepts."""
 
@@ -41,7 +41,7 @@ def _unnamed(value: Any, request: ValidationInfo) -> Any:
     if not isinstance(value, dict) or len(value) != 1 or "b64" in value:
         return value
     [(name, content)] = value.items()
-    signature = request.data.get("signature_name") or DEFAULT_SIGNATURE
+    signature = request.data.get("signature_name") or SERVING_DEFAULT
     # Any name is accepted for an unknown signature, which the handler refuses.
     wanted = (request.context or {}).get(signature, name)
     if name != wanted:
@@ -82,7 +82,7 @@ class PredictRequest(BaseModel):
     each signature to the name of its input.
 
     Attributes:
-      signature_name: the signature; empty: `DEFAULT_SIGNATURE`.
+      signature_name: the signature; empty: `SERVING_DEFAULT`.
       instances: the values in the row format: texts in UTF-8, or serialized Examples.
       inputs: the same values in the column format.
     """

@@ -22,12 +22,12 @@ from starlette.types import Message, Receive, Scope, Send
 
 from preprocessing.features import UNDECIDED
 from preprocessing.labels import Labels
+from preprocessing.signatures import PREDICT_TEXT, SERVING_DEFAULT
 from serving.explain import MAX_WORDS, parts, variants
-from serving.predict_text import PREDICT_TEXT, Outputs
+from serving.predict_text import Outputs
 from serving.rest import metrics as prometheus
 from serving.rest.announced import folder_id
 from serving.rest.api import (
-    DEFAULT_SIGNATURE,
     ExplainRequest,
     PredictRequest,
     format_answer,
@@ -208,7 +208,7 @@ class _Handlers:
             self._batcher.check_room()
             model = self._model(request)
             parsed = parse(PredictRequest, body, model.inputs)
-            signature = parsed.signature_name or DEFAULT_SIGNATURE
+            signature = parsed.signature_name or SERVING_DEFAULT
             if signature not in model.inputs:
                 found = f"the model has {', '.join(model.inputs)}, not {signature[:_QUOTED]}"
                 raise HTTPException(400, f"signature_name: {found}")
@@ -227,9 +227,9 @@ class _Handlers:
             self._batcher.check_room()
             model = self._model(request)
             parsed = parse(ClassifyRequest, body)
-            if DEFAULT_SIGNATURE not in model.inputs:
-                raise HTTPException(400, f"the model has no signature {DEFAULT_SIGNATURE}")
-            outputs = await self._call(model, DEFAULT_SIGNATURE, parsed.serialized)
+            if SERVING_DEFAULT not in model.inputs:
+                raise HTTPException(400, f"the model has no signature {SERVING_DEFAULT}")
+            outputs = await self._call(model, SERVING_DEFAULT, parsed.serialized)
             return _json(format_classes(outputs, model.labels), model)
 
     async def _call(self, model: LoadedModel, signature: str, texts: Sequence[bytes]) -> Outputs:

@@ -9,10 +9,11 @@ import tensorflow as tf
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, field_validator
 
 from preprocessing.labels import Labels
+from preprocessing.signatures import CLASSIFY
 from serving.predict_text import Outputs
 from serving.rest.api import decode_bytes
 
-SIGNATURES = ("", "classify")
+SIGNATURES = ("", CLASSIFY)
 """The signatures that a request may name. TensorFlow Serving requires the second one."""
 _INT64 = 2**63
 """The limit of the integers of an Example."""
@@ -62,7 +63,7 @@ class ClassifyRequest(BaseModel):
     @classmethod
     def _known(cls, name: str) -> str:
         if name not in SIGNATURES:
-            raise ValueError(f"classify requires the signature {SIGNATURES[1]}, not {name[:100]}")
+            raise ValueError(f"classify requires the signature {CLASSIFY}, not {name[:100]}")
         return name
 
     @property

@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from preprocessing.signatures import PREDICT_TEXT
 from serving.answers import Prediction
 from serving.rest.announced import addresses, folder_id
 from serving.rest.settings import MODEL_NAME, VERSION_HEADER, Server, url
@@ -48,7 +49,7 @@ def _ask(
 ) -> list[Prediction] | None:
     """Return the predictions of one server; None if it cannot answer."""
     wanted = {"status": "ok", "model": MODEL_NAME, "version": version, "folder": folder_id(folder)}
-    request = {"signature_name": "predict_text", "instances": [text.decode() for text in texts]}
+    request = {"signature_name": PREDICT_TEXT, "instances": [text.decode() for text in texts]}
     try:
         if _open(f"{address}/healthz", _CONNECT_SECONDS)[0] != wanted:
             return None

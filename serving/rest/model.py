@@ -12,9 +12,9 @@ from google.protobuf.json_format import MessageToDict
 
 from preprocessing import features
 from preprocessing.labels import LABELS_FILE, model_labels
-from serving.predict_text import PREDICT_NGRAMS, PREDICT_TEXT, Outputs, PredictText
+from preprocessing.signatures import PREDICT_NGRAMS, PREDICT_TEXT
+from serving.predict_text import SAMPLE, Outputs, PredictText
 
-_SAMPLE = b"A good phone: it works."
 _MAX_CHARACTERS = 300
 """Greatest number of characters of TensorFlow's message about an input that cannot be read."""
 _NO_EXAMPLE = "Could not parse example input; set signature_name to predict_text for texts"
@@ -126,16 +126,16 @@ class LoadedModel:
         return function
 
     def _warm_up(self) -> None:
-        text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[_SAMPLE]))
+        text = tf.train.Feature(bytes_list=tf.train.BytesList(value=[SAMPLE]))
         example = tf.train.Example(features=tf.train.Features(feature={features.TEXT: text}))
         for name, key in self.inputs.items():
             if self._definitions[name].method_name == tf.saved_model.CLASSIFY_METHOD_NAME:
                 # `:classify` calls another signature, and this call would take a second.
                 continue
-            sample = _SAMPLE if key == "texts" else example.SerializeToString()
+            sample = SAMPLE if key == "texts" else example.SerializeToString()
             # Not `call`, because an error here is an error of the model and not of its input.
             self._functions[name]([sample])
-        outputs = self._functions[PREDICT_TEXT]([_SAMPLE])
+        outputs = self._functions[PREDICT_TEXT]([SAMPLE])
         [_] = outputs["label"]
         scores = outputs.get(self.labels.scores_name)
         if scores is None or scores.shape != (1, *self.labels.scores_shape):

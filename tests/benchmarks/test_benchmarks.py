@@ -11,10 +11,12 @@ import pytest
 from sklearn import metrics
 
 import sample_data
-from benchmarks import peer_folds, usage
+from benchmarks import peer_folds, usage, whole
 from benchmarks.peer_files import read_reviews, scores
 from benchmarks.peer_results import Result, by_peer, table
 from benchmarks.strategies import Row, scaling_efficiency, setups
+from components.run_report.history import Run
+from platforms.local import runs
 
 SAMPLE = Path(sample_data.__file__).parent / "reviews.ft.txt"
 SMALL = ["--set", "training.batch_size_per_replica=32"]
@@ -121,6 +123,15 @@ def cells(drawn):
     titles = [str(column.header) for column in drawn.columns]
     rows = zip(*[list(column.cells) for column in drawn.columns], strict=True)
     return [dict(zip(titles, row, strict=True)) for row in rows]
+
+
+def test_the_benchmark_of_a_whole_run_names_the_result_of_a_run_without_a_pushed_model(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(usage, "run_module", lambda *words, **options: "")
+    monkeypatch.setattr(runs, "find_run", lambda config, run_id: Run("amazon", "1", error="full"))
+    with pytest.raises(SystemExit, match="no model was pushed: the result of the run is failed"):
+        whole.run(tmp_path, tmp_path / "run", [], tmp_path / "log")
 
 
 def test_the_scores_are_those_of_scikit_learn():

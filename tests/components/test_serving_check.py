@@ -14,7 +14,7 @@ from components.evaluator import files
 from components.serving_check import candidate, component
 from components.serving_check.candidate import Answers, try_candidate
 from components.serving_check.component import ServingCheck, check_answers
-from components.serving_check.golden import read_golden
+from components.serving_check.golden import Sentence, read_golden
 from components.serving_check.thresholds import Thresholds
 from core.errors import InputError
 from examples.tfrecords import read_sample
@@ -201,7 +201,7 @@ RIGHT = Answers(
     by_single=[0.9, 0.2],
     golden=[0.9] * 8 + [0.1] * 2,
 )
-GOLDEN_PAIRS = [("positive", "good")] * 8 + [("negative", "bad")] * 2
+GOLDEN_SENTENCES = [Sentence("positive", "good")] * 8 + [Sentence("negative", "bad")] * 2
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ GOLDEN_PAIRS = [("positive", "good")] * 8 + [("negative", "bad")] * 2
 def test_each_cause_is_one_line_with_value_and_setting(changes, name, cause):
     thresholds = Thresholds(min_golden=changes.pop("min_golden", 0.5))
     answers = Answers(**{**vars(RIGHT), **changes})
-    checked = check_answers(answers, thresholds, {0: 0.9, 2: 0.7005}, GOLDEN_PAIRS, SENTIMENT)
+    checked = check_answers(answers, thresholds, {0: 0.9, 2: 0.7005}, GOLDEN_SENTENCES, SENTIMENT)
     found = checked.to_json()
     assert (found["passed"], found["cause"]) == (name is None, cause)
     assert failed(found) == ([name] if name else [])
@@ -343,7 +343,7 @@ STARS = Labels(("1", "2", "3"), is_ordered=True)
 def test_answers_of_three_classes_are_compared_with_the_stored_classes():
     rows = [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]]
     answers = Answers(by_example=rows, by_text=rows, by_single=rows[:1], golden=rows)
-    golden = [("1", "bad"), ("2", "so so")]
+    golden = [Sentence("1", "bad"), Sentence("2", "so so")]
     stored = {0: {0: 0.7, 1: 0.2}, 1: {2: 0.8, 0: 0.1}}
     found = check_answers(answers, Thresholds(), stored, golden, STARS).to_json()
     assert failed(found) == ["golden_2"]
@@ -367,7 +367,7 @@ def test_messages_about_classes_that_rate_nothing_are_about_texts():
     rows = [[0.7, 0.2, 0.1]] * 3
     answers = Answers(by_example=rows, by_text=rows, by_single=rows, golden=rows)
     answers.measured["reviews_per_second"] = 100.0
-    golden = [("refund", "a"), ("positive", "b"), ("delivery", "c")]
+    golden = [Sentence("refund", "a"), Sentence("positive", "b"), Sentence("delivery", "c")]
     found = check_answers(answers, Thresholds(), {0: {0: 0.2}}, golden, labels).to_json()
     # In the order of the classes.
     assert failed(found) == ["evaluation_difference", "golden_positive", "golden_delivery"]

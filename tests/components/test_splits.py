@@ -19,7 +19,7 @@ from preprocessing.reading.records import Batch
         ("test", ["train", "test"], [0.0, 0.0, 1.0]),
     ],
 )
-def test_shares(group, named, expected):
+def test_each_group_of_files_has_its_shares_of_the_splits(group, named, expected):
     keys = splits.text_keys([f"review {i}".encode() for i in range(20_000)])
     found = list(splits.assign_splits(keys, group, frozenset(named)))
     shares = [found.count(name) / len(keys) for name in SPLITS]

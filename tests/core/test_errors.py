@@ -39,5 +39,5 @@ Detected at node replica_1/model/logit/BiasAdd defined at (most recent call last
         (InputError("a.csv is empty"), "a.csv is empty"),
     ],
 )
-def test_the_cause(error, line):
+def test_the_cause_of_an_error_is_its_message_in_one_line(error, line):
     assert cause(error) == line

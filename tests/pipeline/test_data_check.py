@@ -23,7 +23,8 @@ from pipeline.data_check import sample as sample_module
 from pipeline.data_check.check import check_data
 from pipeline.data_check.texts import script
 from pipeline.data_convert.convert import LOOK
-from pipeline.data_convert.encodings import JSON_DOCUMENT, find_change
+from pipeline.data_convert.encodings import find_change
+from preprocessing.reading.contents import JSON_DOCUMENT
 from tests.pipeline import exports
 
 REVIEWS = "".join(

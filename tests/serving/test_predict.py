@@ -193,7 +193,7 @@ def test_a_reader_that_leaves_ends_it_quietly(call, monkeypatch):
 
 
 @pytest.mark.slow
-def test_ctrl_c_is_130(root):
+def test_ctrl_c_ends_predict_with_130_and_without_a_traceback(root):
     environment = {**os.environ, "PIPELINE_SET": f"paths.root={root}"}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(COMMAND, env=environment, **pipes) as process:

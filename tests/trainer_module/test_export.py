@@ -13,6 +13,7 @@ from core.digests import GRAPH_DIGEST
 from preprocessing import features
 from preprocessing.labels import Labels, model_labels
 from preprocessing.settings import Transform
+from preprocessing.signatures import CLASSIFY
 from serving.identity import identity
 from serving.predict_text import load_predict_text
 from tests.examples import example
@@ -36,7 +37,7 @@ def serving_classify(folder, texts):
     Returns:
       A ClassificationResult.
     """
-    definition = signature_defs(folder)[export.CLASSIFY]
+    definition = signature_defs(folder)[CLASSIFY]
     assert definition.method_name == tf.saved_model.CLASSIFY_METHOD_NAME
     assert list(definition.inputs) == [tf.saved_model.CLASSIFY_INPUTS]
     assert definition.inputs[tf.saved_model.CLASSIFY_INPUTS].dtype == tf.string

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tf_keras
@@ -16,6 +16,20 @@ from trainer_module.loop.parameter_server import CoordinatorSteps
 from trainer_module.loop.sums import NAMES, Step, step_means
 from trainer_module.loop.trainable import Trainable
 from trainer_module.settings import Training
+
+
+class Round(NamedTuple):
+    """A call of Keras's `fit`, or of the loop that replaces it.
+
+    Attributes:
+      first_step: the number of steps before it.
+      stop: the number of the epoch before which it ends.
+      steps: the number of steps in each of its epochs.
+    """
+
+    first_step: int
+    stop: int
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -36,8 +50,8 @@ class Plan:
     first_step: int = 0
     workers: int = 1
 
-    def rounds(self) -> list[tuple[int, int, int]]:
-        """Return (first step, epoch to stop before, steps of an epoch) of each call of `fit`.
+    def rounds(self) -> list[Round]:
+        """Return the calls of `fit`.
 
         The first call is for the rest of an interrupted epoch, the next for all complete epochs.
         """
@@ -45,10 +59,10 @@ class Plan:
             return []
         steps = self.inputs.steps
         epoch, done = divmod(self.first_step, steps)
-        rounds = [(self.first_step, epoch + 1, steps - done)] if done else []
+        rounds = [Round(self.first_step, epoch + 1, steps - done)] if done else []
         whole = epoch + bool(done)
         if whole < self.inputs.epochs:
-            rounds.append((whole * steps, self.inputs.epochs, steps))
+            rounds.append(Round(whole * steps, self.inputs.epochs, steps))
         return rounds
 
 

@@ -16,7 +16,7 @@ from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.choice import Chooser
 from preprocessing.reading.columns import Layout
-from preprocessing.reading.contents import ENCRYPTED
+from preprocessing.reading.contents import ENCRYPTED_PARQUET
 from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import RowReader
 from preprocessing.reading.labels import has_stars
@@ -72,7 +72,7 @@ def refuse_encrypted(path: str, file: pq.ParquetFile, names: list[str]) -> None:
       InputError: one of the columns is encrypted.
     """
     if _is_encrypted(file, names):
-        raise InputError(f"{path} is {ENCRYPTED}")
+        raise InputError(f"{path} is {ENCRYPTED_PARQUET.name}: {ENCRYPTED_PARQUET.remedy}")
 
 
 def class_names(file: pq.ParquetFile, column: str) -> tuple[str, ...]:

@@ -218,7 +218,7 @@ def quick_page(run, uris=None, **changes):
         ({}, "The model is blessed and was pushed."),
     ],
 )
-def test_the_verdict(run, change, sentence):
+def test_the_verdict_says_what_became_of_the_model(run, change, sentence):
     assert f"<p>{sentence}</p>" in quick_page(run, **change)
 
 

@@ -113,7 +113,7 @@ def parquet_file(labels, metadata=None, column="label"):
 
 @MANY
 @given(suffix=SUFFIXES, names=NAMES)
-def test_names_in_fasttext(folder, suffix, names):
+def test_any_text_is_a_label_in_fasttext(folder, suffix, names):
     assume(not any(re.search(rb"\s", name.encode()) for name in names))
     expected = list(map(name_of, names))
     # fastText is recognised by labels without a comma.
@@ -123,7 +123,7 @@ def test_names_in_fasttext(folder, suffix, names):
 
 @MANY
 @given(suffix=SUFFIXES, names=NAMES, separator=st.sampled_from(",\t;|"))
-def test_names_in_csv(folder, suffix, names, separator):
+def test_any_text_is_a_label_in_csv(folder, suffix, names, separator):
     expected = list(map(name_of, names))
     data = COMPRESS[suffix](csv_lines(names, separator).encode())
     assert read(write(folder, f"a.csv{suffix}", data)) == (expected, [])
@@ -131,7 +131,7 @@ def test_names_in_csv(folder, suffix, names, separator):
 
 @MANY
 @given(names=NAMES, separator=st.sampled_from(",\t"))
-def test_names_in_csv_without_a_header(folder, names, separator):
+def test_any_text_is_a_label_in_csv_without_a_header(folder, names, separator):
     expected = list(map(name_of, names * 2))
     assume(names[0].strip().lower() != "label")
     data = csv_lines(names * 2, separator, header=False)
@@ -140,7 +140,7 @@ def test_names_in_csv_without_a_header(folder, names, separator):
 
 @MANY
 @given(suffix=SUFFIXES, names=NAMES, ascii=st.booleans())
-def test_names_in_json_lines(folder, suffix, names, ascii):
+def test_any_text_is_a_label_in_json_lines(folder, suffix, names, ascii):
     expected = list(map(name_of, names))
     data = COMPRESS[suffix](json_lines(names, ascii).encode())
     assert read(write(folder, f"a.jsonl{suffix}", data)) == (expected, [])
@@ -148,7 +148,7 @@ def test_names_in_json_lines(folder, suffix, names, ascii):
 
 @MANY
 @given(names=NAMES, kind=st.sampled_from(["string", "large_string", "dictionary", "binary"]))
-def test_names_in_parquet(folder, names, kind):
+def test_any_text_is_a_label_in_parquet(folder, names, kind):
     expected = list(map(name_of, names))
     labels = pa.array(names)
     if kind == "dictionary":

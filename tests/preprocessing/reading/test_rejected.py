@@ -362,7 +362,7 @@ def test_rejected_parquet_rows(folder):
         (pa.array([1, 0], pa.uint8()), pa.array([7, None])),
     ],
 )
-def test_parquet_types(folder, label, text):
+def test_parquet_columns_of_any_type_are_read(folder, label, text):
     found = read(write(folder, "types.parquet", parquet_bytes({"label": label, "text": text})))
     assert len(found) == 2
     assert isinstance(found[0], Review) and found[0].text in ("a", "7")

@@ -43,7 +43,7 @@ from tests.preprocessing.reading.review_files import (
     lines=st.lists(st.tuples(st.sampled_from([1, 2]), TEXT), max_size=8),
     end=st.booleans(),
 )
-def test_fasttext_round_trip(folder, suffix, lines, end):
+def test_a_fasttext_file_is_read_as_it_was_written(folder, suffix, lines, end):
     clean = [(label, text.replace("\n", " ").rstrip("\r")) for label, text in lines]
     data = "\n".join(f"__label__{label} {text}" for label, text in clean)
     # Without a line feed, carriage returns would be the ends of the lines.
@@ -68,7 +68,7 @@ def test_fasttext_round_trip(folder, suffix, lines, end):
     bom=st.booleans(),
     separator=st.sampled_from(",;|\t"),
 )
-def test_csv_round_trip(folder, suffix, rows, ending, bom, separator):
+def test_a_csv_file_is_read_as_it_was_written(folder, suffix, rows, ending, bom, separator):
     table = [("id", "label", "title", "content"), *[("7", *row) for row in rows]]
     data = ("\ufeff" * bom + csv_text(table, ending, separator)).encode()
     path = write(folder, f"x{suffix}", COMPRESS[suffix](data))
@@ -102,7 +102,7 @@ def parquet(rows):
 @pytest.mark.parametrize("build", [headerless, jsonl, parquet])
 @MANY
 @given(suffix=SUFFIXES, rows=st.lists(ROW, min_size=1, max_size=8))
-def test_round_trip_of_formats_with_columns(folder, build, suffix, rows):
+def test_files_of_formats_with_columns_are_read_as_they_were_written(folder, build, suffix, rows):
     path = write(folder, f"y{suffix}", COMPRESS[suffix](build(rows)))
     records = read(path)
     if build is headerless:

@@ -29,7 +29,7 @@ FASTTEXT = [
 ]
 
 
-def test_fasttext_lines(folder):
+def test_lines_of_fasttext_are_read_with_and_without_a_label(folder):
     lines, wanted = zip(*FASTTEXT, strict=True)
     path = write(folder, "mixed.txt", b"\n".join(lines) + b"\n")
     assert found(path) == list(wanted)
@@ -46,7 +46,7 @@ TABLE = [(5, "t", "five"), (3, "", "three"), ("", "t", "none"), ("?", "", "odd")
 WANTED = ["t: five", "three", "t: none", "odd", "no_text"]
 
 
-def test_csv_records(folder):
+def test_csv_records_are_read_whatever_their_label_is(folder):
     path = write(folder, "labels.csv", csv_text([("rating", "title", "text"), *TABLE]))
     assert found(path) == WANTED
     without = [("title", "text"), *[row[1:] for row in TABLE]]
@@ -55,7 +55,7 @@ def test_csv_records(folder):
     assert found(only) == ["great", "poor"]
 
 
-def test_json_lines(folder):
+def test_json_lines_are_read_whatever_their_label_is(folder):
     lines = (
         '{"text": "no label"}\n{"rating": null, "title": "t", "text": "null"}\n'
         '{"rating": 3.0, "text": "three"}\n{"rating": 5}\n'

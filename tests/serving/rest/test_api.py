@@ -63,7 +63,7 @@ def rounded(value):
         ),
     ],
 )
-def test_predictions(server, request_, answer):
+def test_each_form_of_a_request_has_its_form_of_predictions(server, request_, answer):
     for path in (PREDICT, f"{MODEL}/versions/3:predict"):
         got = server.post(path, request_)
         assert (got.status, rounded(got.json)) == (200, answer)
@@ -110,7 +110,7 @@ def test_predictions(server, request_, answer):
         ({"instances": [{"b64": ""}]}, "Name: <unknown>, Feature: text "),
     ],
 )
-def test_wrong_requests(server, body, message):
+def test_a_wrong_request_is_400_with_what_is_wrong(server, body, message):
     got = server.post(PREDICT, body)
     assert got.status == 400
     assert list(got.json) == ["error"]

@@ -90,7 +90,7 @@ def test_an_example_precedes_the_context_and_may_have_further_features(topics):
         (b"{", "Invalid JSON: "),
     ],
 )
-def test_wrong_requests(topics, body, message):
+def test_a_wrong_request_is_400_with_what_is_wrong(topics, body, message):
     answer = topics.post(CLASSIFY, body)
     assert answer.status == 400
     assert answer.json["error"].startswith(message)

@@ -1,0 +1,147 @@
+"""Find the columns, the header and the dialect of a CSV file by its first records."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+
+from core.errors import InputError
+from preprocessing.reading import header
+from preprocessing.reading.columns import HEADERLESS, SEPARATORS, Dialect, Layout, find_columns
+from preprocessing.reading.formats import csv
+from preprocessing.reading.labels import is_headerless
+from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions, Rejected
+
+_RECORDS_INSPECTED = 20
+"""Records in which a header is looked for."""
+
+
+def csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout:
+    """Return the layout of a CSV file: its columns, its dialect, and its header if it has one.
+
+    The separator is the first one with which the columns are found.
+
+    Args:
+      path: path or URL of the file.
+      head: the result of `detect.read_head`.
+      options: the options for reading it.
+
+    Raises:
+      InputError: the columns are not found, or the file cannot be opened.
+    """
+    for dialect in _dialects(head):
+        first = next(csv.head_records(head, dialect), [])
+        with contextlib.suppress(InputError):
+            return _with_header(path, first, dialect, options)
+        if (
+            not options.columns
+            and dialect.separator in ",\t"
+            and (is_headerless(first, options) or _repeats_a_label(first, head, dialect, options))
+        ):
+            title = HEADERLESS.title if len(first) == 3 else None
+            return Layout("csv", HEADERLESS._replace(title=title), dialect=dialect)
+    late = find_late_header(head)
+    if late:
+        raise InputError(f"{path} {header.late_problem(path, *late)}")
+    dialect, first = widest(head)
+    records = list(islice(csv.head_records(head, dialect), _RECORDS_INSPECTED))
+    problem = header.problem(path, records, dialect.separator, head, options) if records else None
+    if problem:
+        raise InputError(f"{path} {problem}")
+    return _with_header(path, first, dialect, options)
+
+
+def _with_header(path: str, first: Sequence[str], dialect: Dialect, options: ReadOptions) -> Layout:
+    """Return the layout of a CSV file whose first record is its header.
+
+    Raises:
+      InputError: the columns are not found in the header.
+    """
+    columns = find_columns(path, [name.strip() for name in first], options)
+    return Layout("csv", columns, header=tuple(first), dialect=dialect)
+
+
+def find_late_header(head: bytes) -> tuple[int, Sequence[str]] | None:
+    """Return the line of a header behind a title or other lines, and the header; None without one.
+
+    Args:
+      head: the result of `detect.read_head`, of a CSV file without known columns in its first
+        record.
+    """
+    tables = []
+    for dialect in _dialects(head):
+        records = islice(csv.csv_records(io.BytesIO(head), dialect), _RECORDS_INSPECTED)
+        tables.append([item for item in records if not isinstance(item, Rejected) and item[1]])
+    if any(map(header.begins_a_table, tables)):
+        # With another separator the texts could look like a late header and its table.
+        return None
+    return next(filter(None, map(header.late_header, tables)), None)
+
+
+def _repeats_a_label(
+    first: Sequence[str], head: bytes, dialect: Dialect, options: ReadOptions
+) -> bool:
+    """Return whether the first record begins with a label, which may be any text.
+
+    Other records begin with the same one then, and none with the name of a column.
+    """
+    if options.task == SENTIMENT_TASK or len(first) not in (2, 3) or not first[0].strip():
+        return False
+    records = islice(csv.head_records(head, dialect), 1, None)
+    return any(len(record) == len(first) and record[0] == first[0] for record in records)
+
+
+def _dialects(head: bytes) -> Iterator[Dialect]:
+    """Yield the possible dialects of a CSV file, the most frequent one first."""
+    for separator in SEPARATORS:
+        dialect = Dialect(separator)
+        if separator == "\t" and b'"' in head:
+            # Spreadsheets write quoted fields, and Amazon's own open data has lone quotes.
+            plain = dialect._replace(quoted=False)
+            dialect = max(dialect, plain, key=lambda one: regular_records(head, one))
+        yield dialect._replace(skips_blanks=dialect.quoted and _has_blanks(head, dialect))
+
+
+def find_dialect(head: bytes, separator: str) -> Dialect:
+    """Return the dialect of a CSV file whose separator is known.
+
+    Args:
+      head: the result of `detect.read_head`.
+      separator: one of `columns.SEPARATORS`.
+    """
+    return next(dialect for dialect in _dialects(head) if dialect.separator == separator)
+
+
+def _has_blanks(head: bytes, dialect: Dialect) -> bool:
+    """Return whether blanks precede the quotes of the header, or of half of the records.
+
+    Two quotes in place of one are a quote within a field.
+    """
+    before_quotes = re.compile(re.escape(dialect.separator.encode()) + rb' +"(?!")')
+    found = before_quotes.findall(head)
+    if not found:
+        return False
+    records = regular_records(head, dialect._replace(skips_blanks=True))
+    first = head.lstrip().partition(b"\n")[0]
+    return before_quotes.search(first) is not None or len(found) >= max(1, records / 2)
+
+
+@lru_cache(maxsize=8)  # the search for columns, for a late header and for the widest record
+def regular_records(head: bytes, dialect: Dialect) -> int:
+    """Return the number of records with as many fields as the first one."""
+    widths = [len(fields) for fields in csv.head_records(head, dialect)]
+    return widths.count(widths[0]) if widths else 0
+
+
+def widest(head: bytes) -> tuple[Dialect, list[str]]:
+    """Return the dialect whose first record has the most fields, and this record.
+
+    Args:
+      head: the result of `detect.read_head`, of a CSV file.
+    """
+    found = [(dialect, next(csv.head_records(head, dialect), [])) for dialect in _dialects(head)]
+    return max(found, key=lambda item: len(item[1]))
