@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from types import ModuleType
@@ -49,6 +50,9 @@ def load_own(file: CodeFile) -> ModuleType:
         if name not in features.SETTINGS:
             names = " and ".join(features.SETTINGS)
             raise CodeError(about(file, "FEATURES", f"contains {name!r}; the features are {names}"))
+    rate = module.LEARNING_RATE
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
+        raise CodeError(about(file, "LEARNING_RATE", f"is {rate!r}, not a number above 0"))
     problem = search_space.find_problem(module.SEARCH_SPACE, known)
     if problem:
         raise CodeError(about(file, "SEARCH_SPACE", problem))
@@ -222,11 +226,24 @@ def _try_steps(
         evaluated = loss(label, model(inputs, training=False))
         with tf.GradientTape() as tape:
             trained = loss(label, model(inputs, training=True))
+        used.extend(tape.watched_variables())
         return [evaluated, trained, *tape.gradient(trained, model.trainable_variables)]
 
+    used: list[tf.Variable] = []
     # The averages of a batch normalization of no reviews are not numbers.
     weights = model.get_weights()
     guarded(file, steps, _reviews(model, 0), tf.constant([[0.0], [1.0]]))
+    of_layers = {variable.ref() for variable in model.variables}
+    for variable in used:
+        if variable.ref() not in of_layers:
+            raise CodeError(
+                about(
+                    file,
+                    "build",
+                    f"returns a model that computes with the variable {variable.name}, which no "
+                    "layer has as an attribute; it would be neither trained nor exported",
+                )
+            )
     try:
         steps(inputs, label)
     except UserError:
