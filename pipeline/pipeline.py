@@ -243,7 +243,8 @@ def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> d
         "eval_args": trainer_pb2.EvalArgs(splits=["eval"]),
         "custom_config": CustomConfig(
             training=config.training,
-            transform=_transform_settings(config),
+            # Batches of static shapes have room for the n-grams of so many words.
+            transform=_transform_settings(config, "max_tokens"),
             code=fingerprint([_RUN_FN]),
             checkpoints=config.paths.checkpoints,
             model_file=model_file(config),
@@ -252,11 +253,14 @@ def _training_arguments(config: PipelineConfig, transform: ReviewTransform) -> d
     }
 
 
-def _transform_settings(config: PipelineConfig) -> TransformSettings:
-    """Return the settings that the model uses. The others must not cause a cache miss."""
+def _transform_settings(config: PipelineConfig, *further: str) -> TransformSettings:
+    """Return the settings on which the features of the model depend, and `further` ones.
+
+    The others must not cause a cache miss.
+    """
     settings = config.transform.model_dump()
-    used = {key: settings[key] for name in _features(config) for key in features.SETTINGS[name]}
-    return TransformSettings(**used)
+    keys = {key for name in _features(config) for key in features.SETTINGS[name]}
+    return TransformSettings(**{key: settings[key] for key in keys.union(further)})
 
 
 def _features(config: PipelineConfig) -> tuple[str, ...]:

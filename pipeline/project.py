@@ -57,11 +57,13 @@ def find_model(project: str | None, name: str) -> CodeFile | None:
       name: the value of `training.model`.
 
     Raises:
-      ConfigError: there is no such model, or its file cannot be read.
+      ConfigError: there is no such model, its file cannot be read, or the name of a file is not
+        allowed.
     """
+    # A file with the name of a model of the package is an error, also for that model.
+    files = _files(project, MODEL_FOLDER)
     if name in MODELS:
         return None
-    files = _files(project, MODEL_FOLDER)
     if project and name in files:
         return read(files[name], "model", Path(project))
     close = difflib.get_close_matches(name, [*MODELS, *files], n=1, cutoff=0.7)

@@ -71,6 +71,10 @@ def summarize(
 
 def _bytes_on_servers(model: Trainable) -> list[int]:
     """Return the bytes of the model's and the optimizer's variables on each parameter server."""
+    if not isinstance(model.distribute_strategy, tf.distribute.ParameterServerStrategy):
+        # Any attribute of an average of a batch normalization would be a read of this variable,
+        # which is a collective operation, and only the chief is here.
+        return []
     parts = {
         id(part): part
         for variable in (*model.variables, *model.optimizer.variables())

@@ -15,6 +15,7 @@ from preprocessing.reading.records import (
     CORRUPT_ARCHIVE,
     INVALID_UTF8,
     LINE_TOO_LONG,
+    NO_TEXT,
     OTHER_SCALE,
     UNKNOWN_COLUMNS,
     WRONG_TYPE,
@@ -84,8 +85,11 @@ def check_counts(
             "download or copy the files again"
         )
     if not counts.examples["train"]:
+        blank = counts.rejected[NO_TEXT]
+        without_text = f"{blank} lines have no text (data.columns.text), " if blank else ""
         raise InputError(
-            f"no line is left for training: of {total} lines with text {rejected} were rejected, "
+            f"no line is left for training: {without_text}"
+            f"of {total} lines with text {rejected} were rejected, "
             f"{counts.neutral} left out by label, {counts.rejected[DUPLICATE]} duplicates of "
             f"texts in other files, {counts.over_max_examples} over data.max_examples"
         )

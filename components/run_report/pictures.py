@@ -71,7 +71,9 @@ def draw(
         main.append(_class_scores(counts, labels))
     if training and training.curve and training.epoch_metrics:
         losses = [each.val_loss for each in training.epoch_metrics]
-        main.append(Picture("Training", charts.loss(training), _learning(losses)))
+        # Early stopping has restored the weights of an earlier epoch.
+        is_best = training.metrics.val_loss == min(losses) < losses[-1]
+        main.append(Picture("Training", charts.loss(training), _learning(losses, is_best=is_best)))
         more.append(
             Picture(
                 "Accuracy during the training",
@@ -198,11 +200,21 @@ def _class_scores(counts: Counts, labels: Labels) -> Picture:
     return Picture("Scores by class", charts.class_scores(counts, labels, shown), sentence)
 
 
-def _learning(losses: Sequence[float]) -> str:
-    """Return a sentence about the losses of the eval split after each epoch."""
+def _learning(losses: Sequence[float], *, is_best: bool) -> str:
+    """Return a sentence about the losses of the eval split.
+
+    Args:
+      losses: the loss after each epoch.
+      is_best: whether the model has the weights of the best epoch, and not those of the last one.
+    """
     best = losses.index(min(losses)) + 1
     if len(losses) == 1:
         return f"After the only epoch the loss of the eval split is {losses[0]:.4f}."
+    if is_best:
+        return (
+            f"The loss of the eval split was lowest after epoch {best} of {len(losses)}, with "
+            f"{losses[best - 1]:.4f}. The model has the weights of that epoch."
+        )
     first_as_good = next(n for n, each in enumerate(losses, 1) if each <= _SAME_LOSS * min(losses))
     if first_as_good < len(losses) and losses[-1] <= _SAME_LOSS * min(losses):
         return (

@@ -197,6 +197,15 @@ def test_nothing_to_train_on_is_an_input_error(tmp_path, inputs):
     )
 
 
+def test_lines_without_text_alone_are_an_input_error_that_counts_them(tmp_path, inputs):
+    write(inputs, "a.csv", ["label,text", *["positive,", "negative,  "] * 30])
+    with pytest.raises(InputError) as error:
+        read_files(tmp_path, inputs)
+    assert str(error.value).startswith(
+        "no line is left for training: 60 lines have no text (data.columns.text), of 0 lines with "
+    )
+
+
 def test_only_a_damaged_block_is_lost_and_its_position_is_reported(tmp_path, inputs):
     inputs.mkdir()
     # Twenty blocks, of which one is damaged.

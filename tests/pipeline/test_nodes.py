@@ -66,6 +66,25 @@ def test_the_trainer_has_all_its_settings_and_inputs(tmp_path):
     assert json.loads(trainer.exec_properties["custom_config"])["has_spans"] is True
 
 
+def test_a_training_of_n_grams_has_the_limit_of_its_static_shapes(tmp_path):
+    settings = {
+        "paths": {"root": str(tmp_path)},
+        "training": {"model": "ngram_linear", "strategy": "one_device", "jit_compile": True},
+    }
+    custom = {}
+    for words in (7, 500):
+        config = PipelineConfig.model_validate(settings | {"transform": {"max_tokens": words}})
+        custom[words] = {
+            node.id: json.loads(node.exec_properties["custom_config"])
+            for node in create_pipeline(config, Local(config)).components
+            if node.id in ("Transform", "Trainer")
+        }
+    assert custom[7]["Trainer"]["transform"]["max_tokens"] == 7
+    assert custom[500]["Trainer"]["transform"]["max_tokens"] == 500
+    # The n-grams of a text do not depend on it.
+    assert custom[7]["Transform"] == custom[500]["Transform"]
+
+
 def test_the_input_is_a_part_of_the_cache_key(tmp_path):
     reviews = tmp_path / "reviews.csv"
     reviews.write_text("1,bad\n")

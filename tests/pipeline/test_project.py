@@ -89,6 +89,12 @@ def test_a_file_whose_name_cannot_be_used_is_named(project, file, message):
     assert f"{project / file}: {message}" in str(error.value)
 
 
+def test_a_copy_of_a_model_of_the_package_is_not_ignored(project):
+    (project / "models" / "text_cnn.py").write_text("")
+    with pytest.raises(ConfigError, match="the package has a text_cnn already; rename the file"):
+        load(project, "training.model=text_cnn")
+
+
 def test_the_components_are_nodes_before_the_push(project):
     (project / "components" / "a_check.py").write_text("")
     (project / "components" / "_notes.py").write_text("not Python")

@@ -137,7 +137,9 @@ class Split:
         )
         if not shuffle_buffer:
             return blocks
-        buffer = max(1, shuffle_buffer // _BLOCK)
+        # TensorFlow allocates the whole buffer, also for fewer blocks.
+        blocks_here = sum(math.ceil(count / _BLOCK) for count in self.counts)
+        buffer = max(1, min(shuffle_buffer // _BLOCK, blocks_here))
         return blocks.shuffle(buffer, seed=seeds[1], reshuffle_each_iteration=False)
 
 

@@ -56,6 +56,9 @@ class Trainable(tf_keras.Model):
     def train_sums(self, data: Any) -> dict[str, tf.Tensor]:
         """Execute a training step, which also updates the metrics; this is a `sums.Step`.
 
+        The gradient is that of the mean loss of the Examples and of the losses of the layers, such
+        as those of regularizers. The result contains the former only.
+
         Args:
           data: the inputs, the label, float32 [batch, 1], and perhaps the weight, float32 [batch].
         """
@@ -65,7 +68,11 @@ class Trainable(tf_keras.Model):
             sums = self._sums(label, self(inputs, training=True), weight)
             # The mean over the Examples of this replica, divided by the number of replicas, because
             # the optimizer sums the gradients over the replicas.
-            loss = step_means(sums)["loss"] / self.distribute_strategy.num_replicas_in_sync
+            loss = step_means(sums)["loss"]
+            # Regularizers and `add_loss` of layers, which a model of a user's project may have.
+            for penalty in self.losses:
+                loss += tf.cast(penalty, tf.float32)
+            loss /= self.distribute_strategy.num_replicas_in_sync
         self.optimizer.minimize(loss, self.trainable_variables, tape=tape)
         return sums
 
@@ -149,12 +156,45 @@ class StepRandom:
           rate: the fraction of values that become zero.
           noise_shape: see `tf.nn.experimental.stateless_dropout`.
         """
+        seed = self._next_seed()
+        return tf.nn.experimental.stateless_dropout(inputs, rate, seed, noise_shape=noise_shape)
+
+    def random_normal(
+        self, shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: Any = None
+    ) -> tf.Tensor:
+        """Return values of a normal distribution, for Gaussian noise and dropout.
+
+        Args:
+          shape: see `tf.random.stateless_normal`.
+          mean: the mean of the distribution.
+          stddev: its standard deviation.
+          dtype: a floating-point dtype; None: that of Keras.
+        """
+        dtype = dtype or tf_keras.backend.floatx()
+        return tf.random.stateless_normal(shape, self._next_seed(), mean, stddev, dtype)
+
+    def random_uniform(
+        self, shape: Any, minval: float = 0.0, maxval: float | None = None, dtype: Any = None
+    ) -> tf.Tensor:
+        """Return values of a uniform distribution, for alpha dropout.
+
+        Args:
+          shape: see `tf.random.stateless_uniform`.
+          minval: the lower end.
+          maxval: the upper end; None: 1.
+          dtype: a floating-point dtype; None: that of Keras.
+        """
+        dtype = dtype or tf_keras.backend.floatx()
+        return tf.random.stateless_uniform(shape, self._next_seed(), minval, maxval, dtype)
+
+    def _next_seed(self) -> tf.Tensor:
+        """Return the seed of the next random numbers of this step and this replica, int32 [2]."""
         self._drawn += 1
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         seed = tf.stack([tf.cast(self.step, tf.int32), tf.cast(replica, tf.int32)])
         for number in (self._seed, self._drawn):
             seed = tf.random.experimental.stateless_fold_in(seed, number)
-        return tf.nn.experimental.stateless_dropout(inputs, rate, seed, noise_shape=noise_shape)
+        return seed
 
     def _maybe_init(self) -> None:
         """Keras calls this when it builds a layer."""

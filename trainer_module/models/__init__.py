@@ -157,7 +157,8 @@ def try_out(training: Training, labels: Labels, transform: Transform, file: Code
     """
     architecture = resolve(training, labels, file)
     model = architecture.plain_model(transform)
-    own.try_out(file, model, architecture.loss, architecture.optimizer, labels, transform)
+    loss, optimizer = architecture.loss, architecture.optimizer
+    own.try_out(file, model, loss, optimizer, labels, transform, training.strategy)
     found: Any = architecture.exported(model)  # the file may return anything
     if not isinstance(found, Exported):
         kind = type(found).__name__

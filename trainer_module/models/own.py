@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from types import ModuleType
@@ -49,6 +50,9 @@ def load_own(file: CodeFile) -> ModuleType:
         if name not in features.SETTINGS:
             names = " and ".join(features.SETTINGS)
             raise CodeError(about(file, "FEATURES", f"contains {name!r}; the features are {names}"))
+    rate = module.LEARNING_RATE
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
+        raise CodeError(about(file, "LEARNING_RATE", f"is {rate!r}, not a number above 0"))
     problem = search_space.find_problem(module.SEARCH_SPACE, known)
     if problem:
         raise CodeError(about(file, "SEARCH_SPACE", problem))
@@ -123,6 +127,7 @@ def try_out(
     optimizer: Callable[[float], Any],
     labels: Labels,
     transform: Transform,
+    strategy: str,
 ) -> None:
     """Compute the logits and the loss of two short reviews, and of none, with a new model.
 
@@ -133,15 +138,24 @@ def try_out(
       optimizer: (learning rate) -> the optimizer.
       labels: the classes of the model.
       transform: the settings of the features.
+      strategy: `training.strategy`.
 
     Raises:
       CodeError: the model or the loss fails or has another shape, the logits of a review depend on
-        its padding, or the optimizer is not one of tf_keras.
+        its padding, the model has a loss that no layer has, or the optimizer is not one of tf_keras
+        that the strategy supports.
     """
-    made = optimizer(1e-3)
-    if not isinstance(made, _OPTIMIZERS):
-        kind = f"{type(made).__module__}.{type(made).__name__}"
-        raise CodeError(about(file, "optimizer", f"returns a {kind}, not a tf_keras optimizer"))
+    _check_optimizer(file, optimizer(1e-3), strategy)
+    # A training consists of the layers between the inputs and the output.
+    if len(model.losses) > len(tf_keras.Model(model.input, model.output).losses):
+        raise CodeError(
+            about(
+                file,
+                "build",
+                "returns a model with an add_loss of its own, which the training would ignore; "
+                "call add_loss in the `call` of a layer",
+            )
+        )
     narrow = _in_graph(file, model, _reviews(model, 0), training=False)
     _check_output(file, narrow, labels)
     wide = _in_graph(file, model, _reviews(model, _MORE_PADDING), training=False)
@@ -160,6 +174,30 @@ def try_out(
     if shape != (2,):
         raise CodeError(about(file, "loss", f"returns the shape {shape} for 2 Examples, not (2,)"))
     _try_steps(file, model, loss, transform)
+
+
+def _check_optimizer(file: CodeFile, optimizer: Any, strategy: str) -> None:
+    """Check that both loops can train with an optimizer.
+
+    Raises:
+      CodeError: they cannot.
+    """
+    kind = f"{type(optimizer).__module__}.{type(optimizer).__name__}"
+    problem = ""
+    if not isinstance(optimizer, _OPTIMIZERS):
+        problem = f"returns a {kind}, not a tf_keras optimizer"
+    elif getattr(optimizer, "use_ema", False):
+        # Keras's `fit` replaces the weights at its end, after the last evaluation and checkpoint.
+        problem = "returns an optimizer with use_ema, whose averages are never evaluated; unset it"
+    elif strategy == "central_storage" and not isinstance(
+        optimizer, tf_keras.optimizers.legacy.Optimizer
+    ):
+        problem = (
+            f"returns a {kind}, which has no learning rate schedule under central_storage; return "
+            "one of tf_keras.optimizers.legacy, or trainer_module.models.layers.adam"
+        )
+    if problem:
+        raise CodeError(about(file, "optimizer", problem))
 
 
 def _try_steps(
@@ -188,11 +226,24 @@ def _try_steps(
         evaluated = loss(label, model(inputs, training=False))
         with tf.GradientTape() as tape:
             trained = loss(label, model(inputs, training=True))
+        used.extend(tape.watched_variables())
         return [evaluated, trained, *tape.gradient(trained, model.trainable_variables)]
 
+    used: list[tf.Variable] = []
     # The averages of a batch normalization of no reviews are not numbers.
     weights = model.get_weights()
     guarded(file, steps, _reviews(model, 0), tf.constant([[0.0], [1.0]]))
+    of_layers = {variable.ref() for variable in model.variables}
+    for variable in used:
+        if variable.ref() not in of_layers:
+            raise CodeError(
+                about(
+                    file,
+                    "build",
+                    f"returns a model that computes with the variable {variable.name}, which no "
+                    "layer has as an attribute; it would be neither trained nor exported",
+                )
+            )
     try:
         steps(inputs, label)
     except UserError:

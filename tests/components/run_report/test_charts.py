@@ -147,3 +147,13 @@ def test_the_sentence_of_the_training_says_whether_more_epochs_help(drawn, losse
     epochs = [EpochMetrics(0.5, 0.5, loss, 0.5) for loss in losses]
     [training] = pictures.draw(replace(SUMMARY, epoch_metrics=epochs), None, []).main
     assert sentence in training.sentence
+
+
+def test_the_sentence_of_a_training_that_ended_early_names_the_epoch_of_the_model(drawn):
+    epochs = [EpochMetrics(0.5, 0.5, loss, 0.5) for loss in (0.5, 0.4, 0.45)]
+    summary = replace(SUMMARY, epoch_metrics=epochs, metrics=epochs[1])
+    [training] = pictures.draw(summary, None, []).main
+    assert training.sentence == (
+        "The loss of the eval split was lowest after epoch 2 of 3, with 0.4000. The model has the "
+        "weights of that epoch."
+    )

@@ -80,3 +80,49 @@ def test_of_equal_logits_the_first_class_is_predicted():
 def test_very_large_logits_have_a_finite_loss():
     sums = step(softmax_model(), tf.constant([[3e4, 0.0, 0, 0, -3e4]]), tf.constant([[4.0]]))
     assert float(sums["loss"][0]) == pytest.approx(6e4)
+
+
+RATE, DECAY = 0.1, 0.5
+
+
+def test_a_step_follows_the_losses_of_the_layers():
+    """The regularizer and the `add_loss` of a model of a user's project."""
+    inputs = tf_keras.Input([1])
+    dense = tf_keras.layers.Dense(
+        1,
+        use_bias=False,
+        kernel_initializer="ones",
+        kernel_regularizer=tf_keras.regularizers.L2(DECAY),
+    )
+    net = tf_keras.Model(inputs, tf_keras.layers.ActivityRegularization(l1=0.0)(dense(inputs)))
+    model = Trainable(net, models.loss, models.hits)
+    model.compile(tf_keras.optimizers.legacy.SGD(RATE))
+    # For inputs of 0 the loss of the Examples does not depend on the weight.
+    sums = model.train_sums((tf.zeros([4, 1]), LABEL, None))
+    assert float(dense.kernel[0, 0]) == pytest.approx(1 - RATE * 2 * DECAY)
+    assert float(step_means(sums)["loss"]) == pytest.approx(math.log(2))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        tf_keras.layers.GaussianNoise(1.0),
+        tf_keras.layers.GaussianDropout(0.5),
+        tf_keras.layers.AlphaDropout(0.5),
+        tf_keras.layers.SpatialDropout1D(0.5),
+        tf_keras.layers.Dropout(0.5),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_the_noise_of_every_layer_is_another_in_each_step_and_the_same_after_a_resume(layer):
+    inputs = tf_keras.Input([8, 2])
+    net = tf_keras.Model(inputs, tf_keras.layers.Dense(1)(layer(inputs)))
+
+    def noise(step):
+        model = Trainable(net, models.loss, models.hits, seed=3)
+        model.random.step = tf.constant(step, tf.int64)
+        model.random.restart()
+        return layer(tf.ones([4, 8, 2]), training=True).numpy()
+
+    assert (noise(1) == noise(1)).all()
+    assert (noise(1) != noise(2)).any()

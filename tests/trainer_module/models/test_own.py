@@ -52,6 +52,9 @@ WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
          "build returns a model with the output float32 [batch, 8]; for 2 classes it must be"),
         (RETURNED, RETURNED.replace("{features.TOKENS: tokens}", "tokens"), BUILD,
          "build returns a model with the inputs without names; tf_keras.Model requires a mapping"),
+        (RETURNED, RETURNED.replace("return", "model =")
+         + "\n    model.add_loss(tf.reduce_mean(x))\n    return model", BUILD,
+         "build returns a model with an add_loss of its own, which the training would ignore"),
         ("tokens != features.PADDING_TOKEN", "tokens >= 0", BUILD,
          "build returns a model whose logits depend on the padding of a review"),
         (" / words\n", " / words + tf.zeros([3, 3])\n", "return tf.reduce_sum(vectors * is_word",
@@ -62,6 +65,11 @@ WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
          "AttributeError: 'Hyperparameters' object has no attribute 'width'"),
         ("FEATURES = (features.TOKENS,)", 'FEATURES = ("words",)', "FEATURES",
          "FEATURES contains 'words'; the features are ngrams and tokens"),
+        (RETURNED,
+         "weight = tf.Variable(tf.ones([8]), name='mine')\n    x = x * weight\n    " + RETURNED,
+         BUILD, "build returns a model that computes with the variable mine:0, which no layer has"),
+        ("RATE = 1e-2", "RATE = -1e-2", "LEARNING", "LEARNING_RATE is -0.01, not a number above 0"),
+        ("RATE = 1e-2", 'RATE = "fast"', "LEARNING", "LEARNING_RATE is 'fast', not a number abov"),
         ('(1e-3, 3e-2, "log")', "(1e-3, 3e-2)", "SEARCH_SPACE",
          "SEARCH_SPACE contains 'learning_rate': (0.001, 0.03), which is neither a list nor (low"),
         ('"dropout": (0', '"drop": (0', "SEARCH_SPACE",
@@ -72,6 +80,9 @@ WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
         ("optimizer = adam", "optimizer = 3", "optimizer = 3", "optimizer is not a function"),
         ("optimizer = adam", "def optimizer(rate):\n    return rate", "def optimizer",
          "optimizer returns a builtins.float, not a tf_keras optimizer"),
+        ("optimizer = adam",
+         "def optimizer(rate):\n    return tf_keras.optimizers.SGD(rate, use_ema=True)",
+         "def optimizer", "optimizer returns an optimizer with use_ema, whose averages are never"),
         ("optimizer = adam", "optimizer = adam\ndef loss(label, _):\n    return label", "def loss",
          "loss returns the shape (2, 1) for 2 Examples, not (2,)"),
         ("optimizer = adam", "optimizer = adam\ndef exported(model, _):\n    return model",
@@ -87,6 +98,20 @@ def test_a_broken_model_is_one_line_before_the_run(before, after, at, message):
     text = str(error.value)
     assert text.startswith(f"models/my_model.py, line {line(file, at)}: {message}"), text
     assert "\n" not in text
+
+
+def test_an_optimizer_that_the_strategy_does_not_support_is_named_before_the_run():
+    file = changed(("optimizer = adam", "optimizer = tf_keras.optimizers.Adam"))
+    models.try_out(SETTINGS, SENTIMENT, TRANSFORM, file)
+    central = SETTINGS.model_copy(update={"strategy": "central_storage"})
+    with pytest.raises(CodeError) as error:
+        models.try_out(central, SENTIMENT, TRANSFORM, file)
+    at = line(file, "optimizer = ")
+    assert str(error.value).startswith(f"models/my_model.py, line {at}: optimizer returns a "), (
+        error
+    )
+    assert "under central_storage; return one of tf_keras.optimizers.legacy" in str(error.value)
+    models.try_out(central, SENTIMENT, TRANSFORM, changed())
 
 
 FIRST_REVIEW = (" / words\n", " / words + 0 * tf.gather(vectors, 0)[0]\n")
@@ -121,6 +146,17 @@ def test_a_hyperparameter_that_the_file_does_not_have_is_named():
     training = Training(model="my_model", hyperparameters={"layers": 2})
     with pytest.raises(ValueError, match=r"training\.hyperparameters\.layers: unknown key, known"):
         models.hyperparameters(training, changed())
+
+
+def test_averages_of_a_batch_normalization_are_trained_by_several_processes(prepared, tmp_path):
+    normalised = "x = tf_keras.layers.BatchNormalization()(x)\n    x = tf_keras.layers.Dropout("
+    file = changed(*PADDED, ("x = tf_keras.layers.Dropout(", normalised))
+    settings = SETTINGS.model_dump(include={"model", "hyperparameters"})
+    cluster = {"strategy": "multi_worker_mirrored", "workers": 2}
+    job = make_job(prepared, tmp_path, epochs=1, **cluster, **settings)
+    done = run_task(job.model_copy(update={"model_file": file}), tmp_path)
+    assert done.code == 0, done.log
+    assert predict(tmp_path, ["good", "bad"])["probability"].shape == (2,)
 
 
 def test_a_training_and_its_warm_start_read_the_code_from_the_job(prepared, tmp_path, log):
