@@ -144,7 +144,8 @@ def _curve(console: Console, outcome: Outcome) -> str:
     losses = outcome.loss_curve
     if not losses:
         return ""
-    first, last = f"loss {losses[0]:.4f}", f"{losses[-1]:.4f} in {outcome.steps:,} steps"
+    steps = "1 step" if outcome.steps == 1 else f"{outcome.steps:,} steps"
+    first, last = f"loss {losses[0]:.4f}", f"{losses[-1]:.4f} in {steps}"
     room = console.width - _LABEL_WIDTH - len(f"{first}  {last}")
     heights = [math.log(loss) for loss in losses] if min(losses) > 0 else losses
     drawn = sparkline(heights, max(_SHORTEST_CURVE, room), console.options.ascii_only)
@@ -175,6 +176,8 @@ def _comparison(config: PipelineConfig, outcome: Outcome) -> str:
         destination = make_destination(destination_json(config))
         return f"with no model: {destination.no_baseline()}"
     change = outcome.accuracy_change
+    if change == 0:
+        return f"the accuracy is that of {outcome.baseline}"
     direction = "below" if change < 0 else "above"
     served = outcome.accuracy - change
     return f"accuracy {abs(change):.4f} {direction} {outcome.baseline}, which has {served:.4f}"

@@ -221,6 +221,13 @@ def test_the_curve_is_shorter_in_a_narrow_terminal_and_ascii_without_utf_8(monke
     assert set(curve(100, "ascii")) <= set("_.-=#")
 
 
+def test_an_equal_accuracy_is_neither_above_nor_below_that_of_the_served_model():
+    outcome = replace(OUTCOME, other_classes="", baseline="version 6", accuracy_change=0.0, steps=1)
+    _, lines = end(RunState(outcome=outcome))
+    assert "compared  the accuracy is that of version 6" in lines
+    assert any(line.startswith("curve") and line.endswith(" in 1 step") for line in lines)
+
+
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LANG": "POSIX"}])
 def test_the_locale_c_gets_ascii_characters_and_texts_as_they_are(locale):
     code = (
