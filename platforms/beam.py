@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _ROOT = Path(__file__).parents[1]
 _NO_IMAGE = "none"
-RUNNER_JAR = "beam-runners-flink-*.jar"
-"""Pattern of the jar with Beam's runner for Flink, in the folder of `flink_jars`."""
 
 
 def beam_args(config: PipelineConfig) -> list[str]:

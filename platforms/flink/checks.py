@@ -10,10 +10,11 @@ from core.errors import ConfigError
 from core.storage import is_url
 from pipeline.cluster_settings import LOCAL, Flink
 from pipeline.config import PipelineConfig
-from platforms.beam import RUNNER_JAR, flink_jars
+from platforms.beam import flink_jars
 from platforms.flink import rest
 
 _SECONDS = 5
+_RUNNER_JAR = "beam-runners-flink-*.jar"
 
 
 def check_paths(config: PipelineConfig, paths: Iterable[tuple[str, str]]) -> None:
@@ -90,7 +91,7 @@ def check_java(flink: Flink) -> None:
       ConfigError: Java or the jars are missing.
     """
     jars = flink_jars(flink)
-    if not list(jars.glob(RUNNER_JAR)):
+    if not list(jars.glob(_RUNNER_JAR)):
         raise ConfigError(
             f"beam.flink.jars: {jars} contains no Flink runner of Beam; run make flink"
         )

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 from pipeline.cluster_settings import LOCAL
-from platforms.beam import RUNNER_JAR
 from platforms.flink import guard, rest
 from platforms.flink.failures import FlinkError, java_cause
 from preprocessing.reading.files import link_file
@@ -133,13 +132,13 @@ def _class_path(jars: str, master: str, folder: str) -> str:
 
 
 def _has_jars(master: str, jars: str) -> bool:
-    """Return whether Beam's runner is in the class path of a Flink cluster.
+    """Return whether all jars of a folder are in the class path of a Flink cluster, by their names.
 
     Only the JobManager reports its class path. The TaskManagers of a cluster have the same one.
 
     Args:
       master: the address of the cluster; `[local]` has no class path of its own.
-      jars: the folder with the jars of the job server.
+      jars: the folder with the jars of the job server and of Flink.
     """
     if master == LOCAL:
         return False
@@ -147,8 +146,8 @@ def _has_jars(master: str, jars: str) -> bool:
         found = {os.path.basename(path) for path in rest.class_path(master)}
     except rest.ERRORS:
         return False
-    runners = {jar.name for jar in Path(jars).glob(RUNNER_JAR)}
-    return bool(runners) and runners <= found
+    names = {jar.name for jar in Path(jars).glob("*.jar")}
+    return bool(names) and names <= found
 
 
 def _command(jars: str, master: str, folder: str) -> list[str]:
