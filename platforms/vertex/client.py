@@ -75,7 +75,8 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
       InputError: there are no credentials, or Vertex AI refuses the run.
       ServerError: Vertex AI did not respond. The run was perhaps submitted.
     """  # noqa: DOC501
-    vertex, parent = config.vertex, location(config)
+    vertex = config.vertex
+    parent = vertex_api.location(vertex.project, vertex.region)
     link = (
         f"https://console.cloud.google.com/vertex-ai/locations/{vertex.region}/pipelines/runs/"
         f"{name}?project={vertex.project}"
@@ -103,11 +104,6 @@ def _status(client: PipelineServiceClient, resource: str) -> Status:
         job = client.get_pipeline_job(name=resource, retry=None, timeout=REQUEST_SECONDS)
     state = types.PipelineState(job.state).name.removeprefix("PIPELINE_STATE_")
     return Status(state, list(map(_task, job.job_detail.task_details)), job.error.message)
-
-
-def location(config: PipelineConfig) -> str:
-    """Return the resource name of the region in which the pipeline runs."""
-    return f"projects/{config.vertex.project}/locations/{config.vertex.region}"
 
 
 def read_document(package: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from platforms.follow import NoResponse, possibly_submitted
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import REQUEST_SECONDS, errors_in_one_line, retrying
 from platforms.input_cache import disable_cache
-from platforms.vertex.client import location, pipeline_job, read_document
+from platforms.vertex.client import pipeline_job, read_document
 
 
 class Schedules:
@@ -32,7 +32,8 @@ class Schedules:
     time = ScheduleTime("{{$.pipeline_job_schedule_time_utc}}", "2026-11-28T03:00:00Z")
 
     def __init__(self, config: PipelineConfig):
-        self._config, self._parent = config, location(config)
+        self._config = config
+        self._parent = vertex_api.location(config.vertex.project, config.vertex.region)
         self._client: ScheduleServiceClient = vertex_api.connect(
             ScheduleServiceClient, config.vertex.region or ""
         )
