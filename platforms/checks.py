@@ -254,7 +254,9 @@ def _kubeflow(config: PipelineConfig) -> Iterator[str]:
 
 
 def _pod_problems(kind: str, value: Any, path: str) -> Iterator[str]:
-    """Yield the problem of each field that Kubernetes would refuse: an unknown name, a wrong type.
+    """Yield the problem of each field that Kubernetes would refuse.
+
+    A field has an unknown name or a wrong type, or is required and not set.
 
     Args:
       kind: the type of the value in the models of Kubernetes's Python client: the name of a model,
@@ -292,6 +294,14 @@ def _pod_problems(kind: str, value: Any, path: str) -> Iterator[str]:
             # A quantity may be a number, and null is a field that is not set.
             elif name not in _QUANTITIES and inner is not None:
                 yield from _pod_problems(fields[name], inner, f"{path}.{name}")
+        # The job has the containers of the pod.
+        given = {"containers": [], **value} if kind == "V1PodSpec" else value
+        try:
+            model(**{key: given.get(name) for key, name in model.attribute_map.items()})
+        except ValueError as error:
+            # The constructor names the first required field that is None.
+            [key] = re.findall("`(.*?)`, must not be `None`", str(error))
+            yield f"{path}.{model.attribute_map[key]}: not set, and Kubernetes requires it"
 
 
 def _used_names(config: PipelineConfig) -> Iterator[str]:
@@ -309,8 +319,8 @@ def _used_names(config: PipelineConfig) -> Iterator[str]:
     }
     for field, used in names.items():
         for index, each in enumerate(config.kubeflow.training_pod.get(field) or []):
-            name = each.get("name")
-            if name and name in used:
+            name = each["name"]
+            if name in used:
                 yield (
                     f"kubeflow.training_pod.{field}.{index}.name: the pod has another one with the "
                     f"name {name}; set a name other than {' and '.join(used)}"

@@ -35,7 +35,9 @@ POD = "kubeflow.training_pod"
         (
             "kubeflow",
             f"{PEERS},{POD}={{nodeSelector: {{pool: '3'}}, securityContext: null, "
-            "volumes: [{name: a, emptyDir: {sizeLimit: 100}}], overhead: {cpu: 1, memory: 1Gi}, "
+            "volumes: [{name: a, emptyDir: {sizeLimit: 100}}], affinity: {podAntiAffinity: "
+            "{requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone}]}}, "
+            "overhead: {cpu: 1, memory: 1Gi}, "
             "tolerations: [{key: a, operator: Exists, tolerationSeconds: 30}], hostNetwork: true}",
         ),
         ("vertex", "cluster.resources={Trainer: {cpu: 4, memory: 16G}}"),
@@ -177,6 +179,15 @@ def test_the_required_settings_are_sufficient(target, more):
                     "volumes.1.name: the pod has another one with the name a; set a name other",
                 ),
                 ("initContainers: [{name: tensorflow}]", "initContainers.0.name: the pod has an"),
+                (
+                    "volumes: [{name: a}, {emptyDir: {}}]",
+                    "volumes.1.name: not set, and Kubernetes requires it",
+                ),
+                ("initContainers: [{name: null}]", "initContainers.0.name: not set, and Kuber"),
+                (
+                    "initContainers: [{name: a, volumeMounts: [{name: b}]}]",
+                    "initContainers.0.volumeMounts.0.mountPath: not set, and Kubernetes requires",
+                ),
                 ("hostNetwork: 'yes'", "hostNetwork: must be a boolean, true or false, not 'yes'"),
                 (
                     "terminationGracePeriodSeconds: 60s",
