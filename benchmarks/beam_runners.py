@@ -209,7 +209,7 @@ def _run(
 
     Raises:
       SystemExit: the run failed.
-    """  # noqa: DOC501
+    """
     root.mkdir()
     settings = {
         "paths": {"root": str(root)},
@@ -223,9 +223,7 @@ def _run(
     log = root / "log"
     loaded = load_config(str(config), overrides)
     state = run_pipeline(console, log, loaded, prepare(loaded))
-    if state.outcome is None:
-        raise usage.fail(f"the run failed: {state.failure}", log)
-    return state, state.outcome.accuracy
+    return state, usage.outcome(state, log).accuracy
 
 
 def _reviews(root: Path) -> int:

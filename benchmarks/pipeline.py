@@ -21,7 +21,7 @@ from rich.table import Table
 
 from benchmarks import usage
 from cli.monitor import run_monitored, run_pipeline
-from cli.run_state import RunState
+from cli.run_state import DONE, RunState
 from pipeline.config import load_config
 from platforms.local.folders import prepare
 
@@ -66,9 +66,8 @@ def _run_ours(console: Console, arguments: argparse.Namespace, root: Path) -> Ru
     config.write_text(yaml.safe_dump(settings))
     loaded = load_config(str(config), arguments.set)
     state = run_pipeline(console, root / "log", loaded, prepare(loaded))
-    state = _finished(state, root / "log")
-    assert state.outcome is not None
-    console.print(f"accuracy {state.outcome.accuracy:.4f}, AUC {state.outcome.auc:.4f}")
+    outcome = usage.outcome(state, root / "log")
+    console.print(f"accuracy {outcome.accuracy:.4f}, AUC {outcome.auc:.4f}")
     return state
 
 
@@ -78,23 +77,16 @@ def _run_plain(console: Console, arguments: argparse.Namespace, root: Path) -> R
     _link(arguments.file, inputs)
     os.environ |= {"PLAIN_INPUT": str(inputs), "PLAIN_ROOT": str(root / "runs")}
     (root / "runs").mkdir()
-    return _finished(run_monitored(console, root / "log", [sys.executable, _PLAIN]), root / "log")
+    state = run_monitored(console, root / "log", [sys.executable, _PLAIN])
+    # Plain TFX sends no outcome.
+    if not state.components or any(each.state != DONE for each in state.components):
+        raise usage.fail("the run of plain TFX failed", root / "log")
+    return state
 
 
 def _link(file: Path, folder: Path) -> str:
     (folder / file.name).symlink_to(file.resolve())
     return file.name
-
-
-def _finished(state: RunState, log: Path) -> RunState:
-    """Return the state of a finished run; plain TFX sends no outcome.
-
-    Raises:
-      SystemExit: the run failed.
-    """  # noqa: DOC501
-    if not state.components or {c.state for c in state.components} & {"failed", "running"}:
-        raise usage.fail("a run failed", log)
-    return state
 
 
 def _seconds(state: RunState) -> dict[str, float]:

@@ -78,7 +78,7 @@ def _run(
 
     Raises:
       SystemExit: the run failed.
-    """  # noqa: DOC501
+    """
     console.print(f"spans up to {newest}, {root} folder")
     settings = [
         f"paths.root={scratch / root}",
@@ -96,8 +96,7 @@ def _run(
     state: RunState = run_pipeline(console, log, config, lock)
     if lock is not None:
         os.close(lock)
-    if not state.components or {c.state for c in state.components} & {"failed", "running"}:
-        raise usage.fail("a run failed", log)
+    usage.outcome(state, log)
     return {component.name: component.seconds() for component in state.components}
 
 

@@ -16,11 +16,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import psutil
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from cli.run_state import RunState
+    from components.run_report.outcome import Outcome
 
 REPOSITORY = Path(__file__).parents[1]
 MEBIBYTE = 2**20
@@ -76,6 +80,21 @@ def fail(problem: str, log: Path) -> SystemExit:
     kept = Path(tempfile.gettempdir()) / "benchmark-failed.log"
     shutil.copy(log, kept)
     return SystemExit(f"{problem}; log: {kept}")
+
+
+def outcome(state: RunState, log: Path) -> Outcome:
+    """Return the outcome of a run of our pipeline.
+
+    Args:
+      state: the state of the run after its end.
+      log: its log.
+
+    Raises:
+      SystemExit: the run failed.
+    """  # noqa: DOC501
+    if state.outcome is None:
+        raise fail(f"the run failed: {state.failure}", log)
+    return state.outcome
 
 
 def run_module(

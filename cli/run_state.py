@@ -15,14 +15,15 @@ from components.run_report.outcome import Outcome
 from core import progress
 from core.events import ComponentState, Event, Failed, Phase, RunOutcome
 
-WAITING, RUNNING, CACHED, NOT_RUN = "waiting", "running", "cached", "not run"
+WAITING, RUNNING, CACHED = "waiting", "running", "cached"
+DONE, FAILED, NOT_RUN = "done", "failed", "not run"
 _STYLES = {
     WAITING: "dim",
     NOT_RUN: "dim",
     RUNNING: "yellow",
     CACHED: "cyan",
-    "done": "green",
-    "failed": "red",
+    DONE: "green",
+    FAILED: "red",
 }
 _BAR_WIDTH = 16
 _WIDE, _WITH_BAR = 76, 96
@@ -172,7 +173,7 @@ class RunState:
             case ComponentState(state="cached") if running:
                 running.state = CACHED
             case ComponentState(state="finished") if running:
-                return running.end(CACHED if running.state == CACHED else "done")
+                return running.end(CACHED if running.state == CACHED else DONE)
             # The table shows no progress of a component that has not started.
             case progress.Event() if running:
                 running.advance(event)
@@ -199,7 +200,7 @@ class RunState:
     def _end(self, failure: Failure) -> Component | None:
         self.failure = failure
         self.phase = ""
-        failed = self.running.end("failed") if self.running else None
+        failed = self.running.end(FAILED) if self.running else None
         for component in self.components:
             if component.state == WAITING:
                 component.state = NOT_RUN

@@ -26,7 +26,7 @@ from core.values import check_values, describe_pattern
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
 from pipeline.label_setting import Task, parse_labels
 from pipeline.project import check_project, resolve_paths
-from pipeline.tracking_server import server_problem
+from pipeline.server_addresses import server_problem
 from preprocessing import features
 from preprocessing.reading.span_pattern import NEWEST, spans_of
 from preprocessing.settings import Transform

@@ -21,6 +21,7 @@ from pipeline.config import PipelineConfig
 from pipeline.destinations import DESTINATIONS, destination_paths
 from pipeline.nodes import TRAINER
 from platforms.flink import checks as flink
+from platforms.training_jobs.manifests import NODE, SCRATCH, TENSORFLOW, VOLUME
 from preprocessing.reading.globs import is_data_folder
 from preprocessing.reading.span_pattern import parse_pattern
 
@@ -235,6 +236,7 @@ def _kubeflow(config: PipelineConfig) -> Iterator[str]:
             )
     if pod := config.kubeflow.training_pod:
         yield from _pod_problems("V1PodSpec", pod, "kubeflow.training_pod")
+        yield from _used_names(config)
         if config.kubeflow.training_job == "trainjob":
             for name in sorted(pod.keys() - set(TRAINJOB_FIELDS)):
                 yield (
@@ -252,7 +254,9 @@ def _kubeflow(config: PipelineConfig) -> Iterator[str]:
 
 
 def _pod_problems(kind: str, value: Any, path: str) -> Iterator[str]:
-    """Yield the problem of each field that Kubernetes would refuse: an unknown name, a wrong type.
+    """Yield the problem of each field that Kubernetes would refuse.
+
+    A field has an unknown name or a wrong type, or is required and not set.
 
     Args:
       kind: the type of the value in the models of Kubernetes's Python client: the name of a model,
@@ -290,6 +294,38 @@ def _pod_problems(kind: str, value: Any, path: str) -> Iterator[str]:
             # A quantity may be a number, and null is a field that is not set.
             elif name not in _QUANTITIES and inner is not None:
                 yield from _pod_problems(fields[name], inner, f"{path}.{name}")
+        # The job has the containers of the pod.
+        given = {"containers": [], **value} if kind == "V1PodSpec" else value
+        try:
+            model(**{key: given.get(name) for key, name in model.attribute_map.items()})
+        except ValueError as error:
+            # The constructor names the first required field that is None.
+            [key] = re.findall("`(.*?)`, must not be `None`", str(error))
+            yield f"{path}.{model.attribute_map[key]}: not set, and Kubernetes requires it"
+
+
+def _used_names(config: PipelineConfig) -> Iterator[str]:
+    """Yield the problem of each volume or container of a training pod whose name is used already.
+
+    The API server refuses such a pod too, but only after all steps that precede the training.
+
+    Args:
+      config: the settings, whose `kubeflow.training_pod` has no problem of `_pod_problems`.
+    """
+    container = NODE if config.kubeflow.training_job == "trainjob" else TENSORFLOW
+    names = {
+        "volumes": [SCRATCH, *([VOLUME] if config.kubeflow.volume else [])],
+        "initContainers": [container],
+    }
+    for field, used in names.items():
+        for index, each in enumerate(config.kubeflow.training_pod.get(field) or []):
+            name = each["name"]
+            if name in used:
+                yield (
+                    f"kubeflow.training_pod.{field}.{index}.name: the pod has another one with the "
+                    f"name {name}; set a name other than {' and '.join(used)}"
+                )
+            used.append(name)
 
 
 def _vertex(config: PipelineConfig) -> Iterator[str]:

@@ -22,6 +22,7 @@ from pipeline.pipeline import create_pipeline, make_tracking
 from pipeline.project import component_files
 from platforms.checks import ClusterTarget
 from platforms.compiled import Kubeflow, Vertex
+from platforms.pipeline_spec import tasks_of
 
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
 _NEVER_CACHED = {
@@ -92,7 +93,7 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         """
         job = super().run(pipeline, **{**arguments, "write_out": False})
         spec = job["pipelineSpec"]
-        tasks = spec["root"]["dag"]["tasks"]
+        tasks = tasks_of(spec)
         for name in _NEVER_CACHED[self._target]:
             if name in tasks:
                 tasks[name]["cachingOptions"] = {}

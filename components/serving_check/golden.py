@@ -56,7 +56,8 @@ def read_golden(path: str | None, classes: Sequence[str] = SENTIMENT.names) -> l
 
     Args:
       path: a file in UTF-8 with lines of the form `LABEL<tab>TEXT`. Blank lines and lines that
-        begin with # are skipped. None: the file of the package, which is for sentiment.
+        begin with # are skipped. A label that begins with # is written with a backslash before it.
+        None: the file of the package, which is for sentiment.
       classes: the labels that are allowed; empty: any, because the classes are not known yet.
 
     Raises:
@@ -73,7 +74,7 @@ def read_golden(path: str | None, classes: Sequence[str] = SENTIMENT.names) -> l
         if not text or text.startswith("#"):
             continue
         name, _, sentence = text.partition("\t")
-        label = plain_name(name)
+        label = plain_name(name.removeprefix("\\") if name.startswith(r"\#") else name)
         is_known = label in classes if classes and path else bool(label)
         if not is_known or not sentence.strip():
             raise ConfigError(f"{where}, line {number}: {text[:60]!r} is not {form}")

@@ -23,9 +23,10 @@ class Thresholds(Section):
     max_p99_ms: _Positive = 1000.0
     """Maximum p99 latency in milliseconds of requests with a single review."""
     golden: Annotated[str, Field(min_length=1)] | None = None
-    """File of golden sentences, each line with the name of a class, a tab and a text; None: for
-    negative and positive reviews the English sentences in the package, if enough of their words
-    occur in the train reviews, and for other classes none."""
+    """File of golden sentences, each line with the name of a class, a tab and a text. Lines that
+    begin with # are comments; a class with the name `#x` is written `\\#x`. None: for negative and
+    positive reviews the English sentences in the package, if enough of their words occur in the
+    train reviews, and for other classes none."""
     min_golden: Fraction = 0.5
     """Minimum fraction of the golden sentences of each class that the model answers correctly; 0:
     none."""

@@ -92,6 +92,16 @@ def connect(service: Any, region: str) -> Any:
         raise InputError(f"Vertex AI {_problem(error)}") from None
 
 
+def location(project: str | None, region: str | None) -> str:
+    """Return the resource name of a region, the parent of everything that is created there.
+
+    Args:
+      project: the Google Cloud project.
+      region: the Google Cloud region.
+    """
+    return f"projects/{project or ''}/locations/{region or ''}"
+
+
 def retrying() -> dict[str, Any]:
     """Return the keyword arguments with which a client's method retries a read-only request.
 

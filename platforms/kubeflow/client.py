@@ -29,6 +29,7 @@ from pipeline.config import PipelineConfig
 from platforms.checks import cluster_name
 from platforms.follow import NoResponse, Run, Status, Task, possibly_submitted
 from platforms.input_cache import set_cache
+from platforms.pipeline_spec import CompiledPipeline, tasks_of
 from platforms.training_jobs.client import connect as connect_to_kubernetes
 
 PORT_FORWARD = "kubectl port-forward -n kubeflow svc/ml-pipeline-ui 8080:80"
@@ -213,19 +214,19 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
     """
     api, experiment_id = connect(config)
     runs = f"{os.environ.get(UI_VARIABLE, api.endpoint).rstrip('/')}/#/runs"
-    document, tasks = pipeline_document(package)
-    set_cache(config, tasks, values)
+    pipeline = read_pipeline(package)
+    set_cache(config, pipeline.tasks, values)
     run = {
         "display_name": name,
         "experiment_id": experiment_id,
-        "pipeline_spec": document,
+        "pipeline_spec": pipeline.document,
         "runtime_config": {"parameters": values, "pipeline_root": config.paths.root},
         "service_account": config.kubeflow.service_account or "",
     }
     run_id = submit_once(config, api, "runs", run, runs, "run_id")
     namespace = config.kubeflow.namespace
     link, logs = f"{runs}/details/{run_id}", _log_command(namespace, run_id)
-    return Run(name, list(tasks), link, logs, partial(_status, api, run_id, namespace))
+    return Run(name, list(pipeline.tasks), link, logs, partial(_status, api, run_id, namespace))
 
 
 def submit_once(
@@ -269,8 +270,8 @@ def required_id(answer: Mapping[str, Any], field: str) -> str:
     return str(answer[field])
 
 
-def pipeline_document(package: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a compiled pipeline as a field of a request, and its tasks, which are a part of it.
+def read_pipeline(package: Path) -> CompiledPipeline:
+    """Return a compiled pipeline, whose document is a field of a request.
 
     Args:
       package: the file of the compiled pipeline.
@@ -278,7 +279,7 @@ def pipeline_document(package: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     # A second document, if there is one, has the settings for Kubernetes.
     spec, *others = yaml.safe_load_all(package.read_text(encoding="utf-8"))
     document = {"pipeline_spec": spec, "platform_spec": others[0]} if others else spec
-    return document, spec["root"]["dag"]["tasks"]
+    return CompiledPipeline(document, tasks_of(spec))
 
 
 def _status(api: Api, run_id: str, namespace: str) -> Status:

@@ -14,7 +14,7 @@ from platforms.input_cache import disable_cache
 from platforms.kubeflow.client import (
     UI_VARIABLE,
     connect,
-    pipeline_document,
+    read_pipeline,
     readable_errors,
     required_id,
     submit_once,
@@ -87,13 +87,13 @@ class Schedules:
         """
         config = self._config
         pages = f"{os.environ.get(UI_VARIABLE, self._api.endpoint).rstrip('/')}/#/recurringrun"
-        document, tasks = pipeline_document(package)
+        pipeline = read_pipeline(package)
         if not config.cache:
-            disable_cache(tasks)
+            disable_cache(pipeline.tasks)
         recurring = {
             "display_name": name,
             "experiment_id": self._experiment_id,
-            "pipeline_spec": document,
+            "pipeline_spec": pipeline.document,
             "runtime_config": {"parameters": values, "pipeline_root": config.paths.root},
             "service_account": config.kubeflow.service_account or "",
             # A cron expression of Kubeflow Pipelines begins with a field for seconds.

@@ -164,9 +164,11 @@ def _create_or_find(
             return str(found.name)
         try:
             with errors_in_one_line("start the training"):
-                options = {"retry": None, "timeout": vertex_api.REQUEST_SECONDS}
                 created = client.create_custom_job(
-                    parent=settings.parent, custom_job=made, **options
+                    parent=vertex_api.location(settings.project, settings.region),
+                    custom_job=made,
+                    retry=None,
+                    timeout=vertex_api.REQUEST_SECONDS,
                 )
         except ApiError as error:
             if attempt == _ATTEMPTS:
@@ -187,7 +189,8 @@ def _newest(client: Any, settings: CustomJobSettings, label: str) -> CustomJob |
 def _with_label(
     client: Any, settings: CustomJobSettings, label: str, **options: Any
 ) -> list[CustomJob]:
-    request = {"parent": settings.parent, "filter": f'labels.{LABEL}="{label}"'}
+    parent = vertex_api.location(settings.project, settings.region)
+    request = {"parent": parent, "filter": f'labels.{LABEL}="{label}"'}
     with errors_in_one_line("list the CustomJobs"):
         return list(client.list_custom_jobs(request=request, **options))
 

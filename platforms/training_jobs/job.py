@@ -75,11 +75,6 @@ class CustomJobSettings(JobSettings):
     network: str | None = None
     poll_seconds: float = 20.0
 
-    @property
-    def parent(self) -> str:
-        """The resource name of the location of the CustomJobs."""
-        return f"projects/{self.project}/locations/{self.region}"
-
 
 class JobFailed(UserError):
     """A training that failed or exceeded a limit."""

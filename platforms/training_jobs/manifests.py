@@ -25,6 +25,10 @@ TENSORFLOW = "tensorflow"
 """Name of the container of a TFJob and of a JobSet. The operator of TFJobs sets TF_CONFIG in it."""
 NODE = "node"
 """Name of the replicated job of a TrainJob and of its container; the webhook requires it."""
+VOLUME = "pipeline"
+"""Name of the volume of `kubeflow.volume` in a pod."""
+SCRATCH = "scratch"
+"""Name of the volume for temporary files in a pod."""
 MAX_RESTARTS = 10
 """Limit of the restarts of one replica without a new checkpoint. The step enforces the limit,
 because the controllers do not count the restarts of a replica that was killed."""
@@ -47,8 +51,6 @@ LABELS = {
 
 _SECONDS_KEPT = 24 * 3600
 """Seconds after which Kubernetes deletes a finished job and its pods, with their logs."""
-_VOLUME = "pipeline"
-_SCRATCH = "scratch"
 
 
 def pod_metadata() -> Object:
@@ -81,11 +83,11 @@ def bare_pod(container: str, image: str | None) -> Object:
                     "capabilities": {"drop": ["ALL"]},
                     "readOnlyRootFilesystem": True,
                 },
-                "volumeMounts": [{"name": _SCRATCH, "mountPath": "/tmp"}],
+                "volumeMounts": [{"name": SCRATCH, "mountPath": "/tmp"}],
             }
         ],
         "securityContext": _security_context(),
-        "volumes": [{"name": _SCRATCH, "emptyDir": {}}],
+        "volumes": [{"name": SCRATCH, "emptyDir": {}}],
     }
 
 
@@ -118,7 +120,7 @@ def _pod_fields(settings: KubernetesJobSettings) -> Object:
     volumes = []
     if settings.volume_claim:
         claim = {"claimName": settings.volume_claim}
-        volumes.append({"name": _VOLUME, "persistentVolumeClaim": claim})
+        volumes.append({"name": VOLUME, "persistentVolumeClaim": claim})
     volumes += settings.pod.get("volumes") or []
     fields |= settings.pod
     if "securityContext" in settings.pod:
@@ -128,7 +130,7 @@ def _pod_fields(settings: KubernetesJobSettings) -> Object:
 
 def _volume_mounts(settings: KubernetesJobSettings) -> list[dict[str, str]]:
     mount = settings.volume_mount
-    return [{"name": _VOLUME, "mountPath": mount}] if mount else []
+    return [{"name": VOLUME, "mountPath": mount}] if mount else []
 
 
 def _resources(settings: KubernetesJobSettings, gpus: int) -> dict[str, dict[str, str]]:

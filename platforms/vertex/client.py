@@ -31,6 +31,7 @@ from platforms.google_cloud.api import (
     find_credentials,
 )
 from platforms.input_cache import set_cache
+from platforms.pipeline_spec import CompiledPipeline, tasks_of
 
 RETRY_SECONDS = 30.0
 """Timeout of a submission with all retries. The request contains the id of the run, so a retry
@@ -75,15 +76,16 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
       InputError: there are no credentials, or Vertex AI refuses the run.
       ServerError: Vertex AI did not respond. The run was perhaps submitted.
     """  # noqa: DOC501
-    vertex, parent = config.vertex, location(config)
+    vertex = config.vertex
+    parent = vertex_api.location(vertex.project, vertex.region)
     link = (
         f"https://console.cloud.google.com/vertex-ai/locations/{vertex.region}/pipelines/runs/"
         f"{name}?project={vertex.project}"
     )
     client = vertex_api.connect(PipelineServiceClient, vertex.region or "")
-    document = read_document(package)
-    set_cache(config, document["pipelineSpec"]["root"]["dag"]["tasks"], values)
-    job = pipeline_job(config, document, values, name)
+    pipeline = read_pipeline(package)
+    set_cache(config, pipeline.tasks, values)
+    job = pipeline_job(config, pipeline, values, name)
     retry = Retry(if_exception_type(*TRANSIENT), maximum=8.0, timeout=RETRY_SECONDS)
     request = {"parent": parent, "pipeline_job": job, "pipeline_job_id": name}
     try:
@@ -93,9 +95,8 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
             client.create_pipeline_job(request=request, retry=retry, timeout=REQUEST_SECONDS)
     except NoResponse as error:
         raise possibly_submitted(error, name, link) from None
-    tasks = list(job.pipeline_spec["root"]["dag"]["tasks"])
     resource = f"{parent}/pipelineJobs/{name}"
-    return Run(name, tasks, link, link, partial(_status, client, resource))
+    return Run(name, list(pipeline.tasks), link, link, partial(_status, client, resource))
 
 
 def _status(client: PipelineServiceClient, resource: str) -> Status:
@@ -105,34 +106,29 @@ def _status(client: PipelineServiceClient, resource: str) -> Status:
     return Status(state, list(map(_task, job.job_detail.task_details)), job.error.message)
 
 
-def location(config: PipelineConfig) -> str:
-    """Return the resource name of the region in which the pipeline runs."""
-    return f"projects/{config.vertex.project}/locations/{config.vertex.region}"
-
-
-def read_document(package: Path) -> dict[str, Any]:
-    """Return the JSON of a compiled pipeline.
+def read_pipeline(package: Path) -> CompiledPipeline:
+    """Return a compiled pipeline, whose document is a PipelineJob.
 
     Args:
       package: the file of the compiled pipeline.
     """
     document: dict[str, Any] = json.loads(package.read_text(encoding="utf-8"))
-    return document
+    return CompiledPipeline(document, tasks_of(document["pipelineSpec"]))
 
 
 def pipeline_job(
-    config: PipelineConfig, document: dict[str, Any], values: dict[str, Any], name: str
+    config: PipelineConfig, pipeline: CompiledPipeline, values: dict[str, Any], name: str
 ) -> types.PipelineJob:
     """Return the message of a run.
 
     Args:
       config: the settings of the pipeline.
-      document: the result of `read_document`.
+      pipeline: the compiled pipeline.
       values: parameter of the run -> value.
       name: the name of the run.
     """
     vertex = config.vertex
-    job = types.PipelineJob.from_json(json.dumps(document))
+    job = types.PipelineJob.from_json(json.dumps(pipeline.document))
     job.display_name = name
     job.runtime_config.gcs_output_directory = config.paths.root
     job.runtime_config.parameter_values.update(values)

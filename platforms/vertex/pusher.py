@@ -67,7 +67,7 @@ class Endpoint(Destination):
         self.name = name.replace("_", "-")
         self.location = f"the endpoint {self.name}"
         self._vertex = Vertex(**vertex)
-        self._parent = f"projects/{self._vertex.project}/locations/{self._vertex.region or ''}"
+        self._parent = vertex_api.location(self._vertex.project, self._vertex.region)
         self._own = {"parent": self._parent, "filter": f'display_name="{self.name}"'}
 
     @cached_property

@@ -15,7 +15,7 @@ from platforms.follow import NoResponse, possibly_submitted
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import REQUEST_SECONDS, errors_in_one_line, retrying
 from platforms.input_cache import disable_cache
-from platforms.vertex.client import location, pipeline_job, read_document
+from platforms.vertex.client import pipeline_job, read_pipeline
 
 
 class Schedules:
@@ -32,7 +32,8 @@ class Schedules:
     time = ScheduleTime("{{$.pipeline_job_schedule_time_utc}}", "2026-11-28T03:00:00Z")
 
     def __init__(self, config: PipelineConfig):
-        self._config, self._parent = config, location(config)
+        self._config = config
+        self._parent = vertex_api.location(config.vertex.project, config.vertex.region)
         self._client: ScheduleServiceClient = vertex_api.connect(
             ScheduleServiceClient, config.vertex.region or ""
         )
@@ -62,9 +63,9 @@ class Schedules:
           InputError: Vertex AI refuses the schedule.
           ServerError: Vertex AI did not respond. The schedule was perhaps created.
         """  # noqa: DOC501
-        document = read_document(package)
+        pipeline = read_pipeline(package)
         if not self._config.cache:
-            disable_cache(document["pipelineSpec"]["root"]["dag"]["tasks"])
+            disable_cache(pipeline.tasks)
         schedule = types.Schedule(
             display_name=name,
             cron=f"TZ=UTC {cron}",
@@ -72,7 +73,7 @@ class Schedules:
             allow_queueing=True,
             create_pipeline_job_request={
                 "parent": self._parent,
-                "pipeline_job": pipeline_job(self._config, document, values, name),
+                "pipeline_job": pipeline_job(self._config, pipeline, values, name),
             },
         )
         pages = (

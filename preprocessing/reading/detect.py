@@ -6,7 +6,6 @@ rest. `layouts` then chooses the scale of the labels for all files of an input t
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -469,7 +468,7 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
       options: the options for reading it.
 
     Raises:
-      UnknownFormatError: the format is unknown.
+      UnknownFormatError: the format is unknown, or a plain text lacks the columns that are set.
       InputError: the file cannot be opened.
     """
     if head.startswith(_PARQUET):
@@ -479,11 +478,19 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
     if fraction >= _MOST:
         return line_format
     is_text = not options.reads_labels and _TEXT_NAME.fullmatch(path)
-    with contextlib.suppress(InputError):
-        has_header = csv_layout(path, head, options).header is not None
+    try:
+        # The lines of a text have no ids. A missing column of the ids is reported later.
+        searched = replace(options, id=None) if is_text else options
+        has_header = csv_layout(path, head, searched).header is not None
         # `Positive, but slow` may be the first line of a text, in which it is not a record.
         if has_header or not is_text:
             return "csv"
+    except InputError as error:
+        names_a_column = any(name for role, name in options.columns.items() if role != LABEL)
+        if is_text and names_a_column:
+            raise UnknownFormatError(
+                f"{error}; if each of its lines is a text, set data.format to fasttext"
+            ) from error
     if is_text:
         return "fasttext"  # plain text, a review on each line
     if fraction:

@@ -15,6 +15,7 @@ from benchmarks import peer_folds, usage, whole
 from benchmarks.peer_files import read_reviews, scores
 from benchmarks.peer_results import Result, by_peer, table
 from benchmarks.strategies import Row, scaling_efficiency, setups
+from cli.run_state import NOT_RUN, Component, Failure, RunState
 from components.run_report.history import Run
 from platforms.local import runs
 
@@ -232,3 +233,11 @@ def test_the_efficiency_of_a_strategy_is_for_each_gpu_and_for_the_same_batch():
     one, four = row("one_device", 4, 4.0), row("mirrored", 4, 1.25)
     assert scaling_efficiency(four, [one, four]) == pytest.approx(0.8)
     assert scaling_efficiency(row("mirrored", 4, 1.25, batch=2048), [one]) is None
+
+
+def test_a_run_that_failed_before_its_first_component_has_no_figures(tmp_path):
+    (tmp_path / "log").write_text("lines")
+    components = [Component(name, NOT_RUN) for name in ("ReviewExampleGen", "Transform")]
+    state = RunState(components, failure=Failure("no such file", None))
+    with pytest.raises(SystemExit, match=r"the run failed: .*no such file.*; log: "):
+        usage.outcome(state, tmp_path / "log")

@@ -48,6 +48,13 @@ def test_a_class_in_the_settings_may_have_any_normal_form_of_unicode(tmp_path):
     assert evaluation.min_class_recall == {"R\xfcckgabe": 0.5}
 
 
+@pytest.mark.parametrize("classes", [["#bug", "other"], []])
+def test_the_name_of_a_class_may_begin_with_the_sign_of_a_comment(tmp_path, classes):
+    file = tmp_path / "golden.txt"
+    file.write_text("#bug\tleft out for now\n\\#bug\tIt crashes\nother\t#fine\n")
+    assert read_golden(str(file), classes) == [("#bug", "It crashes"), ("other", "#fine")]
+
+
 def test_the_path_is_that_of_a_file_of_this_machine():
     config = load_config(environ={"PIPELINE_SET": "serving_check.golden=mine.txt"})
     assert config.serving_check.golden == os.path.abspath("mine.txt")

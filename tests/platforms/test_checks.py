@@ -25,6 +25,8 @@ POD = "kubeflow.training_pod"
         ),
         ("vertex", "beam.flink={master: 'localhost:1'},tracking.mlflow=http://localhost.example"),
         ("kubeflow", f"{PEERS},kubeflow={{queue: a, training_pod: {{priorityClassName: b}}}}"),
+        # Without kubeflow.volume no other volume has this name.
+        ("kubeflow", f"{PEERS},{POD}={{volumes: [{{name: pipeline}}]}}"),
         (
             "kubeflow",
             f"{PEERS},kubeflow={{training_job: trainjob, training_pod: {{tolerations: []}}}}",
@@ -33,7 +35,9 @@ POD = "kubeflow.training_pod"
         (
             "kubeflow",
             f"{PEERS},{POD}={{nodeSelector: {{pool: '3'}}, securityContext: null, "
-            "volumes: [{name: a, emptyDir: {sizeLimit: 100}}], overhead: {cpu: 1, memory: 1Gi}, "
+            "volumes: [{name: a, emptyDir: {sizeLimit: 100}}], affinity: {podAntiAffinity: "
+            "{requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone}]}}, "
+            "overhead: {cpu: 1, memory: 1Gi}, "
             "tolerations: [{key: a, operator: Exists, tolerationSeconds: 30}], hostNetwork: true}",
         ),
         ("vertex", "cluster.resources={Trainer: {cpu: 4, memory: 16G}}"),
@@ -143,6 +147,17 @@ def test_the_required_settings_are_sufficient(target, more):
             f"{PEERS},kubeflow={{training_job: trainjob, training_pod: {{priorityClassName: b}}}}",
             "kubeflow.training_pod.priorityClassName: a TrainJob has no such field; remove it, and",
         ),
+        (
+            "kubeflow",
+            f"{PEERS},kubeflow={{training_job: trainjob, "
+            "training_pod: {initContainers: [{name: node}]}}",
+            "kubeflow.training_pod.initContainers.0.name: the pod has another one with the name no",
+        ),
+        (
+            "kubeflow",
+            f"{PEERS},{VOLUME},kubeflow.training_pod={{volumes: [{{name: pipeline}}]}}",
+            "kubeflow.training_pod.volumes.0.name: the pod has another one with the name pipeline",
+        ),
         *(
             (
                 "kubeflow",
@@ -155,6 +170,24 @@ def test_the_required_settings_are_sufficient(target, more):
                     "nodeSelector.pool: must be a string in quotation marks, not 3",
                 ),
                 ("nodeSelector: gpu", "nodeSelector: must be a mapping, not 'gpu'"),
+                (
+                    "volumes: [{name: a}, {name: scratch}]",
+                    "volumes.1.name: the pod has another one with the name scratch; set a name ",
+                ),
+                (
+                    "volumes: [{name: a}, {name: a}]",
+                    "volumes.1.name: the pod has another one with the name a; set a name other",
+                ),
+                ("initContainers: [{name: tensorflow}]", "initContainers.0.name: the pod has an"),
+                (
+                    "volumes: [{name: a}, {emptyDir: {}}]",
+                    "volumes.1.name: not set, and Kubernetes requires it",
+                ),
+                ("initContainers: [{name: null}]", "initContainers.0.name: not set, and Kuber"),
+                (
+                    "initContainers: [{name: a, volumeMounts: [{name: b}]}]",
+                    "initContainers.0.volumeMounts.0.mountPath: not set, and Kubernetes requires",
+                ),
                 ("hostNetwork: 'yes'", "hostNetwork: must be a boolean, true or false, not 'yes'"),
                 (
                     "terminationGracePeriodSeconds: 60s",

@@ -150,7 +150,7 @@ def test_a_job_of_an_earlier_attempt_is_followed(vertex, log, state, logged, end
     settings = make_custom_settings()
     made = make_custom_job(JOB, "job.json", settings)
     vertex.server.connect(JobServiceClient).create_custom_job(
-        parent=settings.parent, custom_job=made
+        parent=vertex_api.location(settings.project, settings.region), custom_job=made
     )
     [job] = vertex.jobs
     job.state = JobState[f"JOB_STATE_{state}"]

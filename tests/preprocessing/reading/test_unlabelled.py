@@ -1,5 +1,7 @@
 """Reviews whose labels are optional: every line with a text is read, whatever its label."""
 
+from dataclasses import replace
+
 import pytest
 
 from core.errors import InputError
@@ -71,3 +73,28 @@ def test_columns_that_are_set(folder):
     # The settings of the training name a label, which new files may lack.
     options = ReadOptions(columns={"text": "words", "label": "stars"}, reads_labels=False)
     assert found(path, options) == ["first", "second"]
+
+
+TABLE_AS_TEXT = "text,label\ngreat phone,1\npoor, cheap,0\n"
+
+
+@pytest.mark.parametrize("role", ["text", "title"])
+@pytest.mark.parametrize("content", [TABLE_AS_TEXT, "good phone\nbad phone\n"])
+def test_a_text_file_without_a_column_that_is_set_is_not_read_as_lines(folder, content, role):
+    path = write(folder, "table.txt", content)
+    options = ReadOptions(columns={role: "message", "label": "stars"}, reads_labels=False)
+    wrong = rf"'message' \(data\.columns\.{role}\).*; if each of its lines is a text, set data\.for"
+    with pytest.raises(InputError, match=wrong):
+        found(path, options)
+    assert found(path, replace(options, format="fasttext")) == content.splitlines()
+    # New files may lack the label, which has no effect on them.
+    only_label = ReadOptions(columns={"label": "stars"}, reads_labels=False)
+    assert len(found(path, only_label)) == 2
+
+
+def test_a_table_in_a_text_file_without_the_column_of_the_ids_is_not_read_as_lines(folder):
+    options = ReadOptions(id="key", reads_labels=False)
+    with pytest.raises(InputError, match=r"has no column 'key' \(--id\): its columns are"):
+        found(write(folder, "table.txt", TABLE_AS_TEXT), options)
+    # The lines of a text have no ids.
+    assert found(write(folder, "plain.txt", "good phone\nbad phone\n"), options)

@@ -1,4 +1,4 @@
-"""Checks of the address of a server, mostly a tracking server, without a request to it."""
+"""Checks of the addresses of servers in the settings, without a request to them."""
 
 from __future__ import annotations
 
