@@ -161,6 +161,11 @@ def test_the_required_settings_are_sufficient(target, more):
                     "terminationGracePeriodSeconds: must be a whole number, not '60s'",
                 ),
                 ("priority: true", "priority: must be a whole number, not True"),
+                (
+                    "volumes: [{name: a, secret: {defaultMode: 0400}}]",
+                    "volumes.0.secret.defaultMode: must be a whole number in decimal, here 256, "
+                    "not '0400'",
+                ),
                 ("imagePullSecrets: [key]", "imagePullSecrets.0: must be a mapping, not 'key'"),
                 ("securityContext: {1: a}", "securityContext.1: unknown field, known here: "),
             ]
