@@ -161,7 +161,7 @@ def test_a_mapping_to_a_label_that_is_not_there_is_one_line():
 def test_a_mapped_label_that_a_window_of_spans_lacks_is_named():
     mapping = options({"price": "money", "refund": "money", "praise": "praise", "spam": None})
     lines = found({"price": 9, "praise": 5})
-    chosen = choose_classes(lines, mapping, TICKETS, newest_is_test=True)
+    chosen = choose_classes(lines, mapping, TICKETS, has_spans=True)
     assert chosen.labels.names == ("money", "praise")
     assert "data.labels names refund, spam, which no line of this window has" in chosen.notes
     with pytest.raises(InputError, match="names refund, spam, which no line has in the column"):
@@ -171,7 +171,7 @@ def test_a_mapped_label_that_a_window_of_spans_lacks_is_named():
 def test_a_window_of_spans_without_a_class_is_one_line():
     mapping = options({"price": "money", "praise": "praise"})
     with pytest.raises(InputError, match="no line for training has the class praise; add lines"):
-        choose_classes(found({"price": 9, "other": 5}), mapping, TICKETS, newest_is_test=True)
+        choose_classes(found({"price": 9, "other": 5}), mapping, TICKETS, has_spans=True)
 
 
 @pytest.mark.parametrize(
