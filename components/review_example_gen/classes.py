@@ -214,15 +214,17 @@ def _each(found: FoundLabels, column: str) -> Classes:
     if all(number is not None for number in numbers.values()):
         labels.sort(key=lambda label: (numbers[label] or 0, label))
     notes = [_class_line(labels)]
+    looks = _alike(labels)
     notes += [
         f"{counted(alike, found.totals)} {_difference(alike)}, and are different classes; to join "
         "them, map them to one class in data.labels"
-        for alike in _alike(labels)
+        for alike in looks
     ]
     notes += [
         f"{counted(alike, found.totals)} are the same number, and are different classes; to join "
         "them, map them to one class in data.labels"
         for alike in same_numbers(labels)
+        if sorted(alike) not in map(sorted, looks)
     ]
     label_map = {label: index for index, label in enumerate(labels)}
     return Classes(Labels(tuple(labels)), label_map, tuple(notes))

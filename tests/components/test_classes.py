@@ -86,12 +86,21 @@ def test_names_that_differ_only_in_case_are_two_classes_and_named():
         (("Refund", "Refund\u200b"), r"Refund (9), Refund\u200b (4)"),
         (("\u2764\ufe0f", "\u2764"), "\u2764 (4), \u2764\ufe0f (9)"),
         (("fin", "\ufb01n"), "fin (9), \ufb01n (4)"),
+        (("4", "\uff14"), "4 (9), \uff14 (4)"),
     ],
-    ids=["two blanks", "a no-break space", "a zero-width space", "an emoji", "a ligature"],
+    ids=[
+        "two blanks",
+        "a no-break space",
+        "a zero-width space",
+        "an emoji",
+        "a ligature",
+        "a digit",
+    ],
 )
 def test_names_that_look_alike_are_two_classes_and_named(labels, shown):
     chosen = choose("each", {labels[0]: 9, labels[1]: 4, "other": 9})
     assert len(chosen.labels.names) == 3
+    assert len(chosen.notes) == 2
     assert chosen.notes[1].startswith(f"{shown} differ only in blanks, case, invisible characters")
 
 
