@@ -191,7 +191,7 @@ def measure(
             "accuracy": accuracy,
             "seconds": {name: end - start for name, (start, end) in spans.items()},
             "cpu": {name: tree.cpu_seconds(*span) for name, span in spans.items()},
-            "memory": {**memory, _TOGETHER: max(each.together for each in samples)},
+            "memory": {**memory, _TOGETHER: usage.most_together(samples)},
         }
 
 

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -147,7 +147,7 @@ class Sample(NamedTuple):
     time: float  # by the clock of the `ProcessTree`
     cpu: float  # CPU seconds so far, including those of processes that have ended
     resident: Mapping[str, int]  # kind of process -> sum of its resident memory in bytes
-    together: int  # last known memory of all processes in bytes, shared pages in parts (PSS)
+    together: int | None  # memory of all processes in bytes, shared pages in parts (PSS), or None
     disk: int  # size of the folder in bytes
 
 
@@ -170,7 +170,7 @@ class ProcessTree:
         self._kinds, self._folder, self._clock = kinds or {}, folder, clock
         self._cpu: dict[psutil.Process, float] = {}
         self._samples: list[Sample] = []
-        self._together, self._next_together = 0, 0.0
+        self._next_together = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._sample_until_end, daemon=True)
 
@@ -213,25 +213,35 @@ class ProcessTree:
                     (kind for word, kind in self._kinds.items() if word in command), "other"
                 )
                 resident[kind] += process.memory_info().rss
-        self._measure_together(processes)
+        together = self._measure_together(processes)
         disk = _size_on_disk(self._folder) if self._folder else 0
-        return Sample(self._clock(), sum(self._cpu.values()), resident, self._together, disk)
+        return Sample(self._clock(), sum(self._cpu.values()), resident, together, disk)
 
-    def _measure_together(self, processes: list[psutil.Process]) -> None:
-        """Measure the PSS of processes, as often as a tenth of the time permits.
+    def _measure_together(self, processes: list[psutil.Process]) -> int | None:
+        """Return the sum of the PSS of processes, measured in at most a tenth of the time; or None.
 
         The kernel visits every page, 50 ms for a process of 600 MiB. Without a limit the
         sampler would slow down what it measures.
         """
         start = time.monotonic()
         if start < self._next_together:
-            return
-        self._together = 0
+            return None
+        together = 0
         for process in processes:
             with contextlib.suppress(psutil.Error):
-                self._together += process.memory_full_info().pss
+                together += process.memory_full_info().pss
         end = time.monotonic()
         self._next_together = end + 9 * (end - start)
+        return together
+
+
+def most_together(samples: Iterable[Sample]) -> int:
+    """Return the maximum of the measured memory of all processes together, in bytes.
+
+    Raises:
+      ValueError: no sample has it.
+    """
+    return max(sample.together for sample in samples if sample.together is not None)
 
 
 def _size_on_disk(folder: Path) -> int:

@@ -147,7 +147,7 @@ def run(
         "seconds": end - start,
         "cpu": tree.cpu_seconds(start, end),
         "components": components,
-        "memory": max(sample.together for sample in tree.samples()),
+        "memory": usage.most_together(tree.samples()),
         "resident": max(sum(sample.resident.values()) for sample in tree.samples()),
         "disk": max(sample.disk for sample in tree.samples()),
         "accuracy": found.outcome.accuracy,

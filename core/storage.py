@@ -13,6 +13,8 @@ from typing import Any
 
 _VARIABLE = re.compile(r"\$(\{\w+\}|[A-Z_][A-Z0-9_]*)")
 """A variable of the shell, such as ${HOME} or $HOME."""
+_SCHEME = re.compile(r"(gs|s3|hdfs):/?")
+"""The beginning of a URL of an object store that may be not valid."""
 
 
 def is_url(path: str) -> bool:
@@ -37,7 +39,7 @@ def absolute(path: str) -> str:
         )
     if is_url(path):
         return path
-    scheme = re.match(r"(gs|s3|hdfs):/?", path)
+    scheme = _SCHEME.match(path)
     if scheme:
         rest = path.removeprefix(scheme[0])
         raise ValueError(f"{path} is not a valid URL; write {scheme[1]}://{rest}")
@@ -50,10 +52,9 @@ def absolute_local(path: str) -> str:
     Raises:
       ValueError: the path contains a variable, or is a URL.
     """
-    found = absolute(path)
-    if is_url(found):
+    if is_url(path) or _SCHEME.match(path):
         raise ValueError("must be a path of this machine, and no URL")
-    return found
+    return absolute(path)
 
 
 def names(folder: str) -> list[str]:

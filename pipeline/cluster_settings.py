@@ -6,7 +6,7 @@ import posixpath
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from core.settings import PositiveInt, Section
 from core.storage import absolute_local
@@ -86,7 +86,22 @@ def _check_region(name: str) -> str:
 Region = Annotated[str, AfterValidator(_check_region)]
 """The name of a region of Google Cloud. It is a part of the host name of Vertex AI, so a wrong one
 would be a server that does not respond."""
-Project = Annotated[str, Field(pattern=r"^([a-z0-9.-]+:)?[a-z0-9][a-z0-9-]*$")]
+
+
+def _check_project(name: str) -> str:
+    if not re.fullmatch("([a-z0-9.-]+:)?[a-z0-9][a-z0-9-]*", name):
+        raise ValueError(
+            "must be the id of a project, with small letters, digits and hyphens, or its number"
+        )
+    return name
+
+
+def _to_text(value: Any) -> Any:
+    # YAML reads the number of a project as an integer.
+    return str(value) if type(value) is int else value
+
+
+Project = Annotated[str, BeforeValidator(_to_text), AfterValidator(_check_project)]
 """The id of a project of Google Cloud, perhaps below a domain, or its number."""
 
 
@@ -108,10 +123,13 @@ class Vertex(Section):
 
 
 _NEEDED = (
-    *("/tmp", "/opt/venv", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys"),
-    *("/usr", "/run/secrets", "/var/run/secrets"),
+    *("/tmp", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys"),
+    *("/opt/venv/bin", "/opt/venv/lib", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/sbin"),
+    *("/usr/local/bin", "/usr/local/lib", "/usr/local/nvidia"),
+    *("/run/secrets", "/var/run/secrets"),
 )
-"""The folders of a container that its processes require; the last two are those of tokens."""
+"""The folders of a container that its processes require; the last two are those of tokens. A volume
+at a folder that contains one of them would hide it too."""
 
 
 class Volume(Section):

@@ -11,7 +11,7 @@ from typing import Any
 
 from core.code_file import CodeFile, read
 from core.errors import ConfigError
-from core.storage import is_url
+from core.storage import absolute, is_url
 from pipeline.nodes import NODES
 from trainer_module.settings import MODELS
 
@@ -45,8 +45,20 @@ def resolve_paths(values: dict[str, Any], file: Path) -> None:
             continue
         for key in keys:
             path = inner.get(key)
-            if isinstance(path, str) and path and not is_url(path):
+            if isinstance(path, str) and path and not is_url(path) and _is_valid(path):
                 inner[key] = os.path.join(folder, os.path.expanduser(path))
+
+
+def _is_valid(path: str) -> bool:
+    """Return whether a path is valid. A wrong one, such as `gs:/bucket`, is no folder of a project.
+
+    The settings report it later.
+    """
+    try:
+        absolute(path)
+    except ValueError:
+        return False
+    return True
 
 
 def find_model(project: str | None, name: str) -> CodeFile | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import io
 import itertools
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.errors import ConfigError
-from core.settings import hint
 from pipeline.cluster_settings import LOCAL, Flink
 from pipeline.config import PipelineConfig, log_folder
 
@@ -44,22 +45,41 @@ def check_beam_args(config: PipelineConfig) -> None:
     # This import takes seconds.
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    with contextlib.redirect_stderr(io.StringIO()) as printed:
+    parsers: list[Any] = []
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()) as printed,
+    ):
         try:
-            options = PipelineOptions(args)
-            known = options.get_all_options()
-            given = options.get_all_options(retain_unknown_options=True)
+            known = PipelineOptions(args).get_all_options(add_extra_args_fn=parsers.append)
+            _, unknown = parsers[0].parse_known_args(args)
         except SystemExit:
-            # argparse prints the usage, and then the error.
+            # argparse prints the usage, and then the error. For --help there is none.
             problem = printed.getvalue().strip().rpartition("error: ")[2]
+            problem = problem or "--help is no argument of a run; remove it"
             raise ConfigError(f"beam.args: {problem}") from None
-    for before, arg in itertools.pairwise(["", *args]):
+    knows_all = config.beam.runner == "direct" and known["runner"] in (None, "DirectRunner")
+    for before, arg in itertools.pairwise(["", *unknown]):
         is_value = before.startswith("-") and "=" not in before
-        if not arg.startswith("-") and not is_value:
-            raise ConfigError(f"beam.args: {arg} is no argument of Beam; write --{arg}")
-    if config.beam.runner == "direct" and known["runner"] in (None, "DirectRunner"):
-        for name in given.keys() - known.keys():
-            raise ConfigError(f"beam.args: --{name} is unknown, {hint(name, list(known))}")
+        if arg.startswith("-"):
+            if knows_all:
+                name = arg.partition("=")[0]  # The value may be secret.
+                raise ConfigError(f"beam.args: {name} is unknown, {_similar(name, known)}")
+        elif not is_value:
+            remedy = f"write --{arg}" if "=" in arg else "remove it, or write --NAME=VALUE"
+            raise ConfigError(f"beam.args: {arg} is no argument and no value of one; {remedy}")
+
+
+def _similar(argument: str, known: Iterable[str]) -> str:
+    """Return a clause that suggests an argument of Beam in place of an unknown one.
+
+    Args:
+      argument: the unknown argument, without a value.
+      known: the names of Beam's arguments, without hyphens.
+    """
+    name = argument.lstrip("-").replace("-", "_")
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    return f"did you mean --{close[0]}?" if close else "remove it"
 
 
 def set_beam_args(config: PipelineConfig, component: BaseNode) -> None:

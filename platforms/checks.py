@@ -279,6 +279,10 @@ def _pod_problems(kind: str, value: Any, path: str) -> Iterator[str]:
     # Not isinstance, because a bool is an int in Python.
     is_expected = type(value) is expected
     if not is_expected:
+        octal = re.fullmatch("0o?([0-7]+)", str(value))
+        if expected is int and octal:
+            # YAML of Kubernetes has such a number for the mode of a file. Here it is text.
+            noun += f" in decimal, here {int(octal[1], 8)}"
         yield f"{path}: must be a {noun}, not {value!r}"
     elif listed:
         for index, each in enumerate(value):

@@ -13,8 +13,6 @@ from core.errors import UserError, cause
 from preprocessing.fast.ngrams import DIFFICULT_TEXTS, NgramIds, ngram_ids, split_words
 from preprocessing.signatures import PREDICT_NGRAMS, PREDICT_TEXT
 
-"""Signatures of a pushed model. Only a model whose single feature is n-grams has the second one."""
-
 Outputs = Mapping[str, np.ndarray]
 """Output of a signature -> its values. Those of `predict_text` are `label`, int64 [batch]; and for
 two classes `probability`, that of the second class, float32 [batch]; for more `probabilities`,

@@ -134,6 +134,7 @@ def choose_classes(
     options: ReadOptions,
     columns: Collection[Columns | None],
     *,
+    has_spans: bool = False,
     newest_is_test: bool = False,
 ) -> Classes:
     """Return the classes of the labels of an input.
@@ -142,12 +143,14 @@ def choose_classes(
       found: the labels.
       options: the options for reading the files. Its task is not sentiment.
       columns: the columns of the files; None for a file without columns.
+      has_spans: whether the lines are those of a window of one or more spans. A label of a mapping
+        that it lacks may have lines in another one.
       newest_is_test: see `check_classes`.
 
     Raises:
       InputError: the labels are no classes of this task, or only eval or test files have one.
     """
-    classes = find_classes(found, options, columns, newest_is_test=newest_is_test)
+    classes = find_classes(found, options, columns, has_spans=has_spans)
     refuse_held_out_labels(classes, found, newest_is_test=newest_is_test)
     return classes
 
@@ -157,7 +160,7 @@ def find_classes(
     options: ReadOptions,
     columns: Collection[Columns | None],
     *,
-    newest_is_test: bool = False,
+    has_spans: bool = False,
 ) -> Classes:
     """Return the classes of the labels of an input, which may be missing in the train files.
 
@@ -165,7 +168,7 @@ def find_classes(
       found: the labels.
       options: see `choose_classes`.
       columns: see `choose_classes`.
-      newest_is_test: see `check_classes`.
+      has_spans: see `choose_classes`.
 
     Raises:
       InputError: the labels are no classes of this task.
@@ -184,7 +187,7 @@ def find_classes(
         return Classes(labels, label_map, _notes_of_stars(labels, label_map, found))
     if options.task == EACH_TASK:
         return _each(found, column)
-    return _mapped(found, options, column, newest_is_test)
+    return _mapped(found, options, column, has_spans)
 
 
 def _each(found: FoundLabels, column: str) -> Classes:
@@ -211,15 +214,17 @@ def _each(found: FoundLabels, column: str) -> Classes:
     if all(number is not None for number in numbers.values()):
         labels.sort(key=lambda label: (numbers[label] or 0, label))
     notes = [_class_line(labels)]
+    looks = _alike(labels)
     notes += [
         f"{counted(alike, found.totals)} {_difference(alike)}, and are different classes; to join "
         "them, map them to one class in data.labels"
-        for alike in _alike(labels)
+        for alike in looks
     ]
     notes += [
         f"{counted(alike, found.totals)} are the same number, and are different classes; to join "
         "them, map them to one class in data.labels"
         for alike in same_numbers(labels)
+        if sorted(alike) not in map(sorted, looks)
     ]
     label_map = {label: index for index, label in enumerate(labels)}
     return Classes(Labels(tuple(labels)), label_map, tuple(notes))
@@ -247,22 +252,21 @@ def _difference(alike: Iterable[str]) -> str:
     return "differ only in blanks, case, invisible characters or forms of a letter"
 
 
-def _mapped(found: FoundLabels, options: ReadOptions, column: str, is_window: bool) -> Classes:
+def _mapped(found: FoundLabels, options: ReadOptions, column: str, has_spans: bool) -> Classes:
     """Return the classes of a mapping, whose labels are in lower case.
 
     Args:
       found: the labels.
       options: the options with the mapping.
       column: the column of the labels, for a message.
-      is_window: whether the lines are those of a window of spans. A label that it lacks may have
-        lines in another one.
+      has_spans: see `choose_classes`.
 
     Raises:
-      InputError: no line has one of the labels of the mapping, and there is no window.
+      InputError: no line has one of the labels of the mapping, and there are no spans.
     """
     present = {label.lower() for label in found.lines}
     absent = _absent(options.label_map, present)
-    if absent and not is_window:
+    if absent and not has_spans:
         others = [label for label in found.lines if label.lower() not in options.label_map]
         hint = f"; without a class: {listed(others)}" if others else ""
         raise InputError(

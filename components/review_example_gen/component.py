@@ -115,7 +115,13 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         reader = self._make_reader(found, options.span_cache, code, scratch)
         sources = _cut(files, options.read)
         newest_is_test = len(found.spans) > 1
-        classes = _find_classes(sources, options.read, reader, newest_is_test)
+        classes = _find_classes(
+            sources,
+            options.read,
+            reader,
+            has_spans=bool(found.spans),
+            newest_is_test=newest_is_test,
+        )
         sources = _with_label_map(sources, classes)
         layouts = {source.piece.path: source.piece.layout for source in sources}
         lines = [*found.describe(), *describe(layouts.values())]
@@ -286,7 +292,12 @@ def _check_classes(
 
 
 def _find_classes(
-    sources: list[Source], read: ReadOptions, reader: Reader, newest_is_test: bool
+    sources: list[Source],
+    read: ReadOptions,
+    reader: Reader,
+    *,
+    has_spans: bool,
+    newest_is_test: bool,
 ) -> Classes:
     """Return the classes. Unless the task is sentiment, all files are read for them.
 
@@ -296,7 +307,13 @@ def _find_classes(
     if read.task == SENTIMENT_TASK:
         return Classes(Labels(read.classes), {}, ())
     columns = [source.piece.layout.columns for source in sources]
-    return choose_classes(reader.labels(sources), read, columns, newest_is_test=newest_is_test)
+    return choose_classes(
+        reader.labels(sources),
+        read,
+        columns,
+        has_spans=has_spans,
+        newest_is_test=newest_is_test,
+    )
 
 
 def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:

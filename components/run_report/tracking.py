@@ -13,6 +13,8 @@ import json
 import os
 import platform
 import re
+import socket
+import ssl
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,6 +67,8 @@ _ENVIRONMENT = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
+_OF_CONNECTIONS = (ConnectionError, TimeoutError, socket.gaierror, ssl.SSLError)
+"""OSErrors that are not those of a file."""
 
 
 class Tracking(NamedTuple):
@@ -339,11 +343,11 @@ def _does_not_respond(error: BaseException) -> bool:
 
 
 def _is_of_a_file(error: Exception) -> bool:
-    """Return whether an error is one of a file. Those of requests are OSErrors too."""
+    """Return whether an error is one of a file. Those of connections are OSErrors too."""
     import requests
 
-    is_request = isinstance(error, requests.RequestException)
-    return isinstance(error, storage_errors()) and not is_request
+    of_connections = (requests.RequestException, *_OF_CONNECTIONS)
+    return isinstance(error, storage_errors()) and not isinstance(error, of_connections)
 
 
 def _tags(content: Content) -> dict[str, str]:

@@ -78,6 +78,7 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
         files,
         config.data.max_rejected_fraction,
         inspections,
+        has_spans=has_spans,
         newest_is_test=len(found.spans) > 1,
     )
     attempt = attempts.attempt(replace(options, columns=columns)) if files else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -113,9 +114,6 @@ def _class_path(jars: str, master: str, folder: str) -> str:
       jars: the folder with the jars.
       master: the address of the Flink cluster, or `[local]`.
       folder: the temporary folder of the job server.
-
-    Raises:
-      OSError: the jars cannot be copied.
     """
     one = Path(jars, _ONE_JAR)
     source = one if one.is_dir() else Path(jars)
@@ -125,9 +123,13 @@ def _class_path(jars: str, master: str, folder: str) -> str:
     # TaskManagers. No option of Beam disables this, but Beam omits the paths that contain this
     # folder (`PipelineResources.isStageable`). It resolves symbolic links.
     not_uploaded = Path(folder, "gradle", "wrapper")
-    not_uploaded.mkdir(parents=True)
-    for jar in source.glob("*.jar"):
-        link_file(str(jar), str(not_uploaded / jar.name))
+    try:
+        not_uploaded.mkdir(parents=True)
+        for jar in source.glob("*.jar"):
+            link_file(str(jar), str(not_uploaded / jar.name))
+    except OSError:  # The folder for temporary files may have no space for copies.
+        shutil.rmtree(not_uploaded, ignore_errors=True)
+        return str(source / "*")
     return str(not_uploaded / "*")
 
 

@@ -31,8 +31,7 @@ CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
 """The environment variable with the path of a file with credentials."""
 _NONE_FOUND = "Your default credentials were not found"
 """The beginning of google.auth's message if a machine has no credentials at all."""
-LOGIN = f"`gcloud auth application-default login` or set {CREDENTIALS}"
-"""The remedy for missing credentials, as a clause that follows the word `run`."""
+_LOGIN = "run `gcloud auth application-default login`"
 REQUEST_SECONDS = 60.0
 """Timeout of one attempt of a request."""
 SILENCE_SECONDS = 600.0
@@ -57,8 +56,16 @@ def find_credentials(key: str, value: str, scopes: Sequence[str] | None = None) 
     try:
         credentials, _ = google.auth.default(scopes=scopes)
     except Exception as error:  # A wrong file can raise any exception.
-        raise ConfigError(f"{key}: {value} {_problem(error)}; run {LOGIN}") from None
+        raise ConfigError(f"{key}: {value} {_problem(error)}; {login_remedy()}") from None
     return credentials
+
+
+def login_remedy() -> str:
+    """Return a clause with the remedy for missing or wrong credentials."""
+    if os.environ.get(CREDENTIALS):
+        # The libraries of Google Cloud prefer its file to that of a login.
+        return f"set {CREDENTIALS} to another file, or unset it and {_LOGIN}"
+    return f"{_LOGIN} or set {CREDENTIALS}"
 
 
 def _problem(error: Exception) -> str:

@@ -24,11 +24,11 @@ from pipeline.config import PipelineConfig
 from platforms.follow import NoResponse, Run, Status, Task, possibly_submitted
 from platforms.google_cloud import api as vertex_api
 from platforms.google_cloud.api import (
-    LOGIN,
     REQUEST_SECONDS,
     TRANSIENT,
     errors_in_one_line,
     find_credentials,
+    login_remedy,
 )
 from platforms.input_cache import set_cache
 from platforms.pipeline_spec import CompiledPipeline, tasks_of
@@ -59,7 +59,8 @@ def check_access(config: PipelineConfig) -> None:
         ) from None
     except GoogleAuthError as error:
         raise ConfigError(
-            f"vertex.project: the Google Cloud credentials are not valid ({error}); run {LOGIN}"
+            f"vertex.project: the Google Cloud credentials are not valid ({error}); "
+            f"{login_remedy()}"
         ) from None
 
 

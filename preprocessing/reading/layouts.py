@@ -353,9 +353,9 @@ def _way(layout: Layout) -> str:
         return f"{format} without a header: label {scale}{title}, text"
     if layout.header_of:
         format += f" with the header of {printable(layout.header_of)}"
-    first = _columns(layout, layout.columns)
-    others = [f"other records: {_columns(layout, columns)}" for columns in layout.alternatives]
-    return f"{format}: " + "; ".join([first, *others])
+    ways = [_columns(layout, columns) for columns in (layout.columns, *layout.alternatives)]
+    # Ways that differ only in the label are one if no label is read.
+    return f"{format}: " + "; other records: ".join(dict.fromkeys(ways))
 
 
 def _columns(layout: Layout, columns: Columns) -> str:

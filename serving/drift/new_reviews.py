@@ -205,7 +205,8 @@ def _layouts(files: Sequence[SourceFile], options: ReadOptions, classes: Labels)
       InputError: for the reasons in `decide_layouts`.
     """
     without = replace(options, reads_labels=False)
-    unlabelled = _unlabelled(files, options, without) if options.reads_labels else []
+    may_differ = options.reads_labels and len(files) > 1
+    unlabelled = _unlabelled(files, options, without) if may_differ else []
     labelled = [file for file in files if file not in unlabelled]
     if not labelled or not unlabelled:
         return decide_layouts(files, options, classes.label_scale)
@@ -228,6 +229,9 @@ def _unlabelled(
       without: the options for reading them without labels.
     """
     with_labels = compare_files(files, inspect_files(files, options), options)
+    if all(isinstance(each, Inspection) for each in with_labels):
+        # A second inspection of all files takes time, and would change nothing.
+        return []
     alone = compare_files(files, inspect_files(files, without), without)
     return [
         file

@@ -5,8 +5,11 @@ import dataclasses
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 from sklearn import metrics
 
@@ -56,6 +59,23 @@ def folder(tmp_path_factory):
 def run(script, *words):
     command = [sys.executable, "-m", f"benchmarks.{script}", *map(str, words)]
     return subprocess.run(command, cwd=usage.REPOSITORY, capture_output=True, text=True)
+
+
+def test_shared_memory_that_is_slow_to_measure_is_in_few_samples(monkeypatch):
+    def slow(process):
+        time.sleep(0.3)
+        return SimpleNamespace(pss=1000)
+
+    monkeypatch.setattr(psutil.Process, "memory_full_info", slow)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        with usage.ProcessTree() as tree:
+            time.sleep(1.2)
+        child.stdin.close()
+    first, *others = tree.samples()
+    # A value of an earlier time could be that of processes that have ended.
+    assert usage.most_together(tree.samples()) == first.together >= 1000
+    assert others and not any(each.together for each in others)
+    assert all(each.resident["other"] for each in others)
 
 
 @pytest.mark.slow

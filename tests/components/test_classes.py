@@ -86,12 +86,21 @@ def test_names_that_differ_only_in_case_are_two_classes_and_named():
         (("Refund", "Refund\u200b"), r"Refund (9), Refund\u200b (4)"),
         (("\u2764\ufe0f", "\u2764"), "\u2764 (4), \u2764\ufe0f (9)"),
         (("fin", "\ufb01n"), "fin (9), \ufb01n (4)"),
+        (("4", "\uff14"), "4 (9), \uff14 (4)"),
     ],
-    ids=["two blanks", "a no-break space", "a zero-width space", "an emoji", "a ligature"],
+    ids=[
+        "two blanks",
+        "a no-break space",
+        "a zero-width space",
+        "an emoji",
+        "a ligature",
+        "a digit",
+    ],
 )
 def test_names_that_look_alike_are_two_classes_and_named(labels, shown):
     chosen = choose("each", {labels[0]: 9, labels[1]: 4, "other": 9})
     assert len(chosen.labels.names) == 3
+    assert len(chosen.notes) == 2
     assert chosen.notes[1].startswith(f"{shown} differ only in blanks, case, invisible characters")
 
 
@@ -161,7 +170,7 @@ def test_a_mapping_to_a_label_that_is_not_there_is_one_line():
 def test_a_mapped_label_that_a_window_of_spans_lacks_is_named():
     mapping = options({"price": "money", "refund": "money", "praise": "praise", "spam": None})
     lines = found({"price": 9, "praise": 5})
-    chosen = choose_classes(lines, mapping, TICKETS, newest_is_test=True)
+    chosen = choose_classes(lines, mapping, TICKETS, has_spans=True)
     assert chosen.labels.names == ("money", "praise")
     assert "data.labels names refund, spam, which no line of this window has" in chosen.notes
     with pytest.raises(InputError, match="names refund, spam, which no line has in the column"):
@@ -171,7 +180,7 @@ def test_a_mapped_label_that_a_window_of_spans_lacks_is_named():
 def test_a_window_of_spans_without_a_class_is_one_line():
     mapping = options({"price": "money", "praise": "praise"})
     with pytest.raises(InputError, match="no line for training has the class praise; add lines"):
-        choose_classes(found({"price": 9, "other": 5}), mapping, TICKETS, newest_is_test=True)
+        choose_classes(found({"price": 9, "other": 5}), mapping, TICKETS, has_spans=True)
 
 
 @pytest.mark.parametrize(

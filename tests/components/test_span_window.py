@@ -97,6 +97,15 @@ def test_the_newest_span_without_older_texts_is_the_test_split(runs):
     assert not [file for file in files if "unpublished" in file]
 
 
+@pytest.mark.parametrize("window", [1, 3])
+def test_a_mapped_label_that_the_window_lacks_is_named(tmp_path, days, window):
+    mapping = {"task": "map", "classes": ["a", "b"], "label_map": {"1": 0, "2": 1, "3": 1}}
+    read = read_files(
+        tmp_path, days / "day-{SPAN}" / "v{VERSION}", {"all": "**"}, window=window, read=mapping
+    )
+    assert "data.labels names 3, which no line of this window has" in read.classes
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -354,12 +354,13 @@ def test_the_classes_of_a_mapping_stay_if_its_labels_do_not_fit(tmp_path, mappin
     assert check.task.classes == tuple(name for name in remedy.values() if name)
 
 
-def test_a_mapping_keeps_the_labels_that_a_window_of_spans_lacks(tmp_path):
+@pytest.mark.parametrize("window", [1, 2])
+def test_a_mapping_keeps_the_labels_that_a_window_of_spans_lacks(tmp_path, window):
     for day in (1, 2):
         rows = [f"{['open', 'shut', 'new'][n % 3]},ticket {n} of day {day}\n" for n in range(300)]
         (tmp_path / f"day-{day}.csv").write_text("label,text\n" + "".join(rows))
     mapping = "data.labels={open: todo, lost: todo, shut: done}"
-    check = look(tmp_path / "day-{SPAN}.csv", "data.window=2", mapping)
+    check = look(tmp_path / "day-{SPAN}.csv", f"data.window={window}", mapping)
     [problem] = check.problems
     proposed = yaml.safe_load(problem.settings)["data"]["labels"]
     assert proposed == {"open": "todo", "lost": "todo", "shut": "done", "new": None}

@@ -42,6 +42,26 @@ def test_the_paths_of_a_settings_file_are_relative_to_its_project(project, tmp_p
 
 
 @pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            "paths: {root: 'gs:/bucket/runs'}",
+            "paths: gs:/bucket/runs is not a valid URL; write gs://b",
+        ),
+        ("data: {input_base: 's3:/bucket'}", "s3:/bucket is not a valid URL; write s3://bucket"),
+        ("server: {sample_folder: 'gs:/b'}", "must be a path of this machine, and no URL"),
+        ("data: {input_base: $DATA/texts}", "input_base: $DATA/texts contains $DATA, and variab"),
+    ],
+)
+def test_a_wrong_path_is_no_folder_of_the_project(project, tmp_path, settings, message):
+    file = tmp_path / "settings.yaml"
+    file.write_text(f"project: {project.name}\n{settings}")
+    with pytest.raises(ConfigError) as error:
+        load_config(str(file), environ={})
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         (

@@ -194,6 +194,11 @@ def test_the_required_settings_are_sufficient(target, more):
                     "terminationGracePeriodSeconds: must be a whole number, not '60s'",
                 ),
                 ("priority: true", "priority: must be a whole number, not True"),
+                (
+                    "volumes: [{name: a, secret: {defaultMode: 0400}}]",
+                    "volumes.0.secret.defaultMode: must be a whole number in decimal, here 256, "
+                    "not '0400'",
+                ),
                 ("imagePullSecrets: [key]", "imagePullSecrets.0: must be a mapping, not 'key'"),
                 ("securityContext: {1: a}", "securityContext.1: unknown field, known here: "),
             ]
@@ -229,7 +234,15 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
                 f"kubeflow.volume={{claim: c, mount: {folder}}}",
                 f"kubeflow.volume.mount: a volume at {folder} would hide files of the container",
             )
-            for folder in ("/usr", "/opt", "/opt/venv", "/var/run", "/etc")
+            for folder in (
+                "/usr",
+                "/usr/local",
+                "/usr/lib",
+                "/opt",
+                "/opt/venv",
+                "/var/run",
+                "/etc",
+            )
         ),
         *(
             (f"cluster.image={image}", "cluster.image: must be the name of an image, such as HOST/")
@@ -255,7 +268,10 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
             for address in ("http://flink:8081", "flink", "flink:65536", "flink:0", ":8081")
         ),
         ("beam.flink.master=local", r"at most 65535, or \[local\], not 'local'"),
-        ("vertex.project=My_Project", "vertex.project: .* not 'My_Project'"),
+        (
+            "vertex.project=My_Project",
+            "vertex.project: must be the id of a project, .* or its number, not 'My_Project'",
+        ),
         ("vertex.project='projects/p'", "vertex.project: .* not 'projects/p'"),
         ("vertex.serving_image=Serving:2", "vertex.serving_image: must be the name of an image"),
         (f"kubeflow.namespace={'n' * 64}", "kubeflow.namespace"),
@@ -295,7 +311,7 @@ def test_the_names_of_images_that_container_runtimes_accept(image):
 
 
 @pytest.mark.parametrize("region", ["us-central1", "northamerica-northeast2", "europe-west12"])
-@pytest.mark.parametrize("project", ["my-project-1", "example.com:my-project", "'123456'"])
+@pytest.mark.parametrize("project", ["my-project-1", "example.com:my-project", "'12'", "12"])
 def test_the_projects_and_regions_of_google_cloud(project, region):
     override = f"vertex={{project: {project}, region: {region}}}"
     found = load_config("sample", [override], environ={}).vertex

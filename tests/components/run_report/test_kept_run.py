@@ -52,6 +52,7 @@ def server(monkeypatch):
             "written: Permission.*: gs://b/f",
         ),
         (requests.ReadTimeout("no answer"), "{uri}: ReadTimeout: no answer"),
+        (ConnectionResetError("reset by peer"), "{uri}: ConnectionResetError: reset by peer"),
     ],
 )
 def test_mlflow_is_not_blamed_for_an_error_of_a_file(server, error, message):

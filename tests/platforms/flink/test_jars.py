@@ -1,6 +1,9 @@
-"""The jar of the job server, by the download of the guide."""
+"""The jars of the job server: the download of the guide, and those that a job does not upload."""
 
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -9,6 +12,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import apache_beam
 import pytest
 
+from platforms.flink import rest
+from platforms.flink.job_server import _class_path
 from tests.checkout import CHECKOUT
 from tests.waiting import in_background
 
@@ -35,3 +40,32 @@ def test_the_download_of_the_guide(tmp_path):
         server.shutdown()
     assert done.stdout.strip() == str(tmp_path / "jars" / name), done.stderr
     assert (tmp_path / "jars" / name).read_bytes() == b"jar"
+
+
+@pytest.fixture
+def jars(tmp_path, monkeypatch):
+    """A folder with the jar of a job server, which is in the class path of the cluster."""
+    name = "beam-runners-flink-1.19-job-server-2.74.0.jar"
+    content = json.dumps({"classpath": [f"/opt/flink/lib/{name}"]}).encode()
+    monkeypatch.setattr(rest, "_call", lambda *_: content)
+    folder = tmp_path / "jars"
+    folder.mkdir()
+    (folder / name).write_bytes(b"jar")
+    return folder
+
+
+@pytest.mark.parametrize("has_space", [True, False])
+def test_a_job_server_without_space_for_its_jars_starts_with_those_of_their_folder(
+    jars, tmp_path, monkeypatch, has_space
+):
+    def fail(source, target):
+        raise OSError(28, "No space left on device", target)
+
+    monkeypatch.setattr(os, "link", fail)
+    if not has_space:
+        monkeypatch.setattr(shutil, "copyfile", fail)
+    scratch = tmp_path / "scratch"
+    found = _class_path(str(jars), "jobmanager:8081", str(scratch))
+    copies = [str(copy.parent / "*") for copy in scratch.rglob("*.jar")]
+    assert [found] == (copies if has_space else [f"{jars}/*"])
+    assert bool(copies) == has_space

@@ -150,4 +150,6 @@ def test_a_wrong_file_of_credentials_is_not_reported_as_missing_credentials(
     with pytest.raises(ConfigError, match=message) as error:
         vertex_api.find_credentials("vertex.project", "p")
     assert f"GOOGLE_APPLICATION_CREDENTIALS is {file})" in str(error.value)
+    # A login alone has no effect.
+    assert "to another file, or unset it and run `gcloud auth " in str(error.value)
     assert "there are none" not in str(error.value)

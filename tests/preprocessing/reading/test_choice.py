@@ -273,6 +273,13 @@ def test_the_columns_of_other_records_are_shown(folder):
     assert repr(detect_format(path)) == repr(detect_format(path))
 
 
+def test_equal_columns_of_other_records_are_shown_once(folder):
+    rows = [("review", "stars"), ("a good phone", 5), ("a bad phone", 1)]
+    path = write(folder, "unlabelled.csv", csv_text(rows))
+    [layout] = decide_layouts([SourceFile(path, "all", 0)], ReadOptions(reads_labels=False))
+    assert describe([layout]) == ["CSV: title -, text `review`"]
+
+
 def test_columns_of_equal_names_are_refused_unless_they_are_not_read(folder):
     rows = [("rating", "text", "text"), (5, "first", "second"), (1, "", "second")]
     path = write(folder, "twice.csv", csv_text(rows))
