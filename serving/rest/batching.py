@@ -26,7 +26,7 @@ from serving.rest.model import LoadedModel, UnreadableInputError
 
 INLINE_BYTES = 16 * 2**10
 """Greatest size of the reviews in a short call, which takes about 2 ms with the default model."""
-_INLINE_SECONDS = 0.005
+INLINE_SECONDS = 0.005
 """Greatest time of a short call. If the last one took longer, the next calls are long calls."""
 
 _log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ class Batcher:
         """Answer the requests that arrived in this turn of the loop, or pass them to the thread."""
         fresh, self._fresh = self._fresh, deque()
         short = sum(waiting.size for waiting in fresh) <= INLINE_BYTES
-        if short and self._last_short <= _INLINE_SECONDS:
+        if short and self._last_short <= INLINE_SECONDS:
             while fresh:
                 batch = self._next_batch(fresh)
                 _deliver(batch, self._answer(batch))
