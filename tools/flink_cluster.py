@@ -21,7 +21,7 @@ from core import processes
 from core.errors import UserError
 from pipeline.cluster_settings import Flink
 from platforms.beam import flink_jars
-from platforms.flink import guard, rest
+from platforms.flink import POOL_READY, guard, rest
 from platforms.flink.checks import check_java
 from platforms.flink.job_server import EXIT_WITHOUT_MEMORY, OPEN_PACKAGES, QUICK_START
 
@@ -123,7 +123,7 @@ class FlinkCluster:
 
     def _pools_are_ready(self) -> bool:
         numbers = range(1, len(self.worker_pools) + 1)
-        return all("worker pool at " in self._log(f"worker-pool-{n}").read_text() for n in numbers)
+        return all(POOL_READY in self._log(f"worker-pool-{n}").read_text() for n in numbers)
 
     def _log(self, name: str) -> Path:
         return self.folder / f"{name}.log"

@@ -27,6 +27,7 @@ from apache_beam.runners.worker import sdk_worker_main, worker_pool_main
 from apache_beam.utils import thread_pool_executor
 
 from core import processes
+from platforms.flink import POOL_READY
 
 LIBRARIES = [
     "apache_beam.runners.worker.sdk_worker_main",
@@ -236,7 +237,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     pool.import_libraries()
-    print(f"worker pool at {address}", flush=True)
+    print(f"{POOL_READY}{address}", flush=True)
     ended.wait()
     server.stop(None).wait()
 

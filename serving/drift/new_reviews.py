@@ -16,6 +16,7 @@ from preprocessing.reading.columns import Layout, MissingColumnsError
 from preprocessing.reading.detect import Inspection, UnknownFormatError
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.layouts import (
+    choose_layouts,
     compare_files,
     decide_layouts,
     describe,
@@ -204,9 +205,12 @@ def _layouts(files: Sequence[SourceFile], options: ReadOptions, classes: Labels)
     Raises:
       InputError: for the reasons in `decide_layouts`.
     """
+    tried = compare_files(files, inspect_files(files, options), options)
+    found = [item for item in tried if isinstance(item, Inspection)]
+    if len(found) == len(files):
+        return choose_layouts(files, found, options, classes.label_scale)
     without = replace(options, reads_labels=False)
-    may_differ = options.reads_labels and len(files) > 1
-    unlabelled = _unlabelled(files, options, without) if may_differ else []
+    unlabelled = _unlabelled(files, tried, without) if options.reads_labels else []
     labelled = [file for file in files if file not in unlabelled]
     if not labelled or not unlabelled:
         return decide_layouts(files, options, classes.label_scale)
@@ -219,23 +223,19 @@ def _layouts(files: Sequence[SourceFile], options: ReadOptions, classes: Labels)
 
 
 def _unlabelled(
-    files: Sequence[SourceFile], options: ReadOptions, without: ReadOptions
+    files: Sequence[SourceFile], tried: Sequence[Inspection | InputError], without: ReadOptions
 ) -> list[SourceFile]:
     """Return the files that can be read without labels only.
 
     Args:
       files: the files.
-      options: the options for reading them with labels.
+      tried: the result of `compare_files` for reading them with labels.
       without: the options for reading them without labels.
     """
-    with_labels = compare_files(files, inspect_files(files, options), options)
-    if all(isinstance(each, Inspection) for each in with_labels):
-        # A second inspection of all files takes time, and would change nothing.
-        return []
     alone = compare_files(files, inspect_files(files, without), without)
     return [
         file
-        for file, labelled, unlabelled in zip(files, with_labels, alone, strict=True)
+        for file, labelled, unlabelled in zip(files, tried, alone, strict=True)
         if isinstance(labelled, MissingColumnsError | UnknownFormatError)
         and isinstance(unlabelled, Inspection)
     ]
