@@ -14,7 +14,8 @@ from serving.rest.sample import RequestSample
 from serving.rest.settings import Server
 from tests.serving.rest.running import serving
 
-TODAY = datetime.datetime.now(datetime.timezone.utc).date()
+TODAY = datetime.date(2024, 2, 28)
+"""The day in the tests that need several days. The real one could end during a test."""
 
 
 def kept(folder):
@@ -53,6 +54,7 @@ def test_a_text_that_is_not_utf8_is_left_out_and_a_long_one_is_cut_off(tmp_path)
 
 
 def test_a_day_has_a_file_and_old_ones_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(sample, "_today", lambda: TODAY)
     days = [TODAY - datetime.timedelta(days=n) for n in (2, 1, 0)]
     for day in days:
         (tmp_path / f"requests-{day}-1-2.jsonl").write_text("{}\n")
