@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from preprocessing.fast import bz2_blocks
+from preprocessing.fast import bz2_blocks, bz2_decoder
 from preprocessing.fast.bz2_blocks import find_marks, read_blocks
 
 POOL = ThreadPoolExecutor(2)
@@ -67,6 +67,31 @@ def test_garbage_after_the_archive_is_damage():
     assert content(found) == CONTENT
     assert len(ARCHIVE) < lost.position <= len(ARCHIVE) + 22
     assert 0 < lost.lost <= 22
+
+
+def test_two_marks_without_a_block_between_them_are_damage():
+    found = read(b"BZh91AY&SY1AY&SY" + ARCHIVE)
+    assert content(found) == CONTENT
+    assert damage(found)
+
+
+@pytest.mark.parametrize("size", [len(ARCHIVE), len(ARCHIVE) + 1])
+def test_a_large_file_is_read_by_compiled_loops_with_the_same_result(monkeypatch, size):
+    calls = []
+    decode_block = bz2_decoder.decode_block
+
+    def decode(*arguments):
+        calls.append(arguments)
+        return decode_block(*arguments)
+
+    damaged = bytearray(ARCHIVE)
+    damaged[MARKS[2] + 100] ^= 4
+    expected = read(ARCHIVE), read(damaged)
+    monkeypatch.setattr(bz2_blocks, "_COMPILED_FROM", size)
+    monkeypatch.setattr(bz2_decoder, "decode_block", decode)
+    assert (read(ARCHIVE), read(damaged)) == expected
+    assert bool(calls) == (size == len(ARCHIVE))
+    assert content(expected[0]) == CONTENT and damage(expected[1])
 
 
 MARKS = [mark // 8 for mark in find_marks(ARCHIVE)]
