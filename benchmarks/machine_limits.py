@@ -70,7 +70,7 @@ def _decompress(path: str, pool: ThreadPoolExecutor) -> None:
     from preprocessing.fast import bz2_blocks
 
     with open(path, "rb") as raw:
-        for _ in bz2_blocks.read_blocks(raw, 0, pool, 2 * cores()):
+        for _ in bz2_blocks.read_blocks(raw, 0, pool, 2 * cores(), compiled=True):
             pass
 
 

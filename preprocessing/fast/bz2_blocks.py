@@ -9,7 +9,6 @@ in 10^14 bits a block contains the bits of a mark, and counts as damaged.
 from __future__ import annotations
 
 import bz2
-import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -24,9 +23,6 @@ _STREAMS_AND_HEADER = re.compile(_STREAMS.pattern + rb"BZh[1-9]")
 _READ = 1 << 22
 _TAIL = 1 << 9  # bytes before a mark that are searched for the end of the previous stream
 _LONGEST = 1 << 21  # bytes; every compressed block is shorter
-_COMPILED_FROM = 32 << 20
-"""Bytes of a file from which on compiled loops decompress its blocks, in half of the time that
-libbz2 takes. The loops take 0.5 s to load, and 5 s to compile after an installation."""
 _ERRORS = (OSError, EOFError, ValueError)
 DAMAGED, TRUNCATED = "damaged", "damaged or truncated"
 
@@ -54,7 +50,9 @@ class _Span(NamedTuple):
     last: bool
 
 
-def read_blocks(raw: BinaryIO, start: int, pool: ThreadPoolExecutor, ahead: int) -> Iterator[Block]:
+def read_blocks(
+    raw: BinaryIO, start: int, pool: ThreadPoolExecutor, ahead: int, *, compiled: bool = False
+) -> Iterator[Block]:
     """Yield the blocks of a bz2 file whose marks start at byte `start` or later, in order.
 
     Damage is reported as a block without content, not as an exception.
@@ -64,20 +62,22 @@ def read_blocks(raw: BinaryIO, start: int, pool: ThreadPoolExecutor, ahead: int)
       start: a byte of the file; if it is 0, the header of the file is checked as well.
       pool: the threads that decompress the blocks.
       ahead: number of blocks that are decompressed before the caller requests them.
+      compiled: whether compiled loops decompress the blocks, in half of the time that libbz2 takes.
+        They take 0.5 s to load, and 5 s to compile after an installation.
 
     Raises:
       OSError: `raw` cannot be read; a remote file raises the errors of its file system.
     """
-    compiled: _Decoder | None = None
-    if raw.seek(0, os.SEEK_END) >= _COMPILED_FROM:
-        # Numba takes 0.2 s to import, and processes that read no large file do without it.
-        from preprocessing.fast.bz2_decoder import decode_block as compiled
+    decode: _Decoder | None = None
+    if compiled:
+        # Numba takes 0.2 s to import, and most processes do without it.
+        from preprocessing.fast.bz2_decoder import decode_block as decode
     waiting: deque[Future[list[Block]]] = deque()
     spans = _spans(raw, start)
     try:
         while True:
             while len(waiting) <= ahead and (span := next(spans, None)):
-                waiting.append(pool.submit(_read_span, span, compiled))
+                waiting.append(pool.submit(_read_span, span, decode))
             if not waiting:
                 return
             yield from waiting.popleft().result()
@@ -138,12 +138,12 @@ def _spans(raw: BinaryIO, start: int) -> Iterator[_Span]:
         yield span((base + len(data)) * 8, last=True)
 
 
-def _read_span(span: _Span, compiled: _Decoder | None) -> list[Block]:
+def _read_span(span: _Span, decode: _Decoder | None) -> list[Block]:
     """Return the block of a span, and the damage in the span.
 
     Args:
       span: the span.
-      compiled: the function that decompresses blocks faster than libbz2; None: libbz2 does.
+      decode: the function that decompresses blocks faster than libbz2; None: libbz2 does.
     """
     start, until = span.at & 7, (span.at & 7) + span.until - span.at
     if _number(span.data, start, min(start + _MARK_BITS, until)) != _MARK:
@@ -153,7 +153,7 @@ def _read_span(span: _Span, compiled: _Decoder | None) -> list[Block]:
         if bits < _MARK_BITS + _CRC_BITS:
             continue  # between two marks of damaged bytes
         end = start + bits
-        content = compiled(span.data, start, end) if compiled else None
+        content = decode(span.data, start, end) if decode else None
         if content is None:
             content = _decompress(span.data, start, end)
         if content is not None:

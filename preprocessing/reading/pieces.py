@@ -32,6 +32,8 @@ _BZ2_BYTES = 8 << 20
 _PLAIN_BYTES = 32 << 20
 _UNPACKED = {None: 1.0, "bz2": 3.6, "gzip": 2.8, "zstd": 3.0}
 """Compression -> size of review text divided by the size of its archive."""
+_MANY_BLOCKS = 32 << 20
+"""Compressed bytes of a bz2 file from which on compiled loops decompress its pieces."""
 _READ = 1 << 20
 _BLOCKS_AHEAD = 6
 MAX_LINE_BYTES = 1 << 20
@@ -43,7 +45,8 @@ TOO_LONG = "more than 1,048,576 bytes"
 class Piece(NamedTuple):
     """Lines that begin in the bytes `start` to `end` of a file, or a whole file (`end` is None).
 
-    `number` counts the pieces of a file from 0; `unpacked` estimates the decompressed bytes.
+    `number` counts the pieces of a file from 0; `unpacked` estimates the decompressed bytes. If the
+    file has `many_blocks` of bz2, it is worth the time to load the compiled loops.
     """
 
     path: str
@@ -53,6 +56,7 @@ class Piece(NamedTuple):
     end: int | None = None
     is_bz2: bool = False
     unpacked: int = 0
+    many_blocks: bool = False
 
     @property
     def stored(self) -> int:
@@ -78,8 +82,9 @@ def cut_file(path: str, layout: Layout) -> list[Piece]:
         return [Piece(path, layout, unpacked=int(size * factor))]
     count = max(1, round(size / (_BZ2_BYTES if packed else _PLAIN_BYTES)))
     edges = [size * index // count for index in range(count + 1)]
+    many = bool(packed) and size >= _MANY_BLOCKS
     return [
-        Piece(path, layout, number, start, end, bool(packed), int((end - start) * factor))
+        Piece(path, layout, number, start, end, bool(packed), int((end - start) * factor), many)
         for number, (start, end) in enumerate(pairwise(edges))
     ]
 
@@ -142,7 +147,9 @@ def _plain(piece: Piece, end: int) -> Iterator[Chunk]:
 
 def _bz2(piece: Piece, end: int, pool: ThreadPoolExecutor) -> Iterator[Chunk]:
     with open_raw(piece.path) as raw:
-        for block in bz2_blocks.read_blocks(raw, piece.start, pool, _BLOCKS_AHEAD):
+        for block in bz2_blocks.read_blocks(
+            raw, piece.start, pool, _BLOCKS_AHEAD, compiled=piece.many_blocks
+        ):
             own = block.at < end * 8
             if block.damage is None:
                 # A block of one repeated byte may have 45 MB.

@@ -116,13 +116,17 @@ def numbered(count, seed=0):
     ]
 
 
-def test_pieces_of_a_bz2_file_share_its_lines(folder, monkeypatch):
+@pytest.mark.parametrize("compiled", [False, True])
+def test_pieces_of_a_bz2_file_share_its_lines(folder, monkeypatch, compiled):
     monkeypatch.setattr(pieces, "_BZ2_BYTES", 7_000)
+    monkeypatch.setattr(pieces, "_MANY_BLOCKS", 0 if compiled else 32 << 20)
     lines = numbered(8_000)
     lines[4_000] = b"no label"
     data = b"\n".join(lines)
     path = write(folder, "pieces.bz2", bz2.compress(data, 1))
-    assert len(cut_file(path, detect_format(path, FASTTEXT))) > 5
+    found = cut_file(path, detect_format(path, FASTTEXT))
+    assert len(found) > 5
+    assert all(piece.many_blocks == compiled for piece in found)
     assert read(path, FASTTEXT) == expected(data)
 
 
