@@ -235,7 +235,7 @@ class TrainingJob(Section):
 class CustomConfig(Section):
     """The `custom_config` of Trainer and Tuner, by which the DAG passes settings to `run_fn`.
 
-    Other keys are allowed: a platform adds the settings of the job that it starts.
+    Other keys are allowed: a cluster adds the number of GPUs, which is a part of the cache key.
 
     Attributes:
       training: the `training` section of the settings.
