@@ -222,7 +222,7 @@ def _check(
                 reading.examples_of,
                 named,
                 over,
-                newest_is_test=given.spans is not None and len(given.spans.spans) > 1,
+                spans=len(given.spans.spans) if given.spans else 0,
             )
         _check_splits(reading, attempt)
     except InputError as error:
