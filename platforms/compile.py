@@ -131,9 +131,11 @@ def _add_variable(executor: dict[str, Any], name: str, value: str) -> None:
     Args:
       executor: the JSON of an executor with a container, which is changed.
       name: the name of the variable.
-      value: its value.
+      value: its value, which is JSON.
     """
-    executor["container"].setdefault("env", []).append({"name": name, "value": value})
+    # Kubernetes replaces `$$` and `$(NAME)` in values. In JSON a dollar is always part of a string.
+    escaped = value.replace("$", "\\u0024")
+    executor["container"].setdefault("env", []).append({"name": name, "value": escaped})
 
 
 def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:

@@ -139,6 +139,9 @@ def test_the_code_of_a_project_is_in_the_compiled_pipeline(tmp_path):
     """So the image does not contain it."""
     project = tmp_path / "mine"
     create_project(project)
+    file = project / "components" / "my_component.py"
+    # Kubernetes would replace both in the value of a variable.
+    file.write_text(file.read_text() + "# costs 5 $$, at $(HOME)\n")
     more = "tracking.mlflow=http://mlflow:5000,cluster.resources={my_component: {cpu: 2}}"
     config = settings("kubeflow", str(project / "mine.yaml"), more)
     compile_to(tmp_path / "pipeline.yaml", config, "kubeflow")
@@ -147,7 +150,8 @@ def test_the_code_of_a_project_is_in_the_compiled_pipeline(tmp_path):
     assert custom["model_file"]["text"] == (project / "models" / "my_model.py").read_text()
     env = {each["name"]: each["value"] for each in found.container("my_component")["env"]}
     assert env.keys() == {COMPONENT_FILE, TRACKING}
-    text = (project / "components" / "my_component.py").read_text()
+    text = file.read_text()
+    assert "$" not in env[COMPONENT_FILE]
     assert CodeFile.model_validate_json(env[COMPONENT_FILE]).text == text
     assert found.container("my_component")["resources"]["cpuLimit"] == 2
     assert {each["name"] for each in found.container("Trainer")["env"]} == {TRACKING}
