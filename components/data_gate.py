@@ -6,6 +6,7 @@
 
 import json
 import os
+from collections.abc import Iterable
 
 from tensorflow_metadata.proto.v0 import anomalies_pb2, statistics_pb2
 from tfx.dsl.component.experimental.annotations import InputArtifact, OutputArtifact, Parameter
@@ -17,7 +18,7 @@ from tfx.utils import io_utils
 
 from components.artifacts import CheckedData
 from components.evaluator.thresholds import check_names
-from components.line_counts import class_problem
+from components.line_counts import class_problem, repetition_problem
 from core.errors import InputError
 from preprocessing import features
 from preprocessing.labels import Labels, read_labels
@@ -63,6 +64,7 @@ def DataGate(
         counts = class_counts(statistics.uri, split, labels)
         found += filter(None, [class_problem(split, counts, labels.noun)])
     if found:
+        found += filter(None, [_repetition(statistics.uri, splits)])
         raise InputError("the data does not fit the schema: " + "; ".join(found))
     record = json.dumps({"splits": splits, "anomalies": 0})
     io_utils.write_string_file(os.path.join(checked.uri, "checked.json"), record)
@@ -84,18 +86,37 @@ def class_counts(uri: str, split: str, labels: Labels) -> dict[str, float]:
       google.protobuf.message.DecodeError: the statistics are damaged.
       OSError, tensorflow.errors.OpError: the statistics cannot be read.
     """
-    path = os.path.join(uri, f"Split-{split}", "FeatureStats.pb")
-    found = statistics_pb2.DatasetFeatureStatisticsList()
-    found.ParseFromString(_read(path))
     counts = {
         bucket.label: bucket.sample_count
-        for dataset in found.datasets
+        for dataset in _read_statistics(uri, split).datasets
         for feature in dataset.features
         if features.LABEL in feature.path.step
         for bucket in feature.string_stats.rank_histogram.buckets
     }
     # An anomaly names any other label.
     return {name: counts.get(str(label), 0.0) for label, name in enumerate(labels.names)}
+
+
+def _repetition(uri: str, splits: Iterable[str]) -> str | None:
+    """Return the problem of texts that are repeated in the samples of StatisticsGen, or None.
+
+    Args:
+      uri: see `class_counts`.
+      splits: the names of all splits.
+    """
+    examples = texts = 0
+    for split in splits:
+        for dataset in _read_statistics(uri, split).datasets:
+            examples += dataset.num_examples
+            for feature in dataset.features:
+                if features.TEXT in feature.path.step:
+                    texts += feature.string_stats.unique
+    return repetition_problem(examples, texts)
+
+
+def _read_statistics(uri: str, split: str) -> statistics_pb2.DatasetFeatureStatisticsList:
+    path = os.path.join(uri, f"Split-{split}", "FeatureStats.pb")
+    return statistics_pb2.DatasetFeatureStatisticsList.FromString(_read(path))
 
 
 def read_anomalies(uri: str, split: str) -> list[str]:

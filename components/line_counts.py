@@ -15,6 +15,8 @@ DUPLICATE = "duplicate_across_splits"
 """The reason for the rejection of a review whose text is also in the files of a held-out split, or
 in an older span of the window."""
 
+_FEW_TEXTS = 100
+"""Number of different texts with which a split of a tenth of them is hardly ever empty."""
 _EXAMPLES, _REJECTED = "examples", "rejected"
 _NUMBERS = ("neutral", "over_max_examples", "lost_bytes")
 """The attributes of LineCounts that are single numbers. Files and properties use the same names."""
@@ -172,6 +174,22 @@ def class_problem(split: str, counts: Mapping[str, float], noun: str) -> str | N
     """
     classes = [name for name, count in counts.items() if count]
     return f"{split}: every {noun} is {classes[0]}" if len(classes) == 1 else None
+
+
+def repetition_problem(examples: int, texts: int) -> str | None:
+    """Return why splits may lack Examples or classes, if an input repeats a few texts; else None.
+
+    Args:
+      examples: number of Examples of all splits.
+      texts: number of their different texts.
+    """
+    if not 0 < texts < min(examples, _FEW_TEXTS):
+        return None
+    differ = "1 is different" if texts == 1 else f"{texts:,} are different"
+    return (
+        f"of {examples:,} texts only {differ}, and equal texts belong to one split; add other "
+        "texts, or set data.columns.text to the column of the texts"
+    )
 
 
 def _is_count(name: str, separator: str) -> bool:

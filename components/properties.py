@@ -31,8 +31,6 @@ processes of a run. It is not a parameter of a component, because it affects no 
 COMPONENT_FILE = "AMAZON_REVIEWS_COMPONENT_FILE"
 """The environment variable with the file of a project's component, as JSON. A compiled pipeline
 sets it for the step of the component."""
-REPORT_NODE = "RunReport"
-"""Id of the node that writes the report of a run."""
 RUN_PARAMETERS = {
     "input_base": "data",
     "span": "data",

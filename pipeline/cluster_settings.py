@@ -21,10 +21,10 @@ DnsName = Annotated[str, Field(max_length=253, pattern=rf"^{_DNS_PART}(\.{_DNS_P
 """The name of another object in Kubernetes."""
 _IMAGE_PART = "[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*"
 _IMAGE = re.compile(
-    r"([A-Za-z0-9.-]+(:[0-9]+)?/)?"  # the host of a registry
+    r"(([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:[0-9]+)?/)?"  # the host of a registry, perhaps in IPv6
     rf"{_IMAGE_PART}(/{_IMAGE_PART})*"
     r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
-    r"(@sha256:[0-9a-f]{64})?"
+    r"(@(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}))?"  # the digests that OCI registers
 )
 
 
@@ -32,7 +32,8 @@ def _check_image(name: str) -> str:
     if not _IMAGE.fullmatch(name):
         raise ValueError(
             "must be the name of an image, such as HOST/PROJECT/amazon-reviews:TAG, with small "
-            "letters except in HOST and TAG, and perhaps with @sha256: and 64 hexadecimal digits"
+            "letters except in HOST and TAG, and perhaps with @sha256: and 64 hexadecimal digits, "
+            "or @sha512: and 128"
         )
     return name
 

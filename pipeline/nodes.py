@@ -1,31 +1,34 @@
-"""The ids of the nodes of the pipeline, in their order. This module imports nothing that is slow.
+"""The nodes of the pipeline, in their order. This module imports nothing that is slow.
 
 `pipeline.selected_nodes` has the nodes of a pipeline with some settings.
 """
 
 from __future__ import annotations
 
-from components.properties import REPORT_NODE as REPORT
-
-EXAMPLE_GEN = "ReviewExampleGen"
-SERVED_MODEL = "ServedModel"
-"""The node of the served model, which is the baseline of the candidate."""
-WARM_START = "WarmStartModel"
-"""The node of the served model, from which a warm start continues."""
-TRANSFORM = "Transform"
-TUNER = "Tuner"
-TRAINER = "Trainer"
-EVALUATOR = "Evaluator"
-SERVING_CHECK = "ServingCheck"
-PUSHER = "Pusher"
+from components.node_ids import (
+    DATA_GATE,
+    EVALUATOR,
+    EXAMPLE_GEN,
+    EXAMPLE_VALIDATOR,
+    PUSHER,
+    REPORT,
+    SCHEMA_GEN,
+    SERVED_MODEL,
+    SERVING_CHECK,
+    STATISTICS_GEN,
+    TRAINER,
+    TRANSFORM,
+    TUNER,
+    WARM_START,
+)
 
 NODES = (
     EXAMPLE_GEN,
     WARM_START,
-    "SchemaGen",
-    "StatisticsGen",
-    "ExampleValidator",
-    "DataGate",
+    SCHEMA_GEN,
+    STATISTICS_GEN,
+    EXAMPLE_VALIDATOR,
+    DATA_GATE,
     TRANSFORM,
     TUNER,
     TRAINER,

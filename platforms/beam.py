@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import ConfigError
+from core.settings import hint
 from pipeline.cluster_settings import LOCAL, Flink
 from pipeline.config import PipelineConfig, log_folder
 
 if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
     from tfx.dsl.components.base.base_node import BaseNode
 
 _ROOT = Path(__file__).parents[1]
@@ -36,8 +38,9 @@ def check_beam_args(config: PipelineConfig) -> None:
     """Check `beam.args` as Beam reads them, which itself ignores an unknown argument.
 
     Raises:
-      ConfigError: Beam cannot read an argument, or its direct runner does not know one. Other
-        runners have arguments that only their job server knows.
+      ConfigError: Beam cannot read an argument, has no such runner, or its direct runner does not
+        know an argument, or Dataflow lacks one. Other runners have arguments that only their job
+        server knows.
     """
     args = config.beam.args
     if not args:
@@ -51,7 +54,8 @@ def check_beam_args(config: PipelineConfig) -> None:
         contextlib.redirect_stderr(io.StringIO()) as printed,
     ):
         try:
-            known = PipelineOptions(args).get_all_options(add_extra_args_fn=parsers.append)
+            options = PipelineOptions(args)
+            known = options.get_all_options(add_extra_args_fn=parsers.append)
             _, unknown = parsers[0].parse_known_args(args)
         except SystemExit:
             # argparse prints the usage, and then the error. For --help there is none.
@@ -68,6 +72,49 @@ def check_beam_args(config: PipelineConfig) -> None:
         elif not is_value:
             remedy = f"write --{arg}" if "=" in arg else "remove it, or write --NAME=VALUE"
             raise ConfigError(f"beam.args: {arg} is no argument and no value of one; {remedy}")
+    if known["runner"]:
+        _check_runner(known["runner"], options)
+
+
+def _check_runner(name: str, options: PipelineOptions) -> None:
+    """Check the runner of `beam.args`, and what Dataflow requires.
+
+    Beam itself checks both only when the first Beam component starts.
+
+    Args:
+      name: the argument `--runner`.
+      options: all arguments.
+
+    Raises:
+      ConfigError: Beam has no such runner, or an argument of Dataflow is missing or wrong.
+    """
+    from apache_beam.options.pipeline_options import GoogleCloudOptions, StandardOptions
+    from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator
+
+    # The name of a class with its module may exist only in the image.
+    if "." in name:
+        return
+    # Beam ignores the case, and `Runner` at the end.
+    names = {known.lower(): known for known in StandardOptions.KNOWN_RUNNER_NAMES}
+    runner = names.get(name.lower()) or names.get(f"{name.lower()}runner")
+    if not runner:
+        raise ConfigError(
+            f"beam.args: --runner={name} is no runner of Beam, {hint(name, list(names.values()))}"
+        )
+    if runner != "DataflowRunner":
+        return
+    google = options.view_as(GoogleCloudOptions)
+    # The region is not checked, because gcloud may be configured with one.
+    validator = PipelineOptionsValidator(options, runner=None)
+    problems = validator.validate_cloud_options(google)
+    for location in ("temp_location", "staging_location"):
+        if getattr(google, location):
+            problems += validator.validate_gcs_path(google, location)
+    if problems:
+        raise ConfigError(
+            f"beam.args: --runner={name}: {problems[0]} Set --project=PROJECT, --region=REGION and "
+            "--temp_location=gs://BUCKET/FOLDER"
+        )
 
 
 def _similar(argument: str, known: Iterable[str]) -> str:

@@ -23,6 +23,7 @@ from pipeline.project import component_files
 from platforms.checks import ClusterTarget
 from platforms.compiled import Kubeflow, Vertex
 from platforms.pipeline_spec import tasks_of
+from platforms.training_jobs.executor import TrainingJobTrainer
 
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
 _NEVER_CACHED = {
@@ -99,14 +100,18 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
                 tasks[name]["cachingOptions"] = {}
         executors = spec["deploymentSpec"]["executors"]
         for file in component_files(self._settings.project):
-            variable = {"name": COMPONENT_FILE, "value": file.model_dump_json()}
-            executors[f"{file.name}_executor"]["container"]["env"] = [variable]
+            executor = executors[f"{file.name}_executor"]
+            _add_variable(executor, COMPONENT_FILE, file.model_dump_json())
+        for component in pipeline.components:
+            if isinstance(component, TrainingJobTrainer):
+                executor = executors[f"{component.id}_executor"]
+                for name, value in component.environment.items():
+                    _add_variable(executor, name, value)
         if tracked := make_tracking(self._settings, self._target):
             tasks[REPORT]["cachingOptions"] = {}
-            variable = {"name": TRACKING, "value": json.dumps(tracked)}
             for executor in executors.values():
                 if "container" in executor:
-                    executor["container"].setdefault("env", []).append(variable)
+                    _add_variable(executor, TRACKING, json.dumps(tracked))
         _add_defaults(spec, pipeline)
         _check_size(tasks, self._settings)
         _use_system_types(spec)
@@ -118,6 +123,19 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
         # The TFX command line changes both attributes before a run.
         write_output(Path(self._output_dir, self._output_filename), text)
         return job
+
+
+def _add_variable(executor: dict[str, Any], name: str, value: str) -> None:
+    """Add an environment variable to the container of an executor.
+
+    Args:
+      executor: the JSON of an executor with a container, which is changed.
+      name: the name of the variable.
+      value: its value, which is JSON.
+    """
+    # Kubernetes replaces `$$` and `$(NAME)` in values. In JSON a dollar is always part of a string.
+    escaped = value.replace("$", "\\u0024")
+    executor["container"].setdefault("env", []).append({"name": name, "value": escaped})
 
 
 def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:

@@ -46,6 +46,9 @@ class Compiled(Platform):
         return RuntimeParameter(name=name, ptype=type(value), default=value)
 
     def trainer(self, custom_config: dict[str, Any], **arguments: Any) -> BaseComponent:
+        # The number of GPUs is a part of the cache key, because it affects the replicas and with
+        # them the size of a batch.
+        custom_config = {**custom_config, "gpus": self._trainer_resources.gpus}
         if not self._config.training.has_peers:
             return super().trainer(custom_config, **arguments)
         return self._job_trainer(custom_config=custom_config, **arguments).with_id(TRAINER)

@@ -69,7 +69,8 @@ class Training(Section):
     """Minimum number of Examples that a training reads, over all epochs, unless early stopping ends
     it. A small train split is therefore read more than `epochs` times. None: `epochs` decides."""
     batch_size_per_replica: PositiveInt = 1024
-    """Examples in a batch of one replica; the global batch is this times the number of replicas."""
+    """Examples in a batch of one replica, at most those that it reads in an epoch; the global batch
+    is this times the number of replicas."""
     learning_rate: Annotated[float, Field(gt=0)] | None = None
     """Learning rate at a global batch of 1024 Examples; None: the default of the model."""
     learning_rate_scaling: Literal["linear", "square_root", "none"] = "square_root"
@@ -235,7 +236,7 @@ class TrainingJob(Section):
 class CustomConfig(Section):
     """The `custom_config` of Trainer and Tuner, by which the DAG passes settings to `run_fn`.
 
-    Other keys are allowed: a platform adds the settings of the job that it starts.
+    Other keys are allowed: a cluster adds the number of GPUs, which is a part of the cache key.
 
     Attributes:
       training: the `training` section of the settings.

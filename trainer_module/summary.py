@@ -45,7 +45,7 @@ def summarize(
         processes=processes,
         devices=[f"{device.device_type}:{device.device_index}" for device in devices],
         replicas=strategy.num_replicas_in_sync,
-        batch_size_per_replica=training.batch_size_per_replica,
+        batch_size_per_replica=setup.inputs.batch_size,
         examples=inputs.train.examples,
         epochs=len(state.history),
         steps_per_epoch=inputs.steps,

@@ -107,7 +107,7 @@ def build_model(setup: Setup) -> Trainable:
         inputs.train.examples,
         inputs.evaluation.examples,
         strategy.num_replicas_in_sync,
-        training.batch_size_per_replica,
+        inputs.batch_size,
         inputs.steps,
         setup.learning_rate.peak,
     )

@@ -87,9 +87,11 @@ def check_counts(
     if not counts.examples["train"]:
         blank = counts.rejected[NO_TEXT]
         without_text = f"{blank} lines have no text (data.columns.text), " if blank else ""
+        others = counts.examples.total()
+        held_out = f", {others} in eval or test (equal texts belong to one split)" if others else ""
         raise InputError(
             f"no line is left for training: {without_text}"
             f"of {total} lines with text {rejected} were rejected, "
             f"{counts.neutral} left out by label, {counts.rejected[DUPLICATE]} duplicates of "
-            f"texts in other files, {counts.over_max_examples} over data.max_examples"
+            f"texts in other files, {counts.over_max_examples} over data.max_examples{held_out}"
         )

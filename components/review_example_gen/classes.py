@@ -134,8 +134,7 @@ def choose_classes(
     options: ReadOptions,
     columns: Collection[Columns | None],
     *,
-    has_spans: bool = False,
-    newest_is_test: bool = False,
+    spans: int = 0,
 ) -> Classes:
     """Return the classes of the labels of an input.
 
@@ -143,15 +142,15 @@ def choose_classes(
       found: the labels.
       options: the options for reading the files. Its task is not sentiment.
       columns: the columns of the files; None for a file without columns.
-      has_spans: whether the lines are those of a window of one or more spans. A label of a mapping
-        that it lacks may have lines in another one.
-      newest_is_test: see `check_classes`.
+      spans: number of spans in the window that was read; 0 for an input without spans. Another
+        window may have lines of a label that this one lacks. Of two or more spans the newest one is
+        the test split, and the next window has it for training.
 
     Raises:
       InputError: the labels are no classes of this task, or only eval or test files have one.
     """
-    classes = find_classes(found, options, columns, has_spans=has_spans)
-    refuse_held_out_labels(classes, found, newest_is_test=newest_is_test)
+    classes = find_classes(found, options, columns, spans=spans)
+    refuse_held_out_labels(classes, found, spans=spans)
     return classes
 
 
@@ -160,7 +159,7 @@ def find_classes(
     options: ReadOptions,
     columns: Collection[Columns | None],
     *,
-    has_spans: bool = False,
+    spans: int = 0,
 ) -> Classes:
     """Return the classes of the labels of an input, which may be missing in the train files.
 
@@ -168,7 +167,7 @@ def find_classes(
       found: the labels.
       options: see `choose_classes`.
       columns: see `choose_classes`.
-      has_spans: see `choose_classes`.
+      spans: see `choose_classes`.
 
     Raises:
       InputError: the labels are no classes of this task.
@@ -187,7 +186,7 @@ def find_classes(
         return Classes(labels, label_map, _notes_of_stars(labels, label_map, found))
     if options.task == EACH_TASK:
         return _each(found, column)
-    return _mapped(found, options, column, has_spans)
+    return _mapped(found, options, column, spans)
 
 
 def _each(found: FoundLabels, column: str) -> Classes:
@@ -252,21 +251,21 @@ def _difference(alike: Iterable[str]) -> str:
     return "differ only in blanks, case, invisible characters or forms of a letter"
 
 
-def _mapped(found: FoundLabels, options: ReadOptions, column: str, has_spans: bool) -> Classes:
+def _mapped(found: FoundLabels, options: ReadOptions, column: str, spans: int) -> Classes:
     """Return the classes of a mapping, whose labels are in lower case.
 
     Args:
       found: the labels.
       options: the options with the mapping.
       column: the column of the labels, for a message.
-      has_spans: see `choose_classes`.
+      spans: see `choose_classes`.
 
     Raises:
       InputError: no line has one of the labels of the mapping, and there are no spans.
     """
     present = {label.lower() for label in found.lines}
     absent = _absent(options.label_map, present)
-    if absent and not has_spans:
+    if absent and not spans:
         others = [label for label in found.lines if label.lower() not in options.label_map]
         hint = f"; without a class: {listed(others)}" if others else ""
         raise InputError(
@@ -308,15 +307,13 @@ def _notes_of_stars(
     return _class_line(labels.names), no_stars
 
 
-def refuse_held_out_labels(
-    classes: Classes, found: FoundLabels, *, newest_is_test: bool = False
-) -> None:
+def refuse_held_out_labels(classes: Classes, found: FoundLabels, *, spans: int = 0) -> None:
     """Check that the train files have every class that the eval and test files have.
 
     Args:
       classes: the classes.
       found: the labels.
-      newest_is_test: see `check_classes`.
+      spans: see `choose_classes`.
 
     Raises:
       InputError: a class has lines only in eval and test files.
@@ -330,7 +327,7 @@ def refuse_held_out_labels(
             for group, lines in groups.items():
                 held_out.get(group, in_train)[index] += lines
     named = [(f"the {group} files", numbers) for group, numbers in held_out.items()]
-    newest = held_out["test"] if newest_is_test else {}
+    newest = held_out["test"] if spans > 1 else {}
     _refuse_missing(classes.labels, in_train, named, newest)
 
 
@@ -340,7 +337,7 @@ def check_classes(
     named: Collection[str],
     over_max_examples: int,
     *,
-    newest_is_test: bool = False,
+    spans: int = 0,
 ) -> tuple[str, ...]:
     """Check that each class is in the train split, and has an Example for each split.
 
@@ -349,7 +346,7 @@ def check_classes(
       examples: split -> label -> number of its Examples.
       named: the splits with files of their own. The others are made of the files of train.
       over_max_examples: number of lines that are left out because of data.max_examples.
-      newest_is_test: whether the test split is the newest span of a window.
+      spans: see `choose_classes`.
 
     Returns:
       A line for each split of eval and test without some of the classes.
@@ -365,7 +362,7 @@ def check_classes(
         for label, name in enumerate(labels.names)
     }
     few = [name for name, total in totals.items() if total < len(hashed)]
-    newest = examples.get("test", {}) if newest_is_test else {}
+    newest = examples.get("test", {}) if spans > 1 else {}
     if few and len(hashed) > 1:
         remedy = _with_next_day(remedy, map(labels.names.index, few), newest)
         raise InputError(

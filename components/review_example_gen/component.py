@@ -114,14 +114,7 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         code = str(exec_properties.get(CODE_KEY))
         reader = self._make_reader(found, options.span_cache, code, scratch)
         sources = _cut(files, options.read)
-        newest_is_test = len(found.spans) > 1
-        classes = _find_classes(
-            sources,
-            options.read,
-            reader,
-            has_spans=bool(found.spans),
-            newest_is_test=newest_is_test,
-        )
+        classes = _find_classes(sources, options.read, reader, len(found.spans))
         sources = _with_label_map(sources, classes)
         layouts = {source.piece.path: source.piece.layout for source in sources}
         lines = [*found.describe(), *describe(layouts.values())]
@@ -148,9 +141,8 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
         check_counts(counts, by_file, found.size, options.max_rejected_fraction, first)
         notes = classes.notes
         if options.read.task != SENTIMENT_TASK:
-            notes += _check_classes(
-                classes, sources, done, counts.over_max_examples, newest_is_test
-            )
+            over, spans = counts.over_max_examples, len(found.spans)
+            notes += _check_classes(classes, sources, done, over, spans)
         for line in notes:
             logging.info("Classes: %s", line)
         rejected.set_string_custom_property(CLASSES_PROPERTY, "\n".join(notes))
@@ -268,7 +260,7 @@ def _check_classes(
     sources: Sequence[Source],
     done: Sequence[UnitResult],
     over_max_examples: int,
-    newest_is_test: bool,
+    spans: int,
 ) -> tuple[str, ...]:
     """Return lines about the Examples of each class, see `check_classes`.
 
@@ -277,7 +269,7 @@ def _check_classes(
       sources: the pieces of the files.
       done: the results of the units.
       over_max_examples: see `check_classes`.
-      newest_is_test: see `check_classes`.
+      spans: see `choose_classes`.
 
     Raises:
       InputError: a class lacks Examples.
@@ -286,20 +278,17 @@ def _check_classes(
         split: sum((unit.classes[split] for unit in done), Counter[int]()) for split in SPLITS
     }
     named = {source.group for source in sources}
-    return check_classes(
-        classes.labels, examples_of, named, over_max_examples, newest_is_test=newest_is_test
-    )
+    return check_classes(classes.labels, examples_of, named, over_max_examples, spans=spans)
 
 
-def _find_classes(
-    sources: list[Source],
-    read: ReadOptions,
-    reader: Reader,
-    *,
-    has_spans: bool,
-    newest_is_test: bool,
-) -> Classes:
+def _find_classes(sources: list[Source], read: ReadOptions, reader: Reader, spans: int) -> Classes:
     """Return the classes. Unless the task is sentiment, all files are read for them.
+
+    Args:
+      sources: the pieces of the files.
+      read: the options for reading them.
+      reader: the reader of the input.
+      spans: see `choose_classes`.
 
     Raises:
       InputError: the labels of the input are no classes.
@@ -307,13 +296,7 @@ def _find_classes(
     if read.task == SENTIMENT_TASK:
         return Classes(Labels(read.classes), {}, ())
     columns = [source.piece.layout.columns for source in sources]
-    return choose_classes(
-        reader.labels(sources),
-        read,
-        columns,
-        has_spans=has_spans,
-        newest_is_test=newest_is_test,
-    )
+    return choose_classes(reader.labels(sources), read, columns, spans=spans)
 
 
 def _cut(files: list[SourceFile], options: ReadOptions) -> list[Source]:

@@ -197,8 +197,8 @@ def line_counts(run: Run) -> LineCounts | None:
     """Return the counts of the lines of the input of a run; None if they are unknown."""
     if run.outcome:
         return run.outcome.lines
-    node, key = DESCRIBED["rejected"]
-    artifact = run.outputs.get(node, {}).get(key)
+    rejected = DESCRIBED["rejected"]
+    artifact = run.outputs.get(rejected.node, {}).get(rejected.key)
     if artifact is None:
         return None
     properties = artifact.custom_properties.items()
@@ -237,7 +237,7 @@ def _recorded(before: Run | None, after: Run) -> list[MetricChange]:
 def _has_same_test_split(before: Run, after: Run, settings: Sequence[Difference]) -> bool:
     """Return whether two runs certainly have the same test reviews."""
     prints = {before.input_fingerprint, after.input_fingerprint}
-    codes = {run.code.get(DESCRIBED["rejected"][0]) for run in (before, after)}
+    codes = {run.code.get(DESCRIBED["rejected"].node) for run in (before, after)}
     are_read_alike = not any(each.name.startswith(_DATA) for each in settings)
     return are_read_alike and len(prints) == len(codes) == 1 and "" not in prints
 

@@ -17,13 +17,24 @@ from typing import Any, NamedTuple
 from ml_metadata import MetadataStore
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 
+from components.node_ids import (
+    EVALUATOR,
+    EXAMPLE_GEN,
+    EXAMPLE_VALIDATOR,
+    PUSHER,
+    REPORT,
+    SERVING_CHECK,
+    STATISTICS_GEN,
+    TRAINER,
+    TUNER,
+)
 from components.properties import (
     BASELINE_PROPERTY,
+    BLESSED_PROPERTY,
     CODE_KEY,
     NEWEST_SPAN_PROPERTY,
     PUSHED,
     PUSHED_DESTINATION,
-    REPORT_NODE,
 )
 from components.review_example_gen.inputs import OPTIONS_KEY
 from components.run_report.outcome import Outcome
@@ -39,18 +50,31 @@ read and of the models at the destination after the run."""
 RUN_TYPE = "pipeline_run"
 """The type of the context of a run."""
 
+
+class Output(NamedTuple):
+    """An output of a component.
+
+    Attributes:
+      node: the id of the node.
+      key: the key of the output.
+    """
+
+    node: str
+    key: str
+
+
 DESCRIBED = {
-    "rejected": ("ReviewExampleGen", "rejected"),
-    "statistics": ("StatisticsGen", "statistics"),
-    "anomalies": ("ExampleValidator", "anomalies"),
-    "examples": ("ReviewExampleGen", "examples"),
-    "model": ("Trainer", "model"),
-    "model_run": ("Trainer", "model_run"),
-    "evaluation": ("Evaluator", "evaluation"),
-    "check": ("ServingCheck", "blessing"),
-    "trials": ("Tuner", "tuner_results"),
+    "rejected": Output(EXAMPLE_GEN, "rejected"),
+    "statistics": Output(STATISTICS_GEN, "statistics"),
+    "anomalies": Output(EXAMPLE_VALIDATOR, "anomalies"),
+    "examples": Output(EXAMPLE_GEN, "examples"),
+    "model": Output(TRAINER, "model"),
+    "model_run": Output(TRAINER, "model_run"),
+    "evaluation": Output(EVALUATOR, "evaluation"),
+    "check": Output(SERVING_CHECK, "blessing"),
+    "trials": Output(TUNER, "tuner_results"),
 }
-"""Input of RunReport -> the id of a node and the key of its output."""
+"""Input of RunReport -> the output that it is."""
 _LIBRARIES = ("tfx", "tensorflow", "tf_keras", "apache-beam", "tensorflow-transform")
 _NODE_TYPE = "node"
 _STATES = {
@@ -282,7 +306,7 @@ def _read_run(store: MetadataStore, context: mlmd.Context, nodes: Mapping[int, s
         return outputs.get(node, {}).get(key)
 
     artifacts = {key: output(*described) for key, described in DESCRIBED.items()}
-    blessing = output("Evaluator", "blessing")
+    blessing = output(EVALUATOR, "blessing")
     return Run(
         name=settings.get("name", ""),
         id=context.name,
@@ -293,12 +317,12 @@ def _read_run(store: MetadataStore, context: mlmd.Context, nodes: Mapping[int, s
         steps=[
             _step(nodes.get(execution.id, "?"), execution, started)
             for execution in executions
-            if nodes.get(execution.id) != REPORT_NODE
+            if nodes.get(execution.id) != REPORT
         ],
         error=_text(context, ERROR),
-        blessed=_int(blessing, "blessed") == 1 if blessing else None,
+        blessed=_int(blessing, BLESSED_PROPERTY) == 1 if blessing else None,
         baseline=_text(blessing, BASELINE_PROPERTY),
-        pushed_to=destination(output("Pusher", "pushed_model")),
+        pushed_to=destination(output(PUSHER, "pushed_model")),
         outcome=_outcome(context),
         outputs=outputs,
         code={

@@ -82,8 +82,7 @@ class Attempts:
       files: the files.
       max_rejected: the maximum fraction of lines that may be rejected.
       inspections: the results of inspecting the files.
-      has_spans: whether the files are those of a window of one or more spans.
-      newest_is_test: whether the test files are the newest span of a window.
+      spans: number of spans in the window; 0 for an input without spans.
 
     Attributes:
       is_complete: whether the labels that were read last are those of all lines.
@@ -95,14 +94,12 @@ class Attempts:
         max_rejected: float,
         inspections: Inspections,
         *,
-        has_spans: bool = False,
-        newest_is_test: bool = False,
+        spans: int = 0,
     ) -> None:
         self._files = files
         self._inspections = inspections
         self._max_rejected = max_rejected
-        self._has_spans = has_spans
-        self._newest_is_test = newest_is_test
+        self._spans = spans
         self._found: dict[tuple[object, ...], FoundLabels] = {}
         self.is_complete = True
 
@@ -158,8 +155,8 @@ class Attempts:
         if result.options.task == SENTIMENT_TASK or result.found is None:
             return Classes(Labels(result.options.classes), {}, ())
         columns = [layout.columns for layout in result.layouts]
-        classes = find_classes(result.found, result.options, columns, has_spans=self._has_spans)
-        refuse_held_out_labels(classes, result.found, newest_is_test=self._newest_is_test)
+        classes = find_classes(result.found, result.options, columns, spans=self._spans)
+        refuse_held_out_labels(classes, result.found, spans=self._spans)
         return classes
 
     def _labels(self, layouts: Sequence[Layout]) -> FoundLabels:

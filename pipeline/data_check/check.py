@@ -74,13 +74,8 @@ def _check(config: PipelineConfig, found: Input, converted: Converted, is_own: b
     settled = _settle(config, converted, options, inspections, has_spans)
     files, problems, changes = settled.files, list(settled.problems), dict(settled.changes)
     columns = {**options.columns, **changes.get("columns", {})}
-    attempts = Attempts(
-        files,
-        config.data.max_rejected_fraction,
-        inspections,
-        has_spans=has_spans,
-        newest_is_test=len(found.spans) > 1,
-    )
+    most = config.data.max_rejected_fraction
+    attempts = Attempts(files, most, inspections, spans=len(found.spans))
     attempt = attempts.attempt(replace(options, columns=columns)) if files else None
     reading = Reading()
     if attempt:

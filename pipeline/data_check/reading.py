@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from components.line_counts import SPLITS, LineCounts, class_problem
+from components.line_counts import SPLITS, LineCounts, class_problem, repetition_problem
 from components.review_example_gen.acceptance import check_counts
 from components.review_example_gen.classes import check_classes
 from components.review_example_gen.spans import PRIORITIES, Input, check_spans
@@ -222,7 +222,7 @@ def _check(
                 reading.examples_of,
                 named,
                 over,
-                newest_is_test=given.spans is not None and len(given.spans.spans) > 1,
+                spans=len(given.spans.spans) if given.spans else 0,
             )
         _check_splits(reading, attempt)
     except InputError as error:
@@ -244,7 +244,9 @@ def _check_splits(reading: Reading, attempt: Attempt) -> None:
             found.append(f"{split} has no line")
         found += filter(None, [class_problem(split, counts, noun)])
     if found:
+        texts = reading.texts
+        repetition = repetition_problem(texts.number, texts.number - texts.duplicates)
+        remedy = "add lines, or set data.columns.label to the column of the labels"
         raise InputError(
-            f"each split requires lines of two classes: {'; '.join(found)}; add lines, or set "
-            "data.columns.label to the column of the labels"
+            f"each split requires lines of two classes: {'; '.join(found)}; {repetition or remedy}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from tfx import types
@@ -46,6 +47,7 @@ class TrainingJobExecutor(TrainerExecutor):
           Unreachable, ApiError: Kubernetes or Vertex AI does not respond.
           JobFailed, JobAborted: the training failed, or exceeded a limit.
           RuntimeError: the job succeeded, but this step cannot read its model.
+          pydantic.ValidationError: another version of the code compiled the pipeline.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         fn_args = self._GetFnArgs(
@@ -54,17 +56,18 @@ class TrainingJobExecutor(TrainerExecutor):
             with_run_parameters(exec_properties),
         )
         job = make_job(fn_args)
-        config = fn_args.custom_config
         # The imports of the clients take seconds, and a compilation does not use them.
-        if KubernetesJobSettings.KEY in config:
+        if KubernetesJobSettings.VARIABLE in os.environ:
             from platforms.training_jobs import kubernetes
 
-            pods = KubernetesJobSettings(**config[KubernetesJobSettings.KEY])
+            given = os.environ[KubernetesJobSettings.VARIABLE]
+            pods = KubernetesJobSettings.model_validate_json(given)
             kubernetes.train(job, write_job(job), pods)
         else:
             from platforms.training_jobs import custom_job
 
-            replicas = CustomJobSettings(**config[CustomJobSettings.KEY])
+            given = os.environ.get(CustomJobSettings.VARIABLE, "{}")
+            replicas = CustomJobSettings.model_validate_json(given)
             custom_job.train(job, write_job(job), replicas)
         if not is_done(job):
             raise RuntimeError(
@@ -78,11 +81,15 @@ class TrainingJobTrainer(Trainer):
 
     Args:
       job: the settings of the job, for the platform that runs it.
-      custom_config: `trainer_module.settings.CustomConfig` as a dictionary.
-      **arguments: the other arguments of `components.trainer.Trainer`.
+      **arguments: those of `components.trainer.Trainer`.
+
+    Attributes:
+      environment: environment variable -> value, with the settings of the job. The compiler sets
+        the variables in the container of the step.
     """
 
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(TrainingJobExecutor)
 
-    def __init__(self, job: JobSettings, custom_config: dict[str, Any], **arguments: Any) -> None:
-        super().__init__(custom_config={**custom_config, job.KEY: job.model_dump()}, **arguments)
+    def __init__(self, job: JobSettings, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.environment = {job.VARIABLE: job.model_dump_json()}

@@ -22,10 +22,14 @@ _COMMAND = ("python", "-m", "trainer_module.task")
 
 
 class JobSettings(Section):
-    """The settings of a job on any platform, which the pipeline adds to `custom_config`."""
+    """The settings of a job on any platform.
 
-    KEY: ClassVar[str]
-    """The key of these settings in `custom_config`."""
+    They are no parameters of the Trainer, because they affect no output: a Trainer whose pods get
+    more memory remains a cache hit on Kubeflow. Only the number of GPUs is a parameter too.
+    """
+
+    VARIABLE: ClassVar[str]
+    """The environment variable of the Trainer's step with these settings, as JSON."""
 
     image: str
     service_account: str | None = None
@@ -40,7 +44,7 @@ class JobSettings(Section):
 class KubernetesJobSettings(JobSettings):
     """The pods of a training on Kubernetes, from the sections `kubeflow` and `cluster`."""
 
-    KEY = "kubernetes_job"
+    VARIABLE = "AMAZON_REVIEWS_KUBERNETES_JOB"
 
     kind: JobKindName = "auto"
     """The kind of the job, see `client.supported_kind` for `auto`."""
@@ -65,7 +69,7 @@ class KubernetesJobSettings(JobSettings):
 class CustomJobSettings(JobSettings):
     """The replicas of a training on Vertex AI, from the sections `vertex` and `cluster`."""
 
-    KEY = "custom_job"
+    VARIABLE = "AMAZON_REVIEWS_CUSTOM_JOB"
 
     project: str
     region: str

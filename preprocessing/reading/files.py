@@ -130,10 +130,23 @@ def cannot_be_listed(base: str, error: Exception) -> str:
       base: the folder or prefix.
       error: the error of the file system or of the cloud client.
     """
+    if is_url(base) and not base.startswith("gs://"):
+        # Beam's file systems for other URLs, such as s3://, require options that a run lacks.
+        return (
+            f"{base} cannot be listed: it must be the path of a local folder or a gs:// prefix; "
+            "set one, and copy the files to it if necessary"
+        )
     return (
-        f"{base} cannot be listed: {error}; it must be a folder or a gs:// prefix that this user "
-        "or service account may read"
+        f"{base} cannot be listed: {_innermost(error)}; it must be a folder or a gs:// prefix that "
+        "this user or service account may read"
     )
+
+
+def _innermost(error: Exception) -> Exception:
+    """Return the error of a cloud client inside of the errors of Beam, which have one per path."""
+    details = getattr(error, "exception_details", None)
+    inner = next(iter(details.values()), None) if isinstance(details, dict) else None
+    return _innermost(inner) if isinstance(inner, Exception) else error
 
 
 def find_files(base: str, pattern: str) -> list[SourceFile]:

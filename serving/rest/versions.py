@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 import os
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
 
@@ -22,6 +22,23 @@ _log = logging.getLogger(__name__)
 Files = list[tuple[str, int, int]]
 """The name, the size in bytes and the time of the last change in nanoseconds, for each file of a
 version, sorted."""
+
+
+class _State(NamedTuple):
+    """What TensorFlow Serving's API reports of a version.
+
+    Attributes:
+      name: AVAILABLE if the version answers new requests, else END.
+      problem: the reason why the version is rejected; empty if it is not.
+    """
+
+    name: Literal["AVAILABLE", "END"]
+    problem: str = ""
+
+    @property
+    def code(self) -> str:
+        """The name of the error code."""
+        return "INVALID_ARGUMENT" if self.problem else "OK"
 
 
 class ServedVersions:
@@ -48,7 +65,7 @@ class ServedVersions:
         """
         self.folder = folder
         self._metrics = metrics
-        self._states: dict[int, tuple[str, str]] = {}  # version -> state, error
+        self._states: dict[int, _State] = {}  # version -> its state
         self._rejected: dict[int, Files] = {}  # version -> its files when it was loaded
         model = self._load_newer()
         if model is not None:
@@ -57,7 +74,8 @@ class ServedVersions:
         elif not self._states:
             raise NoModelError(folder)
         else:
-            number, (_, problem) = max(self._states.items())
+            number = max(self._states)
+            problem = self._states[number].problem
             raise ServerError(f"no model in {folder} can be served; version {number}: {problem}")
 
     async def watch(self, seconds: float) -> None:
@@ -88,20 +106,21 @@ class ServedVersions:
         Args:
           version: the number of one version; None for all. An unknown version has no status.
         """
-        codes = {True: "INVALID_ARGUMENT", False: "OK"}
         return [
             {
                 "version": str(number),
-                "state": state,
-                "status": {"error_code": codes[bool(problem)], "error_message": problem},
+                "state": state.name,
+                "status": {"error_code": state.code, "error_message": state.problem},
             }
-            for number, (state, problem) in sorted(self._states.items(), reverse=True)
+            for number, state in sorted(self._states.items(), reverse=True)
             if version in (None, str(number))
         ]
 
     def _switch(self, model: LoadedModel) -> None:
         """Answer new requests with `model`; the previous model answers those in the queue."""
-        self._states |= {self.current.version: ("END", ""), model.version: ("AVAILABLE", "")}
+        # At the start both are the same version.
+        self._states[self.current.version] = _State("END")
+        self._states[model.version] = _State("AVAILABLE")
         self.current = model
         self._metrics.switch(model.version, model.labels)
         _log.info("version %s of %s answers requests now", model.version, self.folder)
@@ -127,7 +146,7 @@ class ServedVersions:
             except Exception as error:  # a damaged file can raise any exception
                 problem = cause(error)[:_MAX_CHARACTERS]
                 self._rejected[number] = files
-                self._states[number] = ("END", problem)
+                self._states[number] = _State("END", problem)
                 self._metrics.loads.labels("rejected").inc()
                 _log.error("%s is rejected: it cannot be served: %s", path, problem)
             else:

@@ -170,7 +170,7 @@ def test_a_mapping_to_a_label_that_is_not_there_is_one_line():
 def test_a_mapped_label_that_a_window_of_spans_lacks_is_named():
     mapping = options({"price": "money", "refund": "money", "praise": "praise", "spam": None})
     lines = found({"price": 9, "praise": 5})
-    chosen = choose_classes(lines, mapping, TICKETS, has_spans=True)
+    chosen = choose_classes(lines, mapping, TICKETS, spans=1)
     assert chosen.labels.names == ("money", "praise")
     assert "data.labels names refund, spam, which no line of this window has" in chosen.notes
     with pytest.raises(InputError, match="names refund, spam, which no line has in the column"):
@@ -180,7 +180,7 @@ def test_a_mapped_label_that_a_window_of_spans_lacks_is_named():
 def test_a_window_of_spans_without_a_class_is_one_line():
     mapping = options({"price": "money", "praise": "praise"})
     with pytest.raises(InputError, match="no line for training has the class praise; add lines"):
-        choose_classes(found({"price": 9, "other": 5}), mapping, TICKETS, has_spans=True)
+        choose_classes(found({"price": 9, "other": 5}), mapping, TICKETS, spans=1)
 
 
 @pytest.mark.parametrize(
@@ -269,24 +269,24 @@ def test_a_label_that_only_eval_or_test_files_have_is_one_line_with_its_number()
     assert choose_classes(join_labels(units), mapped, TICKETS).labels.names == ("x", "y")
 
 
-@pytest.mark.parametrize("newest_is_test", [False, True])
-def test_a_label_of_the_newest_span_may_wait_for_the_next_day(newest_is_test):
+@pytest.mark.parametrize("spans", [0, 1, 2])
+def test_a_label_of_the_newest_span_may_wait_for_the_next_day(spans):
     units = [[("a", "train", 5), ("b", "train", 4), ("late", "test", 3)]]
     found = join_labels(units)
     with pytest.raises(InputError) as error:
-        choose_classes(found, options("each"), TICKETS, newest_is_test=newest_is_test)
+        choose_classes(found, options("each"), TICKETS, spans=spans)
     of_labels = str(error.value)
     counts = {"train": {0: 5, 1: 4}, "eval": {0: 1, 1: 1}, "test": {2: 3}}
     with pytest.raises(InputError) as error:
-        check_classes(NAMES, counts, ["test"], 0, newest_is_test=newest_is_test)
+        check_classes(NAMES, counts, ["test"], 0, spans=spans)
     for message in (of_labels, str(error.value)):
         assert "to another class or to null" in message
         next_day = ", or run again with the next day, whose window has it"
-        assert message.endswith(next_day) == newest_is_test
+        assert message.endswith(next_day) == (spans > 1)
     # Another span is no remedy for a class that the newest one lacks, too.
     counts = {"train": {0: 5, 1: 4}, "eval": {2: 3}, "test": {0: 5}}
     with pytest.raises(InputError, match=r"no line for training has the class rare .*to null$"):
-        check_classes(NAMES, counts, ["test"], 0, newest_is_test=newest_is_test)
+        check_classes(NAMES, counts, ["test"], 0, spans=spans)
 
 
 NAMES = Labels(("a", "b", "rare"))

@@ -197,6 +197,16 @@ def test_nothing_to_train_on_is_an_input_error(tmp_path, inputs):
     )
 
 
+def test_texts_that_are_all_equal_and_in_a_held_out_split_are_named(tmp_path, inputs):
+    rows = [f"{1 + 4 * (number % 2)},the very same text 4" for number in range(9)]
+    write(inputs, "a.csv", ["stars,text", *rows])
+    with pytest.raises(InputError) as error:
+        read_files(tmp_path, inputs)
+    assert str(error.value).endswith(
+        "0 over data.max_examples, 9 in eval or test (equal texts belong to one split)"
+    )
+
+
 def test_lines_without_text_alone_are_an_input_error_that_counts_them(tmp_path, inputs):
     write(inputs, "a.csv", ["label,text", *["positive,", "negative,  "] * 30])
     with pytest.raises(InputError) as error:

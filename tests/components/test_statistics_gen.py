@@ -146,8 +146,16 @@ def test_anomalies_of_no_split_are_an_error(tmp_path):
     assert not (tmp_path / "checked").exists()
 
 
-def gate(folder, counts, named="{}", labels=SENTIMENT):
-    """Run DataGate on splits without anomalies; `counts` is split -> its numbers of each class."""
+def gate(folder, counts, named="{}", labels=SENTIMENT, different=None):
+    """Run DataGate on splits without anomalies.
+
+    Args:
+      folder: an empty folder.
+      counts: split -> its numbers of Examples of each class.
+      named: see DataGate.
+      labels: the classes.
+      different: split -> its number of different texts; None: no text repeats another one.
+    """
     anomalies, statistics = (
         standard_artifacts.ExampleAnomalies(),
         standard_artifacts.ExampleStatistics(),
@@ -158,14 +166,18 @@ def gate(folder, counts, named="{}", labels=SENTIMENT):
     anomalies.split_names = artifact_utils.encode_split_names(list(counts))
     for split, numbers in counts.items():
         found = statistics_pb2.DatasetFeatureStatisticsList()
-        feature = found.datasets.add().features.add()
+        dataset = found.datasets.add(num_examples=sum(numbers))
+        text = dataset.features.add()
+        text.path.step.append("text")
+        text.string_stats.unique = different[split] if different else sum(numbers)
+        feature = dataset.features.add()
         feature.path.step.append("label")
         for label, number in enumerate(numbers):
             buckets = feature.string_stats.rank_histogram.buckets
             buckets.add(label=str(label), sample_count=number)
         for place, file, content in (
             ("s", "FeatureStats.pb", found),
-            ("a", "SchemaDiff.pb", anomalies_pb2.Anomalies()),
+            ("a", "SchemaDiff.pb", anomalies_pb2.Anomalies(data_missing=not sum(numbers))),
         ):
             (folder / place / f"Split-{split}").mkdir(parents=True)
             path = folder / place / f"Split-{split}" / file
@@ -197,6 +209,21 @@ def test_a_single_class_in_one_split_only_is_an_error(tmp_path, split, numbers, 
     with pytest.raises(InputError, match=f"schema: {split}: every review is {only}$"):
         gate(tmp_path / "one", counts)
     gate(tmp_path / "both", {**counts, split: (1, 70_000)})
+
+
+def test_a_few_texts_that_are_repeated_are_the_reason_of_empty_splits(tmp_path):
+    counts = {"train": (150, 150), "eval": (0, 0), "test": (0, 0)}
+    with pytest.raises(InputError) as error:
+        gate(tmp_path / "one", counts, different={"train": 1, "eval": 0, "test": 0})
+    assert str(error.value) == (
+        "the data does not fit the schema: eval: contains no Examples; test: contains no Examples; "
+        "of 300 texts only 1 is different, and equal texts belong to one split; add other texts, "
+        "or set data.columns.text to the column of the texts"
+    )
+    with pytest.raises(InputError, match="of 300 texts only 7 are different"):
+        gate(tmp_path / "few", counts, different={"train": 7, "eval": 0, "test": 0})
+    with pytest.raises(InputError, match=r"test: contains no Examples$"):
+        gate(tmp_path / "other", counts)
 
 
 def test_a_single_class_of_tickets_is_named_without_the_word_review(tmp_path):

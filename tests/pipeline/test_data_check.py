@@ -300,6 +300,13 @@ def test_no_mapping_is_proposed_if_it_would_leave_out_no_class(tmp_path):
     assert problem.settings == "" and not check.is_settled
 
 
+def test_texts_that_are_all_equal_are_the_reason_of_empty_splits(tmp_path):
+    rows = "".join(f"{'ab'[n % 2]},the very same text\n" for n in range(30))
+    check = look(write(tmp_path, a__csv=f"label,text\n{rows}"), "data.labels=each")
+    [problem] = check.problems
+    assert "eval has no line; test has no line; of 30 texts only 1 is different" in problem.message
+
+
 def test_the_mapping_without_a_rare_class_names_the_numbers_of_hugging_face(tmp_path):
     names = {"label": {"names": ["World", "Rare", "Sports"], "_type": "ClassLabel"}}
     meta = {"huggingface": json.dumps({"info": {"features": names}})}

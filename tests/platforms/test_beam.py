@@ -45,6 +45,22 @@ def settings(args, more=()):
             "[--direct_running_mode=multi]",
             "beam.args: argument --direct_running_mode: invalid choice: 'multi' (choose from ",
         ),
+        (
+            "[--runner=SparcRunner]",
+            "beam.args: --runner=SparcRunner is no runner of Beam, did you mean SparkRunner?",
+        ),
+        (
+            "[--runner=DataflowRunner]",
+            "beam.args: --runner=DataflowRunner: Missing required option: project. Set --project=",
+        ),
+        (
+            "[--runner=dataflow, '--project=12']",
+            "beam.args: --runner=dataflow: Invalid Project ID (12). ",
+        ),
+        (
+            "[--runner=DataflowRunner, --project=my-project, --temp_location=/tmp]",
+            "beam.args: --runner=DataflowRunner: Invalid GCS path (/tmp), given for the option: te",
+        ),
     ],
 )
 def test_an_argument_that_beam_would_ignore_or_not_read_is_one_line(args, message, capfd):
@@ -65,6 +81,10 @@ def test_an_argument_that_beam_would_ignore_or_not_read_is_one_line(args, messag
         ("[--direct_num_workers, '2', --save_main_session, --experiments=a, --experiments=b]", ()),
         # Only the job server of another runner knows all its arguments.
         ("[--runner=SparkRunner, --of_spark=1]", ()),
+        ("[--runner=spark, --of_spark=1]", ()),
+        ("[--runner=my_module.MyRunner, --of_mine=1]", ()),
+        ("[--runner=DataflowRunner, --project=my-project, --temp_location=gs://bucket/tmp]", ()),
+        ("[--runner=DataflowRunner, --project=my-project, --region=us-east1]", ()),
         ("[--of_flink=1]", ("beam.runner=flink",)),
         ("[--of_flink, '1']", ("beam.runner=flink",)),
     ],

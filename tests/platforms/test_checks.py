@@ -246,11 +246,17 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
         ),
         *(
             (f"cluster.image={image}", "cluster.image: must be the name of an image, such as HOST/")
-            for image in ("my image", "example/Reviews:1", "http://example/reviews", "a:1:2", "a/")
+            for image in (
+                *("my image", "example/Reviews:1", "http://example/reviews", "a:1:2", "a/"),
+                *("'[::1]'", "'[::1/reviews'", "'[host]/reviews'"),
+            )
         ),
-        (
-            "cluster.image='example/reviews@sha256:12'",
-            "cluster.image: .* perhaps with @sha256: and 64 hexadecimal digits, not 'example/rev",
+        *(
+            (
+                f"cluster.image='example/reviews@{digest}'",
+                "cluster.image: .* and 64 hexadecimal digits, or @sha512: and 128, not 'example/re",
+            )
+            for digest in ("sha256:12", f"sha512:{'a' * 64}", f"sha256:{'A' * 64}")
         ),
         *(
             (
@@ -304,10 +310,13 @@ def test_wrong_values_are_refused_when_loading(more, line):
         "localhost:5000/reviews",
         "HOST.example:5000/team-a/some_reviews/x--y:v1.2-RC",
         f"example/reviews:1@sha256:{'0a' * 32}",
+        f"example/reviews@sha512:{'0a' * 64}",
+        "[2001:db8::1]/reviews",
+        "[2001:db8::1]:5000/reviews:1",
     ],
 )
 def test_the_names_of_images_that_container_runtimes_accept(image):
-    assert load_config("sample", [f"cluster.image={image}"], environ={}).cluster.image == image
+    assert load_config("sample", [f"cluster.image='{image}'"], environ={}).cluster.image == image
 
 
 @pytest.mark.parametrize("region", ["us-central1", "northamerica-northeast2", "europe-west12"])

@@ -139,6 +139,9 @@ def test_the_code_of_a_project_is_in_the_compiled_pipeline(tmp_path):
     """So the image does not contain it."""
     project = tmp_path / "mine"
     create_project(project)
+    file = project / "components" / "my_component.py"
+    # Kubernetes would replace both in the value of a variable.
+    file.write_text(file.read_text() + "# costs 5 $$, at $(HOME)\n")
     more = "tracking.mlflow=http://mlflow:5000,cluster.resources={my_component: {cpu: 2}}"
     config = settings("kubeflow", str(project / "mine.yaml"), more)
     compile_to(tmp_path / "pipeline.yaml", config, "kubeflow")
@@ -147,7 +150,8 @@ def test_the_code_of_a_project_is_in_the_compiled_pipeline(tmp_path):
     assert custom["model_file"]["text"] == (project / "models" / "my_model.py").read_text()
     env = {each["name"]: each["value"] for each in found.container("my_component")["env"]}
     assert env.keys() == {COMPONENT_FILE, TRACKING}
-    text = (project / "components" / "my_component.py").read_text()
+    text = file.read_text()
+    assert "$" not in env[COMPONENT_FILE]
     assert CodeFile.model_validate_json(env[COMPONENT_FILE]).text == text
     assert found.container("my_component")["resources"]["cpuLimit"] == 2
     assert {each["name"] for each in found.container("Trainer")["env"]} == {TRACKING}
@@ -193,7 +197,7 @@ JOBS = {
         "cluster.resources={Trainer: {cpu: 3.5, memory: 16G, gpus: 2, gpu_type: amd.com/gpu}},"
         "kubeflow={training_job: jobset, queue: team-a, training_pod: {nodeSelector: {a: b}},"
         " volume: {claim: reviews, mount: /data}}",
-        "kubernetes_job",
+        "AMAZON_REVIEWS_KUBERNETES_JOB",
         {
             "kind": "jobset",
             "queue": "team-a",
@@ -209,7 +213,7 @@ JOBS = {
         "training={strategy: parameter_server, workers: 3, parameter_servers: 2},"
         "cluster.resources={Trainer: {gpus: 2}},"
         "vertex.service_account=me@x,vertex.network=net,vertex.machine_type=n1-highmem-4",
-        "custom_job",
+        "AMAZON_REVIEWS_CUSTOM_JOB",
         {
             "display_name": "amazon-reviews-training",
             "machine_type": "n1-highmem-4",
@@ -223,15 +227,39 @@ JOBS = {
 
 @pytest.mark.parametrize("target", JOBS)
 def test_a_cluster_of_processes_is_a_job_with_every_setting(target):
-    more, key, expected = JOBS[target]
+    more, variable, expected = JOBS[target]
     found = compiled(target, more=f"{more},cluster.training_timeout_hours=1.5")
-    job = json.loads(found.constant("Trainer", "custom_config"))[key]
+    env = {each["name"]: each["value"] for each in found.container("Trainer")["env"]}
+    job = json.loads(env[variable])
     common = {"image": IMAGE, "gpus": 2, "timeout_seconds": 1.5 * 3600}
     assert {**common, **expected}.items() <= job.items()
     container = found.container("Trainer")
     # This step only waits for the processes that train.
     assert "resources" not in container
     assert f"{TrainingJobExecutor.__module__}.TrainingJobExecutor" in container["args"]
+
+
+def test_the_memory_and_the_nodes_of_a_training_are_no_part_of_the_cache_key():
+    """A change of them does not train a model again; a change of the number of GPUs does."""
+    workers = "training={strategy: multi_worker_mirrored, workers: 2}"
+    before = compiled("kubeflow", more=workers)
+    pods = "kubeflow={training_job: jobset, training_pod: {nodeSelector: {a: b}}}"
+    memory = "cluster.resources={Trainer: {memory: 16G}}"
+    after = compiled("kubeflow", more=f"{workers},{pods},{memory}")
+    assert before.container("Trainer")["env"] != after.container("Trainer")["env"]
+    for name, task in before.tasks.items():
+        if name != "RunReport":
+            assert task["inputs"] == after.tasks[name]["inputs"], name
+            container = dict(after.container(name)) | {"env": before.container(name).get("env")}
+            assert container == {"env": None} | before.container(name), name
+    for training in (workers, "training.strategy=mirrored"):
+        given = [
+            compiled(
+                "kubeflow", more=f"{training},cluster.resources={{Trainer: {{gpus: {gpus}}}}}"
+            ).constant("Trainer", "custom_config")
+            for gpus in (1, 2)
+        ]
+        assert given[0] != given[1]
 
 
 @pytest.mark.exhaustive

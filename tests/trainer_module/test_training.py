@@ -9,6 +9,7 @@ import tf_keras
 from core.training_summary import read_summary
 from tests.exhaustive import exhaustive
 from tests.trainer_module.conftest import (
+    FILES,
     check_evaluation,
     learned_negation,
     make_job,
@@ -84,6 +85,22 @@ def test_loops_calls_of_several_steps_and_static_shapes_have_equal_results(
     ours, others = summary(tmp_path), summary(trained)
     for name in ("loss", "accuracy", "val_loss", "val_accuracy", "steps"):
         assert ours[name] == pytest.approx(others[name], abs=1e-5), name
+
+
+def test_a_batch_has_at_most_the_examples_of_the_train_split(prepared, tmp_path):
+    """XLA pads a batch to its full size, and the learning rate is scaled with it."""
+    examples = sum(FILES["train"])
+    for name, batch in (("larger", 10**10), ("equal", examples)):
+        folder = tmp_path / name
+        folder.mkdir()
+        job = make_job(prepared, folder, batch_size_per_replica=batch, jit_compile=True, epochs=2)
+        train(job, None)
+    larger, equal = summary(tmp_path / "larger"), summary(tmp_path / "equal")
+    assert larger["batch_size_per_replica"] == examples
+    assert [point["learning_rate"] for point in larger["curve"]] == [
+        point["learning_rate"] for point in equal["curve"]
+    ]
+    assert probabilities(tmp_path / "larger") == pytest.approx(probabilities(tmp_path / "equal"))
 
 
 @pytest.mark.exhaustive

@@ -222,6 +222,9 @@ class Inputs:
 
     Attributes:
       train, evaluation: the train and the eval split.
+      batch_size: number of Examples in a batch of a replica: `training.batch_size_per_replica`, or
+        all Examples of the replica if they are fewer.
+      global_batch: number of Examples in a step, over all replicas.
       steps, eval_steps: number of steps in an epoch and in an evaluation.
       epochs: number of epochs: `training.epochs`, or more for `training.min_examples_seen`.
 
@@ -244,22 +247,28 @@ class Inputs:
         self._replicas_here = strategy.num_replicas_in_sync // collective.processes
         self.static_shapes = training.jit_compile or isinstance(strategy, tf.distribute.TPUStrategy)
         """Whether all batches have the same shape, because the step is compiled."""
-        self._batching = BatchSpec(
-            feature_names,
-            job.transform,
-            training.batch_size_per_replica,
-            self._replicas_here,
-            self.static_shapes,
-        )
         self.train = Split.find(job.train_files, collective)
         self.evaluation = Split.find(job.eval_files, collective)
         for split, patterns in ((self.train, job.train_files), (self.evaluation, job.eval_files)):
             if not split.examples:
                 raise ValueError(f"no Example in {', '.join(patterns)}: the split is empty")
-        self.global_batch = training.batch_size_per_replica * strategy.num_replicas_in_sync
-        """Number of Examples in a step, over all replicas."""
         shards = self.train.shards(collective.processes)
         self._own_examples = shards[collective.process].examples
+        largest = max(shard.examples for shard in shards)
+        self.batch_size = min(
+            training.batch_size_per_replica, math.ceil(largest / self._replicas_here)
+        )
+        self.global_batch = self.batch_size * strategy.num_replicas_in_sync
+        if self.batch_size < training.batch_size_per_replica:
+            logging.info(
+                "training.batch_size_per_replica %d: a replica has only %d Examples in an epoch, "
+                "and its batches have as many",
+                training.batch_size_per_replica,
+                self.batch_size,
+            )
+        self._batching = BatchSpec(
+            feature_names, job.transform, self.batch_size, self._replicas_here, self.static_shapes
+        )
         self.steps = self._steps(self.train)
         self.eval_steps = self._steps(self.evaluation)
         minimum = -(-(training.min_examples_seen or 0) // self.train.examples)

@@ -1,7 +1,9 @@
 """The Trainer's step of a compiled pipeline, with real artifacts."""
 
 import json
+import os
 import shutil
+from unittest import mock
 
 from tests.trainer_module import conftest
 
@@ -45,7 +47,6 @@ class Step:
             "transform": conftest.TRANSFORM,
             "code": "1",
             "checkpoints": str(self.checkpoints),
-            self._settings.KEY: self._settings.model_dump(),
         }
         properties = {
             "custom_config": json.dumps(config),
@@ -55,4 +56,6 @@ class Step:
             "strategy": strategy,
             "epochs": epochs,
         }
-        TrainingJobExecutor().Do(self.inputs, self.outputs, properties)
+        variable = {self._settings.VARIABLE: self._settings.model_dump_json()}
+        with mock.patch.dict(os.environ, variable):
+            TrainingJobExecutor().Do(self.inputs, self.outputs, properties)

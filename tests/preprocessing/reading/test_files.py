@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from apache_beam.io.filesystem import FileMetadata
+from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.io.localfilesystem import LocalFileSystem
 from hypothesis import assume, example, given, settings
@@ -194,6 +194,11 @@ def test_a_link_without_a_target_is_named(tmp_path):
         ("{}/x.csv", "*", ["{}/x.csv", "is a file", "folder"]),
         ("{}", "*.json", ["{}", "'*.json'", "data.splits"]),
         ("nothing://bucket/folder", "*", ["nothing://bucket/folder", "cannot be listed"]),
+        (
+            "s3://bucket/folder",
+            "*",
+            ["s3://bucket/folder cannot be listed: it must be the path of a local folder or a gs:"],
+        ),
         (" ", "*", ["data.input_base"]),
     ],
 )
@@ -202,6 +207,21 @@ def test_errors_of_find_files_are_one_line(tmp_path, base, pattern, parts):
     with pytest.raises(InputError) as error:
         find_files(base.format(tmp_path), pattern)
     one_line(error, *(part.format(tmp_path) for part in parts))
+
+
+def test_the_error_of_a_bucket_is_that_of_the_cloud_client_alone(monkeypatch):
+    def refuse(patterns):
+        cause = PermissionError("403 no access")
+        inner = BeamIOError("List operation failed", {patterns[0]: cause})
+        raise BeamIOError("Match operation failed", {patterns[0]: inner})
+
+    monkeypatch.setattr(FileSystems, "match", refuse)
+    with pytest.raises(InputError) as error:
+        find_files("gs://bucket/folder", "**")
+    assert str(error.value) == (
+        "gs://bucket/folder cannot be listed: 403 no access; it must be a folder or a gs:// prefix "
+        "that this user or service account may read"
+    )
 
 
 SPARK = ("_SUCCESS", "._SUCCESS.crc", ".part-0.parquet.crc", "_committed_1", "_started_1")

@@ -1,0 +1,20 @@
+"""The ids of the nodes of the pipeline; imports no TFX. `pipeline.nodes` has their order."""
+
+from __future__ import annotations
+
+EXAMPLE_GEN = "ReviewExampleGen"
+SCHEMA_GEN = "SchemaGen"
+STATISTICS_GEN = "StatisticsGen"
+EXAMPLE_VALIDATOR = "ExampleValidator"
+DATA_GATE = "DataGate"
+TRANSFORM = "Transform"
+TUNER = "Tuner"
+TRAINER = "Trainer"
+WARM_START = "WarmStartModel"
+"""The node of the served model, from which a warm start continues."""
+SERVED_MODEL = "ServedModel"
+"""The node of the served model, which is the baseline of the candidate."""
+EVALUATOR = "Evaluator"
+SERVING_CHECK = "ServingCheck"
+PUSHER = "Pusher"
+REPORT = "RunReport"
