@@ -71,7 +71,8 @@ class Batch:
       rejected: the lines that cannot be used.
       neutrals: the line numbers of reviews whose label is left out.
       lost: number of bytes of the (compressed) file that cannot be read, because they are damaged,
-        or belong to lines that are too long or to long runs of NUL or 0xFF.
+        or belong to lines that are too long or contain several records, or to long runs of NUL or
+        0xFF.
       read: number of (compressed) bytes of the piece that were read before the end of the batch.
     """
 
