@@ -48,6 +48,7 @@ from preprocessing.reading.labels import (
     STARS,
     are_sentiments,
     has_stars,
+    is_label,
     labels_among,
     named_class,
 )
@@ -475,15 +476,15 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
         return "parquet"
     # A field of a CSV file may contain a line of another format.
     line_format, fraction = _format_of_lines(head)
-    if fraction >= _MOST:
+    if fraction >= _MOST and not _begins_with_a_header(path, head, options):
         return line_format
     is_text = not options.reads_labels and _TEXT_NAME.fullmatch(path)
     try:
         # The lines of a text have no ids. A missing column of the ids is reported later.
         searched = replace(options, id=None) if is_text else options
-        has_header = csv_layout(path, head, searched).header is not None
+        layout = csv_layout(path, head, searched)
         # `Positive, but slow` may be the first line of a text, in which it is not a record.
-        if has_header or not is_text:
+        if layout.header is not None or not is_text or _begin_with_labels(head, layout, options):
             return "csv"
     except InputError as error:
         names_a_column = any(name for role, name in options.columns.items() if role != LABEL)
@@ -504,6 +505,32 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
         f"data.format to one of {', '.join(FORMATS)} (JSON: one object a line; CSV: see "
         "data.columns)"
     )
+
+
+def _begins_with_a_header(path: str, head: bytes, options: ReadOptions) -> bool:
+    """Return whether the first line is the header of a CSV file with known columns.
+
+    The first of its fields may have many lines of another format.
+    """
+    first = _first_lines(head)[0]
+    if fasttext.LINE.fullmatch(first) or first.lstrip().startswith(b"{"):
+        return False
+    try:
+        return csv_layout(path, head, options).header is not None
+    except InputError:
+        return False
+
+
+def _begin_with_labels(head: bytes, layout: Layout, options: ReadOptions) -> bool:
+    """Return whether the first lines of a text are records of CSV without a header.
+
+    Each of them has a label and as many fields as the first one. Labels that may be any text are
+    recognised only before tabs, which texts rarely contain.
+    """
+    records = list(islice(csv.head_records(head, layout.dialect), _LINES_INSPECTED))
+    if {len(fields) for fields in records} != {len(records[0])}:
+        return False
+    return layout.dialect.separator == "\t" or all(is_label(row[0], options) for row in records)
 
 
 def _format_of_lines(head: bytes) -> tuple[str, float]:

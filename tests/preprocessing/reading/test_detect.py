@@ -130,10 +130,11 @@ def test_blanks_before_a_quote_inside_of_a_field_stay(folder):
     assert got(read(write(folder, "one.csv", lines)))[0] == (1, "  indented")
 
 
+@pytest.mark.parametrize("number", [1, 40])
 @pytest.mark.parametrize("line", ["{}", '{"rating": 1}', "__label__2 from a file"])
-def test_a_line_of_a_field_decides_no_format(folder, line):
+def test_a_line_of_a_field_decides_no_format(folder, line, number):
     rows = [(5 - 4 * (n % 2), f"book {n}") for n in range(30)]
-    rows[3] = (5, f"It shows\n{line}\nas an example")
+    rows[0] = (5, "It shows\n" + f"{line}\n" * number + "as an example")
     path = write(folder, "book.csv", csv_text([("rating", "text"), *rows]))
     assert got(read(path)) == [(int(stars > 3), text) for stars, text in rows]
 
@@ -366,6 +367,22 @@ def test_a_text_file_of_reviews_without_labels_is_no_csv_without_a_header(folder
     assert detect_format(path, ReadOptions(reads_labels=False)).format == "fasttext"
     path = write(folder, "words.csv", lines)
     assert detect_format(path, ReadOptions(reads_labels=False)).format == "csv"
+
+
+@pytest.mark.parametrize(
+    "content, task",
+    [
+        ("1\tbad, really\n2\tgood\n2\tfine\n", "sentiment"),
+        ("1,Bad: really\n2,good\n2,fine\n", "sentiment"),
+        ("Late\tbad, really\nRefund\tgood\nLate\tfine\n", "each"),
+    ],
+)
+def test_the_labels_of_a_table_without_a_header_are_no_part_of_a_text(folder, content, task):
+    """`predict` reads a file with the suffix `.txt` by the columns by which a run reads it."""
+    path = write(folder, "table.txt", content)
+    options = ReadOptions(reads_labels=False, task=task)
+    assert [text[-6:] for _, text in got(read(path, options))] == ["really", "good", "fine"]
+    assert not any("\t" in text or "1" in text for _, text in got(read(path, options)))
 
 
 @pytest.mark.parametrize(
