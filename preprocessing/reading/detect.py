@@ -29,6 +29,7 @@ from preprocessing.reading.columns import (
     ROLES,
     SEPARATORS,
     Columns,
+    Dialect,
     Layout,
     find_columns,
     set_columns,
@@ -86,6 +87,10 @@ _LAST_BZ2_BYTES = 1 << 20
 """Bytes at the end of a bz2 file that are read as the last sample. They contain the start of the
 last block."""
 _PARQUET = b"PAR1"
+_LABEL_FIRST = (
+    r"sed -E 's/^[[:blank:]]*(.*[^[:blank:]])?[[:blank:]]*(__label__[^[:space:]]+)(.*)/\2 \1\3/'"
+)
+"""The command that writes the last label of each line before its text."""
 _TEXT_NAME = re.compile(r".*\.txt(\.\w+)?", re.IGNORECASE)
 _CSV_NAME = re.compile(r".*\.(csv|tsv)(\.\w+)?", re.IGNORECASE)
 
@@ -492,19 +497,51 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
             raise UnknownFormatError(
                 f"{error}; if each of its lines is a text, set data.format to fasttext"
             ) from error
+    _refuse_late_labels(path, head)
     if is_text:
         return "fasttext"  # plain text, a review on each line
     if fraction:
         return line_format
     dialect, first = widest(head)
-    has_columns = len(first) > 1 and (options.columns or regular_records(head, dialect) > 2)
+    has_columns = len(first) > 1 and (options.columns or _is_regular(head, dialect))
     if has_columns or _CSV_NAME.fullmatch(path) or find_late_header(head):
         return "csv"  # a missing column is reported later
     raise UnknownFormatError(
         f"{path} is of no known format, it starts with '{printable(head)[:60]}': set "
-        f"data.format to one of {', '.join(FORMATS)} (JSON: one object a line; CSV: see "
-        "data.columns)"
+        f"data.format to one of {', '.join(FORMATS)} (fastText: __label__ and a label before each "
+        "text; JSON: one object a line; CSV: see data.columns)"
     )
+
+
+def _refuse_late_labels(path: str, head: bytes) -> None:
+    """Check that the labels of fastText begin their lines, if a file has such labels.
+
+    fastText itself finds a label anywhere in a line. Here it would be a part of the text.
+
+    Args:
+      path: path or URL of the file.
+      head: the result of `read_head`, of a file that is no CSV file.
+
+    Raises:
+      InputError: they do not.
+    """
+    lines = _first_lines(head)
+    if sum(fasttext.LATE_LABEL.search(line) is not None for line in lines) < _MOST * len(lines):
+        return
+    command = filter_command(path, _LABEL_FIRST)
+    raise InputError(
+        f"{path} has labels with __label__ that do not begin their lines: write each of them "
+        f"before its text, such as with `{command}`, and read only the new file"
+    )
+
+
+def _is_regular(head: bytes, dialect: Dialect) -> bool:
+    """Return whether most records of a file have as many fields as the first, and at least three.
+
+    Other texts with commas are no CSV.
+    """
+    regular = regular_records(head, dialect)
+    return regular > 2 and 2 * regular > sum(1 for _ in csv.head_records(head, dialect))
 
 
 def _begins_with_a_header(path: str, head: bytes, options: ReadOptions) -> bool:

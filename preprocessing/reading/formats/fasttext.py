@@ -18,6 +18,8 @@ LINE = re.compile(rb"(__label__[^\s,]+)(?:[ \t](.*))?", re.DOTALL)
 _LABELLED = re.compile(rb"(__label__\S+)(?:[ \t](.*))?", re.DOTALL)
 """A line whose label may contain a comma, unlike `LINE`, by which a file is recognised: a CSV file
 may begin with `__label__1,text`."""
+LATE_LABEL = re.compile(rb"[ \t]__label__[^\s,]+(?=\s|$)")
+"""A label that does not begin its line."""
 _LABELS = re.compile(rb"(?:__label__\S+(?:[ \t]|$))*")
 _FIRST_LABELS = re.compile(rb"^__label__[^\s,]+(?=\s|$)", re.MULTILINE)
 _PREFIX = b"__label__"

@@ -385,6 +385,38 @@ def test_the_labels_of_a_table_without_a_header_are_no_part_of_a_text(folder, co
     assert not any("\t" in text or "1" in text for _, text in got(read(path, options)))
 
 
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize(
+    "form", ["{text} {label}", " {label} {text}", "r{number}\t{label}\t{text}"]
+)
+@pytest.mark.parametrize("text", ["Good: really", "Great phone, and cheap, again"])
+def test_labels_that_do_not_begin_their_lines_are_named(folder, form, text, suffix):
+    lines = [
+        form.format(text=f"{text} {n}", label=f"__label__{1 + n % 2}", number=n) for n in range(30)
+    ]
+    data = "".join(f"{one}\r\n" for one in lines).encode()
+    path = write(folder, f"late.txt{suffix}", COMPRESS[suffix](data))
+    for options in (ReadOptions(), ReadOptions(reads_labels=False)):
+        with pytest.raises(InputError, match="labels with __label__ that do not begin") as error:
+            read(path, options)
+    command = str(error.value).split("`")[1]
+    command = command.replace("NEW_FILE", "early.txt").replace("FILE", f"late.txt{suffix}")
+    subprocess.run(command, shell=True, check=True, cwd=folder)
+    found = got(read(str(folder / "early.txt")))
+    assert [label for label, _ in found] == [0, 1] * 15
+    assert [" ".join(one.split()[-len(text.split()) - 1 :]) for _, one in found] == [
+        f"{text} {n}" for n in range(30)
+    ]
+
+
+def test_texts_with_commas_are_no_csv_without_a_header(folder):
+    texts = [f"Great phone{', really' * (n % 4)}, number {n}." for n in range(40)]
+    path = write(folder, "texts.txt", "".join(f"{text}\n" for text in texts))
+    with pytest.raises(InputError, match=r"no known format.*fastText: __label__ and a label"):
+        read(path)
+    assert [text for _, text in got(read(path, ReadOptions(reads_labels=False)))] == texts
+
+
 @pytest.mark.parametrize(
     ("name", "content", "kind"),
     [
