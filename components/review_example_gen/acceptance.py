@@ -84,6 +84,11 @@ def check_counts(
             f"of {TOO_LONG} or with several records, {excess}{first(unusable)}; "
             "download or copy the files again, and end each record with a line break (LF)"
         )
+    if not counts.lines:
+        raise InputError(
+            "no line is left for training, because no file of data.input_base contains a record: "
+            "write or download the files again, or set data.input_base to another folder"
+        )
     if not counts.examples["train"]:
         blank = counts.rejected[NO_TEXT]
         without_text = f"{blank} lines have no text (data.columns.text), " if blank else ""

@@ -31,6 +31,7 @@ from preprocessing.reading.columns import (
     Columns,
     Dialect,
     Layout,
+    MissingColumnsError,
     find_columns,
     set_columns,
 )
@@ -144,7 +145,7 @@ def inspect(path: str, options: ReadOptions, header: Header | None = None) -> In
     """
     head, is_all = read_head(path)
     if header is None:
-        layout = _detect(path, head, options)
+        layout = _detect_or_explain(path, head, options)
     else:
         names = [name.strip() for name in header.names]
         layout = Layout(
@@ -260,6 +261,30 @@ def sampled_lines(path: str) -> Iterator[bytes]:
             lines = (without_marks(item.data) for item in found if isinstance(item, Lines))
             # A sample of a bz2 file is one block.
             yield from islice(lines, None if is_last else 1)
+
+
+def _detect_or_explain(path: str, head: bytes, options: ReadOptions) -> Layout:
+    """Return the result of `_detect`; the error about a file of one line names another cause.
+
+    Servers send messages of any words in place of a file.
+
+    Raises:
+      MissingColumnsError: the columns are not found.
+      UnknownFormatError: the format is unknown.
+      InputError: see `inspect`.
+    """
+    try:
+        return _detect(path, head, options)
+    except (MissingColumnsError, UnknownFormatError) as error:
+        if head.startswith(_PARQUET) or len(_first_lines(head)) > 1:
+            raise
+        line = printable(_first_lines(head)[0])[:_EXAMPLE]
+        message = (
+            f"{error}; if its only line, '{line}', is a message of a server, download it again"
+        )
+        if isinstance(error, MissingColumnsError):
+            raise MissingColumnsError(message, error.present) from error
+        raise UnknownFormatError(message) from error
 
 
 def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:

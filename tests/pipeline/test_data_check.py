@@ -701,6 +701,13 @@ def test_an_empty_file_with_a_limit_is_a_problem(tmp_path):
     assert not check.starts and check.problems
 
 
+@pytest.mark.parametrize("data", ["", "rating,text\n", gzip.compress(b"")])
+def test_an_input_without_a_record_is_a_problem_of_its_own(tmp_path, data):
+    """A failed export or download leaves a file without content, or with a header alone."""
+    [problem] = look(write(tmp_path, a__csv=data)).problems
+    assert "because no file of data.input_base contains a record: " in problem.message
+
+
 def test_a_span_without_a_usable_review_is_a_problem(tmp_path):
     days = {f"day-{n}__jsonl": REVIEWS.replace("number", f"day {n}") for n in (1, 3)}
     neutral = '{"rating": 3, "text": "neither good nor bad"}\n'

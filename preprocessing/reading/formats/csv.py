@@ -303,6 +303,8 @@ def _cause(error: str, line: str, dialect: Dialect) -> str:
         cause = "a quotation mark after a backslash"
     elif f'" {dialect.separator}' in line:
         cause = "a blank between a quotation mark and a separator"
+    elif line.endswith('" '):
+        cause = "a blank between a quotation mark and the end of the line"
     elif error.endswith(f"expected after '{_QUOTE}'"):
         cause = "a single quotation mark within a quoted field"
     else:

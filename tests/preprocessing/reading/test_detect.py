@@ -556,3 +556,18 @@ def test_names_that_have_other_meanings_are_read_in_files_without_other_texts_al
     assert got(read(write(folder, "zendesk.csv", rows)))[0] == (1, "Slow but friendly answer.")
     rows = "rating,text,comment\n5,Good,\n1,,An answer of the shop.\n"
     assert got(read(write(folder, "shop.csv", rows))) == [(1, "Good"), "unknown_columns"]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json.gz", "a.dat"])
+@pytest.mark.parametrize(
+    "line", ["Too Many Requests", "error code: 1020", '{"success": false, "reason": "quota"}']
+)
+def test_the_only_line_of_a_file_may_be_a_message_of_a_server(folder, name, line):
+    """No list of messages is complete."""
+    data = COMPRESS[".gz" if name.endswith(".gz") else ""](f"{line}\n".encode())
+    with pytest.raises(InputError, match="a message of a server, download it again") as error:
+        read(write(folder, name, data))
+    assert f"if its only line, '{line}', is" in str(error.value)
+    with pytest.raises(InputError, match=r"no columns|no known format") as error:
+        read(write(folder, "two.csv", f"{line}\nx\n"))
+    assert "server" not in str(error.value)
