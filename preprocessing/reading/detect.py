@@ -84,6 +84,8 @@ _SAMPLE_BYTES = 1 << 16
 _BZ2_SAMPLES = 3
 _EXAMPLE = 60
 """The maximum number of characters of a value in a message."""
+_MESSAGE = 500
+"""The maximum number of bytes of a message of a server."""
 _LAST_BZ2_BYTES = 1 << 20
 """Bytes at the end of a bz2 file that are read as the last sample. They contain the start of the
 last block."""
@@ -276,9 +278,9 @@ def _detect_or_explain(path: str, head: bytes, options: ReadOptions) -> Layout:
     try:
         return _detect(path, head, options)
     except (MissingColumnsError, UnknownFormatError) as error:
-        if head.startswith(_PARQUET) or len(_first_lines(head)) > 1:
+        if head.startswith(_PARQUET) or len(head.strip()) > _MESSAGE or b"\n" in head.strip():
             raise
-        line = printable(_first_lines(head)[0])[:_EXAMPLE]
+        line = printable(head.strip())[:_EXAMPLE]
         message = (
             f"{error}; if its only line, '{line}', is a message of a server, download it again"
         )
