@@ -36,23 +36,25 @@ class _Commands(TyperGroup):
 
 
 class _Command(TyperCommand):
-    """A command whose options require a value that is not empty."""
+    """A command whose options and arguments require a value that is not empty."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Parse the arguments of the command; return those that no parameter takes.
 
         Raises:
-          ConfigError: the value of an option is empty.
+          ConfigError: the value of an option or argument is empty, unless it is a text.
           click.UsageError: an option is unknown, lacks its value or has a wrong one.
         """
         # Typer would convert an empty path to the current folder.
         words, _, _ = self.make_parser(ctx).parse_args(list(args))
         for parameter in self.get_params(ctx):
-            if parameter.param_type_name != "option":
-                continue
+            is_option = parameter.param_type_name == "option"
+            name = max(parameter.opts, key=len) if is_option else parameter.metavar or ""
+            if name == predict.TEXT:
+                continue  # the command reports which of the texts are blank
             found = words.get(parameter.name)
-            for value in found if isinstance(found, list) else [found]:
-                check_values(value, max(parameter.opts, key=len))
+            for value in found if isinstance(found, list | tuple) else [found]:
+                check_values(value, name)
         return super().parse_args(ctx, args)
 
 

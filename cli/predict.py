@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+TEXT = "TEXT"
+"""The name of the argument of `predict`, which may be blank."""
 _SECONDS_BETWEEN_LINES = 10.0
 _FILES_SHOWN = 5
 
@@ -38,7 +40,7 @@ _FILES_SHOWN = 5
 def predict(
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT", help="Texts \\[default: the lines of standard input]."),
+        typer.Argument(metavar=TEXT, help="Texts \\[default: the lines of standard input]."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON object for each text.")

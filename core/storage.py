@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_VARIABLE = re.compile(r"\$(\{\w+\}|[A-Z_][A-Z0-9_]*)")
-"""A variable of the shell, such as ${HOME} or $HOME."""
+_VARIABLE = re.compile(r"\$(\{[^}]*\}|[A-Z_][A-Z0-9_]*)")
+"""A variable of the shell, such as ${HOME}, ${HOME:-/root} or $HOME."""
 _SCHEME = re.compile(r"(gs|s3|hdfs):/?")
 """The beginning of a URL of an object store that may be not valid."""
 

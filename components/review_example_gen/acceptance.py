@@ -81,8 +81,13 @@ def check_counts(
     if lost > max_rejected_fraction * size:
         raise InputError(
             f"{lost:,} of {size:,} bytes ({lost / size:.1%}) are damaged, NUL or 0xFF, or in lines "
-            f"of {TOO_LONG}, {excess}{first(unusable)}; "
-            "download or copy the files again"
+            f"of {TOO_LONG} or with several records, {excess}{first(unusable)}; "
+            "download or copy the files again, and end each record with a line break (LF)"
+        )
+    if not counts.lines:
+        raise InputError(
+            "no line is left for training, because no file of data.input_base contains a record: "
+            "write or download the files again, or set data.input_base to another folder"
         )
     if not counts.examples["train"]:
         blank = counts.rejected[NO_TEXT]

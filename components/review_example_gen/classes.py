@@ -35,6 +35,8 @@ from preprocessing.reading.records import EACH_TASK, STARS_TASK, Batch, ReadOpti
 
 _FEW = 20
 """Number of labels that are classes even if most of them have one line."""
+_BOOLEANS = (("0", "false"), ("1", "true"))
+"""The labels of a column whose type changes, as in files that different programs wrote."""
 _REMEDY = "add lines, or map the labels in data.labels to another class or to null"
 _NEXT_DAY = "or run again with the next day, whose window has it"
 """The remedy for a class of the newest span of a window that the older ones lack."""
@@ -224,6 +226,12 @@ def _each(found: FoundLabels, column: str) -> Classes:
         "them, map them to one class in data.labels"
         for alike in same_numbers(labels)
         if sorted(alike) not in map(sorted, looks)
+    ]
+    notes += [
+        f"{counted(alike, found.totals)} are a number and a boolean, and are different classes; "
+        "to join them, map them to one class in data.labels"
+        for alike in _BOOLEANS
+        if set(alike) <= set(labels)
     ]
     label_map = {label: index for index, label in enumerate(labels)}
     return Classes(Labels(tuple(labels)), label_map, tuple(notes))

@@ -123,7 +123,7 @@ def left_out(found: Input, patterns: Mapping[str, str]) -> str:
     return (
         f"{joined(list(map(short, names)), _SHOWN)}, "
         f"{'whose name is that' if len(names) == 1 else 'whose names are those'} "
-        "of documents or hidden files; to read one, rename it, or name it in data.splits"
+        "of documents, hidden files or backups; to read one, rename it, or name it in data.splits"
     )
 
 

@@ -19,7 +19,7 @@ from preprocessing.labels import SENTIMENT, Labels
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.detect import Inspection
 from preprocessing.reading.files import SourceFile
-from preprocessing.reading.labels import NEUTRAL, CollectedLabels, LabelReader
+from preprocessing.reading.labels import NEUTRAL, CollectedLabels, LabelReader, label_scale
 from preprocessing.reading.layouts import choose_layouts
 from preprocessing.reading.listing import listed
 from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions, TaskName
@@ -63,16 +63,40 @@ class Attempt:
         """Return the labels with their meanings, the most frequent one first."""
         if not self.found:
             return ()
-        layouts = [layout for layout in self.mapped_layouts() if layout.format != "empty"]
-        reader = LabelReader(layouts[0]) if layouts and self.names else None
+        readers = self._readers()
         totals = sorted(self.found.totals.items(), key=lambda item: -item[1])
-        return tuple(FoundLabel(name, n, self._meaning(reader, name)) for name, n in totals)
+        return tuple(FoundLabel(name, n, self._shown(readers, name)) for name, n in totals)
 
-    def _meaning(self, reader: LabelReader | None, name: str) -> str:
-        meaning = reader.read(name) if reader else None
-        if meaning is None:
-            return REJECTED if reader else ""
-        return LEFT_OUT if meaning == NEUTRAL else self.names[meaning]
+    def meanings(self) -> set[str]:
+        """Return the meanings that the labels have: names of classes, LEFT_OUT and REJECTED."""
+        readers = self._readers()
+        labels = self.found.lines if self.found else {}
+        return {meaning for name in labels for meaning in self._meanings(readers, name)}
+
+    def _readers(self) -> list[LabelReader]:
+        """Return a reader for each scale of the labels; none if there are no classes.
+
+        The columns of a file, and files, may have labels of different scales.
+        """
+        found: dict[tuple[object, ...], LabelReader] = {}
+        for layout in self.mapped_layouts() if self.names else ():
+            if layout.format == "empty":
+                continue
+            columns = [layout.columns, *layout.alternatives] if layout.columns else [None]
+            for name in (one.label if one else None for one in columns):
+                scale, _ = label_scale(layout, name)
+                found.setdefault((scale, layout.class_names), LabelReader(layout, name))
+        return list(found.values())
+
+    def _meanings(self, readers: Sequence[LabelReader], name: str) -> list[str]:
+        read = (reader.read(name) for reader in readers)
+        meanings = sorted({meaning for meaning in read if meaning is not None})
+        shown = [LEFT_OUT if one == NEUTRAL else self.names[one] for one in meanings]
+        return shown or [REJECTED]
+
+    def _shown(self, readers: Sequence[LabelReader], name: str) -> str:
+        """Return the meanings of a label in the columns that may contain it."""
+        return " or ".join(self._meanings(readers, name)) if readers else ""
 
 
 class Attempts:
@@ -140,7 +164,7 @@ class Attempts:
         found = self.attempt(replace(options, task=task, classes=classes, label_map={}))
         if task == SENTIMENT_TASK and not found.error:
             labels = found.labels()
-            missing = set(SENTIMENT.names) - {label.read_as for label in labels}
+            missing = set(SENTIMENT.names) - found.meanings()
             if missing:
                 names = " or ".join(sorted(missing))
                 return replace(found, error=InputError(f"no label is {names}"))

@@ -23,7 +23,7 @@ from preprocessing.reading import globs
 from preprocessing.reading.columns import LABEL, TEXT
 from preprocessing.reading.copies import find_copies
 from preprocessing.reading.detect import Inspection
-from preprocessing.reading.files import SourceFile, relative_path
+from preprocessing.reading.files import HELD_OUT, SourceFile, relative_path
 from preprocessing.reading.listing import joined
 from preprocessing.reading.look import Table, read_table
 from preprocessing.reading.records import EACH_TASK, SENTIMENT_TASK, STARS_TASK, ReadOptions
@@ -142,6 +142,9 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
     corrected = _corrected_mapping(attempts, options, names)
     if corrected:
         choices.append((corrected, "the classes of data.labels; null leaves a label out"))
+    in_train = _without_held_out(attempts, current)
+    if in_train:
+        choices.append((in_train, "the classes of the train files; null leaves a label out"))
     polarity = _polarity(names)
     if polarity:
         choices.append((polarity, "a guess at the sentiment of these words: 1 is positive"))
@@ -163,7 +166,7 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
         choices.append(({}, "negative and positive"))
     shown = tuple(Choice(as_yaml({"data": {"labels": value}}), text) for value, text in choices)
     if not choices:
-        reasons = [f"{stars.error}", f"{each.error}"]
+        reasons = [] if options.task == EACH_TASK else [f"{stars.error}", f"{each.error}"]
         return Settled((), {}, (Problem("; ".join(dict.fromkeys([message, *reasons]))),))
     problem = Problem(message, shown[0].settings, choices=shown)
     return Settled((), {"labels": choices[0][0]}, (problem,))
@@ -200,6 +203,33 @@ def _corrected_mapping(
         if not attempts.attempt(tried).error:
             return found
     return {}
+
+
+def _without_held_out(attempts: Attempts, current: Attempt) -> dict[str, str | None]:
+    """Return the mapping of `data.labels` that leaves out labels of only eval and test files.
+
+    It is empty if the task is another one than a class for each label, or if the labels of the
+    train files are no classes either.
+
+    Args:
+      attempts: the attempts with the files.
+      current: the attempt with the settings.
+    """
+    if current.options.task != EACH_TASK or current.found is None:
+        return {}
+    if any(layout.class_names for layout in current.layouts):
+        return {}  # a mapping applies to the numbers
+    names = current.found.lines
+    kept = [name for name, groups in names.items() if not set(groups) <= set(HELD_OUT)]
+    # A mapping does not distinguish labels that differ only in case.
+    if not 1 < len(kept) < len(names) or len({name.lower() for name in names}) < len(names):
+        return {}
+    found = {name: name if name in kept else None for name in names}
+    mapped = task_options({name.lower(): class_name for name, class_name in found.items()})
+    options = replace(
+        current.options, task=mapped.task, classes=mapped.classes, label_map=mapped.label_map
+    )
+    return {} if attempts.attempt(options).error else found
 
 
 def leave_out_rare(attempt: Attempt, totals: Mapping[int, int], least: int) -> dict[str, Any]:

@@ -16,7 +16,13 @@ from pipeline.data_check.reading import Reading, RunInput, read_sample
 from pipeline.data_check.settings_file import as_yaml, with_data
 from pipeline.inputs import input_base, read_options
 from pipeline.named_classes import named_classes
-from preprocessing.reading.records import BAD_LABEL, EACH_TASK, OTHER_SCALE
+from preprocessing.reading.records import (
+    BAD_LABEL,
+    EACH_TASK,
+    OTHER_SCALE,
+    SENTIMENT_TASK,
+    STARS_TASK,
+)
 
 _MOST_LOST = 0.1
 """The greatest fraction of lines whose loss is proposed."""
@@ -102,6 +108,11 @@ def _is_about_labels(attempt: Attempt, reading: Reading) -> bool:
     if attempt.error:
         return bool(attempt.found and attempt.found.lines) and not attempt.names
     unusable = reading.counts.unusable
+    # A few labels that are not on the scale do not show that the task is another one.
+    has_scale = attempt.options.task in (SENTIMENT_TASK, STARS_TASK)
+    is_few = unusable.total() <= _MOST_LOST * reading.counts.lines_with_review
+    if has_scale and is_few and not unusable[OTHER_SCALE]:
+        return False
     about_labels = unusable[BAD_LABEL] + unusable[OTHER_SCALE]
     return about_labels - _without_label(attempt, reading.counts) > unusable.total() / 2
 

@@ -112,7 +112,13 @@ class Chooser:
           The columns; without a text in the record, the column of the text is that of the layout.
         """
         known = self._known_among(tuple(record))
-        return self._columns_among(tuple(name for name in known if self._counts(name, record)))
+        filled = [name for name in known if self._counts(name, record)]
+        texts = self.texts(filled)
+        words = {name for name in texts if is_missing(record[name], {})}
+        # A text may consist of such a word, but none that stands beside another text.
+        if 0 < len(words) < len(texts):
+            filled = [name for name in filled if name not in words]
+        return self._columns_among(tuple(filled))
 
     def _counts(self, name: str, record: Mapping[str, Any]) -> bool:
         """Return whether a column is filled; a label like `NaN` fills none."""

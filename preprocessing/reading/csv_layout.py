@@ -44,10 +44,11 @@ def csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout:
         ):
             title = HEADERLESS.title if len(first) == 3 else None
             return Layout("csv", HEADERLESS._replace(title=title), dialect=dialect)
-    late = find_late_header(head)
-    if late:
-        raise InputError(f"{path} {header.late_problem(path, *late)}")
     dialect, first = widest(head)
+    late = find_late_header(head)
+    # A header with another separator is one field, like a title before a table.
+    if late and not header.other_syntax(first, options):
+        raise InputError(f"{path} {header.late_problem(path, *late)}")
     records = list(islice(csv.head_records(head, dialect), _RECORDS_INSPECTED))
     problem = header.problem(path, records, dialect.separator, head, options) if records else None
     if problem:

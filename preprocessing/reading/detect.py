@@ -29,7 +29,9 @@ from preprocessing.reading.columns import (
     ROLES,
     SEPARATORS,
     Columns,
+    Dialect,
     Layout,
+    MissingColumnsError,
     find_columns,
     set_columns,
 )
@@ -48,6 +50,7 @@ from preprocessing.reading.labels import (
     STARS,
     are_sentiments,
     has_stars,
+    is_label,
     labels_among,
     named_class,
 )
@@ -81,10 +84,16 @@ _SAMPLE_BYTES = 1 << 16
 _BZ2_SAMPLES = 3
 _EXAMPLE = 60
 """The maximum number of characters of a value in a message."""
+_MESSAGE = 500
+"""The maximum number of bytes of a message of a server."""
 _LAST_BZ2_BYTES = 1 << 20
 """Bytes at the end of a bz2 file that are read as the last sample. They contain the start of the
 last block."""
 _PARQUET = b"PAR1"
+_LABEL_FIRST = (
+    r"sed -E 's/^[[:blank:]]*(.*[^[:blank:]])?[[:blank:]]*(__label__[^[:space:]]+)(.*)/\2 \1\3/'"
+)
+"""The command that writes the last label of each line before its text."""
 _TEXT_NAME = re.compile(r".*\.txt(\.\w+)?", re.IGNORECASE)
 _CSV_NAME = re.compile(r".*\.(csv|tsv)(\.\w+)?", re.IGNORECASE)
 
@@ -138,7 +147,7 @@ def inspect(path: str, options: ReadOptions, header: Header | None = None) -> In
     """
     head, is_all = read_head(path)
     if header is None:
-        layout = _detect(path, head, options)
+        layout = _detect_or_explain(path, head, options)
     else:
         names = [name.strip() for name in header.names]
         layout = Layout(
@@ -254,6 +263,30 @@ def sampled_lines(path: str) -> Iterator[bytes]:
             lines = (without_marks(item.data) for item in found if isinstance(item, Lines))
             # A sample of a bz2 file is one block.
             yield from islice(lines, None if is_last else 1)
+
+
+def _detect_or_explain(path: str, head: bytes, options: ReadOptions) -> Layout:
+    """Return the result of `_detect`; the error about a file of one line names another cause.
+
+    Servers send messages of any words in place of a file.
+
+    Raises:
+      MissingColumnsError: the columns are not found.
+      UnknownFormatError: the format is unknown.
+      InputError: see `inspect`.
+    """
+    try:
+        return _detect(path, head, options)
+    except (MissingColumnsError, UnknownFormatError) as error:
+        if head.startswith(_PARQUET) or len(head.strip()) > _MESSAGE or b"\n" in head.strip():
+            raise
+        line = printable(head.strip())[:_EXAMPLE]
+        message = (
+            f"{error}; if its only line, '{line}', is a message of a server, download it again"
+        )
+        if isinstance(error, MissingColumnsError):
+            raise MissingColumnsError(message, error.present) from error
+        raise UnknownFormatError(message) from error
 
 
 def _detect(path: str, head: bytes, options: ReadOptions) -> Layout:
@@ -475,15 +508,15 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
         return "parquet"
     # A field of a CSV file may contain a line of another format.
     line_format, fraction = _format_of_lines(head)
-    if fraction >= _MOST:
+    if fraction >= _MOST and not _begins_with_a_header(path, head, options):
         return line_format
     is_text = not options.reads_labels and _TEXT_NAME.fullmatch(path)
     try:
         # The lines of a text have no ids. A missing column of the ids is reported later.
         searched = replace(options, id=None) if is_text else options
-        has_header = csv_layout(path, head, searched).header is not None
+        layout = csv_layout(path, head, searched)
         # `Positive, but slow` may be the first line of a text, in which it is not a record.
-        if has_header or not is_text:
+        if layout.header is not None or not is_text or _begin_with_labels(head, layout, options):
             return "csv"
     except InputError as error:
         names_a_column = any(name for role, name in options.columns.items() if role != LABEL)
@@ -491,19 +524,77 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
             raise UnknownFormatError(
                 f"{error}; if each of its lines is a text, set data.format to fasttext"
             ) from error
+    _refuse_late_labels(path, head)
     if is_text:
         return "fasttext"  # plain text, a review on each line
     if fraction:
         return line_format
     dialect, first = widest(head)
-    has_columns = len(first) > 1 and (options.columns or regular_records(head, dialect) > 2)
+    has_columns = len(first) > 1 and (options.columns or _is_regular(head, dialect))
     if has_columns or _CSV_NAME.fullmatch(path) or find_late_header(head):
         return "csv"  # a missing column is reported later
     raise UnknownFormatError(
         f"{path} is of no known format, it starts with '{printable(head)[:60]}': set "
-        f"data.format to one of {', '.join(FORMATS)} (JSON: one object a line; CSV: see "
-        "data.columns)"
+        f"data.format to one of {', '.join(FORMATS)} (fastText: __label__ and a label before each "
+        "text; JSON: one object a line; CSV: see data.columns)"
     )
+
+
+def _refuse_late_labels(path: str, head: bytes) -> None:
+    """Check that the labels of fastText begin their lines, if a file has such labels.
+
+    fastText itself finds a label anywhere in a line. Here it would be a part of the text.
+
+    Args:
+      path: path or URL of the file.
+      head: the result of `read_head`, of a file that is no CSV file.
+
+    Raises:
+      InputError: they do not.
+    """
+    lines = _first_lines(head)
+    if sum(fasttext.LATE_LABEL.search(line) is not None for line in lines) < _MOST * len(lines):
+        return
+    command = filter_command(path, _LABEL_FIRST)
+    raise InputError(
+        f"{path} has labels with __label__ that do not begin their lines: write each of them "
+        f"before its text, such as with `{command}`, and read only the new file"
+    )
+
+
+def _is_regular(head: bytes, dialect: Dialect) -> bool:
+    """Return whether most records of a file have as many fields as the first, and at least three.
+
+    Other texts with commas are no CSV.
+    """
+    regular = regular_records(head, dialect)
+    return regular > 2 and 2 * regular > sum(1 for _ in csv.head_records(head, dialect))
+
+
+def _begins_with_a_header(path: str, head: bytes, options: ReadOptions) -> bool:
+    """Return whether the first line is the header of a CSV file with known columns.
+
+    The first of its fields may have many lines of another format.
+    """
+    first = _first_lines(head)[0]
+    if fasttext.LINE.fullmatch(first) or first.lstrip().startswith(b"{"):
+        return False
+    try:
+        return csv_layout(path, head, options).header is not None
+    except InputError:
+        return False
+
+
+def _begin_with_labels(head: bytes, layout: Layout, options: ReadOptions) -> bool:
+    """Return whether the first lines of a text are records of CSV without a header.
+
+    Each of them has a label and as many fields as the first one. Labels that may be any text are
+    recognised only before tabs, which texts rarely contain.
+    """
+    records = list(islice(csv.head_records(head, layout.dialect), _LINES_INSPECTED))
+    if {len(fields) for fields in records} != {len(records[0])}:
+        return False
+    return layout.dialect.separator == "\t" or all(is_label(row[0], options) for row in records)
 
 
 def _format_of_lines(head: bytes) -> tuple[str, float]:

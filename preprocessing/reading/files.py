@@ -175,8 +175,8 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
         raise NoFilesError(
             f"{base} and its subfolders contain no file of texts that matches '{pattern}': set "
             "data.input_base to another folder, or data.splits to folders or globs relative to it "
-            "(* and ** match no hidden files, READMEs, licences and checksums, and a name that "
-            "begins with . or _ only matches a glob that begins so)"
+            "(* and ** match no hidden files, READMEs, licences, checksums and backups, and a name "
+            "that begins with . or _ only matches a glob that begins so)"
         )
     return found
 

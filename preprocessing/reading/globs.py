@@ -8,16 +8,21 @@ from fnmatch import fnmatchcase
 EVERYTHING = "**"
 """The glob of all files of a folder and its subfolders."""
 _ANY_NAME = ("*", EVERYTHING)
-# Folders and files that are not data, in a folder that was downloaded, or that Spark or Beam wrote.
-_HIDDEN_FOLDER = re.compile(r"[._].*|lost\+found", re.IGNORECASE)
+# Folders and files that are not data, in a folder that was downloaded, or that Spark or Beam wrote,
+# or beside the data on a file server: thumbnails, and files that were deleted.
+_HIDDEN_FOLDER = re.compile(
+    r"[._].*|lost\+found|@eadir|#recycle|\$recycle\.bin|system volume information", re.IGNORECASE
+)
 # `license_keys.csv` and `changelog.csv` are data.
 _DOCUMENT = re.compile(
     r"(?!.*\.(csv|tsv|jsonl?|ndjson|parquet)(\.(bz2|gz|zst))?$)"
     r"(readme|license|licence|changelog|citation)([._-].*)?|.*\.(md|rst)",
     re.IGNORECASE,
 )
+# Earlier versions that editors and other programs keep, and files that are not written completely.
+_BACKUP = re.compile(r".*~|#.*#|.*\.(bak|orig|tmp|swp)", re.IGNORECASE)
 _OF_PROGRAMS = re.compile(
-    r"[._].*|thumbs\.db|desktop\.ini|.*_\$folder\$|.*\.(crc|md5|sha1|sha256|sha512|dvc)",
+    r"[._].*|~\$.*|thumbs\.db|desktop\.ini|.*_\$folder\$|.*\.(crc|md5|sha1|sha256|sha512|dvc)",
     re.IGNORECASE,
 )
 _HIDDEN_DATA = re.compile(
@@ -39,16 +44,17 @@ def is_data_folder(relative: str) -> bool:
 def leaves_out(relative: str, glob: str) -> bool:
     """Return whether a file does not match a glob because its name is that of a document.
 
-    Hidden files with the suffix of data count as documents. Files that programs write, such as
-    checksums, do not.
+    Hidden files with the suffix of data count as documents, and so do backups. Files that programs
+    write, such as checksums, do not.
 
     Args:
       relative: the path, with `/` as separator.
       glob: see `matches`.
     """
     folder, slash, name = relative.rpartition("/")
-    is_document = _DOCUMENT.fullmatch(name) and not _OF_PROGRAMS.fullmatch(name)
-    if not (is_document or _HIDDEN_DATA.fullmatch(name)):
+    is_document = bool(_DOCUMENT.fullmatch(name) or _BACKUP.fullmatch(name))
+    is_named = is_document and not _OF_PROGRAMS.fullmatch(name)
+    if not (is_named or _HIDDEN_DATA.fullmatch(name)):
         return False
     is_matched = matches(f"{folder}{slash}{_ANOTHER_NAME}", glob)
     return is_matched and not matches(relative, glob)
@@ -70,7 +76,8 @@ def matches(relative: str, glob: str) -> bool:
     The names of the path are matched one by one, see `fnmatch`. A name `**` in the glob matches any
     number of folders, including none, and at the end of the glob every file below them. As in a
     shell, a name that begins with `.` or `_` matches only a name in the glob that begins with the
-    same character. The names `*` and `**` match no hidden file or folder, document or checksum.
+    same character, and so does `~$`, with which Office locks a file. The names `*` and `**` match
+    no hidden file or folder, document, checksum or backup.
 
     Args:
       relative: the path, with `/` as separator.
@@ -126,12 +133,12 @@ def _is_beginning(names: list[str], parts: list[str]) -> bool:
 
 
 def _is_data_file(name: str) -> bool:
-    return not (_OF_PROGRAMS.fullmatch(name) or _DOCUMENT.fullmatch(name))
+    return not any(of.fullmatch(name) for of in (_OF_PROGRAMS, _DOCUMENT, _BACKUP))
 
 
 def _matches_name(name: str, part: str, is_file: bool) -> bool:
     if part in _ANY_NAME:
         return _is_data_file(name) if is_file else is_data_folder(name)
     # A glob that begins with a slash has an empty first name.
-    hidden = name.startswith((".", "_")) and not part.startswith(name[0])
+    hidden = name.startswith((".", "_", "~$")) and not part.startswith(name[0])
     return not hidden and fnmatchcase(name, part)

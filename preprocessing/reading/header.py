@@ -19,6 +19,8 @@ from preprocessing.reading.widths import quoted_lines_problem
 
 _LONGEST_NAME, _MOST_NAMES = 60, 20
 _NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ -]*")
+_SENTENCE = re.compile(r"\s*\S+\s+\S+\s.*\w{4}[.!]\s*", re.DOTALL)
+"""Three words or more that end like a sentence, unlike a name such as `Customer order no.`"""
 _SPACED = re.compile(r'"\s+[,;|]|[,;|]\s+"')
 _UNDECODED = re.compile("[\udc80-\udcff]")
 """A byte that is not UTF-8, as the error handler "surrogateescape" decodes it."""
@@ -51,7 +53,7 @@ def problem(
         )
     if quoted := quoted_lines_problem(path, records):
         return quoted
-    if syntax := _other_syntax(first, options):
+    if syntax := other_syntax(first, options):
         return syntax
     if not _is_data(first):
         return None
@@ -129,14 +131,28 @@ def late_problem(path: str, line: int, names: Sequence[str]) -> str:
     )
 
 
-def _other_syntax(first: Sequence[str], options: ReadOptions) -> str | None:
-    """Return a clause with the problem of a header whose names are known but not in CSV syntax."""
+def other_syntax(first: Sequence[str], options: ReadOptions) -> str | None:
+    """Return a clause with the problem of a header whose names are known but not in CSV syntax.
+
+    Args:
+      first: the fields of the first record of a file.
+      options: the options for reading the file.
+
+    Returns:
+      The clause; None for any other header.
+    """
     for mark in dict.fromkeys(re.findall(r"[^\w\s.-]", "".join(first))):
         names = [name for field in first for name in field.split(mark) if name.strip()]
         try:
             find_columns("", [name.strip() for name in names], options)
         except InputError:
             continue
+        if len(first) == len(names) and not mark.isprintable():
+            return (
+                f"has the invisible character {printable(mark)} in its header, "
+                f"{printable(', '.join(first))}: write the header without it, and read only the "
+                "new file"
+            )
         role = "separates its columns" if len(first) < len(names) else "quotes its fields"
         return (
             f"{role} with `{printable(mark)}`, as its header {printable(', '.join(first))} shows: "
@@ -150,7 +166,11 @@ def _is_data(fields: Sequence[str]) -> bool:
     if list(fields) == [str(number) for number in range(len(fields))]:
         return False  # pandas writes numbers as the names of unnamed columns
     return any(
-        _NUMBER.fullmatch(field) or "\n" in field or len(field) > _LONGEST_NAME for field in fields
+        len(field) > _LONGEST_NAME
+        or "\n" in field
+        or _NUMBER.fullmatch(field)
+        or _SENTENCE.fullmatch(field)
+        for field in fields
     )
 
 

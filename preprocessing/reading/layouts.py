@@ -350,7 +350,8 @@ def _way(layout: Layout) -> str:
     format += SEPARATORS[layout.dialect.separator]
     if layout.format == "csv" and layout.header is None:
         title = ", title" if layout.columns.title else ""
-        return f"{format} without a header: label {scale}{title}, text"
+        label = f"label {scale}" if layout.reads_labels else "label (not read)"
+        return f"{format} without a header: {label}{title}, text"
     if layout.header_of:
         format += f" with the header of {printable(layout.header_of)}"
     ways = [_columns(layout, columns) for columns in (layout.columns, *layout.alternatives)]

@@ -10,7 +10,7 @@ from core.errors import InputError
 from preprocessing.reading import header
 from preprocessing.reading.columns import COMMAS, HEADERLESS, Dialect, Layout
 from preprocessing.reading.csv_layout import csv_layout, find_late_header, widest
-from preprocessing.reading.detect import find_format, objects, read_head
+from preprocessing.reading.detect import UnknownFormatError, find_format, objects, read_head
 from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import csv, parquet
 from preprocessing.reading.records import ReadOptions
@@ -49,8 +49,10 @@ def read_table(path: str, options: ReadOptions, layout: Layout | None = None) ->
     if found == "auto":
         try:
             found = find_format(path, head, options)
-        except InputError:
+        except UnknownFormatError:
             found = "csv" if len(widest(head)[1]) > 1 else ""
+        except InputError:
+            return None
     if found == "jsonl":
         records = list(islice(objects(head), _MOST))
         names = list(dict.fromkeys(name for record in records for name in record))

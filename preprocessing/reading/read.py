@@ -71,7 +71,7 @@ def read_batches(piece: Piece, pool: ThreadPoolExecutor) -> Iterator[Batch]:
     for found in split_lines(chunks(), piece.start):
         if isinstance(found, Lines):
             batch = parse(found)
-            batch.lost = content.stored(count_filled(found.data))
+            batch.lost = content.stored(batch.lost + count_filled(found.data))
         elif found.record.reason == CORRUPT_ARCHIVE:
             batch = Batch(rejected=[found.record], lost=found.bytes)
         else:

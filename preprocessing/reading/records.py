@@ -45,7 +45,8 @@ _LIKELY = re.compile(
 _ID = features.Column("id", b"")
 _MISSING = frozenset({"nan", "null", "none", "nil", "na", "n/a", "#n/a", "<na>", r"\n"})
 """The words that pandas, R, databases and spreadsheets write for a missing value, in lower case."""
-_LONGEST_MISSING = 10
+LONGEST_MISSING = 10
+"""The maximum number of characters of such a word, with blanks around it."""
 _BOOLEANS = {"false": "0", "true": "1"}
 
 
@@ -71,7 +72,8 @@ class Batch:
       rejected: the lines that cannot be used.
       neutrals: the line numbers of reviews whose label is left out.
       lost: number of bytes of the (compressed) file that cannot be read, because they are damaged,
-        or belong to lines that are too long or to long runs of NUL or 0xFF.
+        or belong to lines that are too long or contain several records, or to long runs of NUL or
+        0xFF.
       read: number of (compressed) bytes of the piece that were read before the end of the batch.
     """
 
@@ -244,13 +246,13 @@ def unused_file(path: str, rejected_lines: Mapping[str, int], first: str) -> str
 def is_missing(value: Any, label_map: Mapping[str, int | None]) -> bool:
     """Return whether a label is a word that programs write for a missing value, such as `NaN`.
 
-    This applies only to labels, because a text or a title may consist of such a word.
+    A text may consist of such a word, see `choice.Chooser.columns`, and so may a title.
 
     Args:
       value: the value of the field.
       label_map: see `ReadOptions`. A word in it is a label, and therefore not missing.
     """
-    if not isinstance(value, str) or len(value) > _LONGEST_MISSING:
+    if not isinstance(value, str) or len(value) > LONGEST_MISSING:
         return False
     word = value.strip().lower()
     return word in _MISSING and word not in label_map

@@ -194,7 +194,7 @@ def _files(word: str) -> Sequence[SourceFile]:
     if not files:
         raise InputError(
             f"--input: {word} matches no file; give files, folders or globs (* and ** match no "
-            "hidden files, READMEs and checksums)"
+            "hidden files, READMEs, checksums and backups)"
         )
     return files
 

@@ -52,9 +52,14 @@ def test_every_command_that_reads_settings_takes_them(command, monkeypatch):
         (("submit", "--target", "vertex", "--parameter", "epochs=3", "--parameter="), "--param"),
         (("report", "--run", ""), "--run"),
         (("image", "build", "--base="), "--base"),
+        (("data", "check", ""), "FOLDER"),
+        (("data", "convert", " ", "new"), "FOLDER"),
+        (("data", "convert", "old", ""), "NEW_FOLDER"),
+        (("init", ""), "FOLDER"),
+        (("watch", "--input", "a.csv", ""), "FILES"),
     ],
 )
-def test_an_empty_value_of_an_option_is_refused(words, option):
+def test_an_empty_value_is_refused(words, option):
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
     assert result.stderr.startswith(option) and ": the value is empty" in result.stderr

@@ -93,7 +93,8 @@ def test_the_documents_beside_the_data_are_named(tmp_path):
     found = check(tmp_path).stdout.splitlines()
     assert found[0].endswith("1 file  2,104 bytes  all 200 lines read") and found[3] == (
         "not read  LICENSE.txt, notes0.md, notes1.md, notes2.md, notes3.md and 5 more, whose names "
-        "are those of documents or hidden files; to read one, rename it, or name it in data.splits"
+        "are those of documents, hidden files or backups; to read one, rename it, or name it in "
+        "data.splits"
     )
 
 

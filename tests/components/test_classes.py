@@ -110,6 +110,8 @@ def test_names_that_look_alike_are_two_classes_and_named(labels, shown):
         ({"2.5": 4, "2.50": 3, "3": 5}, "2.5 (4), 2.50 (3) are the same number"),
         ({"2,5": 4, "2.5": 3}, '"2,5" (4), 2.5 (3) are the same number'),
         ({"4": 4, "04": 3, "a": 5}, "04 (3), 4 (4) are the same number"),
+        ({"true": 4, "1": 3, "0": 5}, "1 (3), true (4) are a number and a boolean"),
+        ({"false": 4, "0": 3, "a": 5}, "0 (3), false (4) are a number and a boolean"),
     ],
 )
 def test_labels_that_are_the_same_number_are_named(labels, note):

@@ -252,6 +252,24 @@ def test_most_of_a_file_in_one_line_is_an_input_error(tmp_path, inputs):
         read_files(tmp_path, inputs, max_rejected_fraction=0.01)
 
 
+@pytest.mark.parametrize(
+    "name, end",
+    [("a.csv", "\r"), ("b.csv", "\r"), ("c.jsonl", "\r"), ("c.jsonl", ""), ("d.txt", "\r")],
+)
+def test_a_part_of_a_joined_file_without_line_breaks_is_an_input_error(tmp_path, inputs, name, end):
+    records = {
+        "a.csv": lambda n: f'{1 + 3 * (n % 2)},"fine, number {n}"',
+        "b.csv": lambda n: f"{1 + 3 * (n % 2)},fine number {n}",
+        "c.jsonl": lambda n: f'{{"rating": {1 + 3 * (n % 2)}, "text": "fine number {n}"}}',
+        "d.txt": line,
+    }
+    lines = ["rating,text"] * name.endswith(".csv") + [records[name](n) for n in range(400)]
+    write(inputs, name, [*lines, end.join(records[name](n) for n in range(400, 500))])
+    wrong = r" bytes \((19|2\d)\..* with several records.*" + name.replace(".", r"\.") + ":40"
+    with pytest.raises(InputError, match=wrong):
+        read_files(tmp_path, inputs, max_rejected_fraction=0.01, read={"format": "auto"})
+
+
 def test_the_documents_beside_the_files_are_named_in_the_log(tmp_path, inputs, monkeypatch):
     for name in ("license_keys.csv", "LICENSE.txt", "README", "_SUCCESS"):
         write(inputs, name, [line(number) for number in range(9)])

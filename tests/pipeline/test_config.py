@@ -67,6 +67,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("paths: {root: 'exp[1]'}", "", "/exp[1] contains [, * or ?, which libraries match as a"),
         ("paths: {root: 'gs:/bucket/runs'}", "", "gs:/bucket/runs is not a valid URL; write gs:"),
         ("paths: {root: '${HOME}/x'}", "", "contains ${HOME}, and variables in settings are not"),
+        ("paths: {root: '${HOME:-/root}/x'}", "", "contains ${HOME:-/root}, and variables in set"),
         (
             "server: {sample_folder: '$HOME/x'}",
             "",

@@ -708,6 +708,13 @@ def test_an_empty_file_with_a_limit_is_a_problem(tmp_path):
     assert not check.starts and check.problems
 
 
+@pytest.mark.parametrize("data", ["", "rating,text\n", gzip.compress(b"")])
+def test_an_input_without_a_record_is_a_problem_of_its_own(tmp_path, data):
+    """A failed export or download leaves a file without content, or with a header alone."""
+    [problem] = look(write(tmp_path, a__csv=data)).problems
+    assert "because no file of data.input_base contains a record: " in problem.message
+
+
 def test_a_span_without_a_usable_review_is_a_problem(tmp_path):
     days = {f"day-{n}__jsonl": REVIEWS.replace("number", f"day {n}") for n in (1, 3)}
     neutral = '{"rating": 3, "text": "neither good nor bad"}\n'
@@ -780,3 +787,44 @@ def test_two_columns_of_the_same_name_are_one_problem(tmp_path):
     rows = "".join(f"{n % 2 * 4 + 1},{n % 5 + 1},text {n}\n" for n in range(100))
     [problem] = look(write(tmp_path, a__csv=f"rating,rating,text\n{rows}")).problems
     assert "a.csv has 2 columns with the name 'rating'" in problem.message
+
+
+def test_a_few_other_labels_do_not_make_another_task(tmp_path):
+    """A footer or the rule of a table is one bad label among stars."""
+    other = json.dumps({"rating": "---", "title": "---", "text": "---"}) + "\n"
+    check = look(write(tmp_path, a__jsonl=REVIEWS + other * 5))
+    [problem] = check.problems
+    assert "label: ---" in problem.message
+    assert yaml.safe_load(problem.settings) == {"data": {"max_rejected_fraction": 0.025}}
+    assert yaml.safe_load(check.settings)["data"].get("labels") is None
+    assert look_again(tmp_path, check).starts
+
+
+def test_a_label_has_the_meanings_of_all_columns_that_contain_it(tmp_path):
+    stars = "".join(f"{n % 5 + 1},text with stars {n}\n" for n in range(100))
+    other = "".join(f"{n % 2},text with a label {n}\n" for n in range(100))
+    check = look(write(tmp_path, a__csv=f"rating,text\n{stars}", b__csv=f"label,text\n{other}"))
+    assert check.starts and {label.name: label.read_as for label in check.labels} == {
+        "0": "negative",
+        "1": "negative or positive",
+        "2": "negative",
+        "3": "left out",
+        "4": "positive",
+        "5": "positive",
+    }
+    [sentiment] = [check.task, *[task for task in check.other_tasks if task.name == "sentiment"]]
+    assert not sentiment.problem
+
+
+def test_a_label_of_the_test_file_alone_is_left_out_by_a_mapping(tmp_path):
+    rows = "".join(f"{'ab'[n % 2]},text number {n}\n" for n in range(100))
+    held_out = "a,one more\nb,two more\nNew,three more\n"
+    folder = write(tmp_path, train__csv=f"label,text\n{rows}", test__csv=f"label,text\n{held_out}")
+    splits = "data.splits={train: train.csv, test: test.csv}"
+    check = look(folder, "data.labels=each", splits)
+    [problem] = check.problems
+    assert "no line for training has the class New (1 in the test files)" in problem.message
+    assert "stars requires numbers" not in problem.message
+    labels = yaml.safe_load(problem.settings)["data"]["labels"]
+    assert labels == {"New": None, "a": "a", "b": "b"}
+    assert look(folder, f"data.labels={json.dumps(labels)}", splits).starts

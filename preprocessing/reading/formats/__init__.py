@@ -10,6 +10,7 @@ from preprocessing.reading.choice import Chooser
 from preprocessing.reading.columns import HEADERLESS, Columns, Layout
 from preprocessing.reading.labels import LabelReader
 from preprocessing.reading.records import (
+    LONGEST_MISSING,
     NO_TEXT,
     UNKNOWN_COLUMNS,
     WRONG_TYPE,
@@ -71,6 +72,9 @@ class RowReader:
         elif not isinstance(title, str):
             return False
         if self._is_ambiguous and self._may_differ(label, title, further, present):
+            return False
+        is_short = len(text) <= LONGEST_MISSING  # saves a call for nearly every record
+        if is_short and is_missing(text, {}) and self._has_others(tuple(present)):
             return False
         batch.add(position, meaning, title, text, further)
         return True

@@ -24,6 +24,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -79,6 +80,8 @@ _MAX_READ_AGAIN = 1 << 25
 # The csv module's message for a quoted field that is still open at the end.
 _OPEN = "unexpected end of data"
 _OPEN_QUOTE = "a quotation mark that is not closed"
+_RETURNS = "carriage returns in a line, as if it contained records that end with CR alone"
+_RETURN = re.compile(r"\r(?!\n)")
 _QUOTE = '"'
 _LEAST_LINES = 8
 """The least number of lines of a record whose quote is closed by a later record. A review may have
@@ -104,7 +107,8 @@ class _Lines:
         self._has_marks = False  # whether byte order marks were read
         self.has_cr = False  # whether the current record has a carriage return within a line
         self.position = 0  # the first line of the current record
-        # The number of bytes so far in lines that are too long, and in long runs of NUL or 0xFF.
+        # The number of bytes so far in lines that are too long or contain several records, and in
+        # long runs of NUL or 0xFF.
         self.lost = 0
 
     def __iter__(self) -> Iterator[str]:
@@ -145,6 +149,10 @@ class _Lines:
     def first_line(self) -> str:
         """Return the first line of the current record."""
         return (self._taken[0][1] or b"").decode("utf-8", "surrogateescape").rstrip("\r")
+
+    def lose_first(self) -> None:
+        """Count the bytes of the first line of the current record as lost."""
+        self.lost += len(self._taken[0][1] or b"")
 
     @property
     def height(self) -> int:
@@ -239,6 +247,8 @@ def _records(
             yield rejected(lines.position, *too_long.args)
         except csv.Error as error:
             cause = _cause(str(error), lines.first_line(), dialect)
+            if cause.startswith(_RETURNS):
+                lines.lose_first()
             yield rejected(lines.position, BROKEN_CSV, cause)
         else:
             has_reviews = (
@@ -287,10 +297,14 @@ def _cause(error: str, line: str, dialect: Dialect) -> str:
     """
     if error == _OPEN:
         cause = _OPEN_QUOTE
+    elif "\r" in line:
+        cause = _RETURNS
     elif r"\"" in line:
         cause = "a quotation mark after a backslash"
     elif f'" {dialect.separator}' in line:
         cause = "a blank between a quotation mark and a separator"
+    elif line.endswith('" '):
+        cause = "a blank between a quotation mark and the end of the line"
     elif error.endswith(f"expected after '{_QUOTE}'"):
         cause = "a single quotation mark within a quoted field"
     else:
@@ -493,6 +507,9 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
             elif len(fields) != len(header.names):
                 shown = [field[:60] for field in fields[:3]]
                 detail = f"{len(fields)} fields instead of {len(header.names)}: {shown}"
+                if any(map(_RETURN.search, fields)):
+                    detail = f"{_RETURNS}, and {detail}"
+                    lines.lost += sum(len(field.encode("utf-8", "replace")) for field in fields)
                 batch.reject(position, BROKEN_CSV, detail)
             else:
                 if escaped:

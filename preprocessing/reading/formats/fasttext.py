@@ -18,9 +18,13 @@ LINE = re.compile(rb"(__label__[^\s,]+)(?:[ \t](.*))?", re.DOTALL)
 _LABELLED = re.compile(rb"(__label__\S+)(?:[ \t](.*))?", re.DOTALL)
 """A line whose label may contain a comma, unlike `LINE`, by which a file is recognised: a CSV file
 may begin with `__label__1,text`."""
+LATE_LABEL = re.compile(rb"[ \t]__label__[^\s,]+(?=\s|$)")
+"""A label that does not begin its line."""
 _LABELS = re.compile(rb"(?:__label__\S+(?:[ \t]|$))*")
 _FIRST_LABELS = re.compile(rb"^__label__[^\s,]+(?=\s|$)", re.MULTILINE)
 _PREFIX = b"__label__"
+_NEXT_LINE = b"\r" + _PREFIX
+"""The beginning of a line behind one that ends with CR alone, as in a part of a joined file."""
 _USUAL_LENGTH = len(b"__label__2 ")
 
 
@@ -51,8 +55,8 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
         batch = Batch()
         data = without_marks(lines.data)
         positions, texts = batch.positions, batch.texts
-        # If any of the lines is not UTF-8 or has a NUL, `_parse` parses all of them.
-        clean = b"\0" not in data
+        # If any of the lines is not UTF-8, has a NUL or a CR before a label, `_parse` parses all.
+        clean = b"\0" not in data and _NEXT_LINE not in data
         try:
             data.decode()
         except UnicodeDecodeError:
@@ -104,6 +108,9 @@ def _parse(batch: Batch, position: int, line: bytes, labels: LabelReader | None)
     """Add a line to a batch; `labels` is None if labels are not read."""
     if not line.strip():
         return batch.reject(position, NO_TEXT, "a blank line")
+    if _NEXT_LINE in line:
+        batch.lost += len(line)
+        return batch.reject(position, BAD_LABEL, b"several lines that end with CR alone: " + line)
     if labels is None:
         label, data = 0, _LABELS.sub(b"", line, count=1)
     else:

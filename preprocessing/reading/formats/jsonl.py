@@ -19,6 +19,8 @@ from preprocessing.reading.records import (
     rejected,
 )
 
+_SEVERAL = "several objects on a line"
+
 
 def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     """Return the function that parses the lines of a file with this layout."""
@@ -32,6 +34,8 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
             fields = parse_object(position, line.removesuffix(b"\r"))
             if not isinstance(fields, dict):
                 batch.rejected.append(fields)
+                if fields.detail.startswith(_SEVERAL):
+                    batch.lost += len(line)
                 continue
             values = [fields.get(name) if name else None for name in names]
             if not reader.add_usual(batch, position, values, fields):
@@ -53,7 +57,19 @@ def parse_object(position: int, line: bytes) -> dict[str, Any] | Rejected:
         value = json.loads(text)
     # A number with thousands of digits raises a ValueError, thousands of brackets a RecursionError.
     except (ValueError, RecursionError) as error:
-        return rejected(position, BROKEN_JSON, f"{printable(str(error))[:80]}: {text[:200]}")
+        cause = _SEVERAL if _is_followed(error, text) else printable(str(error))[:80]
+        return rejected(position, BROKEN_JSON, f"{cause}: {text[:200]}")
     if not isinstance(value, dict):
         return rejected(position, BROKEN_JSON, "not an object: " + text[:200])
     return value
+
+
+def _is_followed(error: Exception, text: str) -> bool:
+    """Return whether an object begins behind the value at which the parser stopped.
+
+    Files that were joined without a line break have such lines, and so have parts of joined files
+    whose lines end with CR alone.
+    """
+    if not isinstance(error, json.JSONDecodeError) or error.msg != "Extra data":
+        return False
+    return text[error.pos :].lstrip(", \t\r").startswith("{")

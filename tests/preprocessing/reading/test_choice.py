@@ -94,6 +94,20 @@ def test_a_word_for_a_missing_value_is_no_label(folder, kind, word):
     assert [text for _, text in got(read(path, OPTIONAL))] == texts
 
 
+@pytest.mark.parametrize("word", ["nan", "NULL", r"\N", " None "])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_word_for_a_missing_value_is_no_text_beside_another_text(folder, kind, word):
+    """A record with a word for a missing text is read by the text that it has."""
+    names = ("rating", "title", "text", "review")
+    rows = [(5, "a", word, "b 1"), (5, "a", "b 2", word), (5, "a", word, word), (5, "a", word, "")]
+    path = write(
+        folder, f"words.{kind}", table(kind, [dict(zip(names, row, strict=True)) for row in rows])
+    )
+    texts = ["a: b 1", "a: b 2", f"a: {word}", f"a: {word}"]
+    assert got(read(path)) == [(1, text) for text in texts]
+    assert [text for _, text in got(read(path, OPTIONAL))] == texts
+
+
 def test_a_missing_label_is_named_unless_it_is_set(folder):
     rows = [FIRST, FIRST | {"rating": "None"}]
     path = write(folder, "none.jsonl", table("jsonl", rows))

@@ -130,10 +130,11 @@ def test_blanks_before_a_quote_inside_of_a_field_stay(folder):
     assert got(read(write(folder, "one.csv", lines)))[0] == (1, "  indented")
 
 
+@pytest.mark.parametrize("number", [1, 40])
 @pytest.mark.parametrize("line", ["{}", '{"rating": 1}', "__label__2 from a file"])
-def test_a_line_of_a_field_decides_no_format(folder, line):
+def test_a_line_of_a_field_decides_no_format(folder, line, number):
     rows = [(5 - 4 * (n % 2), f"book {n}") for n in range(30)]
-    rows[3] = (5, f"It shows\n{line}\nas an example")
+    rows[0] = (5, "It shows\n" + f"{line}\n" * number + "as an example")
     path = write(folder, "book.csv", csv_text([("rating", "text"), *rows]))
     assert got(read(path)) == [(int(stars > 3), text) for stars, text in rows]
 
@@ -369,6 +370,54 @@ def test_a_text_file_of_reviews_without_labels_is_no_csv_without_a_header(folder
 
 
 @pytest.mark.parametrize(
+    "content, task",
+    [
+        ("1\tbad, really\n2\tgood\n2\tfine\n", "sentiment"),
+        ("1,Bad: really\n2,good\n2,fine\n", "sentiment"),
+        ("Late\tbad, really\nRefund\tgood\nLate\tfine\n", "each"),
+    ],
+)
+def test_the_labels_of_a_table_without_a_header_are_no_part_of_a_text(folder, content, task):
+    """`predict` reads a file with the suffix `.txt` by the columns by which a run reads it."""
+    path = write(folder, "table.txt", content)
+    options = ReadOptions(reads_labels=False, task=task)
+    assert [text[-6:] for _, text in got(read(path, options))] == ["really", "good", "fine"]
+    assert not any("\t" in text or "1" in text for _, text in got(read(path, options)))
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize(
+    "form", ["{text} {label}", " {label} {text}", "r{number}\t{label}\t{text}"]
+)
+@pytest.mark.parametrize("text", ["Good: really", "Great phone, and cheap, again"])
+def test_labels_that_do_not_begin_their_lines_are_named(folder, form, text, suffix):
+    lines = [
+        form.format(text=f"{text} {n}", label=f"__label__{1 + n % 2}", number=n) for n in range(30)
+    ]
+    data = "".join(f"{one}\r\n" for one in lines).encode()
+    path = write(folder, f"late.txt{suffix}", COMPRESS[suffix](data))
+    for options in (ReadOptions(), ReadOptions(reads_labels=False)):
+        with pytest.raises(InputError, match="labels with __label__ that do not begin") as error:
+            read(path, options)
+    command = str(error.value).split("`")[1]
+    command = command.replace("NEW_FILE", "early.txt").replace("FILE", f"late.txt{suffix}")
+    subprocess.run(command, shell=True, check=True, cwd=folder)
+    found = got(read(str(folder / "early.txt")))
+    assert [label for label, _ in found] == [0, 1] * 15
+    assert [" ".join(one.split()[-len(text.split()) - 1 :]) for _, one in found] == [
+        f"{text} {n}" for n in range(30)
+    ]
+
+
+def test_texts_with_commas_are_no_csv_without_a_header(folder):
+    texts = [f"Great phone{', really' * (n % 4)}, number {n}." for n in range(40)]
+    path = write(folder, "texts.txt", "".join(f"{text}\n" for text in texts))
+    with pytest.raises(InputError, match=r"no known format.*fastText: __label__ and a label"):
+        read(path)
+    assert [text for _, text in got(read(path, ReadOptions(reads_labels=False)))] == texts
+
+
+@pytest.mark.parametrize(
     ("name", "content", "kind"),
     [
         ("wrong-name.csv", "__label__1 a, b, c\n", "fasttext"),
@@ -507,3 +556,18 @@ def test_names_that_have_other_meanings_are_read_in_files_without_other_texts_al
     assert got(read(write(folder, "zendesk.csv", rows)))[0] == (1, "Slow but friendly answer.")
     rows = "rating,text,comment\n5,Good,\n1,,An answer of the shop.\n"
     assert got(read(write(folder, "shop.csv", rows))) == [(1, "Good"), "unknown_columns"]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json.gz", "a.dat"])
+@pytest.mark.parametrize(
+    "line", ["Too Many Requests", "error code: 1020", '{"success": false, "reason": "quota"}']
+)
+def test_the_only_line_of_a_file_may_be_a_message_of_a_server(folder, name, line):
+    """No list of messages is complete."""
+    data = COMPRESS[".gz" if name.endswith(".gz") else ""](f"{line}\n".encode())
+    with pytest.raises(InputError, match="a message of a server, download it again") as error:
+        read(write(folder, name, data))
+    assert f"if its only line, '{line}', is" in str(error.value)
+    with pytest.raises(InputError, match=r"no columns|no known format") as error:
+        read(write(folder, "two.csv", f"{line}\nx\n"))
+    assert "server" not in str(error.value)

@@ -126,23 +126,35 @@ def test_the_default_leaves_out_files_and_folders_that_are_not_data(tmp_path):
 
 DATA = ("license_keys.csv", "changelog.csv", "citation.jsonl", "license/1.txt", "citation/2.txt")
 DATA += ("LICENSE.csv.gz", "licence-plates.parquet", "changelog.md.d/a.csv")
+BACKUPS = ("a.csv~", "#a.csv#", "a.csv.bak", "b.jsonl.orig", "a.csv.tmp", "part/a.csv.swp")
 DOCUMENTS = ("LICENSE.txt", "CITATION.cff", "Licence", "changelog.html", "license/README.md")
 DOCUMENTS += ("LICENSE-MIT", "README_EN.txt", "license_2.0.txt")
-OF_PROGRAMS = ("a.sha256", "_SUCCESS", ".hidden.csv", "_temporary/a.csv", "README.md.crc")
+OF_PROGRAMS = (
+    "~$a.csv",
+    "@eaDir/a.csv",
+    "#recycle/a.csv",
+    "a.sha256",
+    "_SUCCESS",
+    ".hidden.csv",
+    "_temporary/a.csv",
+    "README.md.crc",
+)
 
 
 @pytest.mark.parametrize("depth", ["", "2024/deep/"])
 def test_a_document_is_left_out_and_a_file_with_a_suffix_of_data_is_not(tmp_path, depth):
-    for name in (*DOCUMENTS, *OF_PROGRAMS, "_old.csv.gz"):
+    named = (*DOCUMENTS, *BACKUPS, "_old.csv.gz")
+    for name in (*named, *OF_PROGRAMS):
         write(tmp_path, f"{depth}{name}")
     kept = sorted(write(tmp_path, f"{depth}{name}") for name in DATA)
     assert find_files(str(tmp_path), "**") == kept
     assert find_files(str(tmp_path), f"{depth}**") == kept
     left_out = files.find_left_out(str(tmp_path), ["**"])
-    assert left_out == sorted(f"{tmp_path}/{depth}{name}" for name in (*DOCUMENTS, "_old.csv.gz"))
+    assert left_out == sorted(f"{tmp_path}/{depth}{name}" for name in named)
     assert files.find_left_out(str(tmp_path), ["**/*.csv", f"{depth}LICENSE.txt"]) == []
-    named = files.find_left_out(str(tmp_path), ["**", f"{depth}_old.csv.gz"])
-    assert named == sorted(f"{tmp_path}/{depth}{name}" for name in DOCUMENTS)
+    others = files.find_left_out(str(tmp_path), ["**", f"{depth}_old.csv.gz"])
+    assert others == sorted(f"{tmp_path}/{depth}{name}" for name in (*DOCUMENTS, *BACKUPS))
+    assert find_files(str(tmp_path), f"{depth}*.bak") == [f"{tmp_path}/{depth}a.csv.bak"]
 
 
 def test_documents_in_other_folders_than_those_of_the_globs_are_not_named(tmp_path):

@@ -91,3 +91,25 @@ def test_what_is_no_late_header(tmp_path, text):
     with pytest.raises(InputError) as error:
         detect_format(write(tmp_path, "a.csv", text))
     assert "before its header" not in str(error.value)
+
+
+def test_a_header_with_another_separator_is_no_line_before_a_table(tmp_path):
+    """The command for a line before a table would remove the header and a review."""
+    rows = "".join(f"{1 + n % 5}^title {n}^Great phone {n}, and cheap.\n" for n in range(9))
+    path = write(tmp_path, "a.csv", f"rating^title^text\n{rows}")
+    with pytest.raises(InputError, match=r"a\.csv separates its columns with `\^`"):
+        detect_format(path)
+
+
+def test_an_invisible_character_in_a_header_is_named(tmp_path):
+    path = write(tmp_path, "a.csv", f"\u200brating,title,text\n{ROWS}")
+    with pytest.raises(InputError, match=r"has the invisible character \\u200b in its header"):
+        detect_format(path)
+
+
+def test_a_sentence_is_no_late_header(tmp_path):
+    rows = "".join(f"{1 + n % 5}   Great phone {n}, and it is cheap.\n" for n in range(9))
+    path = write(tmp_path, "a.txt", f"rating   text\n{rows}")
+    with pytest.raises(InputError) as error:
+        detect_format(path)
+    assert "before its header" not in str(error.value)

@@ -297,6 +297,11 @@ def lines(folder, options=None):
         (b"__label__1 a\n__label__0 b\n", ReadOptions(), "fastText: label (0 and 1)"),
         (b"1,a,b\n2,c,d\n", ReadOptions(), "CSV without a header: label (1 and 2), title, text"),
         (
+            b"1,a,b\n2,c,d\n",
+            ReadOptions(reads_labels=False),
+            "CSV without a header: label (not read), title, text",
+        ),
+        (
             b"rating,title,text\n1,a,b\n",
             ReadOptions(reads_labels=False),
             "CSV: title `title`, text `text`",
