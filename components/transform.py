@@ -30,6 +30,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from tensorflow_transform import analyzer_nodes, impl_helper
 from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io, schema_utils
 from tfx import types
+from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME
 from tfx.components.transform import executor_utils
 from tfx.components.util import udf_utils
 from tfx.dsl.components.base import executor_spec
@@ -121,7 +122,12 @@ class TransformExecutor(LocalBeamExecutor):
             fn, schema, split_files(examples, splits.analyze), graph.uri, scratch
         )
         write_labels(graph.uri, labels)
-        spans = {} if has_analyzers else read_spans(artifact_utils.get_single_uri(examples))
+        spans = read_spans(artifact_utils.get_single_uri(examples))
+        if spans:
+            # A warm start compares it with that of its base model.
+            transformed.set_int_custom_property(SPAN_PROPERTY_NAME, max(spans.values()))
+        if has_analyzers:
+            spans = {}
         files = {split: split_files(examples, [split]) for split in splits.transform}
         spec = schema_utils.schema_as_feature_spec(schema).feature_spec
         settings = TransformConfig.from_dict(config)

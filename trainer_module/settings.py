@@ -217,6 +217,8 @@ class TrainingJob(Section):
       model_file: the file of a model of the user's project; None: a model of the package.
       has_spans: whether the input has spans. A later span may have another class, so a base model
         of other classes is not an error: the weights are new.
+      newest_span: the newest span of a window, which is its test split. A base model of a later one
+        may have been trained on it, so the weights are new. None: the input is no window.
     """
 
     train_files: list[str]
@@ -230,6 +232,7 @@ class TrainingJob(Section):
     transform: Transform = Transform()
     model_file: CodeFile | None = None
     has_spans: bool = False
+    newest_span: int | None = None
 
 
 class CustomConfig(Section):
@@ -245,6 +248,7 @@ class CustomConfig(Section):
       model_file: the file of a model of the user's project; None: a model of the package. Its text
         is a part of the cache key of the Trainer.
       has_spans: whether the input has spans, see `TrainingJob`.
+      newest_span: see `TrainingJob`. Only the run knows it, so the Trainer adds it.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -255,6 +259,7 @@ class CustomConfig(Section):
     checkpoints: str
     model_file: CodeFile | None = None
     has_spans: bool = False
+    newest_span: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON values, without the keys of `transform` that the model does not use."""

@@ -68,6 +68,8 @@ def test_a_moved_window_has_the_examples_and_counts_of_one_from_nothing(
     nothing, transformed = run("nothing", "3", folder="")
     assert transformed == 4
     assert content(moved) == content(nothing) != content(first)
+    newest = [each.get_int_custom_property("span") for each in (first, moved, nothing)]
+    assert newest == [2, 3, 3]
     for split in SPLITS[:2]:
         names = [
             sorted(path.name for path in Path(each.uri, f"Split-{split}").iterdir())
