@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfx import types
-from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME
 from tfx.components.trainer.executor import GenericExecutor
 from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import standard_artifacts
@@ -16,6 +15,7 @@ from tfx.types.standard_component_specs import BASE_MODEL_KEY, CUSTOM_CONFIG_KEY
 from tfx.utils import json_utils
 
 from components.baseline import existing_model
+from components.properties import UNSEEN_SPAN_PROPERTY
 from core.errors import InputError
 from core.settings import with_parameters
 from trainer_module.cluster.resources import count_processes
@@ -85,7 +85,7 @@ def with_run_parameters(
 ) -> dict[str, Any]:
     """Return the execution properties with those of a run in `custom_config`.
 
-    These are `epochs`, `strategy`, and the newest span of a window.
+    These are `epochs`, `strategy`, and the first span that the train split lacks.
 
     Args:
       input_dict: the inputs of a Trainer.
@@ -100,8 +100,8 @@ def with_run_parameters(
     # A platform may pass a number as text.
     config["training"] |= {key: getattr(training, key) for key in given}
     [examples] = input_dict[EXAMPLES_KEY]
-    if examples.has_custom_property(SPAN_PROPERTY_NAME):
-        config["newest_span"] = examples.get_int_custom_property(SPAN_PROPERTY_NAME)
+    if examples.has_custom_property(UNSEEN_SPAN_PROPERTY):
+        config["unseen_span"] = examples.get_int_custom_property(UNSEEN_SPAN_PROPERTY)
     return {**exec_properties, CUSTOM_CONFIG_KEY: json_utils.dumps(config)}
 
 

@@ -51,7 +51,7 @@ from tfx_bsl.public import tfxio
 
 from components.beam import LocalBeamExecutor, divide_into_units, read_results, write_results
 from components.examples import publish, read_spans, split_files
-from components.properties import CODE_KEY
+from components.properties import CODE_KEY, UNSEEN_SPAN_PROPERTY
 from components.schema_gen import read_schema
 from components.transform_batches import BatchTransformer
 from components.transform_files import (
@@ -123,9 +123,11 @@ class TransformExecutor(LocalBeamExecutor):
         )
         write_labels(graph.uri, labels)
         spans = read_spans(artifact_utils.get_single_uri(examples))
-        if spans:
-            # A warm start compares it with that of its base model.
-            transformed.set_int_custom_property(SPAN_PROPERTY_NAME, max(spans.values()))
+        [source] = examples
+        if source.has_custom_property(SPAN_PROPERTY_NAME):
+            newest = source.get_int_custom_property(SPAN_PROPERTY_NAME)
+            unseen = newest if spans else newest + 1
+            transformed.set_int_custom_property(UNSEEN_SPAN_PROPERTY, unseen)
         if has_analyzers:
             spans = {}
         files = {split: split_files(examples, [split]) for split in splits.transform}

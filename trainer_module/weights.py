@@ -26,8 +26,8 @@ from trainer_module.settings import TrainingJob
 
 ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
 """The file in a SavedModel with its `origin`. TensorFlow and TF Serving ignore `assets.extra`."""
-_NEWEST_SPAN = "newest_span"
-"""The key in ORIGIN_FILE with `TrainingJob.newest_span`, in which two models may differ."""
+_UNSEEN_SPAN = "unseen_span"
+"""The key in ORIGIN_FILE with `TrainingJob.unseen_span`, in which two models may differ."""
 
 
 def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
@@ -93,7 +93,7 @@ def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
-    """Write `origin` and the newest span to ORIGIN_FILE in the SavedModel of a training.
+    """Write `origin` and the first unseen span to ORIGIN_FILE in the SavedModel of a training.
 
     Args:
       job: the training, which has exported its model.
@@ -106,7 +106,7 @@ def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
     file = os.path.join(job.serving_model_dir, ORIGIN_FILE)
     tf.io.gfile.makedirs(os.path.dirname(file))
     with tf.io.gfile.GFile(file, "w") as stream:
-        written = origin(job, feature_names) | {_NEWEST_SPAN: job.newest_span}
+        written = origin(job, feature_names) | {_UNSEEN_SPAN: job.unseen_span}
         stream.write(json.dumps(written, indent=1))
 
 
@@ -187,9 +187,9 @@ def warm_start(
             theirs = _completed(json.load(stream), job)
     except tf.errors.NotFoundError:
         theirs = {}
-    span = theirs.get(_NEWEST_SPAN)
-    if span is not None and job.newest_span is not None and span > job.newest_span:
-        return f"{job.base_model} is of a later span, and may have been trained on the test split"
+    span = theirs.get(_UNSEEN_SPAN)
+    if span is not None and job.unseen_span is not None and span > job.unseen_span:
+        return f"{job.base_model} is of later spans, and may have been trained on the test split"
     ours = origin(job, feature_names)
     if different := _differences(theirs, ours):
         return f"{' and '.join(different)} differs between this training and {job.base_model}"

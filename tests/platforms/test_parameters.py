@@ -91,8 +91,8 @@ def test_the_trainer_uses_the_parameters_of_the_run(epochs):
 
     training = {"epochs": 7, "strategy": "mirrored", "learning_rate": 0.5}
     assert found() == {"training": training, "code": "1"}
-    examples.set_int_custom_property("span", 4)
-    assert found() == {"training": training, "code": "1", "newest_span": 4}
+    examples.set_int_custom_property("unseen_span", 4)
+    assert found() == {"training": training, "code": "1", "unseen_span": 4}
 
 
 @pytest.mark.slow

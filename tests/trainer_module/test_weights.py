@@ -88,18 +88,18 @@ def test_weights_of_another_model_are_not_used_and_the_difference_is_named(recor
 
 
 def test_weights_that_may_have_seen_the_test_split_are_not_used(records, tmp_path, monkeypatch):
-    """The base model of a backfill is of a later span, and was trained on the test split."""
+    """The base model of a backfill is of later spans, and was trained on the test split."""
     base = SimpleNamespace(model_variables=model([5.0]).variables)
     monkeypatch.setattr(tf.saved_model, "load", lambda folder: base)
     job = make_job(records, tmp_path, base_model=str(tmp_path / "model"))
 
     def found(theirs, ours):
-        weights.write_origin(job.model_copy(update={"newest_span": theirs}), NGRAMS)
-        of_run = job.model_copy(update={"newest_span": ours})
+        weights.write_origin(job.model_copy(update={"unseen_span": theirs}), NGRAMS)
+        of_run = job.model_copy(update={"unseen_span": ours})
         return weights.warm_start(of_run, NGRAMS, model([1.0]), model([1.0]))
 
     assert found(8, 7) == (
-        f"{job.base_model} is of a later span, and may have been trained on the test split"
+        f"{job.base_model} is of later spans, and may have been trained on the test split"
     )
     for theirs, ours in ((7, 7), (6, 7), (None, 7), (7, None)):
         assert not found(theirs, ours)
