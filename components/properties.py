@@ -15,6 +15,9 @@ READING_PROPERTY = "reading"
 NEWEST_SPAN_PROPERTY = "newest_span"
 """The property of RejectedLines with the name of the newest span that was read; empty for an input
 without spans."""
+UNSEEN_SPAN_PROPERTY = "unseen_span"
+"""The property of transformed Examples with the number of the first span of which the train split
+has no text. In a window of several spans it is the newest one, which is the test split."""
 UNUSED_PROPERTY = "unused"
 """The property of RejectedLines with a line for each of the first files without a usable line."""
 CLASSES_PROPERTY = "classes"

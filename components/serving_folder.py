@@ -69,12 +69,15 @@ class ServingFolder(Destination):
 
         check_files(model)
         version, content = self.newest(), identity(model)
-        if version is None or identity(version) != content:
+        is_new = version is None or identity(version) != content
+        if is_new:
             self.check_not_rolled_back(content)
+        # A run that fails here, such as on a full disk, serves no other model.
+        copy_folder(model, uri)
+        if version is None or is_new:
             version = self._copy(model, reference=reference)
         elif reference:  # An earlier version of this code may have pushed the model.
             add_missing(reference, os.path.join(version, KEPT_FILE))
-        copy_folder(model, uri)
         return Push(version, os.path.basename(version))
 
     def newest(self) -> str | None:

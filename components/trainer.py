@@ -11,10 +11,11 @@ from tfx.dsl.components.base import base_component, executor_spec
 from tfx.types import standard_artifacts
 from tfx.types import standard_component_specs as specs
 from tfx.types.component_spec import ExecutionParameter
-from tfx.types.standard_component_specs import BASE_MODEL_KEY, CUSTOM_CONFIG_KEY
+from tfx.types.standard_component_specs import BASE_MODEL_KEY, CUSTOM_CONFIG_KEY, EXAMPLES_KEY
 from tfx.utils import json_utils
 
 from components.baseline import existing_model
+from components.properties import UNSEEN_SPAN_PROPERTY
 from core.errors import InputError
 from core.settings import with_parameters
 from trainer_module.cluster.resources import count_processes
@@ -38,7 +39,7 @@ class TrainerExecutor(GenericExecutor):
         exec_properties: dict[str, Any],
     ) -> None:
         inputs = existing_model(input_dict, BASE_MODEL_KEY)
-        super().Do(inputs, output_dict, with_run_parameters(exec_properties))
+        super().Do(inputs, output_dict, with_run_parameters(input_dict, exec_properties))
 
 
 class TrainerSpec(types.ComponentSpec):
@@ -79,10 +80,15 @@ class Trainer(base_component.BaseComponent):
         )
 
 
-def with_run_parameters(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the execution properties with `epochs` and `strategy` in `custom_config`.
+def with_run_parameters(
+    input_dict: Mapping[str, list[types.Artifact]], exec_properties: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the execution properties with those of a run in `custom_config`.
+
+    These are `epochs`, `strategy`, and the first span that the train split lacks.
 
     Args:
+      input_dict: the inputs of a Trainer.
       exec_properties: the execution properties of a Trainer.
 
     Raises:
@@ -93,6 +99,9 @@ def with_run_parameters(exec_properties: Mapping[str, Any]) -> dict[str, Any]:
     training = with_training_parameters(Training.model_validate(config["training"]), given)
     # A platform may pass a number as text.
     config["training"] |= {key: getattr(training, key) for key in given}
+    [examples] = input_dict[EXAMPLES_KEY]
+    if examples.has_custom_property(UNSEEN_SPAN_PROPERTY):
+        config["unseen_span"] = examples.get_int_custom_property(UNSEEN_SPAN_PROPERTY)
     return {**exec_properties, CUSTOM_CONFIG_KEY: json_utils.dumps(config)}
 
 

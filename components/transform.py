@@ -30,6 +30,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from tensorflow_transform import analyzer_nodes, impl_helper
 from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io, schema_utils
 from tfx import types
+from tfx.components.example_gen.utils import SPAN_PROPERTY_NAME
 from tfx.components.transform import executor_utils
 from tfx.components.util import udf_utils
 from tfx.dsl.components.base import executor_spec
@@ -50,7 +51,7 @@ from tfx_bsl.public import tfxio
 
 from components.beam import LocalBeamExecutor, divide_into_units, read_results, write_results
 from components.examples import publish, read_spans, split_files
-from components.properties import CODE_KEY
+from components.properties import CODE_KEY, UNSEEN_SPAN_PROPERTY
 from components.schema_gen import read_schema
 from components.transform_batches import BatchTransformer
 from components.transform_files import (
@@ -121,7 +122,14 @@ class TransformExecutor(LocalBeamExecutor):
             fn, schema, split_files(examples, splits.analyze), graph.uri, scratch
         )
         write_labels(graph.uri, labels)
-        spans = {} if has_analyzers else read_spans(artifact_utils.get_single_uri(examples))
+        spans = read_spans(artifact_utils.get_single_uri(examples))
+        [source] = examples
+        if source.has_custom_property(SPAN_PROPERTY_NAME):
+            newest = source.get_int_custom_property(SPAN_PROPERTY_NAME)
+            unseen = newest if spans else newest + 1
+            transformed.set_int_custom_property(UNSEEN_SPAN_PROPERTY, unseen)
+        if has_analyzers:
+            spans = {}
         files = {split: split_files(examples, [split]) for split in splits.transform}
         spec = schema_utils.schema_as_feature_spec(schema).feature_spec
         settings = TransformConfig.from_dict(config)

@@ -14,6 +14,11 @@ _STACK = re.compile(r'Traceback |in user code:|Graph execution error:|Detected a
 _FIRST_ROOT = re.compile(r"\(0\) +(.+)")
 """The first of several errors in a message of TensorFlow, with the name of its code."""
 
+_OPERATION = re.compile(
+    r"\s*\[while running .*?\]|\{\{function_node .*?\}\}\s*|\s*\[Op:\w+\](?: name:\s*)?"
+)
+"""The places in a message of Beam or TensorFlow with the operation that failed."""
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """The characters with which a text could move the cursor of a terminal, or recolour it."""
 
@@ -60,7 +65,7 @@ def cause(error: BaseException) -> str:
     """
     if isinstance(error, UserError):
         return str(error)
-    message = re.sub(r"\s*\[while running .*?\]", "", str(error))
+    message = _OPERATION.sub("", str(error))
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     if errors := list(filter(None, map(_ERROR.match, lines))):
         return errors[-1][1]

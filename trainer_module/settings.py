@@ -218,6 +218,9 @@ class TrainingJob(Section):
       model_file: the file of a model of the user's project; None: a model of the package.
       has_spans: whether the input has spans. A later span may have another class, so a base model
         of other classes is not an error: the weights are new.
+      unseen_span: the first span of which the train split has no text, which is the test split of a
+        window. If that of a base model is later, the base model may have been trained on the test
+        split, so the weights are new. None: the input has no spans.
     """
 
     train_files: list[str]
@@ -231,6 +234,7 @@ class TrainingJob(Section):
     transform: Transform = Transform()
     model_file: CodeFile | None = None
     has_spans: bool = False
+    unseen_span: int | None = None
 
 
 class CustomConfig(Section):
@@ -246,6 +250,7 @@ class CustomConfig(Section):
       model_file: the file of a model of the user's project; None: a model of the package. Its text
         is a part of the cache key of the Trainer.
       has_spans: whether the input has spans, see `TrainingJob`.
+      unseen_span: see `TrainingJob`. Only the run knows it, so the Trainer adds it.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -256,6 +261,7 @@ class CustomConfig(Section):
     checkpoints: str
     model_file: CodeFile | None = None
     has_spans: bool = False
+    unseen_span: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON values, without the keys of `transform` that the model does not use."""

@@ -26,6 +26,8 @@ from trainer_module.settings import TrainingJob
 
 ORIGIN_FILE = os.path.join("assets.extra", "origin.json")
 """The file in a SavedModel with its `origin`. TensorFlow and TF Serving ignore `assets.extra`."""
+_UNSEEN_SPAN = "unseen_span"
+"""The key in ORIGIN_FILE with `TrainingJob.unseen_span`, in which two models may differ."""
 
 
 def spread(plain: tf_keras.Model, model: tf_keras.Model) -> None:
@@ -91,7 +93,7 @@ def origin(job: TrainingJob, feature_names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
-    """Write `origin` to ORIGIN_FILE in the SavedModel of a training.
+    """Write `origin` and the first unseen span to ORIGIN_FILE in the SavedModel of a training.
 
     Args:
       job: the training, which has exported its model.
@@ -104,7 +106,8 @@ def write_origin(job: TrainingJob, feature_names: tuple[str, ...]) -> None:
     file = os.path.join(job.serving_model_dir, ORIGIN_FILE)
     tf.io.gfile.makedirs(os.path.dirname(file))
     with tf.io.gfile.GFile(file, "w") as stream:
-        stream.write(json.dumps(origin(job, feature_names), indent=1))
+        written = origin(job, feature_names) | {_UNSEEN_SPAN: job.unseen_span}
+        stream.write(json.dumps(written, indent=1))
 
 
 def check_base_classes(job: TrainingJob, labels: Labels) -> None:
@@ -171,8 +174,8 @@ def warm_start(
       model: the copy under the strategy, see `spread`.
 
     Returns:
-      Empty if the weights of the base model fit, also in their shapes, and are finite. Otherwise
-      the reason why no weight is changed, as a clause.
+      Empty if the weights of the base model fit, also in their shapes, are finite, and were not
+      trained on the test split. Otherwise the reason why no weight is changed, as a clause.
 
     Raises:
       ValueError, CodeError: see `origin`.
@@ -184,6 +187,9 @@ def warm_start(
             theirs = _completed(json.load(stream), job)
     except tf.errors.NotFoundError:
         theirs = {}
+    span = theirs.get(_UNSEEN_SPAN)
+    if span is not None and job.unseen_span is not None and span > job.unseen_span:
+        return f"{job.base_model} is of later spans, and may have been trained on the test split"
     ours = origin(job, feature_names)
     if different := _differences(theirs, ours):
         return f"{' and '.join(different)} differs between this training and {job.base_model}"

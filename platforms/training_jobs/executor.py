@@ -53,7 +53,7 @@ class TrainingJobExecutor(TrainerExecutor):
         fn_args = self._GetFnArgs(
             existing_model(input_dict, BASE_MODEL_KEY),
             output_dict,
-            with_run_parameters(exec_properties),
+            with_run_parameters(input_dict, exec_properties),
         )
         job = make_job(fn_args)
         # The imports of the clients take seconds, and a compilation does not use them.

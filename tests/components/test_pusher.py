@@ -122,7 +122,7 @@ def test_a_killed_push_is_never_served_and_can_be_repeated(pushes, monkeypatch, 
     copy = fileio.copy
 
     def kill(source, target, overwrite=False):
-        if stage in source:
+        if stage in source and target.startswith(str(pushes.serving)):
             Path(target).write_bytes(b"half")
             raise KeyboardInterrupt
         copy(source, target, overwrite=overwrite)
@@ -134,6 +134,20 @@ def test_a_killed_push_is_never_served_and_can_be_repeated(pushes, monkeypatch, 
     assert pushes.served() == ("a", 2)
     pushes.push("b")
     assert pushes.served() == ("b", 3)
+
+
+def test_a_push_whose_artifact_cannot_be_written_serves_no_other_model(pushes):
+    """On a disk that has space for one copy, the run fails and the served model stays."""
+    pushes.push("a")
+    artifact = pushes.folder / "artifact"
+    shutil.rmtree(artifact)
+    artifact.write_text("no folder")
+    with pytest.raises((OSError, tf.errors.OpError)):
+        pushes.push("b")
+    assert pushes.served() == ("a", 1)
+    artifact.unlink()
+    pushes.push("b")
+    assert pushes.served() == ("b", 2)
 
 
 @pytest.mark.parametrize("lacks", ["model_blessing", "infra_blessing"])

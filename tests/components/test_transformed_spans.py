@@ -37,6 +37,12 @@ def content(transformed):
     return {split: [parse(each) for each in records(transformed, split)] for split in SPLITS[:2]}
 
 
+def test_the_train_split_of_a_single_span_has_its_texts(tmp_path, days):
+    found = read_files(tmp_path, tmp_path / "day-{SPAN}.txt", {"all": "**"}, span="2", window=1)
+    _, output = transform(found.examples, tmp_path, ["ngrams"])
+    assert output.get_int_custom_property("unseen_span") == 3
+
+
 def test_a_moved_window_has_the_examples_and_counts_of_one_from_nothing(
     tmp_path, days, monkeypatch
 ):
@@ -68,6 +74,8 @@ def test_a_moved_window_has_the_examples_and_counts_of_one_from_nothing(
     nothing, transformed = run("nothing", "3", folder="")
     assert transformed == 4
     assert content(moved) == content(nothing) != content(first)
+    unseen = [each.get_int_custom_property("unseen_span") for each in (first, moved, nothing)]
+    assert unseen == [2, 3, 3]
     for split in SPLITS[:2]:
         names = [
             sorted(path.name for path in Path(each.uri, f"Split-{split}").iterdir())

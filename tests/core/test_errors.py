@@ -22,6 +22,14 @@ Detected at node replica_1/model/logit/BiasAdd defined at (most recent call last
     [
         (ValueError("bad\nmore"), "ValueError: bad"),
         (RuntimeError("OSError: full [while running 'Write/x']"), "OSError: full"),
+        (
+            RuntimeError(
+                "{{function_node __wrapped__SaveV2_dtypes_11_device_/job:localhost/task:0}} "
+                "/c/ckpt; No space left on device [Op:SaveV2]"
+            ),
+            "RuntimeError: /c/ckpt; No space left on device",
+        ),
+        (RuntimeError("no such file [Op:ReadFile] name: "), "RuntimeError: no such file"),
         (RuntimeError("Traceback (most recent\n  File x\nKeyError: 'a'\n"), "KeyError: 'a'"),
         (RuntimeError("in user code:\n\n  tensorflow.errors_impl.OpError: a\n"), "OpError: a"),
         (

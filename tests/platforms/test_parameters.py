@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tfx.types import standard_artifacts
 from tfx.utils import json_utils
 
 from components.properties import RUN_PARAMETERS
@@ -82,9 +83,16 @@ def test_the_trainer_uses_the_parameters_of_the_run(epochs):
         "epochs": epochs,
         "strategy": "mirrored",
     }
-    found = json_utils.loads(with_run_parameters(properties)["custom_config"])
+    examples = standard_artifacts.Examples()
+
+    def found():
+        used = with_run_parameters({"examples": [examples]}, properties)
+        return json_utils.loads(used["custom_config"])
+
     training = {"epochs": 7, "strategy": "mirrored", "learning_rate": 0.5}
-    assert found == {"training": training, "code": "1"}
+    assert found() == {"training": training, "code": "1"}
+    examples.set_int_custom_property("unseen_span", 4)
+    assert found() == {"training": training, "code": "1", "unseen_span": 4}
 
 
 @pytest.mark.slow

@@ -87,6 +87,24 @@ def test_weights_of_another_model_are_not_used_and_the_difference_is_named(recor
     assert text.startswith("hyperparameters.scale_floor (0.3, now 0.5) differs between")
 
 
+def test_weights_that_may_have_seen_the_test_split_are_not_used(records, tmp_path, monkeypatch):
+    """The base model of a backfill is of later spans, and was trained on the test split."""
+    base = SimpleNamespace(model_variables=model([5.0]).variables)
+    monkeypatch.setattr(tf.saved_model, "load", lambda folder: base)
+    job = make_job(records, tmp_path, base_model=str(tmp_path / "model"))
+
+    def found(theirs, ours):
+        weights.write_origin(job.model_copy(update={"unseen_span": theirs}), NGRAMS)
+        of_run = job.model_copy(update={"unseen_span": ours})
+        return weights.warm_start(of_run, NGRAMS, model([1.0]), model([1.0]))
+
+    assert found(8, 7) == (
+        f"{job.base_model} is of later spans, and may have been trained on the test split"
+    )
+    for theirs, ours in ((7, 7), (6, 7), (None, 7), (7, None)):
+        assert not found(theirs, ours)
+
+
 def test_a_default_that_is_set_is_no_difference_and_old_models_have_only_what_was_set(
     records, tmp_path, monkeypatch
 ):

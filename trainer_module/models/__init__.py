@@ -158,7 +158,7 @@ def try_out(training: Training, labels: Labels, transform: Transform, file: Code
     architecture = resolve(training, labels, file)
     model = architecture.plain_model(transform)
     loss, optimizer = architecture.loss, architecture.optimizer
-    own.try_out(file, model, loss, optimizer, labels, transform, training.strategy)
+    own.try_out(file, model, loss, optimizer, labels, transform, training)
     found: Any = architecture.exported(model)  # the file may return anything
     if not isinstance(found, Exported):
         kind = type(found).__name__

@@ -20,6 +20,8 @@ from preprocessing.labels import Labels
 from preprocessing.settings import Transform
 from trainer_module.inputs.batches import BatchSpec
 from trainer_module.models import search_space
+from trainer_module.models.layers import FusedAdam
+from trainer_module.settings import Training
 
 REQUIRED = ("Hyperparameters", "FEATURES", "LEARNING_RATE", "SEARCH_SPACE", "build", "optimizer")
 """The names that the file of a model defines; `trainer_module.models` describes them."""
@@ -29,6 +31,15 @@ _MORE_PADDING = 3
 _TOLERANCE = 1e-4
 """Difference of a logit with more padding, as a fraction of the largest logit."""
 _OPTIMIZERS = (tf_keras.optimizers.Optimizer, tf_keras.optimizers.legacy.Optimizer)
+_OF_ONE_OPERATION = (
+    FusedAdam,
+    tf_keras.optimizers.legacy.SGD,
+    tf_keras.optimizers.legacy.Adagrad,
+    tf_keras.optimizers.legacy.Adadelta,
+    tf_keras.optimizers.legacy.Ftrl,
+)
+"""Optimizers that update a variable and their state of it by a single operation, see `FusedAdam`.
+The other ones of Keras overwrite what another worker of `parameter_server` writes meanwhile."""
 
 
 def load_own(file: CodeFile) -> ModuleType:
@@ -127,7 +138,7 @@ def try_out(
     optimizer: Callable[[float], Any],
     labels: Labels,
     transform: Transform,
-    strategy: str,
+    training: Training,
 ) -> None:
     """Compute the logits and the loss of two short reviews, and of none, with a new model.
 
@@ -138,14 +149,14 @@ def try_out(
       optimizer: (learning rate) -> the optimizer.
       labels: the classes of the model.
       transform: the settings of the features.
-      strategy: `training.strategy`.
+      training: the settings.
 
     Raises:
       CodeError: the model or the loss fails or has another shape, the logits of a review depend on
         its padding, the model has a loss that no layer has, or the optimizer is not one of tf_keras
         that the strategy supports.
     """
-    _check_optimizer(file, optimizer(1e-3), strategy)
+    _check_optimizer(file, optimizer(1e-3), training)
     # A training consists of the layers between the inputs and the output.
     if len(model.losses) > len(tf_keras.Model(model.input, model.output).losses):
         raise CodeError(
@@ -176,8 +187,8 @@ def try_out(
     _try_steps(file, model, loss, transform)
 
 
-def _check_optimizer(file: CodeFile, optimizer: Any, strategy: str) -> None:
-    """Check that both loops can train with an optimizer.
+def _check_optimizer(file: CodeFile, optimizer: Any, training: Training) -> None:
+    """Check that both loops can train with an optimizer under the strategy of the settings.
 
     Raises:
       CodeError: they cannot.
@@ -189,12 +200,22 @@ def _check_optimizer(file: CodeFile, optimizer: Any, strategy: str) -> None:
     elif getattr(optimizer, "use_ema", False):
         # Keras's `fit` replaces the weights at its end, after the last evaluation and checkpoint.
         problem = "returns an optimizer with use_ema, whose averages are never evaluated; unset it"
-    elif strategy == "central_storage" and not isinstance(
+    elif training.strategy == "central_storage" and not isinstance(
         optimizer, tf_keras.optimizers.legacy.Optimizer
     ):
         problem = (
             f"returns a {kind}, which has no learning rate schedule under central_storage; return "
             "one of tf_keras.optimizers.legacy, or trainer_module.models.layers.adam"
+        )
+    elif (
+        training.strategy == "parameter_server"
+        and training.workers > 1
+        and not isinstance(optimizer, _OF_ONE_OPERATION)
+    ):
+        problem = (
+            f"returns a {kind}, whose updates {training.workers} workers of parameter_server would "
+            "overwrite; return trainer_module.models.layers.adam, or SGD, Adagrad, Adadelta or "
+            "Ftrl of tf_keras.optimizers.legacy"
         )
     if problem:
         raise CodeError(about(file, "optimizer", problem))

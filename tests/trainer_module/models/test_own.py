@@ -114,6 +114,24 @@ def test_an_optimizer_that_the_strategy_does_not_support_is_named_before_the_run
     models.try_out(central, SENTIMENT, TRANSFORM, changed())
 
 
+@pytest.mark.parametrize("name", ["legacy.Adam", "Adam", "legacy.RMSprop"])
+def test_an_optimizer_whose_updates_workers_overwrite_is_named_before_the_run(name):
+    file = changed(("optimizer = adam", f"optimizer = tf_keras.optimizers.{name}"))
+    alone = SETTINGS.model_copy(update={"strategy": "parameter_server"})
+    models.try_out(alone, SENTIMENT, TRANSFORM, file)
+    several = alone.model_copy(update={"workers": 2})
+    with pytest.raises(CodeError) as error:
+        models.try_out(several, SENTIMENT, TRANSFORM, file)
+    at = line(file, "optimizer = ")
+    assert str(error.value).startswith(f"models/my_model.py, line {at}: optimizer returns a ")
+    assert "whose updates 2 workers of parameter_server would overwrite; return " in str(
+        error.value
+    )
+    sgd = changed(("optimizer = adam", "optimizer = tf_keras.optimizers.legacy.SGD"))
+    for usable in (changed(), sgd):
+        models.try_out(several, SENTIMENT, TRANSFORM, usable)
+
+
 FIRST_REVIEW = (" / words\n", " / words + 0 * tf.gather(vectors, 0)[0]\n")
 PADDED = (
     ("DropoutRate, adam", "DropoutRate, Padding, adam"),
