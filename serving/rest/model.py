@@ -11,9 +11,9 @@ import tensorflow as tf
 from google.protobuf.json_format import MessageToDict
 
 from preprocessing import features
-from preprocessing.labels import LABELS_FILE, model_labels
+from preprocessing.labels import model_labels
 from preprocessing.signatures import PREDICT_NGRAMS, PREDICT_TEXT
-from serving.predict_text import SAMPLE, Outputs, PredictText
+from serving.predict_text import SAMPLE, Outputs, PredictText, check_outputs
 
 _MAX_CHARACTERS = 300
 """Greatest number of characters of TensorFlow's message about an input that cannot be read."""
@@ -137,12 +137,9 @@ class LoadedModel:
             self._functions[name]([sample])
         outputs = self._functions[PREDICT_TEXT]([SAMPLE])
         [_] = outputs["label"]
-        scores = outputs.get(self.labels.scores_name)
-        if scores is None or scores.shape != (1, *self.labels.scores_shape):
-            raise ValueError(
-                f"{PREDICT_TEXT} does not return `{self.labels.scores_name}` of "
-                f"{self.labels.number} classes, the number of names in {LABELS_FILE}"
-            )
+        shapes = {name: tf.TensorShape(values.shape) for name, values in outputs.items()}
+        check_outputs(shapes, self.labels)
+        scores = outputs[self.labels.scores_name]
         # The comparison is also false for NaN.
         if wrong := [score for score in scores.ravel().tolist() if not 0 <= score <= 1]:
             raise ValueError(f"{PREDICT_TEXT} returns the probability {wrong[0]}")
