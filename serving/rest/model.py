@@ -19,6 +19,7 @@ _MAX_CHARACTERS = 300
 """Greatest number of characters of TensorFlow's message about an input that cannot be read."""
 _NO_EXAMPLE = "Could not parse example input; set signature_name to predict_text for texts"
 _UNREADABLE = "the model cannot read the input"
+_NOT_PARSED = "Can't parse serialized Example"
 _IN_THE_CALLER = -1
 """The number of threads with which a session runs all operations in the thread of its caller."""
 
@@ -148,7 +149,11 @@ class LoadedModel:
 def _reason(error: tf.errors.InvalidArgumentError) -> str:
     # The lines that follow the reason in TensorFlow's message name operations.
     lines = error.message.partition("[[{{")[0].strip().splitlines()
-    return lines[-1][:_MAX_CHARACTERS] if lines else _UNREADABLE
+    if not lines:
+        return _UNREADABLE
+    reason = lines[-1][:_MAX_CHARACTERS]
+    # TensorFlow's only reason for a list of several texts, which is a valid Example.
+    return reason.replace(_NOT_PARSED, f"{_NOT_PARSED}, or the feature has too many values")
 
 
 def _load(folder: str) -> tuple[Any, dict[str, Any]]:
