@@ -8,7 +8,7 @@ import pytest
 from components.run_report.content import collect
 from components.run_report.page import render
 from tests.browser import open_browser, resize
-from tests.components.run_report.artifacts import HOSTILE, with_every_part, write_run
+from tests.components.run_report.artifacts import HOSTILE, of_topics, with_every_part, write_run
 
 # The machine of the second stack always has Chromium.
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
@@ -100,6 +100,16 @@ def test_the_page_on_a_phone(browser, whole):
     assert content_fits(browser), "the page scrolls sideways"
     assert browser.execute_script("return document.documentElement.scrollHeight") > height
     assert len(browser.find_elements("css selector", "svg[role=img][aria-label]")) == 9
+
+
+def test_long_names_of_classes_fit_on_a_phone(browser, content, tmp_path):
+    file = tmp_path / "report.html"
+    file.write_text(render(of_topics(content, ["a" * 80, "<b>" * 30, "last", "without_texts"])))
+    resize(browser, 320)
+    browser.get(file.as_uri())
+    assert content_fits(browser), "the page scrolls sideways"
+    unfold(browser)
+    assert content_fits(browser), "the page scrolls sideways"
 
 
 def test_each_picture_has_a_sentence_and_each_folded_part_opens_by_keyboard(browser, whole):
