@@ -43,7 +43,9 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
             accuracy = f"{run.outcome.accuracy:.4f}"
             if run.outcome.accuracy_interval:
                 interval = "{:.4f} to {:.4f}".format(*run.outcome.accuracy_interval)
-        day = time.strftime("%Y-%m-%d %H:%M", time.localtime(model.pushed))
+        day = "–"
+        if model.pushed is not None:
+            day = time.strftime("%Y-%m-%d %H:%M", time.localtime(model.pushed))
         name = run.id if run else "–"
         copies = ", ".join(model.copies)
         table.add_row(model.name, copies, day, accuracy, interval, name, model.state)

@@ -28,7 +28,7 @@ class PushedModel(NamedTuple):
 
     Attributes:
       name: the number of its version in a folder, or its id on Vertex AI.
-      pushed: the time of the push, in seconds since 1970.
+      pushed: the time of the push, in seconds since 1970; None if it is unknown.
       content: the `identity` of the model; empty if its files are incomplete.
       state: SERVED, ROLLED_BACK, DAMAGED or empty.
       copies: the names of further versions with the same content, the oldest first. A rollback
@@ -36,7 +36,7 @@ class PushedModel(NamedTuple):
     """
 
     name: str
-    pushed: float
+    pushed: float | None
     content: str
     state: str = ""
     copies: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from core.digests import DIGESTS, sha256, to_text
 from core.errors import InputError, cause
 from preprocessing.labels import model_labels
 from preprocessing.signatures import PREDICT_TEXT
-from serving.predict_text import SAMPLE, make_predict_text
+from serving.predict_text import SAMPLE, check_outputs, make_predict_text
 from serving.versions import MODEL_FILE, missing_part
 
 _UNREADABLE = (
@@ -115,9 +115,14 @@ def check_files(model: str) -> None:
             raise InputError(missing)
         with fileio.open(os.path.join(model, MODEL_FILE), "rb") as file:
             graphs = saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs
-        if not any(PREDICT_TEXT in graph.signature_def for graph in graphs):
+        found = [graph.signature_def.get(PREDICT_TEXT) for graph in graphs]
+        signature = next(filter(None, found), None)
+        if signature is None:
             raise InputError(f"{MODEL_FILE} contains no graph with the signature {PREDICT_TEXT}")
-        model_labels(model)
+        shapes = {
+            name: tf.TensorShape(info.tensor_shape) for name, info in signature.outputs.items()
+        }
+        check_outputs(shapes, model_labels(model))
         weights = tf.train.load_checkpoint(os.path.join(model, "variables", "variables"))
         for name in weights.get_variable_to_shape_map():
             weights.get_tensor(name)

@@ -27,7 +27,7 @@ from core.digests import is_unchanged
 from core.errors import InputError
 from core.storage import is_url
 from serving.identity import identity
-from serving.versions import MODEL_FILE, is_complete, next_version, versions
+from serving.versions import MODEL_FILE, is_complete, next_version, push_time, versions
 
 _ROLLBACK = "assets.extra/rollback.txt"
 """The file that marks a version as the copy of a rollback."""
@@ -112,7 +112,7 @@ class ServingFolder(Destination):
             else:  # A run that returned to earlier settings pushed an earlier model again.
                 models.pop(content, None)
             undone.discard(content)
-            models.setdefault(content, PushedModel(name, int(name), content))
+            models.setdefault(content, PushedModel(name, push_time(int(name)), content))
             names.setdefault(content, []).append(name)
         states = {
             **dict.fromkeys(undone, ROLLED_BACK),

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from core.errors import UserError, cause
 from preprocessing.fast.ngrams import DIFFICULT_TEXTS, NgramIds, ngram_ids, split_words
+from preprocessing.labels import LABELS_FILE, Labels, model_labels
 from preprocessing.signatures import PREDICT_NGRAMS, PREDICT_TEXT
 
 Outputs = Mapping[str, np.ndarray]
@@ -111,6 +112,26 @@ class PredictText:
         return self._by_ngrams(*ngrams)
 
 
+def check_outputs(shapes: Mapping[str, tf.TensorShape], labels: Labels) -> None:
+    """Check that `predict_text` returns a probability of each class.
+
+    The file of the classes may belong to another model, such as after an incomplete copy.
+
+    Args:
+      shapes: output of the signature -> its shape, some sizes of which may be unknown.
+      labels: the classes of the model.
+
+    Raises:
+      ValueError: the output is missing, or has another shape.
+    """
+    shape = shapes.get(labels.scores_name)
+    if shape is None or not shape.is_compatible_with((1, *labels.scores_shape)):
+        raise ValueError(
+            f"{PREDICT_TEXT} does not return `{labels.scores_name}` of {labels.number} classes, "
+            f"the number of names in {LABELS_FILE}"
+        )
+
+
 def load_predict_text(folder: str) -> PredictText:
     """Load a pushed model; return its function from texts to predictions.
 
@@ -138,8 +159,14 @@ def make_predict_text(model: Any, folder: str) -> PredictText:
 
     Raises:
       KeyError: the model lacks a signature.
+      ValueError: the model returns no probability of each of its classes.
+      InputError: the file of the classes is damaged.
+      OSError: the file of the classes cannot be read.
       tensorflow.errors.OpError: the model failed, or its variables cannot be read.
     """
+    outputs = model.signatures[PREDICT_TEXT].structured_outputs
+    check_outputs({name: spec.shape for name, spec in outputs.items()}, model_labels(folder))
+
     # The closures keep a reference to the model, without which its variables would be deleted.
 
     def by_text(texts: Sequence[bytes]) -> Outputs:

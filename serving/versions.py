@@ -16,6 +16,10 @@ VARIABLES_INDEX = "variables/variables.index"
 """The file of a model with the names, offsets and checksums of its weights."""
 _END = 1 << 63
 """The limit of a version's number. TensorFlow Serving ignores a number that exceeds an int64."""
+_FIRST_PUSH = 1_420_070_400
+"""The beginning of 2015 in seconds since 1970. TensorFlow is younger."""
+_DAY = 86_400
+"""The clocks of two machines differ by less than these seconds."""
 _SHARD = re.compile(r"variables\.data-(\d+)-of-(\d+)")
 
 
@@ -110,6 +114,18 @@ def next_version(folder: str) -> int:
             "after it; rename or delete this folder"
         )
     return max(int(time.time()), newest + 1)
+
+
+def push_time(version: int) -> int | None:
+    """Return the time of the push of a version, in seconds since 1970; None if it is unknown.
+
+    The numbers of other programs are no times, such as 1, 2, 3 or milliseconds. Neither are those
+    of the versions that are pushed after them.
+
+    Args:
+      version: the number of the version, see `next_version`.
+    """
+    return version if _FIRST_PUSH <= version <= time.time() + _DAY else None
 
 
 def is_complete(model: str) -> bool:

@@ -141,6 +141,9 @@ def parse(kind: type[_Request], body: bytes, inputs: Mapping[str, str] | None = 
     Raises:
       HTTPException: the body is not JSON, or not a request of this kind (400).
     """
+    if not body:
+        # Without Content-Length the rest of the connection is no body.
+        raise HTTPException(400, "the body is empty; send JSON, with its Content-Length")
     try:
         return kind.model_validate_json(body.removeprefix(codecs.BOM_UTF8), context=inputs)
     except ValidationError as error:

@@ -11,14 +11,15 @@ import tensorflow as tf
 from google.protobuf.json_format import MessageToDict
 
 from preprocessing import features
-from preprocessing.labels import LABELS_FILE, model_labels
+from preprocessing.labels import model_labels
 from preprocessing.signatures import PREDICT_NGRAMS, PREDICT_TEXT
-from serving.predict_text import SAMPLE, Outputs, PredictText
+from serving.predict_text import SAMPLE, Outputs, PredictText, check_outputs
 
 _MAX_CHARACTERS = 300
 """Greatest number of characters of TensorFlow's message about an input that cannot be read."""
 _NO_EXAMPLE = "Could not parse example input; set signature_name to predict_text for texts"
 _UNREADABLE = "the model cannot read the input"
+_NOT_PARSED = "Can't parse serialized Example"
 _IN_THE_CALLER = -1
 """The number of threads with which a session runs all operations in the thread of its caller."""
 
@@ -137,12 +138,9 @@ class LoadedModel:
             self._functions[name]([sample])
         outputs = self._functions[PREDICT_TEXT]([SAMPLE])
         [_] = outputs["label"]
-        scores = outputs.get(self.labels.scores_name)
-        if scores is None or scores.shape != (1, *self.labels.scores_shape):
-            raise ValueError(
-                f"{PREDICT_TEXT} does not return `{self.labels.scores_name}` of "
-                f"{self.labels.number} classes, the number of names in {LABELS_FILE}"
-            )
+        shapes = {name: tf.TensorShape(values.shape) for name, values in outputs.items()}
+        check_outputs(shapes, self.labels)
+        scores = outputs[self.labels.scores_name]
         # The comparison is also false for NaN.
         if wrong := [score for score in scores.ravel().tolist() if not 0 <= score <= 1]:
             raise ValueError(f"{PREDICT_TEXT} returns the probability {wrong[0]}")
@@ -151,7 +149,11 @@ class LoadedModel:
 def _reason(error: tf.errors.InvalidArgumentError) -> str:
     # The lines that follow the reason in TensorFlow's message name operations.
     lines = error.message.partition("[[{{")[0].strip().splitlines()
-    return lines[-1][:_MAX_CHARACTERS] if lines else _UNREADABLE
+    if not lines:
+        return _UNREADABLE
+    reason = lines[-1][:_MAX_CHARACTERS]
+    # TensorFlow's only reason for a list of several texts, which is a valid Example.
+    return reason.replace(_NOT_PARSED, f"{_NOT_PARSED}, or the feature has too many values")
 
 
 def _load(folder: str) -> tuple[Any, dict[str, Any]]:

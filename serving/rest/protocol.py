@@ -30,6 +30,12 @@ _LOG_SECONDS = 60.0
 of a port scan."""
 _END_OF_HEADERS = re.compile(rb"\n\r?\n")
 """Lines that end with LF alone end the headers too, and the parser refuses them."""
+_TLS = b"\x16\x03"
+"""The beginning of a connection with TLS."""
+_NO_TLS = "the client uses TLS, which this server does not have; use http:// in place of https://"
+_HTTP_2 = "Pause on PRI/Upgrade"
+"""The parser's error at the beginning of HTTP/2."""
+_NO_HTTP_2 = "the client uses HTTP/2, as gRPC does, which is not supported; use HTTP/1.1"
 _UPGRADE = re.compile(rb"\r\n(?:upgrade|http2-settings):[^\r\n]*", re.IGNORECASE)
 _log = logging.getLogger(__name__)
 
@@ -119,6 +125,9 @@ class LimitedProtocol(HttpToolsProtocol):
             if size > MAX_HEADER_BYTES:
                 self._refuse(431, f"the headers are larger than {MAX_HEADER_BYTES:,} bytes")
                 return
+            if data.startswith(_TLS):
+                self._refuse(400, _NO_TLS)
+                return
             # The parser rejects at once what is not HTTP, such as the beginning of TLS.
             if end is None and data[:1].isalpha():
                 self._head = data
@@ -131,7 +140,8 @@ class LimitedProtocol(HttpToolsProtocol):
         except httptools.HttpParserCallbackError:
             self._refuse(400, "the URL of the request is not valid")
         except httptools.HttpParserError as error:
-            self._refuse(400, f"the request is not valid HTTP/1.1: {error}")
+            problem = f"the request is not valid HTTP/1.1: {error}"
+            self._refuse(400, _NO_HTTP_2 if str(error) == _HTTP_2 else problem)
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Answer the complete requests of a client that closes its sending side (RFC 9112, 9.6).
@@ -150,6 +160,9 @@ class LimitedProtocol(HttpToolsProtocol):
         self._unanswered.append(self.cycle)
         if self._ending:
             self.cycle.keep_alive = False
+        # A client of HTTP/1.0 would read `100 Continue` as the answer (RFC 9110, 10.1.1).
+        if self.scope["http_version"] == "1.0":
+            self.cycle.waiting_for_100_continue = False
 
     def on_message_complete(self) -> None:
         self._in_body = False

@@ -9,11 +9,13 @@ import tensorflow as tf
 from tfx.dsl.io import fileio
 from tfx.types import standard_artifacts
 from tfx.utils import io_utils
+from typer.testing import CliRunner
 
+from cli.app import app
 from components.destination import ROLLED_BACK
 from components.pusher import VersionPusher
 from components.serving_folder import ServingFolder
-from core.digests import is_unchanged
+from core.digests import DIGESTS, is_unchanged
 from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.destinations import destination_json
@@ -100,6 +102,21 @@ def test_a_version_that_somebody_copies_is_not_touched(pushes):
     pushed = pushes.push("a")
     assert int(pushed.get_string_custom_property("pushed_version")) == int(incomplete.name) + 1
     assert list(incomplete.iterdir()) == [incomplete / "variables"]
+
+
+def test_the_list_has_the_day_of_a_push_only_if_the_version_is_a_time(pushes):
+    pushes.push("a")
+    [version] = pushes.serving.iterdir()
+    names = ("7", version.name, "20261130235959", str(2**63 - 1))
+    for name, probability in zip(names, (0.1, None, 0.2, 0.3), strict=True):
+        if probability:
+            save(pushes.serving / name, probability)
+    words = ["models", "--set", f"paths.root={pushes.folder}"]
+    result = CliRunner().invoke(app, words, env={"COLUMNS": "200"}, catch_exceptions=False)
+    lines = result.stdout.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == list(reversed(names))
+    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(int(version.name)))
+    assert [" ".join(line.split()[1:3]) for line in lines] == ["– –", "– –", day, "– –"]
 
 
 def test_nothing_is_pushed_after_the_greatest_version(pushes):
@@ -202,12 +219,19 @@ DAMAGES = {
     "half a graph": lambda version: _halve(version / "saved_model.pb"),
     "half the weights": lambda version: _halve(next(version.glob("variables/*.data-*"))),
     "other weights": lambda version: _turn(next(version.glob("variables/*.data-*"))),
+    "classes of another model": lambda version: _replace_classes(version),
     "no signature": lambda version: tf.saved_model.save(tf.Module(), str(version)),
 }
 
 
 def _halve(file):
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def _replace_classes(version):
+    (version / "assets").mkdir(exist_ok=True)
+    write_labels(str(version / "assets"), Labels(("a", "b", "c")))
+    (version / DIGESTS).unlink()  # it lacks the file, because this small model has none
 
 
 def _turn(file):

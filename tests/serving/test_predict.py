@@ -15,7 +15,7 @@ import tensorflow as tf
 from cli.models import last_pushed_model
 from core.errors import UserError
 from pipeline.config import PipelineConfig
-from preprocessing.labels import SENTIMENT
+from preprocessing.labels import SENTIMENT, write_labels
 from serving import answers
 from serving.answers import Prediction, answer, read_arguments, read_lines
 from serving.predict_text import load_predict_text
@@ -166,6 +166,13 @@ def test_a_damaged_model_is_one_line(tmp_path, damaged):
     with pytest.raises(UserError) as raised:
         load_predict_text(str(tmp_path / "1"))
     assert str(raised.value).startswith(f"{tmp_path}/1: the model cannot be loaded (")
+
+
+def test_the_classes_of_another_model_are_one_line(tmp_path):
+    push(tmp_path / "1")
+    write_labels(str(tmp_path / "1" / "assets"), TOPICS)
+    with pytest.raises(UserError, match="not return `probabilities` of 5 classes, the number of"):
+        load_predict_text(str(tmp_path / "1"))
 
 
 def test_the_model_may_be_behind_a_url(call, monkeypatch, capfdbinary):

@@ -10,6 +10,7 @@ const CLASSIFY = new URL("v1/models/amazon_reviews:classify", HOME);
 const METADATA = new URL("v1/models/amazon_reviews/metadata", HOME);
 const EXPLAIN = new URL("explain", HOME);
 const PAUSE = 150; // milliseconds between the last key press and a request
+const SLOW = 2000; // milliseconds after which the answers to an earlier text are removed
 const EXPLAINED = 20; // greatest number of texts whose words are shown
 const LONGEST = 5000; // greatest number of characters of a text that /explain accepts
 const NAMED = 12; // greatest number of classes that the empty page names
@@ -20,16 +21,32 @@ let labelsVersion = "{{ VERSION }}"; // the version of the model with these clas
 let timer = 0;
 let running = null;
 
-async function post(url, content, signal) {
+async function post(url, request, signal) {
   const response = await fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify(content),
+    body: JSON.stringify(request),
     signal,
   });
-  const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error);
-  return [answer, response.headers.get("x-model-version")];
+  return [await content(response), response.headers.get("x-model-version")];
+}
+
+// Return the JSON of a response. Another response is an error, such as the page of a proxy to log in.
+async function content(response) {
+  const text = await response.text();
+  let answer = {};
+  try {
+    answer = JSON.parse(text);
+    if (response.ok) return answer;
+  } catch {
+    // It is not JSON.
+  }
+  const isOurs = typeof answer?.error === "string";
+  throw new Error(isOurs ? answer.error : `another program, such as a proxy, answered with HTTP ${response.status}`);
+}
+
+function reason(error) {
+  return error instanceof TypeError ? "the server does not respond" : error.message;
 }
 
 function showWording() {
@@ -66,6 +83,7 @@ async function update() {
     showNothing("");
     return;
   }
+  const waiting = setTimeout(() => showNothing("", "Waiting for the server …"), SLOW);
   try {
     const [{ results }, version] = await post(CLASSIFY, { examples: texts.map((text) => ({ text })) }, signal);
     if (version !== labelsVersion) await readLabels(signal);
@@ -74,6 +92,7 @@ async function update() {
       return;
     }
     const answers = results.map((pairs) => pairs.toSorted((one, other) => other[1] - one[1]));
+    clearTimeout(waiting);
     const items = show(texts, answers);
     $("summary").replaceChildren(...summary(labels, answers));
     $("version").textContent = `Model version ${version}`;
@@ -84,25 +103,35 @@ async function update() {
         items[n].append(make("p", problem, "legend"));
         continue;
       }
-      const explanation = await explain(texts[n], version, signal);
-      if (explanation === null) { // another version answers now
+      if (!await showExplanation(items[n], texts[n], version, signal)) {
         updateLater();
         return;
       }
-      showWords(labels, items[n], explanation);
     }
   } catch (error) {
-    if (error.name === "AbortError") return;
-    // A SyntaxError is caused by a response that is not JSON, such as that of a proxy.
-    const isSilent = error instanceof TypeError || error instanceof SyntaxError;
     // The answers on the page belong to an earlier text.
-    showNothing(`No answer: ${isSilent ? "the server does not respond" : error.message}`);
+    if (!signal.aborted) showNothing(`No answer: ${reason(error)}`);
+  } finally {
+    clearTimeout(waiting);
   }
+}
+
+// Return false if another version answers now. An error here does not make the answer wrong.
+async function showExplanation(item, text, version, signal) {
+  try {
+    const explanation = await explain(text, version, signal);
+    if (explanation === null) return false;
+    showWords(labels, item, explanation);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    item.append(make("p", `The words are not shown: ${reason(error)}.`, "legend"));
+  }
+  return true;
 }
 
 async function readLabels(signal) {
   const response = await fetch(METADATA, { signal });
-  const { metadata, model_spec } = await response.json();
+  const { metadata, model_spec } = await content(response);
   [labels, labelsVersion] = [metadata.labels, model_spec.version];
   showWording();
 }
@@ -132,9 +161,9 @@ function show(texts, answers) {
   return items;
 }
 
-function showNothing(problem) {
+function showNothing(problem, notice = "") {
   show([], []);
-  $("summary").textContent = "";
+  $("summary").textContent = notice;
   $("problem").textContent = problem;
 }
 

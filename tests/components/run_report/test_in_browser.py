@@ -5,11 +5,15 @@ import re
 
 import pytest
 
+from components.evaluator.files import WrongAnswer
 from components.run_report.content import collect
+from components.run_report.mistakes import ExplainedMistake
 from components.run_report.page import render
+from serving.explain import Part
 from tests.browser import open_browser, resize
-from tests.components.run_report.artifacts import HOSTILE, with_every_part, write_run
+from tests.components.run_report.artifacts import HOSTILE, of_topics, with_every_part, write_run
 
+ARABIC = "\u0645\u0631\u062d\u0628\u0627"
 # The machine of the second stack always has Chromium.
 pytestmark = [pytest.mark.slow, pytest.mark.both_stacks]
 
@@ -100,6 +104,47 @@ def test_the_page_on_a_phone(browser, whole):
     assert content_fits(browser), "the page scrolls sideways"
     assert browser.execute_script("return document.documentElement.scrollHeight") > height
     assert len(browser.find_elements("css selector", "svg[role=img][aria-label]")) == 9
+
+
+def test_long_names_of_classes_fit_on_a_phone(browser, content, tmp_path):
+    file = tmp_path / "report.html"
+    file.write_text(render(of_topics(content, ["a" * 80, "<b>" * 30, "last", "without_texts"])))
+    resize(browser, 320)
+    browser.get(file.as_uri())
+    assert content_fits(browser), "the page scrolls sideways"
+    unfold(browser)
+    assert content_fits(browser), "the page scrolls sideways"
+
+
+def test_a_name_or_a_text_from_right_to_left_does_not_reorder_the_words_around_it(
+    browser, content, tmp_path
+):
+    file = tmp_path / "report.html"
+    shown = of_topics(content, [ARABIC, "\u202eevil", "last"])
+    texts = {(0, 1): [WrongAnswer(f"{ARABIC}, 3", 0, 1, 0.9)]}
+    mistake = ExplainedMistake(ARABIC, 0, 1, 0.9, [Part(ARABIC, 2.0)])
+    file.write_text(render(shown._replace(confusion_texts=texts, mistakes=[mistake])))
+    browser.get(file.as_uri())
+    unfold(browser)
+    # Each text node that a browser orders together with a name or a text of a review.
+    script = (
+        "const parts = 'h3, blockquote, .review, #classes td, #confusion th';"
+        "return [...document.querySelectorAll(parts)]"
+        ".flatMap((one) => [...one.childNodes])"
+        ".filter((one) => one.nodeType === 3 && /[\\u0590-\\u06ff\\u202e]/.test(one.textContent))"
+        ".map((one) => one.parentNode.outerHTML)"
+    )
+    assert browser.execute_script(script) == []
+    # The numbers after a name are at its right.
+    left, right = browser.execute_script(
+        "const heading = [...document.querySelectorAll('h3')].find("
+        "  (one) => one.textContent.includes(' answered as '));"
+        "const [, name] = heading.querySelectorAll('bdi');"
+        "const range = document.createRange();"
+        "range.selectNodeContents(heading.lastChild);"
+        "return [name.getBoundingClientRect().right, range.getBoundingClientRect().left]"
+    )
+    assert left <= right + 1
 
 
 def test_each_picture_has_a_sentence_and_each_folded_part_opens_by_keyboard(browser, whole):

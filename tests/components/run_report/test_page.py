@@ -50,6 +50,7 @@ def page(content):
 
 def text_of(markup):
     """Return the text of HTML, with one space between two cells."""
+    markup = re.sub("</?bdi>", "", markup)  # inline elements
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", markup)).split())
 
 

@@ -74,7 +74,8 @@ def test_each_form_of_a_request_has_its_form_of_predictions(server, request_, an
 @pytest.mark.parametrize(
     "body, message",
     [
-        (b"", "Invalid JSON: EOF"),
+        (b"", "the body is empty; send JSON, with its Content-Length"),
+        (b" ", "Invalid JSON: EOF"),
         (b'{"instances": ["\\ud800"]}', "Invalid JSON: "),
         (
             '{"instances": ["schön"]}'.encode("cp1252"),

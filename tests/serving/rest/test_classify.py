@@ -82,6 +82,11 @@ def test_an_example_precedes_the_context_and_may_have_further_features(topics):
         ({"examples": [{"text": True}]}, "examples.0.text: must be a number, a string, "),
         ({"examples": [{"text": {"b64": "*"}}]}, "examples.0.text: "),
         ({"examples": [{}]}, "Name: <unknown>, Feature: text "),
+        (
+            {"examples": [{"text": ["c1", "c2"]}]},
+            "Name: <unknown>, Key: text, Index: 0.  Can't parse serialized Example, or the feature "
+            "has too many values.",
+        ),
         ({"examples": [{"text": 5}]}, "Name: <unknown>, Key: text"),
         (
             {"signature_name": "predict_text", "examples": [{"text": "c1"}]},

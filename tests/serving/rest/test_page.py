@@ -1,5 +1,6 @@
 """The page to try the model, in a real browser: Chromium without a window."""
 
+import asyncio
 import contextlib
 import csv
 import json
@@ -7,10 +8,12 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
+from starlette.responses import JSONResponse, PlainTextResponse
 
 from preprocessing.labels import Labels, write_labels
 from serving.rest import server as rest_server
 from serving.rest.app import create_app
+from serving.rest.settings import VERSION_HEADER
 from tests.browser import open_browser, resize
 from tests.serving.rest.models import SIGNATURES, Small, push, push_classes
 from tests.serving.rest.running import MODEL, running
@@ -199,6 +202,81 @@ def test_what_the_model_cannot_judge_and_a_server_that_has_ended(browser, tmp_pa
     page.press(" again")
     wait(lambda: page.text("problem") == "No answer: the server does not respond")
     assert (page.text("summary"), page.all("#answers > li")) == ("", [])
+
+
+@contextlib.contextmanager
+def behind_a_proxy(folder, path, answer):
+    """A server behind a proxy that answers the requests for `path` itself.
+
+    Args:
+      folder: the serving folder.
+      path: the address.
+      answer: an application of ASGI.
+    """
+
+    def create(*arguments):
+        app = create_app(*arguments)
+
+        async def proxy(scope, receive, send):
+            await (answer if scope.get("path") == path else app)(scope, receive, send)
+
+        return proxy
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rest_server, "create_app", create)
+        with running(folder) as found:
+            yield found
+
+
+def test_an_answer_remains_if_its_words_cannot_be_explained(browser, serving):
+    # Some proxies forward only the addresses of TensorFlow Serving.
+    with behind_a_proxy(serving, "/explain", PlainTextResponse("<h1>no</h1>", 403)) as server:
+        page = Page(browser, server)
+        fill(page, "good\nbad")
+        reason = "another program, such as a proxy, answered with HTTP 403."
+        wait(lambda: page.text("answers").count(f"The words are not shown: {reason}") == 2)
+        assert page.text("summary") == "2 reviews: 1 positive, 1 negative"
+        assert page.text("problem") == ""
+    browser.get_log("browser")
+
+
+@pytest.mark.parametrize(
+    "answer, shown",
+    [
+        (PlainTextResponse("<h1>Log in</h1>"), "another program, such as a proxy, answered with "),
+        (PlainTextResponse("too large", 413), "another program, such as a proxy, answered with "),
+        (JSONResponse({"message": "no"}, 401), "another program, such as a proxy, answered with "),
+        (JSONResponse({"error": "The queue is full"}, 429), "The queue is full"),
+    ],
+)
+def test_the_page_names_an_answer_that_is_not_that_of_the_server(browser, serving, answer, shown):
+    with behind_a_proxy(serving, f"{MODEL}:classify", answer) as server:
+        page = Page(browser, server)
+        page.press("good")
+        wait(lambda: page.text("problem").startswith(f"No answer: {shown}"))
+    browser.get_log("browser")
+
+
+def test_an_answer_does_not_remain_below_another_text(browser, serving):
+    delay = 0
+
+    async def late(scope, receive, send):
+        await asyncio.sleep(delay)
+        pairs = [["negative", 0.1], ["positive", 0.9]]
+        await JSONResponse({"results": [pairs]}, headers={VERSION_HEADER: "3"})(
+            scope, receive, send
+        )
+
+    with behind_a_proxy(serving, f"{MODEL}:classify", late) as server:
+        page = Page(browser, server)
+        page.press("good")
+        wait(lambda: page.text("summary") == "Positive: probability 90.0 %")
+        delay = 5
+        page.press(" no, bad")
+        wait(lambda: page.text("summary") == "Waiting for the server …")
+        assert page.all("#answers > li") == []
+        wait(lambda: page.text("summary") == "Positive: probability 90.0 %")
+        page.close()
 
 
 @contextlib.contextmanager

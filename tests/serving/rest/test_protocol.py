@@ -6,6 +6,7 @@ import itertools
 import json
 import logging
 import socket
+import ssl
 import struct
 import time
 import weakref
@@ -144,13 +145,13 @@ def test_an_idle_connection_that_is_half_closed_is_closed(patient):
 @pytest.mark.parametrize(
     "sent, reason",
     [
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "The request is not valid HTTP/1.1: "),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "The "),
         (b"MUX / HTTP/1.1\r\n\r\n", "The request is not valid HTTP/1.1: Invalid method "),
         (b"GET\r\n\r\n", "The request is not valid HTTP/1.1: "),
         (b"GET /healthz HTTP/1.1\nhost: x\n\n", "The request is not valid HTTP/1.1: Expected CRLF"),
         (f"{HEAD}content-length: -1\r\n\r\n".encode(), "The request is not valid HTTP/1.1: "),
         (f"{HEAD}transfer-encoding: chunked\r\n\r\nxyz\r\n".encode(), "The request is not valid "),
-        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "The request is not valid HTTP/1.1: "),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "The client uses HTTP/2, as gRPC does, which is "),
         (b"CONNECT host:1 HTTP/1.1\r\n\r\n", "The URL of the request is not valid"),
         (b"GET http://[ HTTP/1.1\r\nhost: x\r\n\r\n", "The URL of the request is not valid"),
         (b"GET /\xff HTTP/1.1\r\nhost: x\r\n\r\n", "The "),
@@ -243,6 +244,19 @@ def test_expect_is_answered_before_the_body_is_sent(patient):
         assert connection.recv(9999) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(body)
         assert connection.recv(9999).endswith(ANSWER)
+
+
+def test_a_client_of_http_1_0_that_expects_gets_one_answer(patient):
+    with patient.connect() as connection:
+        connection.sendall(GOOD.replace(b"1.1\r\n", b"1.0\r\nexpect: 100-continue\r\n"))
+        assert answer_of(connection).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_a_client_with_tls_is_named_in_the_log(serving, caplog):
+    with running(serving) as server, server.connect() as connection:
+        with pytest.raises(ssl.SSLError):
+            ssl._create_unverified_context().wrap_socket(connection)
+        wait(lambda: "the client uses TLS, which this server does not have" in caplog.text)
 
 
 def test_a_status_request_of_http_1_0_ends_the_connection(patient):
