@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ _NEVER_CACHED = {
 }
 """Platform -> nodes whose outputs depend on more than the parameters and artifacts that they read.
 A submission enables the cache for ReviewExampleGen again, see `platforms.input_cache`."""
+_REPLACED = re.compile(r"\$[$(]")
+"""What Kubernetes replaces in the arguments and the variables of a container: `$$` is a dollar, and
+`$(NAME)` a variable. Kubeflow Pipelines passes all parameters of a step in an argument."""
 _MAX_PARAMETERS = 112 * 2**10
 """Greatest size of the parameters of a step in bytes. The launcher passes them in one argument of
 the container, in which Linux accepts 128 KiB. The rest is for the input artifacts."""
@@ -48,7 +52,8 @@ def compile_pipeline(config: PipelineConfig, target: ClusterTarget, output: Path
 
     Raises:
       ConfigError: the file cannot be written, `tracking.mlflow` is set and the client of MLflow is
-        not installed, or the settings are too long for a step.
+        not installed, or the settings are too long for a step, or have characters that Kubernetes
+        replaces.
     """
     runner = Runner(config, target, output)
     platform = Vertex(config) if target == "vertex" else Kubeflow(config)
@@ -90,7 +95,8 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
           **arguments: those of TFX's runner, except `write_out`.
 
         Raises:
-          ConfigError: the file cannot be written, or the settings are too long for a step.
+          ConfigError: the file cannot be written, or the settings are too long for a step, or have
+            characters that Kubernetes replaces.
         """
         job = super().run(pipeline, **{**arguments, "write_out": False})
         spec = job["pipelineSpec"]
@@ -113,6 +119,7 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
                 if "container" in executor:
                     _add_variable(executor, TRACKING, json.dumps(tracked))
         _add_defaults(spec, pipeline)
+        _escape_dollars(tasks)
         _check_size(tasks, self._settings)
         _use_system_types(spec)
         text = json.dumps(job, indent=2, sort_keys=True) + "\n"
@@ -133,9 +140,36 @@ def _add_variable(executor: dict[str, Any], name: str, value: str) -> None:
       name: the name of the variable.
       value: its value, which is JSON.
     """
-    # Kubernetes replaces `$$` and `$(NAME)` in values. In JSON a dollar is always part of a string.
-    escaped = value.replace("$", "\\u0024")
-    executor["container"].setdefault("env", []).append({"name": name, "value": escaped})
+    variable = {"name": name, "value": _without_dollars(value)}
+    executor["container"].setdefault("env", []).append(variable)
+
+
+def _escape_dollars(tasks: dict[str, Any]) -> None:
+    """Escape each dollar in the parameters of the steps that are JSON.
+
+    Raises:
+      ConfigError: another parameter has characters that Kubernetes replaces.
+    """
+    for task, described in tasks.items():
+        for name, parameter in described.get("inputs", {}).get("parameters", {}).items():
+            constant = parameter.get("runtimeValue", {}).get("constant")
+            if not isinstance(constant, str) or "$" not in constant:
+                continue
+            try:
+                json.loads(constant)
+            except ValueError:
+                if not _REPLACED.search(constant):
+                    continue
+                raise ConfigError(
+                    f"{constant[:200]!r}, the parameter {name} of the step {task}, contains $$ or "
+                    "$(, which Kubernetes replaces; write it without them"
+                ) from None
+            parameter["runtimeValue"]["constant"] = _without_dollars(constant)
+
+
+def _without_dollars(text: str) -> str:
+    """Return JSON of the same value without a dollar, which is always part of a string in JSON."""
+    return text.replace("$", "\\u0024")
 
 
 def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:

@@ -158,6 +158,41 @@ def test_the_code_of_a_project_is_in_the_compiled_pipeline(tmp_path):
     assert "my_component" in found.tasks["Pusher"]["dependentTasks"]
 
 
+def replaced_by_kubernetes(text):
+    """Return what a container gets for an argument or a variable, without variables of its own."""
+    return text.replace("$$", "$")
+
+
+@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
+def test_labels_with_dollars_are_the_same_on_a_cluster(tmp_path, target):
+    """Kubernetes replaces `$$` and `$(NAME)` in the arguments of containers."""
+    file = tmp_path / "mine.yaml"
+    prices = {"$": "cheap", "$$": "$(HOME) $$", "$$$": "dear"}
+    recall = {"$(HOME) $$": 0.5}
+    file.write_text(
+        yaml.safe_dump({"data": {"labels": prices}, "evaluation": {"min_class_recall": recall}})
+    )
+    found = compiled(target, str(file))
+    arguments = [
+        argument
+        for executor in found.executors.values()
+        for argument in executor.get("container", {}).get("args", [])
+    ]
+    for argument in [*arguments, json.dumps(found.tasks)]:
+        assert replaced_by_kubernetes(argument) == argument and "$(" not in argument
+    read = json.loads(found.constant("ReviewExampleGen", OPTIONS_KEY))["read"]
+    assert read["label_map"] == {"$": 0, "$$": 1, "$$$": 2}
+    assert read["classes"] == list(prices.values())
+    evaluated = json.loads(found.constant("Evaluator", "settings"))
+    assert evaluated["min_class_recall"] == recall
+
+
+def test_a_path_that_kubernetes_would_change_is_refused():
+    with pytest.raises(ConfigError, match=r"gs://bucket/a\$\$b.*contains \$\$ or \$\("):
+        spans = "data={input_base: 'gs://bucket/{SPAN}', window: 7}"
+        compiled("kubeflow", more=f"{spans},paths.root=gs://bucket/a$$b")
+
+
 def test_a_volume_is_mounted_by_every_step():
     more = "kubeflow.volume={claim: reviews, mount: /data},paths.serving=/data/serving"
     found = compiled("kubeflow", more=more)
