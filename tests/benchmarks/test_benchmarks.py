@@ -21,6 +21,7 @@ from benchmarks.strategies import Row, scaling_efficiency, setups
 from cli.run_state import NOT_RUN, Component, Failure, RunState
 from components.run_report.history import Run
 from platforms.local import runs
+from tests.waiting import wait
 
 SAMPLE = Path(sample_data.__file__).parent / "reviews.ft.txt"
 SMALL = ["--set", "training.batch_size_per_replica=32"]
@@ -63,13 +64,13 @@ def run(script, *words):
 
 def test_shared_memory_that_is_slow_to_measure_is_in_few_samples(monkeypatch):
     def slow(process):
-        time.sleep(0.3)
+        time.sleep(2)  # so the next measurement is 18 seconds later
         return SimpleNamespace(pss=1000)
 
     monkeypatch.setattr(psutil.Process, "memory_full_info", slow)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         with usage.ProcessTree() as tree:
-            time.sleep(1.2)
+            wait(lambda: len(tree.samples()) > 2)
         child.stdin.close()
     first, *others = tree.samples()
     # A value of an earlier time could be that of processes that have ended.
