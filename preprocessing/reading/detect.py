@@ -589,12 +589,14 @@ def _begin_with_labels(head: bytes, layout: Layout, options: ReadOptions) -> boo
     """Return whether the first lines of a text are records of CSV without a header.
 
     Each of them has a label and as many fields as the first one. Labels that may be any text are
-    recognised only before tabs, which texts rarely contain.
+    recognised only before tabs, which texts rarely contain. A blank follows a comma in a text.
     """
     records = list(islice(csv.head_records(head, layout.dialect), _LINES_INSPECTED))
     if {len(fields) for fields in records} != {len(records[0])}:
         return False
-    return layout.dialect.separator == "\t" or all(is_label(row[0], options) for row in records)
+    return layout.dialect.separator == "\t" or all(
+        is_label(label, options) and not after[:1].isspace() for label, after, *_ in records
+    )
 
 
 def _format_of_lines(head: bytes) -> tuple[str, float]:

@@ -362,11 +362,12 @@ def test_the_meaning_of_labels():
 
 
 def test_a_text_file_of_reviews_without_labels_is_no_csv_without_a_header(folder):
-    lines = "Positive, friendly staff\nGreat phone, love it\n"
-    path = write(folder, "words.txt", lines)
-    assert detect_format(path, ReadOptions(reads_labels=False)).format == "fasttext"
-    path = write(folder, "words.csv", lines)
-    assert detect_format(path, ReadOptions(reads_labels=False)).format == "csv"
+    for line in ("Great phone, love it\n", "Negative, for me, sadly\n", "Positive, and cheap\n"):
+        lines = f"Positive, friendly staff\n{line}"
+        path = write(folder, "words.txt", lines)
+        assert detect_format(path, ReadOptions(reads_labels=False)).format == "fasttext"
+        path = write(folder, "words.csv", lines)
+        assert detect_format(path, ReadOptions(reads_labels=False)).format == "csv"
 
 
 @pytest.mark.parametrize(
