@@ -22,7 +22,7 @@ from pipeline.pipeline import create_pipeline, make_tracking
 from pipeline.project import component_files
 from platforms.checks import ClusterTarget
 from platforms.compiled import Kubeflow, Vertex
-from platforms.pipeline_spec import tasks_of
+from platforms.pipeline_spec import escape_dollars, escape_parameters, tasks_of
 from platforms.training_jobs.executor import TrainingJobTrainer
 
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
@@ -112,6 +112,8 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
             for executor in executors.values():
                 if "container" in executor:
                     _add_variable(executor, TRACKING, json.dumps(tracked))
+        for task in tasks.values():
+            escape_parameters(task)
         _add_defaults(spec, pipeline)
         _check_size(tasks, self._settings)
         _use_system_types(spec)
@@ -133,9 +135,8 @@ def _add_variable(executor: dict[str, Any], name: str, value: str) -> None:
       name: the name of the variable.
       value: its value, which is JSON.
     """
-    # Kubernetes replaces `$$` and `$(NAME)` in values. In JSON a dollar is always part of a string.
-    escaped = value.replace("$", "\\u0024")
-    executor["container"].setdefault("env", []).append({"name": name, "value": escaped})
+    variable = {"name": name, "value": escape_dollars(value)}
+    executor["container"].setdefault("env", []).append(variable)
 
 
 def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:
