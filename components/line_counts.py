@@ -183,7 +183,7 @@ def repetition_problem(examples: int, texts: int) -> str | None:
       examples: number of Examples of all splits.
       texts: number of their different texts.
     """
-    if not 0 < texts < min(examples, _FEW_TEXTS):
+    if not 0 < texts < _FEW_TEXTS or 2 * texts > examples:
         return None
     differ = "1 is different" if texts == 1 else f"{texts:,} are different"
     return (

@@ -23,7 +23,7 @@ from pipeline.pipeline import create_pipeline, make_tracking
 from pipeline.project import component_files
 from platforms.checks import ClusterTarget
 from platforms.compiled import Kubeflow, Vertex
-from platforms.pipeline_spec import tasks_of
+from platforms.pipeline_spec import escape_dollars, escape_parameters, tasks_of
 from platforms.training_jobs.executor import TrainingJobTrainer
 
 ENTRYPOINT = ["python", "-m", "platforms.entrypoint"]
@@ -35,8 +35,7 @@ _NEVER_CACHED = {
 """Platform -> nodes whose outputs depend on more than the parameters and artifacts that they read.
 A submission enables the cache for ReviewExampleGen again, see `platforms.input_cache`."""
 _REPLACED = re.compile(r"\$[$(]")
-"""What Kubernetes replaces in the arguments and the variables of a container: `$$` is a dollar, and
-`$(NAME)` a variable. Kubeflow Pipelines passes all parameters of a step in an argument."""
+"""What Kubernetes replaces in arguments: `$$` by a dollar, and `$(NAME)` by a variable."""
 _MAX_PARAMETERS = 112 * 2**10
 """Greatest size of the parameters of a step in bytes. The launcher passes them in one argument of
 the container, in which Linux accepts 128 KiB. The rest is for the input artifacts."""
@@ -118,8 +117,10 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
             for executor in executors.values():
                 if "container" in executor:
                     _add_variable(executor, TRACKING, json.dumps(tracked))
+        for task in tasks.values():
+            escape_parameters(task)
         _add_defaults(spec, pipeline)
-        _escape_dollars(tasks)
+        _check_dollars(tasks)
         _check_size(tasks, self._settings)
         _use_system_types(spec)
         text = json.dumps(job, indent=2, sort_keys=True) + "\n"
@@ -140,36 +141,8 @@ def _add_variable(executor: dict[str, Any], name: str, value: str) -> None:
       name: the name of the variable.
       value: its value, which is JSON.
     """
-    variable = {"name": name, "value": _without_dollars(value)}
+    variable = {"name": name, "value": escape_dollars(value)}
     executor["container"].setdefault("env", []).append(variable)
-
-
-def _escape_dollars(tasks: dict[str, Any]) -> None:
-    """Escape each dollar in the parameters of the steps that are JSON.
-
-    Raises:
-      ConfigError: another parameter has characters that Kubernetes replaces.
-    """
-    for task, described in tasks.items():
-        for name, parameter in described.get("inputs", {}).get("parameters", {}).items():
-            constant = parameter.get("runtimeValue", {}).get("constant")
-            if not isinstance(constant, str) or "$" not in constant:
-                continue
-            try:
-                json.loads(constant)
-            except ValueError:
-                if not _REPLACED.search(constant):
-                    continue
-                raise ConfigError(
-                    f"{constant[:200]!r}, the parameter {name} of the step {task}, contains $$ or "
-                    "$(, which Kubernetes replaces; write it without them"
-                ) from None
-            parameter["runtimeValue"]["constant"] = _without_dollars(constant)
-
-
-def _without_dollars(text: str) -> str:
-    """Return JSON of the same value without a dollar, which is always part of a string in JSON."""
-    return text.replace("$", "\\u0024")
 
 
 def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:
@@ -179,6 +152,22 @@ def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:
         for value in component.exec_properties.values():
             if isinstance(value, RuntimeParameter):
                 parameters[value.name] |= {"defaultValue": value.default, "isOptional": True}
+
+
+def _check_dollars(tasks: dict[str, Any]) -> None:
+    """Check the parameters that are no JSON, in which dollars cannot be escaped.
+
+    Raises:
+      ConfigError: a parameter has characters that Kubernetes replaces.
+    """
+    for task, described in tasks.items():
+        for name, parameter in described.get("inputs", {}).get("parameters", {}).items():
+            value = parameter.get("runtimeValue", {}).get("constant")
+            if isinstance(value, str) and _REPLACED.search(value):
+                raise ConfigError(
+                    f"{value[:200]!r}, the parameter {name} of the step {task}, contains $$ or $(, "
+                    "which Kubernetes replaces; write it without them"
+                )
 
 
 def _check_size(tasks: dict[str, Any], config: PipelineConfig) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,39 @@ def tasks_of(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """
     tasks: dict[str, dict[str, Any]] = spec["root"]["dag"]["tasks"]
     return tasks
+
+
+def escape_dollars(value: str) -> str:
+    """Return JSON of the same value without dollars.
+
+    Kubernetes replaces `$$` and `$(NAME)` in the arguments and the environment variables of a
+    container. In JSON a dollar is always a part of a string.
+
+    Args:
+      value: the JSON.
+    """
+    return value.replace("$", "\\u0024")
+
+
+def escape_parameters(task: Mapping[str, Any]) -> None:
+    """Escape the dollars in the parameters of a task that are objects or arrays of JSON.
+
+    Kubeflow passes the parameters as arguments of containers. The other ones remain as they are.
+
+    Args:
+      task: the JSON of a task, which is changed.
+    """
+    for parameter in task.get("inputs", {}).get("parameters", {}).values():
+        value = parameter.get("runtimeValue", {}).get("constant")
+        if isinstance(value, str) and _has_members(value):
+            parameter["runtimeValue"]["constant"] = escape_dollars(value)
+
+
+def _has_members(value: str) -> bool:
+    try:
+        return isinstance(json.loads(value), dict | list)
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def decode_block(data: bytes, at: int, until: int) -> bytes | None:
 
     Returns:
       The content; None if the block is damaged, or of a kind that no program has written since
-      1996. libbz2 can tell.
+      1996, which libbz2 can read.
     """
     padded = data + bytes(-len(data) % 4 + _PADDING)
     words = np.frombuffer(padded, ">u4").astype(np.uint32)

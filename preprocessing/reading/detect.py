@@ -524,7 +524,9 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
             raise UnknownFormatError(
                 f"{error}; if each of its lines is a text, set data.format to fasttext"
             ) from error
-    _refuse_late_labels(path, head)
+    # In a table with a header they are a column, which the settings can name.
+    if is_text or not _has_names(head):
+        _refuse_late_labels(path, head)
     if is_text:
         return "fasttext"  # plain text, a review on each line
     if fraction:
@@ -547,7 +549,7 @@ def _refuse_late_labels(path: str, head: bytes) -> None:
 
     Args:
       path: path or URL of the file.
-      head: the result of `read_head`, of a file that is no CSV file.
+      head: the result of `read_head`, of a file that is no CSV file with known columns.
 
     Raises:
       InputError: they do not.
@@ -560,6 +562,12 @@ def _refuse_late_labels(path: str, head: bytes) -> None:
         f"{path} has labels with __label__ that do not begin their lines: write each of them "
         f"before its text, such as with `{command}`, and read only the new file"
     )
+
+
+def _has_names(head: bytes) -> bool:
+    """Return whether a file is a table whose first record has no label of fastText."""
+    dialect, first = widest(head)
+    return len(first) > 1 and "__label__" not in "".join(first) and _is_regular(head, dialect)
 
 
 def _is_regular(head: bytes, dialect: Dialect) -> bool:
@@ -589,12 +597,14 @@ def _begin_with_labels(head: bytes, layout: Layout, options: ReadOptions) -> boo
     """Return whether the first lines of a text are records of CSV without a header.
 
     Each of them has a label and as many fields as the first one. Labels that may be any text are
-    recognised only before tabs, which texts rarely contain.
+    recognised only before tabs, which texts rarely contain. A blank follows a comma in a text.
     """
     records = list(islice(csv.head_records(head, layout.dialect), _LINES_INSPECTED))
     if {len(fields) for fields in records} != {len(records[0])}:
         return False
-    return layout.dialect.separator == "\t" or all(is_label(row[0], options) for row in records)
+    return layout.dialect.separator == "\t" or all(
+        is_label(label, options) and not after[:1].isspace() for label, after, *_ in records
+    )
 
 
 def _format_of_lines(head: bytes) -> tuple[str, float]:

@@ -55,7 +55,7 @@ def problem(
         return quoted
     if syntax := other_syntax(first, options):
         return syntax
-    if not _is_data(first):
+    if not _is_data(first, records[1:]):
         return None
     same_width = [fields for fields in records if len(fields) == len(first)]
     if len(first) in (2, 3) and all(is_label(fields[-1], options) for fields in same_width):
@@ -106,7 +106,8 @@ def late_header(records: Sequence[tuple[int, Sequence[str]]]) -> tuple[int, Sequ
     for number, (line, fields) in enumerate(records[:-1]):
         if sum(bool(field.strip()) for field in fields) < width:
             continue
-        is_header = number > 0 and width > 1 and not _is_data(fields)
+        others = [after for _, after in records[number + 1 :]]
+        is_header = number > 0 and width > 1 and not _is_data(fields, others)
         return (line, fields) if is_header and set(widths[number:]) == {width} else None
     return None
 
@@ -161,16 +162,22 @@ def other_syntax(first: Sequence[str], options: ReadOptions) -> str | None:
     return None
 
 
-def _is_data(fields: Sequence[str]) -> bool:
-    """Return whether a record is a review: names of columns are neither numbers nor sentences."""
+def _is_data(fields: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Return whether a record is a review: names of columns are neither numbers nor texts.
+
+    Args:
+      fields: the record.
+      others: the records behind it.
+    """
     if list(fields) == [str(number) for number in range(len(fields))]:
         return False  # pandas writes numbers as the names of unnamed columns
-    return any(
-        len(field) > _LONGEST_NAME
-        or "\n" in field
-        or _NUMBER.fullmatch(field)
-        or _SENTENCE.fullmatch(field)
-        for field in fields
+    if any(len(one) > _LONGEST_NAME or "\n" in one or _NUMBER.fullmatch(one) for one in fields):
+        return True
+    # The names in a survey may be sentences too, such as `Please rate our service.`
+    sentences = [index for index, field in enumerate(fields) if _SENTENCE.fullmatch(field)]
+    return bool(sentences) and all(
+        any(_SENTENCE.fullmatch(field) for other in others for field in other[index : index + 1])
+        for index in sentences
     )
 
 

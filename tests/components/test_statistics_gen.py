@@ -224,6 +224,10 @@ def test_a_few_texts_that_are_repeated_are_the_reason_of_empty_splits(tmp_path):
         gate(tmp_path / "few", counts, different={"train": 7, "eval": 0, "test": 0})
     with pytest.raises(InputError, match=r"test: contains no Examples$"):
         gate(tmp_path / "other", counts)
+    # A repeated text among others is not the reason.
+    small = {"train": (30, 30), "eval": (4, 0), "test": (2, 3)}
+    with pytest.raises(InputError, match=r"eval: every review is negative$"):
+        gate(tmp_path / "small", small, different={"train": 58, "eval": 4, "test": 5})
 
 
 def test_a_single_class_of_tickets_is_named_without_the_word_review(tmp_path):

@@ -8,7 +8,7 @@ from pipeline.config import PipelineConfig
 from platforms import schedule
 from platforms.submission import check_submission, submit
 
-OPTIONS = '{"patterns": {"all": "**"}, "max_examples": {}}'
+OPTIONS = r'{"patterns": {"all": "\u0024\u0024.csv"}, "max_examples": {}}'
 TASKS = {"ReviewExampleGen": False, "Trainer": True}
 SPEC = {
     "root": {

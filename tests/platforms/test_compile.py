@@ -79,6 +79,17 @@ def test_the_window_and_the_span_reach_the_reading(target):
 
 
 @pytest.mark.parametrize("target", REQUIRED)
+def test_labels_of_dollars_reach_the_reading(target):
+    """Kubernetes would replace `$$`, such as a class of prices, by `$`."""
+    found = compiled(target, more="data.labels={'$': cheap, '$$': fair, '$$$': dear}")
+    constant = found.constant("ReviewExampleGen", OPTIONS_KEY)
+    assert "$" not in constant
+    assert json.loads(constant)["read"]["label_map"] == {"$": 0, "$$": 1, "$$$": 2}
+    for task in found.tasks.values():
+        assert "$" not in json.dumps(task["inputs"])
+
+
+@pytest.mark.parametrize("target", REQUIRED)
 def test_every_step_runs_our_entry_point_in_our_image(target):
     sample = compiled(target)
     containers = [e["container"] for e in sample.executors.values() if "container" in e]
@@ -140,14 +151,17 @@ def test_the_code_of_a_project_is_in_the_compiled_pipeline(tmp_path):
     project = tmp_path / "mine"
     create_project(project)
     file = project / "components" / "my_component.py"
-    # Kubernetes would replace both in the value of a variable.
-    file.write_text(file.read_text() + "# costs 5 $$, at $(HOME)\n")
+    model = project / "models" / "my_model.py"
+    # Kubernetes would replace both.
+    for code in (file, model):
+        code.write_text(code.read_text() + "# costs 5 $$, at $(HOME)\n")
     more = "tracking.mlflow=http://mlflow:5000,cluster.resources={my_component: {cpu: 2}}"
     config = settings("kubeflow", str(project / "mine.yaml"), more)
     compile_to(tmp_path / "pipeline.yaml", config, "kubeflow")
     found = Compiled((tmp_path / "pipeline.yaml").read_text(), "kubeflow")
-    custom = json.loads(found.constant("Trainer", "custom_config"))
-    assert custom["model_file"]["text"] == (project / "models" / "my_model.py").read_text()
+    constant = found.constant("Trainer", "custom_config")
+    assert "$" not in constant
+    assert json.loads(constant)["model_file"]["text"] == model.read_text()
     env = {each["name"]: each["value"] for each in found.container("my_component")["env"]}
     assert env.keys() == {COMPONENT_FILE, TRACKING}
     text = file.read_text()
@@ -156,35 +170,6 @@ def test_the_code_of_a_project_is_in_the_compiled_pipeline(tmp_path):
     assert found.container("my_component")["resources"]["cpuLimit"] == 2
     assert {each["name"] for each in found.container("Trainer")["env"]} == {TRACKING}
     assert "my_component" in found.tasks["Pusher"]["dependentTasks"]
-
-
-def replaced_by_kubernetes(text):
-    """Return what a container gets for an argument or a variable, without variables of its own."""
-    return text.replace("$$", "$")
-
-
-@pytest.mark.parametrize("target", ["kubeflow", "vertex"])
-def test_labels_with_dollars_are_the_same_on_a_cluster(tmp_path, target):
-    """Kubernetes replaces `$$` and `$(NAME)` in the arguments of containers."""
-    file = tmp_path / "mine.yaml"
-    prices = {"$": "cheap", "$$": "$(HOME) $$", "$$$": "dear"}
-    recall = {"$(HOME) $$": 0.5}
-    file.write_text(
-        yaml.safe_dump({"data": {"labels": prices}, "evaluation": {"min_class_recall": recall}})
-    )
-    found = compiled(target, str(file))
-    arguments = [
-        argument
-        for executor in found.executors.values()
-        for argument in executor.get("container", {}).get("args", [])
-    ]
-    for argument in [*arguments, json.dumps(found.tasks)]:
-        assert replaced_by_kubernetes(argument) == argument and "$(" not in argument
-    read = json.loads(found.constant("ReviewExampleGen", OPTIONS_KEY))["read"]
-    assert read["label_map"] == {"$": 0, "$$": 1, "$$$": 2}
-    assert read["classes"] == list(prices.values())
-    evaluated = json.loads(found.constant("Evaluator", "settings"))
-    assert evaluated["min_class_recall"] == recall
 
 
 def test_a_path_that_kubernetes_would_change_is_refused():

@@ -297,7 +297,7 @@ def _cause(error: str, line: str, dialect: Dialect) -> str:
     """
     if error == _OPEN:
         cause = _OPEN_QUOTE
-    elif "\r" in line:
+    elif f"{_QUOTE}\r" in line:  # within a text there may be carriage returns too
         cause = _RETURNS
     elif r"\"" in line:
         cause = "a quotation mark after a backslash"

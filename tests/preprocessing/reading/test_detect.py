@@ -362,11 +362,12 @@ def test_the_meaning_of_labels():
 
 
 def test_a_text_file_of_reviews_without_labels_is_no_csv_without_a_header(folder):
-    lines = "Positive, friendly staff\nGreat phone, love it\n"
-    path = write(folder, "words.txt", lines)
-    assert detect_format(path, ReadOptions(reads_labels=False)).format == "fasttext"
-    path = write(folder, "words.csv", lines)
-    assert detect_format(path, ReadOptions(reads_labels=False)).format == "csv"
+    for line in ("Great phone, love it\n", "Negative, for me, sadly\n", "Positive, and cheap\n"):
+        lines = f"Positive, friendly staff\n{line}"
+        path = write(folder, "words.txt", lines)
+        assert detect_format(path, ReadOptions(reads_labels=False)).format == "fasttext"
+        path = write(folder, "words.csv", lines)
+        assert detect_format(path, ReadOptions(reads_labels=False)).format == "csv"
 
 
 @pytest.mark.parametrize(
@@ -407,6 +408,19 @@ def test_labels_that_do_not_begin_their_lines_are_named(folder, form, text, suff
     assert [" ".join(one.split()[-len(text.split()) - 1 :]) for _, one in found] == [
         f"{text} {n}" for n in range(30)
     ]
+
+
+def test_a_table_with_labels_of_fasttext_in_an_unknown_column_names_its_columns(folder):
+    rows = "".join(f"fine phone {n}\t__label__{1 + n % 2}\n" for n in range(30))
+    path = write(folder, "table.tsv", f"text\tverdict\n{rows}")
+    with pytest.raises(InputError, match="columns are text, verdict; set data"):
+        read(path)
+    found = got(read(path, ReadOptions(columns={"label": "verdict"})))
+    assert [label for label, _ in found] == [0, 1] * 15
+    # `predict` would read each line of a text file as a text, with its label.
+    path = write(folder, "table.txt", f"xyz\tverdict\n{rows}")
+    with pytest.raises(InputError, match="labels with __label__ that do not begin"):
+        read(path, ReadOptions(reads_labels=False))
 
 
 def test_texts_with_commas_are_no_csv_without_a_header(folder):

@@ -113,3 +113,11 @@ def test_a_sentence_is_no_late_header(tmp_path):
     with pytest.raises(InputError) as error:
         detect_format(path)
     assert "before its header" not in str(error.value)
+
+
+def test_the_names_in_a_survey_may_be_sentences(tmp_path):
+    names = "Please rate our service.,Please describe what you bought."
+    rows = "".join(f"{1 + n % 5},Great phone {n} and it is cheap.\n" for n in range(9))
+    path = write(tmp_path, "a.csv", f"{names}\n{rows}")
+    with pytest.raises(InputError, match=r"columns are Please rate our service\., Please"):
+        detect_format(path)

@@ -139,6 +139,7 @@ def test_rejected_csv_records(folder):
         ('5,"a" ,b', "a blank between a quotation mark and a separator"),
         ('5,a,"b" ', "a blank between a quotation mark and the end of the line"),
         ('5,"a "good" word",b', "a single quotation mark within a quoted field"),
+        ('5,"a "good" word\rx",b', "a single quotation mark within a quoted field"),
         ('5,"a,b', "a quotation mark that is not closed"),
         ('5,a, "b, c", d, "e"', "5 fields instead of 3"),
     ],
