@@ -20,7 +20,7 @@ _DOCUMENT = re.compile(
     re.IGNORECASE,
 )
 # Earlier versions that editors and other programs keep, and files that are not written completely.
-_BACKUP = re.compile(r".*~|#.*#|.*\.(bak|orig|tmp|swp)", re.IGNORECASE)
+_BACKUP = re.compile(r".*~|#.*#|.*\.(bak|crdownload|orig|swp|tmp)(\.(bz2|gz|zst))?", re.IGNORECASE)
 _OF_PROGRAMS = re.compile(
     r"[._].*|~\$.*|thumbs\.db|desktop\.ini|.*_\$folder\$|.*\.(crc|md5|sha1|sha256|sha512|dvc)",
     re.IGNORECASE,

@@ -126,7 +126,10 @@ def test_the_default_leaves_out_files_and_folders_that_are_not_data(tmp_path):
 
 DATA = ("license_keys.csv", "changelog.csv", "citation.jsonl", "license/1.txt", "citation/2.txt")
 DATA += ("LICENSE.csv.gz", "licence-plates.parquet", "changelog.md.d/a.csv")
-BACKUPS = ("a.csv~", "#a.csv#", "a.csv.bak", "b.jsonl.orig", "a.csv.tmp", "part/a.csv.swp")
+BACKUPS = (
+    *("a.csv~", "#a.csv#", "a.csv.bak", "b.jsonl.orig", "a.csv.tmp", "part/a.csv.swp"),
+    *("a.csv.bak.gz", "b.csv.crdownload"),
+)
 DOCUMENTS = ("LICENSE.txt", "CITATION.cff", "Licence", "changelog.html", "license/README.md")
 DOCUMENTS += ("LICENSE-MIT", "README_EN.txt", "license_2.0.txt")
 OF_PROGRAMS = (
