@@ -57,7 +57,7 @@ def test_the_number_that_a_server_names_is_listed_and_accepted(tmp_path):
     record_outcome(store.store, "2026-01-01T10:00:00", pushed)
     _, [heading, *rows] = call("models")
     assert "also served as" in heading
-    assert rows[0].split()[3:8] == ["0.9123", "0.9012", "to", "0.9234", "2026-01-01T10:00:00"]
+    assert rows[0].split()[2:7] == ["0.9123", "0.9012", "to", "0.9234", "2026-01-01T10:00:00"]
     assert [line.split()[0] for line in rows] == ["3", "2", "1"]
     assert [line.split()[-1] for line in rows] == ["back", "damaged", "served"]
     assert rows[2].split()[1] == str(copy)
@@ -141,4 +141,4 @@ def test_a_folder_that_cannot_be_written_is_2_and_one_line(call, tmp_path, monke
     monkeypatch.setattr(tf.io.gfile, "mkdir", refuse)
     assert call("rollback").startswith("PermissionDeniedError: ")
     assert sorted(os.listdir(tmp_path / "serving")) == ["1", "2"]
-    assert call("rollback", "").startswith(f"{tmp_path}/serving: no version ''; ")
+    assert call("rollback", "").startswith("VERSION: the value is empty")
