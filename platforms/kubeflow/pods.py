@@ -30,8 +30,10 @@ _NODE = "workflows.argoproj.io/node-name"
 _STEP = re.compile(r"\.root\.(\w+)\.executor")
 _ERROR = re.compile(r"^(?!Error: exit status)[\w.]+: .+", re.MULTILINE)
 """An error line of our entry point or the last line of a traceback, but no line of the launcher."""
-_FATAL = re.compile(r"^F\d{4} \S+ +\d+ \S+\] (.+)", re.MULTILINE)
-"""The last line of Kubeflow's launcher or driver, if it failed."""
+_FATAL = re.compile(
+    r"^F\d{4} \S+ +\d+ \S+\] (?:KFP driver: driver\.\w+\(.*\) failed: )?(.+)", re.MULTILINE
+)
+"""The last line of Kubeflow's launcher or driver, if it failed, without the driver's arguments."""
 _EXIT_STATUS = "failed to execute component: exit status"
 """The launcher's line about a step that ended by itself, whose own error says more."""
 _KILLED = 128

@@ -85,6 +85,12 @@ def test_without_a_kube_config_the_pods_are_not_read(kubeflow, kubernetes, tmp_p
             ended(1),
             'failed to execute component: exec: "python": executable file not found in $PATH',
         ),
+        (
+            "F1130 01:20:18.1 27 main.go:91] KFP driver: driver.Container(pipelineName=a, "
+            'taskName="Evaluator", componentSpec) failed: failed to list tasks: no such host\n',
+            ended(1),
+            "failed to list tasks: no such host",
+        ),
         (f"{LAUNCHER}signal: killed\n", ended(1), "failed to execute component: signal: killed"),
         (
             WITHOUT_ERROR,
