@@ -87,10 +87,11 @@ class RunPods:
         try:
             api = CoreV1Api(connect())
             failed = self._list(api, _FAILED)
+            # The log of a step that was killed contains no error, but perhaps similar lines.
             errors = {
                 pod["metadata"]["name"]: _killed_by_node(pod)
-                or _last_error(self._log(api, pod["metadata"]["name"]))
                 or _killed(pod)
+                or _last_error(self._log(api, pod["metadata"]["name"]))
                 for pod in failed
             }
         except (InputError, ApiException, urllib3.exceptions.HTTPError):

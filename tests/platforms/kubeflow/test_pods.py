@@ -97,7 +97,7 @@ def test_without_a_kube_config_the_pods_are_not_read(kubeflow, kubernetes, tmp_p
             ended(137, "OOMKilled"),
             "OOMKilled (increase cluster.resources.Transform.memory)",
         ),
-        (WITHOUT_ERROR, ended(137), "was killed, exit code 137"),
+        (f"base_type: MODEL\n{WITHOUT_ERROR}", ended(137), "was killed, exit code 137"),
         (None, {"reason": "Evicted", "message": "low on memory"}, "Evicted: low on memory"),
         (None, {"reason": "Shutdown"}, "Shutdown"),
     ],
