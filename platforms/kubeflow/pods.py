@@ -36,6 +36,8 @@ _FATAL = re.compile(
 """The last line of Kubeflow's launcher or driver, if it failed, without the driver's arguments."""
 _EXIT_STATUS = "failed to execute component: exit status"
 """The launcher's line about a step that ended by itself, whose own error says more."""
+_SIGNAL_KILLED = "signal: killed"
+"""The end of the launcher's line about a step whose process was killed, but not its container."""
 _KILLED = 128
 """The exit code of a container that was killed is greater by the number of the signal."""
 
@@ -91,7 +93,7 @@ class RunPods:
             errors = {
                 pod["metadata"]["name"]: _killed_by_node(pod)
                 or _killed(pod)
-                or _last_error(self._log(api, pod["metadata"]["name"]))
+                or _last_error(self._log(api, pod["metadata"]["name"]), pod)
                 for pod in failed
             }
         except (InputError, ApiException, urllib3.exceptions.HTTPError):
@@ -147,17 +149,29 @@ def _killed_by_node(pod: Object) -> str:
         return f"{status['reason']}: {status.get('message', '')}".rstrip(": ")
     reason = str(_ended(pod).get("reason") or "")
     if reason == "OOMKilled":
-        return f"OOMKilled (increase cluster.resources.{_step(pod) or 'COMPONENT'}.memory)"
+        return f"OOMKilled; increase {_memory(pod)}"
     return "" if reason in ("Error", "Completed") else reason
 
 
-def _last_error(log: str) -> str:
-    """Return the error in the log of a step; empty if it contains none."""
-    fatal = _FATAL.findall(log)[-1:]
-    own = _ERROR.findall(log)[-1:]
-    if fatal and not fatal[0].startswith(_EXIT_STATUS):
-        return str(fatal[0])
-    return str(own[0]) if own else ""
+def _memory(pod: Object) -> str:
+    """Return the key of the setting for the memory of a step."""
+    return f"cluster.resources.{_step(pod) or 'COMPONENT'}.memory"
+
+
+def _last_error(log: str, pod: Object) -> str:
+    """Return the error in the log of a step; empty if it contains none.
+
+    Args:
+      log: the end of the log.
+      pod: the pod of the step.
+    """
+    [fatal] = _FATAL.findall(log)[-1:] or [""]
+    [own] = _ERROR.findall(log)[-1:] or [""]
+    if fatal.endswith(_SIGNAL_KILLED):
+        return f"{fatal}, perhaps for lack of memory; increase {_memory(pod)}"
+    if fatal and not fatal.startswith(_EXIT_STATUS):
+        return str(fatal)
+    return str(own)
 
 
 def _killed(pod: Object) -> str:

@@ -91,11 +91,16 @@ def test_without_a_kube_config_the_pods_are_not_read(kubeflow, kubernetes, tmp_p
             ended(1),
             "failed to list tasks: no such host",
         ),
-        (f"{LAUNCHER}signal: killed\n", ended(1), "failed to execute component: signal: killed"),
+        (
+            f"base_type: MODEL\n{LAUNCHER}signal: killed\n",
+            ended(1),
+            "failed to execute component: signal: killed, perhaps for lack of memory; increase "
+            "cluster.resources.Transform.memory",
+        ),
         (
             WITHOUT_ERROR,
             ended(137, "OOMKilled"),
-            "OOMKilled (increase cluster.resources.Transform.memory)",
+            "OOMKilled; increase cluster.resources.Transform.memory",
         ),
         (f"base_type: MODEL\n{WITHOUT_ERROR}", ended(137), "was killed, exit code 137"),
         (None, {"reason": "Evicted", "message": "low on memory"}, "Evicted: low on memory"),
