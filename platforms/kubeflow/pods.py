@@ -122,8 +122,8 @@ class RunPods:
                 _preload_content=False,
                 _request_timeout=_SECONDS,
             )
-        except ApiException:  # The container did not start, or its node is gone.
-            return ""
+        except (ApiException, urllib3.exceptions.HTTPError):
+            return ""  # The container did not start, or its node is gone.
         return str(log.data.decode(errors="replace"))
 
 

@@ -1,6 +1,7 @@
 """What a submission shows of the pods of its run, with scripted responses of Kubernetes."""
 
 import pytest
+import urllib3
 import yaml
 from kubernetes.client.rest import RESTClientObject
 
@@ -114,7 +115,7 @@ def test_a_failed_step_is_reported_with_its_error(kubeflow, kubernetes, log, sta
         pod("p-2", "Transform", phase="Failed", **state),
     ]
     kubernetes.answer("GET", "/pods.*status.phase=Failed", (200, {"items": pods}))
-    kubernetes.answer("GET", "/pods/p-1/log.*main", (200, "a line\n"))
+    kubernetes.answer("GET", "/pods/p-1/log.*main", urllib3.exceptions.ProtocolError("broken"))
     missing = status(404, 'pods "p-2" not found')
     kubernetes.answer("GET", "/pods/p-2/log.*main", missing if log is None else (200, log))
     assert kubeflow(wait=True) == 1
