@@ -21,6 +21,7 @@ from core import exit_codes
 from core.code_file import CodeFile, load, located_cause
 from core.errors import InputError, cause
 from core.processes import large_imports
+from core.storage import is_url
 
 _PROPERTIES = ".properties.json"
 """Suffix of the file with the properties of an artifact. The suffix follows the URI of the
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     executor_input = json.loads(step.json_serialized_invocation_args)
     correct_outputs(executor_input)
     try:
+        check_root(executor_input)
         _execute(step, beam_args, executor_input)
     except Exception as error:
         message, code = _cause(error)
@@ -77,6 +79,27 @@ def _execute(
     kubeflow_v2_run_executor.main((step, beam_args))
     write_properties(executor_input)
     delete_folder_markers(_output_uris(executor_input))
+
+
+def check_root(executor_input: Mapping[str, Any]) -> None:
+    """Check that a step can write below the pipeline root of its run.
+
+    The root is a property of a run, and the compiled pipeline does not contain it. For a run that
+    is started without one, Kubeflow sets the root of its own object store, `minio://mlpipeline`.
+
+    Args:
+      executor_input: the JSON of the launcher's ExecutorInput.
+
+    Raises:
+      InputError: neither TensorFlow nor Beam in the image can write there.
+    """
+    for uri in _output_uris(executor_input):
+        if is_url(uri) and not uri.startswith("gs://"):
+            raise InputError(
+                f"the pipeline root of this run: a step cannot write {uri}; start the run with "
+                "paths.root of the settings, gs://BUCKET/FOLDER, as its pipeline root, or with "
+                "`amazon-reviews submit`"
+            )
 
 
 def correct_inputs(executor_input: dict[str, Any], inputs_spec: Mapping[str, Any]) -> None:

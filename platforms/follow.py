@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from core import exit_codes
@@ -48,13 +48,15 @@ class Status(NamedTuple):
       state: the state of the whole run, in the form of `Task.state`.
       tasks: the tasks of the pipeline, and perhaps others that the engine added.
       error: the error of the whole run; empty without an error.
-      logged: errors in the logs of failed tasks.
+      waits: the tasks that the cluster does not start, each with the reason.
+      errors: the errors of failed tasks that the API does not contain.
     """
 
     state: str
     tasks: Sequence[Task] = ()
     error: str = ""
-    logged: Sequence[str] = ()
+    waits: Sequence[str] = ()
+    errors: Sequence[str] = ()
 
 
 class Run(NamedTuple):
@@ -107,12 +109,8 @@ def follow(run: Run, report: Report) -> int:
             else:
                 responded, retrying = time.monotonic(), False
                 tasks = _own_tasks(status, run.tasks)
-                for task in (*tasks, Task(run.name, status.state)):
-                    known = task.state and not task.state.endswith("UNSPECIFIED")
-                    if known and seen.get(task.name) != task.state:
-                        seen[task.name] = task.state
-                        words = task.state.lower().replace("_", " ")
-                        report(f"{time.strftime('%H:%M:%S')}  {task.name}: {words}")
+                for line in _changes(run, status, tasks, seen):
+                    report(f"{time.strftime('%H:%M:%S')}  {line}")
                 if status.state in SUCCESS_STATES:
                     minutes, seconds = divmod(int(time.monotonic() - started), 60)
                     report(f"{run.name} succeeded after {minutes} min {seconds} s")
@@ -126,13 +124,35 @@ def follow(run: Run, report: Report) -> int:
         return exit_codes.INTERRUPTED
 
 
+def _changes(run: Run, status: Status, tasks: list[Task], seen: dict[str, str]) -> Iterator[str]:
+    """Yield a line for each change since the last status.
+
+    Args:
+      run: the run.
+      status: its status.
+      tasks: the tasks of the pipeline in the status.
+      seen: the name of a task or of the run -> its last state, and each wait that was yielded. This
+        function changes it.
+    """
+    for task in (*tasks, Task(run.name, status.state)):
+        known = task.state and not task.state.endswith("UNSPECIFIED")
+        if known and seen.get(task.name) != task.state:
+            seen[task.name] = task.state
+            yield f"{task.name}: {task.state.lower().replace('_', ' ')}"
+    # The reasons of a task may alternate, such as ErrImagePull and ImagePullBackOff.
+    for wait in status.waits:
+        if wait not in seen:
+            seen[wait] = ""
+            yield textwrap.shorten(wait, 500, placeholder="…")
+
+
 def _report_failure(run: Run, status: Status, tasks: list[Task], report: Report) -> None:
     if status.state == "FAILED":
         failed = [task for task in tasks if task.state == "FAILED"]
         for each in failed or [Task(run.name, status.state, status.error)]:
             error = textwrap.shorten(each.error, 500, placeholder="…")
             report(f"{each.name} failed: {error or 'no error message from the cluster'}")
-        for line in status.logged:
+        for line in status.errors:
             report(textwrap.shorten(line, 500, placeholder="…"))
     else:  # The tasks that a cancellation ends are FAILED too.
         report(f"{run.name} was cancelled")

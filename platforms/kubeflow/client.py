@@ -20,17 +20,15 @@ import requests
 import urllib3
 import yaml
 from absl import logging
-from kubernetes.client import CoreV1Api
-from kubernetes.client.exceptions import ApiException
 
-from core.errors import ConfigError, InputError, ServerError
+from core.errors import ConfigError, ServerError
 from core.retry_after import retry_after
 from pipeline.config import PipelineConfig
 from platforms.checks import cluster_name
-from platforms.follow import NoResponse, Run, Status, Task, possibly_submitted
+from platforms.follow import ENDS, NoResponse, Run, Status, Task, possibly_submitted
 from platforms.input_cache import set_cache
+from platforms.kubeflow.pods import RunPods
 from platforms.pipeline_spec import CompiledPipeline, tasks_of
-from platforms.training_jobs.client import connect as connect_to_kubernetes
 
 PORT_FORWARD = "kubectl port-forward -n kubeflow svc/ml-pipeline-ui 8080:80"
 """The command that makes Kubeflow Pipelines reachable from this machine. The UI forwards requests
@@ -47,13 +45,6 @@ RATE_LIMIT_SECONDS = 60.0
 """Timeout of all attempts of a request together, if the server limits the rate."""
 FIRST_PAUSE = 1.0
 """Seconds before the second attempt; each further pause is twice as long."""
-_KUBERNETES_SECONDS = (3.0, 10.0)
-_LINES = 100
-_FAILED = "status.phase=Failed"
-_CONTAINER = "main"
-"""The container of a step; the others of its pod belong to Argo."""
-_ERROR = re.compile(r"^(?!Error: exit status)[\w.]+: .+", re.MULTILINE)
-"""An error line of our entry point or the last line of a traceback, but no line of the launcher."""
 
 
 class TooManyRequests(NoResponse):
@@ -224,9 +215,9 @@ def start(config: PipelineConfig, package: Path, values: dict[str, Any], name: s
         "service_account": config.kubeflow.service_account or "",
     }
     run_id = submit_once(config, api, "runs", run, runs, "run_id")
-    namespace = config.kubeflow.namespace
-    link, logs = f"{runs}/details/{run_id}", _log_command(namespace, run_id)
-    return Run(name, list(pipeline.tasks), link, logs, partial(_status, api, run_id, namespace))
+    link, pods = f"{runs}/details/{run_id}", RunPods(config.kubeflow.namespace, run_id)
+    status = partial(_status, api, run_id, pods)
+    return Run(name, list(pipeline.tasks), link, pods.log_command, status)
 
 
 def submit_once(
@@ -282,7 +273,7 @@ def read_pipeline(package: Path) -> CompiledPipeline:
     return CompiledPipeline(document, tasks_of(spec))
 
 
-def _status(api: Api, run_id: str, namespace: str) -> Status:
+def _status(api: Api, run_id: str, pods: RunPods) -> Status:
     run = api("GET", f"runs/{run_id}")
     details = run.get("run_details") or {}
     tasks = [
@@ -290,8 +281,9 @@ def _status(api: Api, run_id: str, namespace: str) -> Status:
         for task in details.get("task_details") or []
     ]
     state = run.get("state") or ""
-    logged = last_errors(namespace, run_id) if state == "FAILED" else []
-    return Status(state, tasks, _message(run), logged)
+    waits = [] if state in ENDS else pods.waits()
+    errors = pods.errors() if state == "FAILED" else []
+    return Status(state, tasks, _message(run), waits, errors)
 
 
 def connect(config: PipelineConfig) -> tuple[Api, str]:
@@ -416,50 +408,3 @@ def readable_errors(
 
 def _message(task_or_run: dict[str, Any]) -> str:
     return (task_or_run.get("error") or {}).get("message") or ""
-
-
-def _log_command(namespace: str, run_id: str) -> str:
-    """Return the command that shows the end of the log of each failed step."""
-    return (
-        f"kubectl get pods -n {namespace} -l pipeline/runid={run_id} --field-selector={_FAILED} "
-        f"-o name | xargs -I POD kubectl logs -n {namespace} POD -c {_CONTAINER} --tail={_LINES}"
-    )
-
-
-def last_errors(namespace: str, run_id: str) -> list[str]:
-    """Return `POD: ERROR` for each failed step, from the logs of the pods.
-
-    The API of Kubeflow Pipelines has no error message of a failed step. Its field `pod_name` is the
-    id of a node of the Workflow, and not the name of a pod.
-
-    Args:
-      namespace: the namespace of the run.
-      run_id: the id of the run.
-
-    Returns:
-      An empty list if this machine cannot read the pods.
-    """
-    try:
-        api = CoreV1Api(connect_to_kubernetes())
-        failed = api.list_namespaced_pod(
-            namespace,
-            label_selector=f"pipeline/runid={run_id}",
-            field_selector=_FAILED,
-            _request_timeout=_KUBERNETES_SECONDS,
-        )
-        errors = []
-        for pod in failed.items:
-            log = api.read_namespaced_pod_log(
-                pod.metadata.name,
-                namespace,
-                container=_CONTAINER,
-                tail_lines=_LINES,
-                _preload_content=False,
-                _request_timeout=_KUBERNETES_SECONDS,
-            )
-            found = _ERROR.findall(log.data.decode(errors="replace"))
-            if found:
-                errors.append(f"{pod.metadata.name}: {found[-1]}")
-        return errors
-    except (InputError, ApiException, urllib3.exceptions.HTTPError):
-        return []

@@ -14,6 +14,7 @@ from platforms.training_jobs import job as training_job
 from platforms.training_jobs import kubernetes
 from platforms.training_jobs.client import JobClient, connect
 from platforms.training_jobs.kinds import KINDS
+from serving.versions import MODEL_FILE, VARIABLES_INDEX
 from tests.checkout import CHECKOUT
 from tests.kubeflow_files import training_objects
 from tests.platforms.training_jobs.manifests import make_job, make_settings
@@ -139,11 +140,15 @@ class Ground:
         self.cluster, self.kind, self.folder = cluster, kind, folder
         self.api = connect()
         self.client = JobClient(self.api, kind, cluster.namespace)
-        self.done = folder / "done"
-        self.done.touch()
+        self.model = folder / "model"
+        # A job whose model is complete is not repeated after its success.
+        for name in (MODEL_FILE, VARIABLES_INDEX, "variables/variables.data-00000-of-00001"):
+            file = self.model / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("any")
 
     def training(self, strategy="multi_worker_mirrored", workers=2):
-        job = make_job(str(self.done), strategy=strategy, workers=workers)
+        job = make_job(str(self.model), strategy=strategy, workers=workers)
         return job.model_copy(update={"checkpoint_dir": str(self.folder)})
 
     def manifest(self, script="", *, strategy="multi_worker_mirrored", workers=2, **settings):

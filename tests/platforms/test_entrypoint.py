@@ -162,6 +162,18 @@ def test_a_step_gets_the_corrected_input_and_returns_its_exit_code(
     assert ("RuntimeError: the disk is full" in log.text) == isinstance(end, RuntimeError)
 
 
+def test_a_run_without_a_pipeline_root_of_its_own_is_one_line(monkeypatch, capsys, tmp_path):
+    run = Mock()
+    monkeypatch.setattr(kubeflow_v2_run_executor, "main", run)
+    assert call("any.Executor", executor_input("minio://mlpipeline/v2/artifacts", EMPTY)) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(
+        "any.Executor: the pipeline root of this run: a step cannot write "
+        "minio://mlpipeline/v2/artifacts/checked; start the run with paths.root"
+    )
+    run.assert_not_called()
+
+
 def test_an_image_without_mlflow_is_one_line_at_the_first_step(monkeypatch, capsys, tmp_path):
     tracked = json.dumps(Tracking("http://mlflow:5000", str(tmp_path), "reviews", {}))
     monkeypatch.setenv(TRACKING, tracked)

@@ -7,7 +7,6 @@ import re
 import socket
 import ssl
 import threading
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -167,19 +166,6 @@ def test_kubeflow_names_what_failed(kubeflow):
     kubeflow.server.states = [{"state": "FAILED", "error": {"code": 13, "message": "no quota"}}]
     assert kubeflow(wait=True) == 1
     assert kubeflow.lines[-2].endswith(" failed: no quota")
-
-
-def test_the_error_of_a_failed_step_is_the_last_one_in_its_log(monkeypatch):
-    logs = {
-        "first": b"KeyError: 'a'\nDuring\nplace.InputError: no file\nError: exit status 2\n",
-        "second": b"no error\n",
-    }
-    api = Mock()
-    api.list_namespaced_pod().items = [Mock(metadata=SimpleNamespace(name=each)) for each in logs]
-    api.read_namespaced_pod_log = lambda pod, *_, **__: Mock(data=logs[pod])
-    monkeypatch.setattr(client, "connect_to_kubernetes", Mock())
-    monkeypatch.setattr(client, "CoreV1Api", lambda _: api)
-    assert client.last_errors("team-a", "r-1") == ["first: place.InputError: no file"]
 
 
 def test_an_unreachable_endpoint(kubeflow, monkeypatch):

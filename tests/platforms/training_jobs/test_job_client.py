@@ -1,13 +1,8 @@
 """Requests to the Kubernetes API: their errors and their retries, and the choice of a kind."""
 
-import json
-import re
-from types import SimpleNamespace
-
 import pytest
 import urllib3
 from kubernetes.client import ApiClient
-from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import incluster_config
 
@@ -16,52 +11,14 @@ from platforms.training_jobs import client
 from platforms.training_jobs.client import JobClient, Unreachable, connect, supported_kind
 from platforms.training_jobs.kinds import TFJOB, TRAINJOB
 from tests.platforms.training_jobs.manifests import make_settings, pod_with
+from tests.platforms.training_jobs.scripted_api import ScriptedApi, status
 
 NAME = "amazon-reviews-1"
 JOB = {"metadata": {"name": NAME, "creationTimestamp": "2026-01-01T00:00:05Z"}}
-REASONS = {401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "AlreadyExists"}
-
-
-def status(code, message):
-    """Return an error with its Status object."""
-    return code, {"kind": "Status", "message": message, "reason": REASONS.get(code, "Any")}
 
 
 def forbidden(verb, resource):
     return status(403, f'User "system:serviceaccount:ml:any" cannot {verb} resource "{resource}"')
-
-
-class ScriptedApi:
-    """Answers in place of the HTTP client of the package `kubernetes`."""
-
-    def __init__(self):
-        self.requests = []
-        self.headers = {}
-        self._answers = []
-
-    def answer(self, method, path, *answers):
-        """Give answers to the next requests of a kind, and the last one to all further ones.
-
-        An answer is an exception, or a code and an object or a text.
-        """
-        self._answers.insert(0, (f"{method} .*{path}", list(answers)))
-
-    def request(self, method, url, query_params=None, **unused):
-        request = f"{method} {url} {query_params or ''}"
-        self.requests.append(request)
-        found = (answers for pattern, answers in self._answers if re.search(pattern, request))
-        answers = next(found, [status(404, "none")])
-        answer = answers.pop(0) if len(answers) > 1 else answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        code, content = answer
-        data = (content if isinstance(content, str) else json.dumps(content)).encode()
-        if code >= 400:
-            response = SimpleNamespace(
-                status=code, reason="", data=data, getheaders=lambda: self.headers
-            )
-            raise ApiException(http_resp=response)
-        return SimpleNamespace(data=data)
 
 
 BROKEN = urllib3.exceptions.ProtocolError("broken")

@@ -1,0 +1,180 @@
+"""The pods of a run on Kubeflow Pipelines: why a step failed, and why one does not start.
+
+The API of Kubeflow Pipelines contains neither. Its field `pod_name` is the id of a node of the
+Workflow, and not the name of a pod.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import urllib3
+from kubernetes.client import CoreV1Api
+from kubernetes.client.exceptions import ApiException
+
+from core.errors import InputError
+from platforms.training_jobs.client import connect
+from platforms.training_jobs.manifests import Object
+from platforms.training_jobs.pods import Pod
+
+_SECONDS = (3.0, 10.0)
+"""Timeouts of a request, of the connection and of each read."""
+_LINES = 100
+_FAILED = "status.phase=Failed"
+_PENDING = "status.phase=Pending"
+_CONTAINER = "main"
+"""The container of a step; the others of its pod belong to Argo."""
+_NODE = "workflows.argoproj.io/node-name"
+"""The annotation with the path of a pod in the Workflow."""
+_STEP = re.compile(r"\.root\.(\w+)\.executor")
+_ERROR = re.compile(r"^(?!Error: exit status)[\w.]+: .+", re.MULTILINE)
+"""An error line of our entry point or the last line of a traceback, but no line of the launcher."""
+_FATAL = re.compile(
+    r"^F\d{4} \S+ +\d+ \S+\] (?:KFP driver: driver\.\w+\(.*\) failed: )?(.+)", re.MULTILINE
+)
+"""The last line of Kubeflow's launcher or driver, if it failed, without the driver's arguments."""
+_EXIT_STATUS = "failed to execute component: exit status"
+"""The launcher's line about a step that ended by itself, whose own error says more."""
+_SIGNAL_KILLED = "signal: killed"
+"""The end of the launcher's line about a step whose process was killed, but not its container."""
+_KILLED = 128
+"""The exit code of a container that was killed is greater by the number of the signal."""
+
+
+class RunPods:
+    """The pods of a run, as far as this machine has access to its cluster.
+
+    Args:
+      namespace: the namespace of the run.
+      run_id: the id of the run.
+
+    Attributes:
+      log_command: the command that shows the end of the log of each failed step.
+    """
+
+    def __init__(self, namespace: str, run_id: str):
+        self._namespace, self._run = namespace, f"pipeline/runid={run_id}"
+        self._has_access = True
+        self.log_command = (
+            f"kubectl get pods -n {namespace} -l {self._run} --field-selector={_FAILED} "
+            f"-o name | xargs -I POD kubectl logs -n {namespace} POD -c {_CONTAINER} "
+            f"--tail={_LINES}"
+        )
+
+    def waits(self) -> list[str]:
+        """Return `STEP does not run yet: REASON` for each step that Kubernetes does not start.
+
+        Returns:
+          An empty list if this machine cannot read the pods.
+        """
+        if not self._has_access:
+            return []
+        try:
+            pods = self._list(CoreV1Api(connect()), _PENDING)
+        except InputError:  # There is no kube config. Its plugin may print an error each time.
+            self._has_access = False
+            return []
+        except (ApiException, urllib3.exceptions.HTTPError):
+            return []
+        waiting = [Pod.read(each, _step(each) or each["metadata"]["name"], "") for each in pods]
+        return [f"{pod.replica} {pod.problem}" for pod in waiting if pod.problem]
+
+    def errors(self) -> list[str]:
+        """Return `POD: ERROR` for each failed step, from the states and the logs of the pods.
+
+        Returns:
+          An empty list if this machine cannot read the pods.
+        """
+        try:
+            api = CoreV1Api(connect())
+            failed = self._list(api, _FAILED)
+            # The log of a step that was killed contains no error, but perhaps similar lines.
+            errors = {
+                pod["metadata"]["name"]: _killed_by_node(pod)
+                or _killed(pod)
+                or _last_error(self._log(api, pod["metadata"]["name"]), pod)
+                for pod in failed
+            }
+        except (InputError, ApiException, urllib3.exceptions.HTTPError):
+            return []
+        return [f"{name}: {error}" for name, error in errors.items() if error]
+
+    def _list(self, api: CoreV1Api, selector: str) -> list[Object]:
+        answer = api.list_namespaced_pod(
+            self._namespace,
+            label_selector=self._run,
+            field_selector=selector,
+            _preload_content=False,
+            _request_timeout=_SECONDS,
+        )
+        pods: list[Object] = json.loads(answer.data)["items"]
+        return pods
+
+    def _log(self, api: CoreV1Api, name: str) -> str:
+        """Return the end of the log of a step; empty if its pod has none."""
+        try:
+            log = api.read_namespaced_pod_log(
+                name,
+                self._namespace,
+                container=_CONTAINER,
+                tail_lines=_LINES,
+                _preload_content=False,
+                _request_timeout=_SECONDS,
+            )
+        except (ApiException, urllib3.exceptions.HTTPError):
+            return ""  # The container did not start, or its node is gone.
+        return str(log.data.decode(errors="replace"))
+
+
+def _step(pod: Object) -> str:
+    """Return the id of the pipeline's node that runs in a pod; empty for a driver."""
+    found = _STEP.search((pod["metadata"].get("annotations") or {}).get(_NODE, ""))
+    return found[1] if found else ""
+
+
+def _ended(pod: Object) -> Object:
+    """Return Kubernetes's description of the end of the container of a step."""
+    for each in pod["status"].get("containerStatuses") or []:
+        if each["name"] == _CONTAINER:
+            ended: Object = each.get("state", {}).get("terminated") or {}
+            return ended
+    return {}
+
+
+def _killed_by_node(pod: Object) -> str:
+    """Return Kubernetes's own reason for the end of a pod, such as an eviction; empty: none."""
+    status = pod["status"]
+    if status.get("reason"):
+        return f"{status['reason']}: {status.get('message', '')}".rstrip(": ")
+    reason = str(_ended(pod).get("reason") or "")
+    if reason == "OOMKilled":
+        return f"OOMKilled; increase {_memory(pod)}"
+    return "" if reason in ("Error", "Completed") else reason
+
+
+def _memory(pod: Object) -> str:
+    """Return the key of the setting for the memory of a step."""
+    return f"cluster.resources.{_step(pod) or 'COMPONENT'}.memory"
+
+
+def _last_error(log: str, pod: Object) -> str:
+    """Return the error in the log of a step; empty if it contains none.
+
+    Args:
+      log: the end of the log.
+      pod: the pod of the step.
+    """
+    [fatal] = _FATAL.findall(log)[-1:] or [""]
+    [own] = _ERROR.findall(log)[-1:] or [""]
+    if fatal.endswith(_SIGNAL_KILLED):
+        return f"{fatal}, perhaps for lack of memory; increase {_memory(pod)}"
+    if fatal and not fatal.startswith(_EXIT_STATUS):
+        return str(fatal)
+    return str(own)
+
+
+def _killed(pod: Object) -> str:
+    """Return the exit code of a step that was killed; empty if it ended by itself."""
+    code = _ended(pod).get("exitCode") or 0
+    return f"was killed, exit code {code}" if code > _KILLED else ""

@@ -1,0 +1,123 @@
+"""What a submission shows of the pods of its run, with scripted responses of Kubernetes."""
+
+import pytest
+import urllib3
+import yaml
+from kubernetes.client.rest import RESTClientObject
+
+from tests.platforms.training_jobs.scripted_api import ScriptedApi, status
+
+KUBE_CONFIG = {
+    "current-context": "c",
+    "clusters": [{"name": "c", "cluster": {"server": "http://kubernetes.example"}}],
+    "users": [{"name": "c", "user": {"token": "t"}}],
+    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+}
+FAILED = {"state": "FAILED", "run_details": {"task_details": []}}
+WITHOUT_ERROR = "I1130 00:53:51.276816      43 launcher_v2.go:181] publish success.\n"
+LAUNCHER = "F1130 00:53:51.387043      43 main.go:53] failed to execute component: "
+
+
+@pytest.fixture
+def kubernetes(kubeflow, monkeypatch, tmp_path):
+    """The cluster of the kube config of a submission."""
+    (tmp_path / "kube.yaml").write_text(yaml.safe_dump(KUBE_CONFIG))
+    server = ScriptedApi()
+    monkeypatch.setattr(RESTClientObject, "request", server.request)
+    return server
+
+
+def pod(name, task, **state):
+    node = {"workflows.argoproj.io/node-name": f"amazon-reviews-x7k2p.root.{task}.executor"}
+    return {"metadata": {"name": name, "uid": name, "annotations": node}, "status": state}
+
+
+def waiting(reason, message):
+    state = {"name": "main", "state": {"waiting": {"reason": reason, "message": message}}}
+    return pod("p-1", "Transform", phase="Pending", containerStatuses=[state])
+
+
+def ended(code, reason="Error"):
+    others = {"name": "wait", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+    main = {"name": "main", "state": {"terminated": {"exitCode": code, "reason": reason}}}
+    return {"containerStatuses": [others, main]}
+
+
+def test_a_step_that_kubernetes_does_not_start_is_reported_with_each_reason_once(
+    kubeflow, kubernetes
+):
+    kubeflow.server.states = [{"state": "RUNNING"}] * 6 + [{"state": "SUCCEEDED"}]
+    full = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    large = pod("p-2", "Trainer", phase="Pending", conditions=[{**full, "message": "no memory"}])
+    refused = waiting("ErrImagePull", "not\nfound")
+    back_off = waiting("ImagePullBackOff", 'Back-off pulling image "i"')
+    usual = waiting("PodInitializing", "")
+    pending = "/namespaces/team-a/pods .*status.phase=Pending"
+    answers = ([usual], [refused], [back_off, large], [refused], [back_off, large])
+    kubernetes.answer("GET", pending, *((200, {"items": each}) for each in answers), (500, "down"))
+    assert kubeflow(wait=True) == 0
+    assert [line[10:] for line in kubeflow.lines if "does not run yet" in line] == [
+        "Transform does not run yet: ErrImagePull: not found",
+        'Transform does not run yet: ImagePullBackOff: Back-off pulling image "i"',
+        "Trainer does not run yet: Unschedulable: no memory",
+    ]
+    assert all("pipeline/runid=r-1" in request for request in kubernetes.requests)
+
+
+def test_without_a_kube_config_the_pods_are_not_read(kubeflow, kubernetes, tmp_path):
+    (tmp_path / "kube.yaml").unlink()
+    kubeflow.server.states = [{"state": "RUNNING"}, FAILED]
+    assert kubeflow(wait=True) == 1
+    assert kubernetes.requests == []
+    assert kubeflow.lines[-2].endswith(" failed: no error message from the cluster")
+
+
+@pytest.mark.parametrize(
+    ("log", "state", "error"),
+    [
+        (
+            f"KeyError: 'a'\nDuring\nplace.InputError: no file\n{LAUNCHER}exit status 2\n"
+            "Error: exit status 1\n",
+            ended(1),
+            "place.InputError: no file",
+        ),
+        (
+            f'epoch: 1\n{LAUNCHER}exec: "python": executable file not found in $PATH\n',
+            ended(1),
+            'failed to execute component: exec: "python": executable file not found in $PATH',
+        ),
+        (
+            "F1130 01:20:18.1 27 main.go:91] KFP driver: driver.Container(pipelineName=a, "
+            'taskName="Evaluator", componentSpec) failed: failed to list tasks: no such host\n',
+            ended(1),
+            "failed to list tasks: no such host",
+        ),
+        (
+            f"base_type: MODEL\n{LAUNCHER}signal: killed\n",
+            ended(1),
+            "failed to execute component: signal: killed, perhaps for lack of memory; increase "
+            "cluster.resources.Transform.memory",
+        ),
+        (
+            WITHOUT_ERROR,
+            ended(137, "OOMKilled"),
+            "OOMKilled; increase cluster.resources.Transform.memory",
+        ),
+        (f"base_type: MODEL\n{WITHOUT_ERROR}", ended(137), "was killed, exit code 137"),
+        (None, {"reason": "Evicted", "message": "low on memory"}, "Evicted: low on memory"),
+        (None, {"reason": "Shutdown"}, "Shutdown"),
+    ],
+)
+def test_a_failed_step_is_reported_with_its_error(kubeflow, kubernetes, log, state, error):
+    kubeflow.server.states = [FAILED]
+    pods = [
+        pod("p-1", "ExampleValidator", phase="Failed"),
+        pod("p-2", "Transform", phase="Failed", **state),
+    ]
+    kubernetes.answer("GET", "/pods.*status.phase=Failed", (200, {"items": pods}))
+    kubernetes.answer("GET", "/pods/p-1/log.*main", urllib3.exceptions.ProtocolError("broken"))
+    missing = status(404, 'pods "p-2" not found')
+    kubernetes.answer("GET", "/pods/p-2/log.*main", missing if log is None else (200, log))
+    assert kubeflow(wait=True) == 1
+    assert kubeflow.lines[-2] == f"p-2: {error}"
+    assert not any(line.startswith("p-1") for line in kubeflow.lines)
