@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +33,6 @@ _NEVER_CACHED = {
 }
 """Platform -> nodes whose outputs depend on more than the parameters and artifacts that they read.
 A submission enables the cache for ReviewExampleGen again, see `platforms.input_cache`."""
-_REPLACED = re.compile(r"\$[$(]")
-"""What Kubernetes replaces in arguments: `$$` by a dollar, and `$(NAME)` by a variable."""
 _MAX_PARAMETERS = 112 * 2**10
 """Greatest size of the parameters of a step in bytes. The launcher passes them in one argument of
 the container, in which Linux accepts 128 KiB. The rest is for the input artifacts."""
@@ -117,10 +114,9 @@ class Runner(kubeflow_v2_dag_runner.KubeflowV2DagRunner):
             for executor in executors.values():
                 if "container" in executor:
                     _add_variable(executor, TRACKING, json.dumps(tracked))
-        for task in tasks.values():
-            escape_parameters(task)
+        for name, task in tasks.items():
+            escape_parameters(name, task)
         _add_defaults(spec, pipeline)
-        _check_dollars(tasks)
         _check_size(tasks, self._settings)
         _use_system_types(spec)
         text = json.dumps(job, indent=2, sort_keys=True) + "\n"
@@ -152,22 +148,6 @@ def _add_defaults(spec: dict[str, Any], pipeline: Pipeline) -> None:
         for value in component.exec_properties.values():
             if isinstance(value, RuntimeParameter):
                 parameters[value.name] |= {"defaultValue": value.default, "isOptional": True}
-
-
-def _check_dollars(tasks: dict[str, Any]) -> None:
-    """Check the parameters that are no JSON, in which dollars cannot be escaped.
-
-    Raises:
-      ConfigError: a parameter has characters that Kubernetes replaces.
-    """
-    for task, described in tasks.items():
-        for name, parameter in described.get("inputs", {}).get("parameters", {}).items():
-            value = parameter.get("runtimeValue", {}).get("constant")
-            if isinstance(value, str) and _REPLACED.search(value):
-                raise ConfigError(
-                    f"{value[:200]!r}, the parameter {name} of the step {task}, contains $$ or $(, "
-                    "which Kubernetes replaces; write it without them"
-                )
 
 
 def _check_size(tasks: dict[str, Any], config: PipelineConfig) -> None:

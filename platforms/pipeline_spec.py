@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from core.errors import ConfigError
+
+_REPLACED = re.compile(r"\$[$(]")
+"""What Kubernetes replaces in arguments: `$$` by a dollar, and `$(NAME)` by a variable."""
 
 
 def tasks_of(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -30,18 +36,29 @@ def escape_dollars(value: str) -> str:
     return value.replace("$", "\\u0024")
 
 
-def escape_parameters(task: Mapping[str, Any]) -> None:
+def escape_parameters(name: str, task: Mapping[str, Any]) -> None:
     """Escape the dollars in the parameters of a task that are objects or arrays of JSON.
 
-    Kubeflow passes the parameters as arguments of containers. The other ones remain as they are.
+    Kubeflow passes the parameters as arguments of containers.
 
     Args:
-      task: the JSON of a task, which is changed.
+      name: the name of the task.
+      task: the JSON of the task, which is changed.
+
+    Raises:
+      ConfigError: another parameter has characters that Kubernetes replaces.
     """
-    for parameter in task.get("inputs", {}).get("parameters", {}).values():
+    for key, parameter in task.get("inputs", {}).get("parameters", {}).items():
         value = parameter.get("runtimeValue", {}).get("constant")
-        if isinstance(value, str) and _has_members(value):
+        if not isinstance(value, str):
+            continue
+        if _has_members(value):
             parameter["runtimeValue"]["constant"] = escape_dollars(value)
+        elif _REPLACED.search(value):
+            raise ConfigError(
+                f"{value[:200]!r}, the parameter {key} of the step {name}, contains $$ or $(, "
+                "which Kubernetes replaces; write it without them"
+            )
 
 
 def _has_members(value: str) -> bool:

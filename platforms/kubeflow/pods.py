@@ -35,7 +35,7 @@ _FATAL = re.compile(
 )
 """The last line of Kubeflow's launcher or driver, if it failed, without the driver's arguments."""
 _EXIT_STATUS = "failed to execute component: exit status"
-"""The launcher's line about a step that ended by itself, whose own error says more."""
+"""The launcher's line about a step that ended by itself. The log has the error of the step too."""
 _SIGNAL_KILLED = "signal: killed"
 """The end of the launcher's line about a step whose process was killed, but not its container."""
 _KILLED = 128

@@ -115,7 +115,7 @@ class Chooser:
         filled = [name for name in known if self._counts(name, record)]
         texts = self.texts(filled)
         words = {name for name in texts if is_missing(record[name], {})}
-        # A text may consist of such a word, but none that stands beside another text.
+        # Such a word may be a text, but not if another column of the record has a text.
         if 0 < len(words) < len(texts):
             filled = [name for name in filled if name not in words]
         return self._columns_among(tuple(filled))

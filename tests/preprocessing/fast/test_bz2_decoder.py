@@ -96,7 +96,7 @@ assert damaged > 1000
 
 @pytest.mark.slow
 def test_damaged_blocks_are_none_and_read_nothing_beyond_their_arrays(tmp_path):
-    # Numba checks the bounds of arrays only if it is told to, and keeps such code in its cache.
+    # With the first variable Numba checks the bounds of arrays. It caches the code with checks too.
     environ = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
     found = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FUZZ],
