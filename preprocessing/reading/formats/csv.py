@@ -94,6 +94,10 @@ class _TooLong(Exception):
     """A line or a quoted field that is longer than the limit; its arguments are the reason."""
 
 
+class _OpenQuote(Rejected):
+    """A line that is rejected because its quote is not closed."""
+
+
 class _Lines:
     """The lines for a csv.reader, which can return to the second line of the current record."""
 
@@ -246,10 +250,14 @@ def _records(
         except _TooLong as too_long:
             yield rejected(lines.position, *too_long.args)
         except csv.Error as error:
-            cause = _cause(str(error), lines.first_line(), dialect)
-            if cause.startswith(_RETURNS):
+            line = lines.first_line()
+            cause = _cause(str(error), line, dialect)
+            if cause == _RETURNS:
                 lines.lose_first()
-            yield rejected(lines.position, BROKEN_CSV, cause)
+            if cause == _OPEN_QUOTE:
+                yield _open_quote(lines.position, line)
+            else:
+                yield rejected(lines.position, BROKEN_CSV, f"{cause}: {line}")
         else:
             has_reviews = (
                 is_review is not None
@@ -260,7 +268,7 @@ def _records(
                 yield lines.position, lines.with_returns(fields) if lines.has_cr else fields
                 lines.next_record()
                 continue
-            yield rejected(lines.position, BROKEN_CSV, f"{_OPEN_QUOTE}: {lines.first_line()}")
+            yield _open_quote(lines.position, lines.first_line())
         yield from lines.keep_first_only()
         reader = _reader(lines, dialect)  # the old one is still within the field
 
@@ -291,25 +299,30 @@ def _fields(line: bytes, dialect: Dialect) -> list[str]:
 
 
 def _cause(error: str, line: str, dialect: Dialect) -> str:
-    """Return the reason why a record breaks the rules of quoting, and its first line.
+    """Return the reason why a record breaks the rules of quoting.
 
-    `error` is the message of the csv module, which is the same for most of these faults.
+    Args:
+      error: the message of the csv module, which is the same for most of these faults.
+      line: the first line of the record.
+      dialect: the syntax of the file.
     """
     if error == _OPEN:
-        cause = _OPEN_QUOTE
-    elif f"{_QUOTE}\r" in line:  # within a text there may be carriage returns too
-        cause = _RETURNS
-    elif r"\"" in line:
-        cause = "a quotation mark after a backslash"
-    elif f'" {dialect.separator}' in line:
-        cause = "a blank between a quotation mark and a separator"
-    elif line.endswith('" '):
-        cause = "a blank between a quotation mark and the end of the line"
-    elif error.endswith(f"expected after '{_QUOTE}'"):
-        cause = "a single quotation mark within a quoted field"
-    else:
-        cause = error
-    return f"{cause}: {line}"
+        return _OPEN_QUOTE
+    if f"{_QUOTE}\r" in line:  # within a text there may be carriage returns too
+        return _RETURNS
+    if r"\"" in line:
+        return "a quotation mark after a backslash"
+    if f'" {dialect.separator}' in line:
+        return "a blank between a quotation mark and a separator"
+    if line.endswith('" '):
+        return "a blank between a quotation mark and the end of the line"
+    if error.endswith(f"expected after '{_QUOTE}'"):
+        return "a single quotation mark within a quoted field"
+    return error
+
+
+def _open_quote(position: int, line: str) -> _OpenQuote:
+    return _OpenQuote(*rejected(position, BROKEN_CSV, f"{_OPEN_QUOTE}: {line}"))
 
 
 def head_records(data: bytes, dialect: Dialect, *, is_head: bool = True) -> Iterator[list[str]]:
@@ -329,7 +342,7 @@ def head_records(data: bytes, dialect: Dialect, *, is_head: bool = True) -> Iter
             if record[1]:
                 count += 1
                 yield record[1]
-        elif record.detail.startswith(_OPEN_QUOTE) and (count > 1 or not is_head):
+        elif isinstance(record, _OpenQuote) and (count > 1 or not is_head):
             return
 
 

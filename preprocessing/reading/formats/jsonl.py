@@ -8,7 +8,7 @@ from typing import Any
 
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.formats import RowReader
-from preprocessing.reading.pieces import Lines, without_marks
+from preprocessing.reading.pieces import Lines, Lost, without_marks
 from preprocessing.reading.records import (
     BROKEN_JSON,
     INVALID_UTF8,
@@ -18,8 +18,6 @@ from preprocessing.reading.records import (
     printable,
     rejected,
 )
-
-_SEVERAL = "several objects on a line"
 
 
 def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
@@ -32,10 +30,12 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
         data = without_marks(lines.data)
         for position, line in enumerate(data.split(b"\n"), lines.first):
             fields = parse_object(position, line.removesuffix(b"\r"))
-            if not isinstance(fields, dict):
+            if isinstance(fields, Lost):
+                batch.rejected.append(fields.record)
+                batch.lost += fields.bytes
+                continue
+            if isinstance(fields, Rejected):
                 batch.rejected.append(fields)
-                if fields.detail.startswith(_SEVERAL):
-                    batch.lost += len(line)
                 continue
             values = [fields.get(name) if name else None for name in names]
             if not reader.add_usual(batch, position, values, fields):
@@ -45,8 +45,11 @@ def make_parser(layout: Layout) -> Callable[[Lines], Batch]:
     return parse
 
 
-def parse_object(position: int, line: bytes) -> dict[str, Any] | Rejected:
-    """Return the JSON object on a line, or the reason why the line is rejected."""
+def parse_object(position: int, line: bytes) -> dict[str, Any] | Rejected | Lost:
+    """Return the JSON object on a line, or the reason why the line is rejected.
+
+    The bytes of a line with several objects are lost, because it contains several records.
+    """
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -57,8 +60,10 @@ def parse_object(position: int, line: bytes) -> dict[str, Any] | Rejected:
         value = json.loads(text)
     # A number with thousands of digits raises a ValueError, thousands of brackets a RecursionError.
     except (ValueError, RecursionError) as error:
-        cause = _SEVERAL if _is_followed(error, text) else printable(str(error))[:80]
-        return rejected(position, BROKEN_JSON, f"{cause}: {text[:200]}")
+        if _is_followed(error, text):
+            several = f"several objects on a line: {text[:200]}"
+            return Lost(rejected(position, BROKEN_JSON, several), len(line))
+        return rejected(position, BROKEN_JSON, f"{printable(str(error))[:80]}: {text[:200]}")
     if not isinstance(value, dict):
         return rejected(position, BROKEN_JSON, "not an object: " + text[:200])
     return value
