@@ -12,7 +12,19 @@ from core.settings import PositiveInt, Section
 from core.storage import absolute_local
 from pipeline.server_addresses import has_password
 
-Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]|[KMGTP]i)?$")]
+_QUANTITY = r"^([0-9]+(?:\.[0-9]+)?)([kMGTP]|[KMGTP]i)?$"
+_SMALL_UNITS = {None: 1, "k": 10**3, "Ki": 2**10}
+"""Units of which a whole container has many; with another unit each quantity is large enough."""
+
+
+def _check_memory(quantity: str) -> str:
+    number, unit = re.fullmatch(_QUANTITY, quantity).groups()  # type: ignore[union-attr]
+    if float(number) * _SMALL_UNITS.get(unit, 2**30) < 2**20:
+        raise ValueError("must be at least 1 MiB and have a unit, such as 16G")
+    return quantity
+
+
+Quantity = Annotated[str, Field(pattern=_QUANTITY), AfterValidator(_check_memory)]
 """A Kubernetes quantity of bytes: `16G`, `512Mi`."""
 DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 """The name of a namespace or a queue in Kubernetes."""

@@ -71,7 +71,7 @@ class Training(Section):
     batch_size_per_replica: PositiveInt = 1024
     """Examples in a batch of one replica, at most those that it reads in an epoch; the global batch
     is this times the number of replicas."""
-    learning_rate: Annotated[float, Field(gt=0)] | None = None
+    learning_rate: Annotated[float, Field(ge=1e-9)] | None = None
     """Learning rate at a global batch of 1024 Examples; None: the default of the model."""
     learning_rate_scaling: Literal["linear", "square_root", "none"] = "square_root"
     """Scaling of the learning rate with the global batch."""

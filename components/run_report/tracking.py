@@ -166,6 +166,11 @@ def connected(uri: str) -> Iterator[MlflowClient]:
                 "tracking.mlflow: a file of this machine or of the run could not be read or "
                 f"written: {cause(error)}"
             ) from None
+        if _does_not_respond(error):
+            raise ServerError(
+                f"tracking.mlflow: {uri}: no connection ({cause(_root(error))}); start the server "
+                "or correct the URI"
+            ) from None
         raise ServerError(f"tracking.mlflow: {uri}: {cause(error)}") from None
 
 
@@ -334,12 +339,22 @@ def _does_not_respond(error: BaseException) -> bool:
     """Return whether a request of MLflow's client failed without a response."""
     import requests
 
+    of_requests = (requests.ConnectionError, requests.Timeout)
+    return any(isinstance(each, of_requests) for each in _chain(error))
+
+
+def _root(error: BaseException) -> BaseException:
+    """Return the first error of a chain, such as that of the socket."""
+    *_, root = _chain(error)
+    return root
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, and those during whose handling it was raised."""
     found: BaseException | None = error
     while found is not None:
-        if isinstance(found, (requests.ConnectionError, requests.Timeout)):
-            return True
+        yield found
         found = found.__cause__ or found.__context__
-    return False
 
 
 def _is_of_a_file(error: Exception) -> bool:

@@ -217,6 +217,13 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
     [
         ("cluster.resources={Trainr: {cpu: 1}}", "unknown component Trainr"),
         ("cluster.resources={Trainer: {memory: 16GB}}", "cluster.resources.Trainer.memory"),
+        *(
+            (
+                f"cluster.resources={{Trainer: {{memory: '{memory}'}}}}",
+                "cluster.resources.Trainer.memory: must be at least 1 MiB and have a unit, such as",
+            )
+            for memory in ("16", "512k", "0G")
+        ),
         (
             "cluster.resources={Trainer: {gpu_type: NVIDIA_L4}}",
             "cluster.resources.Trainer: gpu_type: NVIDIA_L4 has no effect with gpus: 0; set gpus ",
