@@ -37,6 +37,7 @@ ATTEMPTS = 3
 _VERSION = "1"
 """Name of the model's folder; TensorFlow Serving requires a number."""
 _LABELS = {"managed_by": "amazon-reviews"}
+"""The labels of the endpoint and its models. Others of the project may have the same name."""
 _ROLLED_BACK = "rolled_back"
 """Key of a model's label. Its value is `true` from a rollback to another model until the model is
 served again."""
@@ -68,7 +69,7 @@ class Endpoint(Destination):
         self.location = f"the endpoint {self.name}"
         self._vertex = Vertex(**vertex)
         self._parent = vertex_api.location(self._vertex.project, self._vertex.region)
-        self._own = {"parent": self._parent, "filter": f'display_name="{self.name}"'}
+        self._named = {"parent": self._parent, "filter": f'display_name="{self.name}"'}
 
     @cached_property
     def _models(self) -> Any:
@@ -188,7 +189,8 @@ class Endpoint(Destination):
 
     @errors_in_one_line("list the models")
     def pushed_models(self) -> list[PushedModel]:
-        found = list(self._models.list_models(request=self._own, **retrying()))
+        named = self._models.list_models(request=self._named, **retrying())
+        found = list(filter(_is_own, named))
         found.sort(key=lambda model: model.create_time, reverse=True)
         served = set()
         resource = self._find_endpoint()
@@ -251,8 +253,10 @@ class Endpoint(Destination):
         return f"{self._parent}/models/{model_id}"
 
     def _find_endpoint(self) -> str | None:
-        found = self._endpoints.list_endpoints(request=self._own, **retrying())
-        oldest = min(found, key=lambda endpoint: endpoint.create_time, default=None)
+        named = self._endpoints.list_endpoints(request=self._named, **retrying())
+        oldest = min(
+            filter(_is_own, named), key=lambda endpoint: endpoint.create_time, default=None
+        )
         return str(oldest.name) if oldest else None
 
     def _create_endpoint(self) -> str:
@@ -319,3 +323,8 @@ class Endpoint(Destination):
 def _deployed_id(deployed: vertex_types.DeployedModel) -> str:
     """Return the id of a deployed model, without the rest of its resource name."""
     return str(deployed.model.rpartition("/")[2].partition("@")[0])
+
+
+def _is_own(resource: vertex_types.Endpoint | vertex_types.Model) -> bool:
+    """Return whether an endpoint or a model has the labels of this module."""
+    return _LABELS.items() <= dict(resource.labels).items()

@@ -91,6 +91,22 @@ def test_the_first_push_creates_an_endpoint_that_serves_the_model(vertex, tmp_pa
     assert pushed.get_string_custom_property("pushed_version") == model_id
 
 
+def test_an_endpoint_and_a_model_of_others_with_the_same_name_are_not_changed(vertex, tmp_path):
+    push(tmp_path / "first")
+    [(endpoint_name, endpoint)] = vertex.endpoints.items()
+    [model_name] = vertex.models
+    other = type(endpoint)(endpoint, name=f"{endpoint_name}-of-others")
+    other.labels.clear()
+    vertex.endpoints = {other.name: other, endpoint_name: endpoint}
+    model = vertex.models[model_name]
+    vertex.models["others"] = type(model)(model, name=f"{model_name}-of-others")
+    vertex.models["others"].labels.clear()
+    push(tmp_path / "second")
+    assert [each.model for each in other.deployed_models] == [model_name]
+    assert [each.model == model_name for each in endpoint.deployed_models] == [False]
+    assert list(states()) == ["served", ""]
+
+
 def test_the_next_push_moves_the_traffic_and_undeploys_the_previous_model(vertex, tmp_path):
     push(tmp_path / "first")
     [(old, _)] = served(vertex)
