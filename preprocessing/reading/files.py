@@ -11,6 +11,7 @@ import glob
 import hashlib
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -164,11 +165,16 @@ def find_files(base: str, pattern: str) -> list[SourceFile]:
     if not base.strip() or not pattern.strip():
         raise InputError("data.input_base and the glob of a split must not be empty")
     if not is_url(base) and not os.path.isdir(base):
-        _refuse_lost_link(base.rstrip("/"))
-        what = "is a file" if os.path.exists(base) else "does not exist"
+        path = base.rstrip("/")
+        _refuse_lost_link(path)
+        if os.path.exists(path):
+            raise InputError(
+                f"{path} is a file: data.input_base must be its folder, and data.splits can name "
+                f"the file; `amazon-reviews data check {shlex.quote(path)}` prints both settings"
+            )
         raise InputError(
-            f"{base} {what}: data.input_base must be a folder or a gs:// prefix with files of "
-            f"texts, and data.splits can name the files in it{placeholder_hint(base)}"
+            f"{base} does not exist: data.input_base must be a folder or a gs:// prefix with files "
+            f"of texts, and data.splits can name the files in it{placeholder_hint(base)}"
         )
     found = match_files(base, pattern)
     if not found:

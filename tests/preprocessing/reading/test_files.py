@@ -206,7 +206,7 @@ def test_a_link_without_a_target_is_named(tmp_path):
     ("base", "pattern", "parts"),
     [
         ("{}/missing", "*", ["{}/missing", "does not exist", "data.input_base"]),
-        ("{}/x.csv", "*", ["{}/x.csv", "is a file", "folder"]),
+        ("{}/x.csv", "*", ["{}/x.csv is a file", "`amazon-reviews data check {}/x.csv`"]),
         ("{}", "*.json", ["{}", "'*.json'", "data.splits"]),
         ("nothing://bucket/folder", "*", ["nothing://bucket/folder", "cannot be listed"]),
         (
