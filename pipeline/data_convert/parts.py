@@ -6,8 +6,8 @@ import re
 
 from preprocessing.reading.archives import MAGIC_BYTES, CorruptArchive, compression
 from preprocessing.reading.contents import find_kind
-from preprocessing.reading.detect import sampled_lines
 from preprocessing.reading.files import open_bytes, open_raw
+from preprocessing.reading.samples import sampled_lines
 
 _TOTAL = {"gzip": 32 << 20, "zstd": 32 << 20, "bz2": 8 << 20}
 """Bytes of the content of all archives that are decompressed: a MiB of bz2 takes 0.1 s."""

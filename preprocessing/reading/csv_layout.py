@@ -27,7 +27,7 @@ def csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout:
 
     Args:
       path: path or URL of the file.
-      head: the result of `detect.read_head`.
+      head: the result of `samples.read_head`.
       options: the options for reading it.
 
     Raises:
@@ -70,7 +70,7 @@ def find_late_header(head: bytes) -> tuple[int, Sequence[str]] | None:
     """Return the line of a header behind a title or other lines, and the header; None without one.
 
     Args:
-      head: the result of `detect.read_head`, of a CSV file without known columns in its first
+      head: the result of `samples.read_head`, of a CSV file without known columns in its first
         record.
     """
     tables = []
@@ -111,7 +111,7 @@ def find_dialect(head: bytes, separator: str) -> Dialect:
     """Return the dialect of a CSV file whose separator is known.
 
     Args:
-      head: the result of `detect.read_head`.
+      head: the result of `samples.read_head`.
       separator: one of `columns.SEPARATORS`.
     """
     return next(dialect for dialect in _dialects(head) if dialect.separator == separator)
@@ -142,7 +142,7 @@ def widest(head: bytes) -> tuple[Dialect, list[str]]:
     """Return the dialect whose first record has the most fields, and this record.
 
     Args:
-      head: the result of `detect.read_head`, of a CSV file.
+      head: the result of `samples.read_head`, of a CSV file.
     """
     found = [(dialect, next(csv.head_records(head, dialect), [])) for dialect in _dialects(head)]
     return max(found, key=lambda item: len(item[1]))

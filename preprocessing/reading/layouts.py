@@ -19,7 +19,8 @@ from dataclasses import replace
 from core.errors import InputError
 from preprocessing.reading.columns import SEPARATORS, Columns, Layout, MissingColumnsError
 from preprocessing.reading.copies import find_copies
-from preprocessing.reading.detect import Inspection, UnknownFormatError, inspect
+from preprocessing.reading.detect import Inspection, inspect
+from preprocessing.reading.file_format import UnknownFormatError
 from preprocessing.reading.files import FILES_AT_ONCE, SourceFile
 from preprocessing.reading.labels import (
     KNOWN_WORDS,

@@ -10,10 +10,11 @@ from core.errors import InputError
 from preprocessing.reading import header
 from preprocessing.reading.columns import COMMAS, HEADERLESS, Dialect, Layout
 from preprocessing.reading.csv_layout import csv_layout, find_late_header, widest
-from preprocessing.reading.detect import UnknownFormatError, find_format, objects, read_head
+from preprocessing.reading.file_format import UnknownFormatError, find_format, objects
 from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import csv, parquet
 from preprocessing.reading.records import ReadOptions
+from preprocessing.reading.samples import read_head
 
 _MOST, _BYTES = 500, 1 << 17
 """Maximum number of records that are read, and of bytes that contain them."""

@@ -160,7 +160,7 @@ class ReadOptions:
     """The options for reading files; the format `auto` is detected from each file.
 
     Attributes:
-      format: `auto` or one of `detect.FORMATS`.
+      format: `auto` or one of `file_format.FORMATS`.
       columns: `label`, `title`, `text` or the name of one of `features.further_columns` -> name of
         the column in the files. Columns without an entry are detected. If the value of `title` is
         None, no title is read.

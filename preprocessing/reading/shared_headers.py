@@ -15,7 +15,7 @@ from itertools import islice
 from core.errors import InputError
 from preprocessing.reading.columns import HEADERLESS, LABEL, ROLES, TEXT, Columns, Layout
 from preprocessing.reading.csv_layout import find_dialect
-from preprocessing.reading.detect import Header, Inspection, inspect, read_head
+from preprocessing.reading.detect import Header, Inspection, inspect
 from preprocessing.reading.files import FILES_AT_ONCE, SourceFile, filter_command
 from preprocessing.reading.formats import csv
 from preprocessing.reading.labels import (
@@ -29,6 +29,7 @@ from preprocessing.reading.labels import (
     scale_label,
 )
 from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions, printable, shown_names
+from preprocessing.reading.samples import read_head
 
 _RECORDS = 20
 """Number of records that are compared with a header."""

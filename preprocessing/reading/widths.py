@@ -27,7 +27,7 @@ def width_problem(path: str, head: bytes, layout: Layout, options: ReadOptions) 
 
     Args:
       path: path or URL of the file.
-      head: the result of `detect.read_head`.
+      head: the result of `samples.read_head`.
       layout: the layout of a CSV file.
       options: the options for reading it.
 

@@ -13,7 +13,8 @@ from core.errors import InputError
 from core.machine import cores
 from preprocessing.labels import Labels
 from preprocessing.reading.columns import Layout, MissingColumnsError
-from preprocessing.reading.detect import Inspection, UnknownFormatError
+from preprocessing.reading.detect import Inspection
+from preprocessing.reading.file_format import UnknownFormatError
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.layouts import (
     choose_layouts,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import InputError
-from preprocessing.reading import detect as detection
+from preprocessing.reading import samples
 from preprocessing.reading.files import SourceFile
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.records import ReadOptions
@@ -178,7 +178,7 @@ def test_no_other_column_is_read_in_place_of_one_that_is_set(folder, kind):
 @pytest.mark.parametrize("reads_labels", [True, False])
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_names_behind_the_inspected_head_are_found(folder, monkeypatch, suffix, reads_labels):
-    monkeypatch.setattr(detection, "_HEAD", 1 << 12)
+    monkeypatch.setattr(samples, "_HEAD", 1 << 12)
     schemas = [("rating", "title", "text"), ("Overall", "Summary", "ReviewText"), SCHEMAS[8]]
     rows = [record(schema, f"{n} of {schema[2]}") for schema in schemas for n in range(200)]
     path = write(folder, f"late{suffix}", COMPRESS[suffix](table("jsonl", rows)))
@@ -259,7 +259,7 @@ def test_1_and_2_beside_stars_in_one_file_are_ambiguous(folder):
 
 
 def test_a_number_in_a_column_that_was_not_inspected_fails_the_run(folder, monkeypatch):
-    monkeypatch.setattr(detection, "_HEAD", 1 << 12)
+    monkeypatch.setattr(samples, "_HEAD", 1 << 12)
     rows = [record(SCHEMAS[5], n) for n in range(300)] + [{"label": 1, "content": "late"}]
     path = write(folder, "late-labels.jsonl", table("jsonl", rows))
     assert reasons(read(path))[-1] == "label_of_another_scale"

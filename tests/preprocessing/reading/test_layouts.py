@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from preprocessing.reading import detect as detection
+from preprocessing.reading import samples
 from preprocessing.reading.columns import Columns
 from preprocessing.reading.files import find_sources
 from preprocessing.reading.layouts import decide_layouts, describe, input_scale
@@ -214,8 +214,8 @@ SORTED = {
 @pytest.fixture
 def small_samples(monkeypatch):
     """Reduce the inspected parts of files, so that small files are larger than these parts."""
-    monkeypatch.setattr(detection, "_HEAD", 1 << 13)
-    monkeypatch.setattr(detection, "_SAMPLE_BYTES", 1 << 12)
+    monkeypatch.setattr(samples, "_HEAD", 1 << 13)
+    monkeypatch.setattr(samples, "_SAMPLE_BYTES", 1 << 12)
 
 
 @pytest.mark.parametrize("kind", ["csv", "headerless", "jsonl"])
@@ -245,7 +245,7 @@ def test_lines_inside_the_fields_of_csv_are_not_read_as_labels(tmp_path, small_s
 
 @pytest.mark.parametrize("kind", ["fasttext", "csv", "headerless", "jsonl"])
 def test_a_later_number_of_another_scale_has_a_reason_of_its_own(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(detection, "_HEAD", 1 << 13)
+    monkeypatch.setattr(samples, "_HEAD", 1 << 13)
     # Only the head of a gzip file is inspected.
     path = write(tmp_path, "a.gz", COMPRESS[".gz"](content(kind, [1, 2] * 1_000 + [4, "x"])))
     assert scales(tmp_path) == {"a.gz": "1 and 2"}

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import InputError
-from preprocessing.reading import detect as detection
 from preprocessing.reading.columns import COMMAS
+from preprocessing.reading.file_format import FORMATS
 from preprocessing.reading.formats.csv import csv_records
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
@@ -184,7 +184,7 @@ def test_every_line_of_any_csv_is_in_one_record(data):
 
 
 @settings(max_examples=150)
-@given(data=st.binary(max_size=200), kind=st.sampled_from(["auto", *detection.FORMATS]))
+@given(data=st.binary(max_size=200), kind=st.sampled_from(["auto", *FORMATS]))
 def test_no_bytes_crash_a_reader(folder, data, kind):
     for head in (b"", b"label,title,text\n0,a,b\n"):
         path = write(folder, "bytes", head + data)
