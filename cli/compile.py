@@ -14,7 +14,7 @@ from cli.options import ConfigOption, SetOption, TargetOption, settings_options
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
-    from platforms.checks import ClusterTarget
+    from platforms.clusters import ClusterTarget
 
 SUFFIXES = {"vertex": ".json", "kubeflow": ".yaml"}
 

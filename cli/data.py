@@ -14,6 +14,7 @@ import yaml
 from cli.options import ConfigOption, SetOption, settings_options
 from core import exit_codes
 from core.errors import ConfigError, ServerError, cause
+from core.storage import is_bucket
 
 app = typer.Typer(name="data", help="Manage the input of a pipeline.", no_args_is_help=True)
 
@@ -167,7 +168,7 @@ def fetch_files(base: str, report: Callable[[str], object]) -> list[str]:
 
     gfile = tf.io.gfile
     targets = {name: f"{base.rstrip('/')}/{name}" for name in FILES}
-    if base.startswith("gs://"):
+    if is_bucket(base):
         from platforms.google_cloud.api import find_credentials
 
         find_credentials(_KEY, base)

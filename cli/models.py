@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.options import ConfigOption, SetOption
+from core.storage import is_bucket
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
@@ -94,7 +95,7 @@ def last_pushed_model(config: PipelineConfig) -> str:
     from serving.versions import newest_complete
 
     serving = config.paths.serving
-    if serving.startswith("gs://"):
+    if is_bucket(serving):
         find_credentials("paths.serving", serving)
     try:
         return newest_complete(serving)

@@ -25,6 +25,11 @@ def is_url(path: str) -> bool:
     return "://" in path
 
 
+def is_bucket(path: str) -> bool:
+    """Return whether a path is in a bucket of Google Cloud Storage."""
+    return path.startswith("gs://")
+
+
 def absolute(path: str) -> str:
     """Return the absolute form of a local path, with `~` expanded; return a URL unchanged.
 

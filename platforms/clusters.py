@@ -1,13 +1,21 @@
-"""The interfaces of a cluster: its client, which submits a pipeline, and its schedules."""
+"""The clusters, and their interfaces: a client, which submits a pipeline, and its schedules."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from pipeline.config import PipelineConfig
 from platforms.follow import Run
+
+ClusterTarget = Literal["vertex", "kubeflow"]
+"""The platforms that run a compiled pipeline."""
+
+
+def cluster_name(config: PipelineConfig) -> str:
+    """Return the pipeline's name with dashes, for a cluster that allows no underscores."""
+    return config.name.replace("_", "-")
 
 
 class Client(Protocol):

@@ -20,7 +20,7 @@ from pipeline.config import PipelineConfig
 from pipeline.nodes import EXAMPLE_GEN, PUSHER, REPORT, SERVED_MODEL, WARM_START
 from pipeline.pipeline import create_pipeline, make_tracking
 from pipeline.project import component_files
-from platforms.checks import ClusterTarget
+from platforms.clusters import ClusterTarget
 from platforms.compiled import Kubeflow, Vertex
 from platforms.pipeline_spec import escape_dollars, escape_parameters, tasks_of
 from platforms.training_jobs.executor import TrainingJobTrainer

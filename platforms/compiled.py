@@ -18,7 +18,7 @@ from pipeline.destinations import destination_json
 from pipeline.nodes import TRAINER
 from pipeline.platform import Platform
 from platforms.beam import set_beam_args
-from platforms.checks import cluster_name
+from platforms.clusters import cluster_name
 from platforms.training_jobs.executor import TrainingJobTrainer
 from platforms.training_jobs.job import CustomJobSettings, KubernetesJobSettings
 

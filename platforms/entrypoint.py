@@ -21,7 +21,7 @@ from core import exit_codes
 from core.code_file import CodeFile, load, located_cause
 from core.errors import InputError, cause
 from core.processes import large_imports
-from core.storage import is_url
+from core.storage import is_bucket, is_url
 
 _PROPERTIES = ".properties.json"
 """Suffix of the file with the properties of an artifact. The suffix follows the URI of the
@@ -94,7 +94,7 @@ def check_root(executor_input: Mapping[str, Any]) -> None:
       InputError: neither TensorFlow nor Beam in the image can write there.
     """
     for uri in _output_uris(executor_input):
-        if is_url(uri) and not uri.startswith("gs://"):
+        if is_url(uri) and not is_bucket(uri):
             raise InputError(
                 f"the pipeline root of this run: a step cannot write {uri}; start the run with "
                 "paths.root of the settings, gs://BUCKET/FOLDER, as its pipeline root, or with "
@@ -201,7 +201,7 @@ def delete_folder_markers(uris: Sequence[str]) -> None:
       google.api_core.exceptions.GoogleAPICallError, google.auth.exceptions.GoogleAuthError: a
         bucket cannot be listed, or an object cannot be deleted.
     """
-    remote = [uri for uri in uris if uri.startswith("gs://")]
+    remote = [uri for uri in uris if is_bucket(uri)]
     if not remote:
         return
     from google.cloud import storage
@@ -256,7 +256,7 @@ def _send_failure(executor_input: Mapping[str, Any], failure: str) -> None:
     output_file = executor_input.get("outputs", {}).get("outputFile", "")
     # On Vertex AI this file is beside the outputs. On Kubeflow it is in a local folder of the pod,
     # whose path does not contain the id of the run.
-    if output_file.startswith("gs://"):
+    if is_bucket(output_file):
         uris.append(output_file)
     if not uris:
         raise InputError("the step has no output artifact, whose URI would contain the run's id")

@@ -12,8 +12,7 @@ from typing import Any
 
 from core.errors import ConfigError
 from pipeline.config import PipelineConfig
-from platforms.checks import ClusterTarget, cluster_name
-from platforms.clusters import Schedules
+from platforms.clusters import ClusterTarget, Schedules, cluster_name
 from platforms.follow import Report
 from platforms.submission import check_names, check_parameters
 

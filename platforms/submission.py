@@ -13,8 +13,8 @@ from core import exit_codes
 from core.errors import ConfigError
 from core.settings import with_parameters
 from pipeline.config import PipelineConfig
-from platforms.checks import ClusterTarget, check_target, cluster_name
-from platforms.clusters import Client
+from platforms.checks import check_target
+from platforms.clusters import Client, ClusterTarget, cluster_name
 from platforms.follow import Report, follow
 
 

@@ -11,14 +11,14 @@ from pipeline.config import PipelineConfig
 from platforms.clusters import ScheduleTime
 from platforms.follow import ENDS
 from platforms.input_cache import disable_cache
-from platforms.kubeflow.client import (
+from platforms.kubeflow.api import (
     UI_VARIABLE,
     connect,
-    read_pipeline,
     readable_errors,
     required_id,
     submit_once,
 )
+from platforms.kubeflow.client import read_pipeline
 
 _PATH = "recurringruns"
 

@@ -13,13 +13,13 @@ from components.serving_check.golden import read_golden
 from core import storage
 from core.errors import ConfigError, InputError
 from core.metadata import last_execution, open_store
+from core.storage import is_bucket
 from pipeline.chosen_model import check_model
 from pipeline.config import PipelineConfig
 from pipeline.destinations import destination_paths
 from pipeline.inputs import input_files, read_options
 from pipeline.selected_nodes import node_ids
 from platforms.beam import check_beam_args
-from platforms.checks import is_bucket
 from preprocessing.labels import model_labels
 from preprocessing.reading.labels import two_scales
 from preprocessing.reading.layouts import decide_layouts, input_scale

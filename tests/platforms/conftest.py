@@ -6,7 +6,7 @@ import pytest
 
 from platforms import follow
 from platforms.google_cloud import api as vertex_api
-from platforms.kubeflow import client as kubeflow_client
+from platforms.kubeflow import api as kubeflow_api
 from platforms.vertex import client as vertex_client
 from tests.platforms.kubeflow.kfp_server import serving as serving_kubeflow
 from tests.platforms.submission import Submission
@@ -22,7 +22,7 @@ def _short_pauses(monkeypatch):
 def kubeflow(monkeypatch, tmp_path):
     """A submission on a machine that knows no cluster."""
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kube.yaml"))
-    for name in (kubeflow_client.TOKEN_VARIABLE, kubeflow_client.UI_VARIABLE):
+    for name in (kubeflow_api.TOKEN_VARIABLE, kubeflow_api.UI_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     server = serving_kubeflow(monkeypatch)
     return Submission("kubeflow", server, tmp_path, endpoint=server.url)

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from core.errors import ConfigError, ServerError
-from platforms.kubeflow import client
+from platforms.kubeflow import api as kubeflow_api
 from tests.platforms.kubeflow.kfp_server import LOGIN_PAGE
 from tests.platforms.submission import PLATFORM
 
@@ -135,9 +135,9 @@ def test_a_token_that_cannot_be_read_is_one_line(kubeflow, monkeypatch, tmp_path
     token.write_text("s3cret\n")
     monkeypatch.setenv("KF_PIPELINES_SA_TOKEN_PATH", str(token))
     denied = PermissionError(13, "Permission denied")
-    monkeypatch.setattr(client.Path, "read_text", Mock(side_effect=denied))
+    monkeypatch.setattr(kubeflow_api.Path, "read_text", Mock(side_effect=denied))
     with pytest.raises(ConfigError, match=f"{token} cannot be read: Permission denied; set the"):
-        client.connect(kubeflow.config())
+        kubeflow_api.connect(kubeflow.config())
 
 
 def kfp_task(name, state, error=None):
@@ -328,7 +328,7 @@ def test_a_rate_limit_is_waited_for_as_long_as_the_server_requests(
     kubeflow, monkeypatch, method, part
 ):
     pauses = []
-    monkeypatch.setattr(client.time, "sleep", pauses.append)
+    monkeypatch.setattr(kubeflow_api.time, "sleep", pauses.append)
     kubeflow.server.fail(method, part, 429, "slow down", headers={"Retry-After": "7"})
     kubeflow.server.fail(method, part, 429, "slow down", times=2)
     assert kubeflow() == 0

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from core import exit_codes
-from platforms.checks import TRAINJOB_FIELDS
+from platforms.kubeflow.checks import TRAINJOB_FIELDS
 from platforms.training_jobs.job import job_name
 from platforms.training_jobs.kinds import JOBSET, KINDS, TFJOB, TRAINJOB, replicas
 from platforms.training_jobs.manifests import PERMANENT
