@@ -60,7 +60,8 @@ class CurvePoint:
     Attributes:
       step: the number of its last step, from 1.
       steps: the number of its steps.
-      loss, accuracy: the means over the Examples of the chief's first replica in these steps.
+      loss, accuracy: the means over the Examples of the chief's first replica in these steps; under
+        parameter servers over all Examples of these steps.
       learning_rate: the learning rate of the last step.
     """
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from core.code_file import CodeFile
 from core.settings import Fraction, PositiveInt, Section
@@ -31,6 +32,17 @@ _WITHOUT_SCALED_LOSS = ("central_storage", "parameter_server", "tpu")
 each replica."""
 
 
+def _check_value(value: Any) -> Any:
+    # Without this check, pydantic has an error for each type of the union.
+    is_finite = not isinstance(value, float) or math.isfinite(value)
+    if not (isinstance(value, bool | int | float | str) and is_finite):
+        raise ValueError("must be a finite number, true, false or text")
+    return value
+
+
+_Value = Annotated[bool | int | float | str, BeforeValidator(_check_value)]
+
+
 class Training(Section):
     """The model and its training."""
 
@@ -38,7 +50,7 @@ class Training(Section):
     """Architecture: `ngram_linear`, `deep_averaging`, `cnn_lstm`, `text_cnn`, `transformer`,
     `wide_and_deep`, or the name of a file in the folder `models` of the `project`, without
     `.py`."""
-    hyperparameters: dict[str, bool | int | float | str] = {}
+    hyperparameters: dict[str, _Value] = {}
     """Hyperparameters of the model: the fields of `Hyperparameters` in its file, including the
     inherited ones."""
     strategy: Literal[

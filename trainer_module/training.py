@@ -28,7 +28,6 @@ from trainer_module.loop.callbacks import (
     StepProgress,
     StopOnNonFiniteLoss,
     TensorBoard,
-    TrainingCurve,
 )
 from trainer_module.loop.checkpoints import Checkpoints
 from trainer_module.loop.loops import LOOPS, Plan
@@ -163,7 +162,6 @@ def _run_loop(
     training, inputs, state = setup.job.training, setup.inputs, checkpoints.state
     sync = PreemptionSync(setup.collective)
     files = [*inputs.train.files, *inputs.evaluation.files]
-    total_steps = inputs.steps * inputs.epochs
     if inputs.epochs > training.epochs:
         logging.info(
             "training.min_examples_seen %d requires %d epochs, training.epochs is %d",
@@ -175,7 +173,6 @@ def _run_loop(
         callbacks = [
             StopOnNonFiniteLoss(first_step),
             measurements,
-            TrainingCurve(first_step, total_steps, state.curve, inputs.examples_of_step),
             StepProgress(inputs.steps, inputs.epochs, first_step),
         ]
         if training.early_stopping:

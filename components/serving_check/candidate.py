@@ -36,6 +36,7 @@ from core.progress import report_stage
 from preprocessing import features
 from preprocessing.signatures import PREDICT_TEXT, SERVING_DEFAULT, TRANSFORM_FEATURES
 from serving.rest import server
+from serving.rest.limits import Limits
 from serving.rest.settings import MODEL_NAME
 
 _SIGNATURES = (SERVING_DEFAULT, PREDICT_TEXT, TRANSFORM_FEATURES)
@@ -48,6 +49,10 @@ _SINGLE_SECONDS = 3.0
 _BATCH = 64
 _BATCH_BYTES = 2 * 2**20
 """Maximum size of a batch. Its Base64 form fits into the largest body that the server accepts."""
+BODY_BYTES = Limits().body_bytes
+"""Size of the largest body of a request that the server accepts."""
+MAX_BYTES = BODY_BYTES * 3 // 4 - 1024
+"""Maximum size of an Example that can be sent, whose Base64 form is a third larger."""
 _REJECTED = re.compile(r"/1 is rejected: it (.+)")
 """The log line of the server for a model that it cannot load."""
 _MAX_CHARACTERS = 300

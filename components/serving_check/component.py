@@ -25,7 +25,13 @@ from components.properties import (
     CAUSE_PROPERTY,
     NOT_CHECKED_PROPERTY,
 )
-from components.serving_check.candidate import Answers, example_text, try_candidate
+from components.serving_check.candidate import (
+    BODY_BYTES,
+    MAX_BYTES,
+    Answers,
+    example_text,
+    try_candidate,
+)
 from components.serving_check.golden import Golden, Sentence
 from components.serving_check.known_words import why_not_applied
 from components.serving_check.results import CheckResults, GoldenMistake, Result, write_check
@@ -102,11 +108,19 @@ def ServingCheck(
                 f"serving_check.golden has no sentence of {len(missing):,} of {labels.number:,} "
                 f"classes, which were not checked: {listed(missing)}"
             )
-    if not_checked:
-        logging.warning("Serving check: %s", not_checked)
     if is_packaged and not_checked:
         sentences = []
-    sample = read_sample(artifact_utils.get_split_uri([examples], "test"), SAMPLE_SIZE)
+    tested = read_sample(artifact_utils.get_split_uri([examples], "test"), SAMPLE_SIZE)
+    # If no text fits into a request, the server cannot serve them, and the check fails.
+    sample = [each for each in tested if len(each) <= MAX_BYTES] or tested
+    if len(sample) < len(tested):
+        not_sent = (
+            f"{len(tested) - len(sample):,} of {len(tested):,} test {labels.noun}s were not sent, "
+            f"because the server accepts requests of at most {BODY_BYTES:,} bytes"
+        )
+        not_checked = "; ".join(filter(None, [not_checked, not_sent]))
+    if not_checked:
+        logging.warning("Serving check: %s", not_checked)
     candidate = path_utils.serving_model_path(model.uri)
     answers = try_candidate(candidate, sample, [sentence.text for sentence in sentences])
     predictions = stored_predictions(evaluation.uri, sample)

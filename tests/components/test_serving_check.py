@@ -144,6 +144,18 @@ def test_a_good_model_passes_with_all_results(workspace):
 
 
 @pytest.mark.slow
+def test_a_text_that_no_server_accepts_is_not_the_fault_of_the_model(workspace):
+    large = example(text="good " + "x" * 4_000_000, label=1)
+    write(workspace.folder / "examples" / "Split-test" / "part-2.gz", [large])
+    workspace.save()
+    found = workspace.check()
+    assert found["passed"], found["cause"]
+    assert found["not_checked"] == (
+        "1 of 121 test reviews were not sent, because the server accepts requests of at most "
+        "4,194,304 bytes"
+    )
+
+
 def test_a_bad_model_is_refused_for_each_reason(workspace):
     workspace.save(weight=-3.0, halves_text=True)
     found = workspace.check(max_p99_ms=1e-6)

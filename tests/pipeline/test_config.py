@@ -50,7 +50,16 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("", "epochs=3", "epochs: unknown key, did you mean training.epochs?"),
         ("", "beam.name=x", "beam.name: unknown key, known here: runner, args, flink"),
         ("", "training.workers=2", "2 workers need training.strategy: multi_worker_mirrored"),
-        ("", "training.hyperparameters={dropout: .nan}", "training.hyperparameters.dropout"),
+        (
+            "",
+            "training.hyperparameters={a: .nan}",
+            "hyperparameters.a: must be a finite number, tr",
+        ),
+        (
+            "",
+            "training.hyperparameters={a: [1, 2]}",
+            "training.hyperparameters.a: must be a finite number, true, false or text, not [1, 2]",
+        ),
         ("data: {input_base: x, splits: {test: a}}", "", "splits names no train files"),
         ("- 1", "", "settings are a mapping"),
         ("a: [", "", "line 1: not valid YAML"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -17,6 +17,7 @@ from trainer_module.cluster.collective import PreemptionSync
 from trainer_module.cluster.exits import ENDED_BY_SIGTERM
 from trainer_module.loop.checkpoints import Checkpoints
 from trainer_module.loop.finite import check_loss
+from trainer_module.loop.sums import NAMES
 
 MAX_POINTS = 256
 """The maximum number of points of a curve. Each epoch may end with an additional point."""
@@ -155,7 +156,8 @@ class TrainingCurve(StepCallback):
 
     A point represents several steps: it has the number of the last one, how many they are, and the
     mean loss and accuracy of their Examples. The values are those of the first replica of this
-    process, because a sum over all replicas would take longer than a small step.
+    process, because a sum over all replicas would take longer than a small step. Under parameter
+    servers they are those of all replicas.
 
     Args:
       first_step: see `StepCallback`.
@@ -163,6 +165,7 @@ class TrainingCurve(StepCallback):
       points: the points of the steps before a resume. New points are appended.
       examples_of_step: (number of a step, from 0) -> the number of Examples of the first replica in
         this step. It may be 0 in the last steps of an epoch, for which the logs contain zeros.
+        None: the logs are not those of the step, and `add_result` is called in their place.
     """
 
     def __init__(
@@ -170,42 +173,57 @@ class TrainingCurve(StepCallback):
         first_step: int,
         total_steps: int,
         points: list[dict[str, float]],
-        examples_of_step: Callable[[int], int],
+        examples_of_step: Callable[[int], int] | None,
     ):
         super().__init__(first_step)
         self._points, self._examples_of_step = points, examples_of_step
         self._size = -(-total_steps // MAX_POINTS)
+        self._added = first_step
         self._reset()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         before = self.step
         super().on_train_batch_end(batch, logs)
-        # With steps_per_execution the logs are those of the last step; it represents them all.
-        examples = self._examples_of_step(self.step - 1) * (self.step - before)
-        self._examples += examples
-        for name in self._sums:
-            self._sums[name] += float(logs[name]) * examples
-        if self.step - self._since >= self._size:
-            self._add_point()
+        if self._examples_of_step is not None:
+            steps = self.step - before
+            # With steps_per_execution the logs are those of the last step; it represents them all.
+            examples = self._examples_of_step(self.step - 1) * steps
+            self._add(steps, examples, {name: float(logs[name]) * examples for name in NAMES})
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_end(epoch, logs)
-        if self.step > self._since:
+        if self._added > self._since:
+            self._add_point()
+
+    def add_result(self, sums: Mapping[str, Any]) -> None:
+        """Add the result of the next step, in the order of the steps.
+
+        Args:
+          sums: the result of a `sums.Step`.
+        """
+        self._add(1, int(sums[NAMES[0]][1]), {name: float(sums[name][0]) for name in NAMES})
+
+    def _add(self, steps: int, examples: int, sums: Mapping[str, float]) -> None:
+        self._added += steps
+        self._examples += examples
+        for name in NAMES:
+            self._sums[name] += sums[name]
+        if self._added - self._since >= self._size:
             self._add_point()
 
     def _add_point(self) -> None:
-        steps = self.step - self._since
+        steps = self._added - self._since
         if self._examples:
             means = {name: total / self._examples for name, total in self._sums.items()}
-            self._points.append({"step": self.step, "steps": steps, **means})
+            self._points.append({"step": self._added, "steps": steps, **means})
         elif self._points:  # without a point, the replica has had no Examples so far
             last = self._points[-1]
-            last["step"], last["steps"] = self.step, last["steps"] + steps
+            last["step"], last["steps"] = self._added, last["steps"] + steps
         self._reset()
 
     def _reset(self) -> None:
-        self._since = self.step
-        self._sums = {"loss": 0.0, "accuracy": 0.0}
+        self._since = self._added
+        self._sums = dict.fromkeys(NAMES, 0.0)
         self._examples = 0
 
 

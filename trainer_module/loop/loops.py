@@ -11,6 +11,7 @@ import tf_keras
 from absl import logging
 
 from trainer_module.inputs.dataset import Inputs
+from trainer_module.loop.callbacks import TrainingCurve
 from trainer_module.loop.checkpoints import State
 from trainer_module.loop.parameter_server import CoordinatorSteps
 from trainer_module.loop.sums import NAMES, Step, step_means
@@ -65,6 +66,15 @@ class Plan:
             rounds.append(Round(whole * steps, self.inputs.epochs, steps))
         return rounds
 
+    def curve(self, examples_of_step: Callable[[int], int] | None) -> TrainingCurve:
+        """Return the callback that records the curve of the remaining steps.
+
+        Args:
+          examples_of_step: see `TrainingCurve`.
+        """
+        total_steps = self.inputs.steps * self.inputs.epochs
+        return TrainingCurve(self.first_step, total_steps, self.state.curve, examples_of_step)
+
 
 def keras_loop(
     model: Trainable, plan: Plan, callbacks: Sequence[tf_keras.callbacks.Callback]
@@ -88,7 +98,8 @@ def keras_loop(
         custom_loop(model, plan, callbacks)
         return
     model.distribute_reduction_method = "first"
-    callbacks = [EpochMetrics(plan.inputs.epochs, model.means, model.means), *callbacks]
+    metrics = EpochMetrics(plan.inputs.epochs, model.means, model.means)
+    callbacks = [metrics, plan.curve(plan.inputs.examples_of_step), *callbacks]
     inputs, evaluation = plan.inputs, plan.inputs.eval_dataset()
     for first_step, stop, steps in plan.rounds():
         if model.stop_training:
@@ -112,9 +123,9 @@ def custom_loop(
 
     Arguments and errors are those of `keras_loop`.
     """
-    train_steps, test_steps = _executors(model, plan)
+    train_steps, test_steps, curve = _executors(model, plan)
     metrics = EpochMetrics(plan.inputs.epochs, train_steps.means, test_steps.means)
-    hooks = tf_keras.callbacks.CallbackList([metrics, *callbacks], model=model)
+    hooks = tf_keras.callbacks.CallbackList([metrics, curve, *callbacks], model=model)
     inputs, evaluation = plan.inputs, plan.inputs.eval_dataset()
 
     def executions(steps: int) -> Iterator[tuple[int, int]]:
@@ -183,17 +194,27 @@ class EpochMetrics(tf_keras.callbacks.Callback):
         logging.info("Epoch %d/%d: %s", epoch + 1, self._epochs, logs)
 
 
-def _executors(model: Trainable, plan: Plan) -> Sequence[_ReplicaSteps | CoordinatorSteps]:
-    """Return the executors of training steps and of evaluation steps."""
+def _executors(
+    model: Trainable, plan: Plan
+) -> tuple[_ReplicaSteps | CoordinatorSteps, _ReplicaSteps | CoordinatorSteps, TrainingCurve]:
+    """Return the executors of training steps and of evaluation steps, and the curve of the former.
+
+    The results of steps with parameter servers arrive after the calls of the callbacks.
+    """
     strategy = model.distribute_strategy
-    steps: list[Step] = [model.train_sums, model.test_sums]
     if not isinstance(strategy, tf.distribute.ParameterServerStrategy):
-        return [_ReplicaSteps(step, model) for step in steps]
+        train, test = (_ReplicaSteps(step, model) for step in (model.train_sums, model.test_sums))
+        return train, test, plan.curve(plan.inputs.examples_of_step)
 
     def parsing(step: Step) -> Step:
         return lambda batch: step(plan.inputs.parse_on_worker(batch))
 
-    return [CoordinatorSteps(parsing(step), strategy, plan.workers) for step in steps]
+    curve = plan.curve(None)
+    return (
+        CoordinatorSteps(parsing(model.train_sums), strategy, plan.workers, curve.add_result),
+        CoordinatorSteps(parsing(model.test_sums), strategy, plan.workers),
+        curve,
+    )
 
 
 class _ReplicaSteps:

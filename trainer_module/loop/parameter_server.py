@@ -9,6 +9,7 @@ repeated with the same batches.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,17 @@ class CoordinatorSteps:
       step: the computation of a replica for a batch; it may return more sums than those of NAMES.
       strategy: the strategy of the variables in `step`.
       workers: the number of workers.
+      on_result: called with the sums of each step, in the order of the steps, when they arrive.
     """
 
-    def __init__(self, step: Step, strategy: tf.distribute.ParameterServerStrategy, workers: int):
-        self._step = step
+    def __init__(
+        self,
+        step: Step,
+        strategy: tf.distribute.ParameterServerStrategy,
+        workers: int,
+        on_result: Callable[[dict[str, Any]], None] = lambda sums: None,
+    ):
+        self._step, self._on_result = step, on_result
         self._strategy = strategy
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
         self._workers = workers
@@ -99,6 +107,7 @@ class CoordinatorSteps:
             # In float64, because float32 is not exact beyond 2^24.
             self._totals[name] = self._totals.get(name, 0.0) + values.astype(np.float64)
         self._last = means({name: sums[name] for name in NAMES})
+        self._on_result(sums)
 
     def _fetched(self, batches: tuple[Any, ...], result: Any) -> dict[str, Any]:
         """Return the sums of a step; repeat the step if its result was lost with a worker.

@@ -165,6 +165,7 @@ def try_out(training: Training, labels: Labels, transform: Transform, file: Code
         raise CodeError(
             about(file, "exported", f"returns a {kind}, not a trainer_module.models.Exported")
         )
+    own.check_exported(file, found.served, found.base, architecture.features, labels)
 
 
 def hyperparameters(training: Training, file: CodeFile | None = None) -> Any:

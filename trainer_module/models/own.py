@@ -187,6 +187,40 @@ def try_out(
     _try_steps(file, model, loss, transform)
 
 
+def check_exported(
+    file: CodeFile, served: Any, base: Any, names: Iterable[str], labels: Labels
+) -> None:
+    """Check the models that `exported` of a file returns in an `Exported`.
+
+    Args:
+      file: the file.
+      served: the model that the signatures compute.
+      base: the model of a warm start.
+      names: the features that the trained model reads. No others are computed for a prediction.
+      labels: the classes.
+
+    Raises:
+      CodeError: one of them is no model, or the served model has other inputs or another output.
+    """
+    for name, model in (("served", served), ("base", base)):
+        if not isinstance(model, tf_keras.Model):
+            kind = f"{type(model).__module__}.{type(model).__name__}"
+            problem = f"returns a {kind} as `{name}`, not a tf_keras.Model"
+            raise CodeError(about(file, "exported", problem))
+    inputs = served.input
+    if not isinstance(inputs, Mapping) or not inputs.keys() <= set(names):
+        found = sorted(inputs) if isinstance(inputs, Mapping) else "without names"
+        raise CodeError(
+            about(
+                file,
+                "exported",
+                f"returns a served model with the inputs {found}; they must be a mapping with "
+                f"names of the FEATURES {sorted(names)}",
+            )
+        )
+    _check_output(file, served.output, labels, "exported")
+
+
 def _check_optimizer(file: CodeFile, optimizer: Any, training: Training) -> None:
     """Check that both loops can train with an optimizer under the strategy of the settings.
 
@@ -289,21 +323,21 @@ def _in_graph(file: CodeFile, function: Callable[..., Any], *args: Any, **kwargs
     return guarded(file, step)
 
 
-def _check_output(file: CodeFile, output: Any, labels: Labels) -> None:
-    """Check that the output of a model is the logits, float32 [batch, logits].
+def _check_output(file: CodeFile, output: Any, labels: Labels, function: str = "build") -> None:
+    """Check that the output of a model of a function is the logits, float32 [batch, logits].
 
     Raises:
       CodeError: it is not.
     """
     if not (tf.is_tensor(output) or tf_keras.backend.is_keras_tensor(output)):
-        raise CodeError(about(file, "build", "returns a model whose output is not one tensor"))
+        raise CodeError(about(file, function, "returns a model whose output is not one tensor"))
     shape = tuple(output.shape)
     if len(shape) != 2 or shape[1] != labels.logits or output.dtype != tf.float32:
         dimensions = ", ".join("batch" if size is None else str(size) for size in shape)
         raise CodeError(
             about(
                 file,
-                "build",
+                function,
                 f"returns a model with the output {output.dtype.name} [{dimensions}]; for "
                 f"{labels.number} classes it must be float32 [batch, {labels.logits}], as that of "
                 "trainer_module.models.layers.logits",

@@ -96,6 +96,7 @@ def inputs():
         train_dataset=lambda done: numbers(done, 1000).map(batch),
         # Endless: each evaluation begins anew.
         eval_dataset=lambda: numbers(EVALUATION, 1000).map(batch),
+        examples_of_step=lambda step: 1,
     )
 
 

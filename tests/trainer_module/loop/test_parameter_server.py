@@ -3,6 +3,7 @@
 import pytest
 import tensorflow as tf
 
+from trainer_module.loop.callbacks import TrainingCurve
 from trainer_module.loop.parameter_server import CoordinatorSteps
 
 
@@ -35,7 +36,7 @@ class Coordinator:
 
 
 @pytest.fixture
-def steps(monkeypatch):
+def make(monkeypatch):
     """Each step's loss is the number of its batch, its Examples are two."""
     monkeypatch.setattr(tf.distribute.coordinator, "ClusterCoordinator", Coordinator)
 
@@ -43,7 +44,12 @@ def steps(monkeypatch):
         number = tf.cast(batch, tf.float32)
         return {"loss": tf.stack([2 * number, 2.0]), "accuracy": tf.stack([number, 2.0])}
 
-    return CoordinatorSteps(step, tf.distribute.get_strategy(), 2)
+    return lambda *further: CoordinatorSteps(step, tf.distribute.get_strategy(), 2, *further)
+
+
+@pytest.fixture
+def steps(make):
+    return make()
 
 
 def numbers():
@@ -71,6 +77,25 @@ def test_the_values_of_a_call_are_those_of_a_step_that_is_done(steps):
     steps.totals()
     steps.reset()
     assert steps(data, 1) == {"loss": 7.0, "accuracy": 3.5}
+
+
+def test_each_point_of_the_curve_has_the_values_of_its_own_steps(make):
+    """They arrive up to eight steps later, and those of the last steps after the epoch."""
+    points = []
+    curve = TrainingCurve(0, 22, points, None)
+    steps, data = make(curve.add_result), numbers()
+    for epoch in range(2):
+        for batch in range(11):
+            curve.on_train_batch_end(batch, steps(data, 1))
+        steps.means()
+        steps.reset()
+        curve.on_epoch_end(epoch)
+        # In the second epoch as well.
+        assert [(point["step"], point["loss"]) for point in points] == [
+            (number + 1, number) for number in range(11 * (epoch + 1))
+        ]
+    assert [point["accuracy"] for point in points] == [number / 2 for number in range(22)]
+    assert {point["steps"] for point in points} == {1}
 
 
 def test_sums_are_exact_beyond_the_precision_of_float32(steps):

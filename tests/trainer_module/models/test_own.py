@@ -41,6 +41,10 @@ def test_the_model_of_a_new_project_can_be_trained(labels):
 
 RETURNED = "return tf_keras.Model({features.TOKENS: tokens}, logits(x, tokens, labels))"
 BUILD = "def build("
+EXPORTED = """optimizer = adam
+def exported(model, _):
+    from trainer_module.models import Exported
+    return Exported("""
 WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
 
 
@@ -87,6 +91,14 @@ WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
          "loss returns the shape (2, 1) for 2 Examples, not (2,)"),
         ("optimizer = adam", "optimizer = adam\ndef exported(model, _):\n    return model",
          "def exported", "exported returns a Functional, not a trainer_module.models.Exported"),
+        ("optimizer = adam",
+         EXPORTED + "tf_keras.Model(model.input, model.get_layer('dropout').output), model)",
+         "def exported",
+         "exported returns a model with the output float32 [batch, 8]; for 2 classes it must be"),
+        ("optimizer = adam", EXPORTED + "tf_keras.Model(model.inputs, model.output), model)",
+         "def exported", "exported returns a served model with the inputs without names; they"),
+        ("optimizer = adam", EXPORTED + "model, model.variables)",
+         "def exported", "exported returns a builtins.list as `base`, not a tf_keras.Model"),
         ("class Hyperparameters(Section)", "class Hyperparameters", "class Hyperparameters",
          "Hyperparameters is not a class that extends Section"),
     ],
