@@ -97,7 +97,9 @@ def schedule(
     cron: Annotated[
         str | None,
         typer.Option(
-            help="Times of the runs in UTC: minute, hour, day of the month, month, day of the week."
+            metavar="TIMES",
+            help="Times of the runs in UTC: minute, hour, day of the month, month, day of the "
+            "week.",
         ),
     ] = None,
     remove: Annotated[
