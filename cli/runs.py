@@ -102,9 +102,23 @@ def runs(
 
     Exit code 2: there is no run, or FILE is there and is not a page in HTML. 1: with --send, a run
     could not be sent.
-    """
+    """  # noqa: DOC501
+    from core.errors import ConfigError
+
+    outputs = {"--json": as_json, "--html": bool(html), "--send": send}
     if context.invoked_subcommand:
+        # Typer does not pass the options before `compare` on, so they would have no effect.
+        given = {**outputs, "--config": bool(config), "--set": bool(overrides)}
+        if any(given.values()):
+            early = ", ".join(option for option, is_given in given.items() if is_given)
+            raise ConfigError(
+                f"{early}: compare takes only --config and --set, and they follow it: "
+                "`amazon-reviews runs compare FIRST SECOND --config FILE`"
+            )
         return
+    if sum(outputs.values()) > 1:
+        several = " and ".join(option for option, is_given in outputs.items() if is_given)
+        raise ConfigError(f"{several} exclude each other; set one of them")
     from rich.table import Table
 
     from cli.console import out, print_line, silent_stderr

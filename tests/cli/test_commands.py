@@ -76,6 +76,19 @@ print(*sys.modules)
 """
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--config", "sample", "compare", "a", "b"), "--config: compare takes only --config and"),
+        (("--json", "--set", "a=1", "compare", "a", "b"), "--json, --set: compare takes only"),
+        (("--json", "--html", "runs.html"), "--json and --html exclude each other; set one"),
+    ],
+)
+def test_no_option_of_the_list_of_runs_is_ignored(words, message):
+    result = CliRunner().invoke(app, ["runs", *words])
+    assert (result.exit_code, result.stderr.startswith(message)) == (2, True), result.stderr
+
+
 def test_help_imports_no_large_library():
     done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) & {*HEAVY, "core.settings", "pipeline.config"} == set()
