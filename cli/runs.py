@@ -121,7 +121,7 @@ def runs(
         raise ConfigError(f"{several} exclude each other; set one of them")
     from rich.table import Table
 
-    from cli.console import out, print_line, silent_stderr
+    from cli.console import print_line, print_table, silent_stderr
     from pipeline.config import load_config
     from platforms.local.runs import find_runs
 
@@ -152,7 +152,7 @@ def runs(
     table = Table(*columns, box=None, pad_edge=False)
     for run in found:
         table.add_row(*_row(run, columns).values())
-    out.print(table)
+    print_table(table)
 
 
 @_runs.command(epilog="Example: amazon-reviews runs compare 2026-11-25T10:00 2026-11-25T11:00")
