@@ -149,6 +149,21 @@ def test_the_module_is_the_command_too(words):
     assert done.stdout.startswith("amazon-reviews ")
 
 
+def test_a_working_directory_that_was_removed_is_one_line(tmp_path):
+    folder = tmp_path / "removed"
+    folder.mkdir()
+    code = f"import os, sys; os.rmdir({str(folder)!r}); sys.path.insert(0, {str(CHECKOUT)!r}); "
+    code += "sys.argv = ['amazon-reviews', 'runs']; from cli.command import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "the working directory cannot be used (No such file or directory)"
+    )
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_a_full_disk_is_one_line():
     with open("/dev/full", "w") as full:
         done = subprocess.run(
