@@ -13,6 +13,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from cli import compile, data, image, init, models, predict, run, runs, serve, watch
 from core import exit_codes, processes
 from core.errors import ConfigError, UserError
+from core.overrides import OPTION
 from core.values import check_values
 
 
@@ -117,5 +118,15 @@ def _options(
             "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
+    early: Annotated[list[str] | None, typer.Option("--config", "-c", OPTION, hidden=True)] = None,
 ) -> None:
-    """Define the options that precede a command."""
+    """Define the options that precede a command.
+
+    Raises:
+      ConfigError: an option of a command precedes it.
+    """
+    if early:
+        raise ConfigError(
+            f"{early[0]}: --config and {OPTION} follow the command, such as "
+            "`amazon-reviews run --config FILE`"
+        )

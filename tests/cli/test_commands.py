@@ -89,6 +89,13 @@ def test_no_option_of_the_list_of_runs_is_ignored(words, message):
     assert (result.exit_code, result.stderr.startswith(message)) == (2, True), result.stderr
 
 
+@pytest.mark.parametrize("option", ["--config", "-c", "--set"])
+def test_an_option_before_the_command_is_one_line(option):
+    result = CliRunner().invoke(app, [option, "training.epochs=3", "run"])
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert "--config and --set follow the command, such as `amazon-reviews run" in result.stderr
+
+
 def test_help_imports_no_large_library():
     done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) & {*HEAVY, "core.settings", "pipeline.config"} == set()
