@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import metadata
 from typing import Annotated, Any
@@ -11,7 +12,8 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from cli import compile, data, image, init, models, predict, run, runs, serve, watch
 from core import exit_codes, processes
-from core.errors import UserError
+from core.errors import ConfigError, UserError
+from core.overrides import OPTION
 from core.values import check_values
 
 
@@ -27,6 +29,7 @@ class _Commands(TyperGroup):
         """
         processes.set_environment()
         try:
+            _check_working_directory()
             return super().invoke(ctx)
         except UserError as error:
             print(error, file=sys.stderr)
@@ -56,6 +59,21 @@ class _Command(TyperCommand):
             for value in found if isinstance(found, list | tuple) else [found]:
                 check_values(value, name)
         return super().parse_args(ctx, args)
+
+
+def _check_working_directory() -> None:
+    """Check that the working directory exists, to which the paths of the settings are relative.
+
+    Raises:
+      ConfigError: it was removed, as by another terminal.
+    """
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise ConfigError(
+            f"the working directory cannot be used ({error.strerror}), perhaps because it was "
+            "removed; change to another one with cd"
+        ) from None
 
 
 app = typer.Typer(
@@ -100,5 +118,15 @@ def _options(
             "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
+    early: Annotated[list[str] | None, typer.Option("--config", "-c", OPTION, hidden=True)] = None,
 ) -> None:
-    """Define the options that precede a command."""
+    """Define the options that precede a command.
+
+    Raises:
+      ConfigError: an option of a command precedes it.
+    """
+    if early:
+        raise ConfigError(
+            f"{early[0]}: --config and {OPTION} follow the command, such as "
+            "`amazon-reviews run --config FILE`"
+        )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +15,8 @@ if TYPE_CHECKING:
     from platforms.clusters import ClusterTarget
 
 SUFFIXES = {"vertex": ".json", "kubeflow": ".yaml"}
+BEGINS = {"vertex": '{\n  "displayName": ', "kubeflow": "components:\n"}
+"""Target -> the beginning of each compiled pipeline."""
 
 ParameterOption = Annotated[
     list[str] | None,
@@ -46,14 +46,16 @@ def compile(
     """Compile the pipeline for a cluster: PipelineJob JSON (vertex), PipelineSpec YAML (kubeflow).
 
     Exit code 2: a setting is wrong, the target requires one that is missing, or the output file
-    cannot be written, or is the settings file or a file of the project.
+    cannot be written, or is there and is not a compiled pipeline.
     """
     from cli.console import print_line
-    from pipeline.config import load_config, settings_file
+    from core.files import check_replaced
+    from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
     file = output or Path(f"{settings.name}{SUFFIXES[target]}")
-    _check_output(file, settings_file(config), settings, target)
+    free = str(file.with_name(f"{file.stem}-{target}{SUFFIXES[target]}"))
+    check_replaced(file, BEGINS[target], f"a pipeline for {target}", such_as=free)
     compile_to(file, settings, target)
     options = settings_options(config, overrides)
     print_line(f"compiled {file}; next: amazon-reviews submit --target {target}{options}")
@@ -97,7 +99,9 @@ def schedule(
     cron: Annotated[
         str | None,
         typer.Option(
-            help="Times of the runs in UTC: minute, hour, day of the month, month, day of the week."
+            metavar="TIMES",
+            help="Times of the runs in UTC: minute, hour, day of the month, month, day of the "
+            "week.",
         ),
     ] = None,
     remove: Annotated[
@@ -139,40 +143,6 @@ def schedule(
         compile_checked(package, settings, target)
         options = settings_options(config, overrides)
         schedules.create(settings, target, package, parameters, times, print_line, options)
-
-
-def _check_output(
-    output: Path, settings_file: Path, settings: PipelineConfig, target: ClusterTarget
-) -> None:
-    """Check that a compiled pipeline does not replace a file that a user has written.
-
-    Args:
-      output: the file of the compiled pipeline.
-      settings_file: the file that contains the settings.
-      settings: the settings.
-      target: the platform that runs the compiled pipeline.
-
-    Raises:
-      ConfigError: the output is the settings file, the file of golden sentences, or a model or a
-        component of the project.
-    """
-    from core.errors import ConfigError
-    from pipeline.project import COMPONENT_FOLDER, MODEL_FOLDER
-
-    contents = {settings_file: "contains the settings"}
-    if settings.serving_check.golden:
-        contents[Path(settings.serving_check.golden)] = "contains the golden sentences"
-    if settings.project:
-        for folder in (MODEL_FOLDER, COMPONENT_FOLDER):
-            for file in Path(settings.project, folder).glob("*.py"):
-                contents[file] = "is a part of the project"
-    for file, content in contents.items():
-        if os.path.realpath(file) == os.path.realpath(output):
-            free = output.with_name(f"{output.stem}-{target}{SUFFIXES[target]}")
-            raise ConfigError(
-                f"--output: {output} {content}, and the compiled pipeline would replace it; set "
-                f"another file, such as --output {shlex.quote(str(free))}"
-            )
 
 
 def _parameters(given: list[str] | None) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from core.errors import visible
@@ -56,8 +57,9 @@ def _visible_text(text: Text) -> Text:
 
 # Rich would interpret some parts of paths and messages as markup, or as the code of an emoji.
 out = LocaleConsole(highlight=False, markup=False, emoji=False)
+_WIDE = 1000
 if not out.is_terminal:
-    out.width = 1000  # Rich would wrap the cells of a table to 80 columns.
+    out.width = _WIDE  # Rich would wrap the cells of a table to 80 columns.
 
 
 def error_console() -> Console:
@@ -78,6 +80,17 @@ def ellipsis(console: Console) -> str:
 def print_line(line: str) -> None:
     """Print one line without wrapping, so that a user can copy it from the terminal."""
     out.print(line, soft_wrap=True)
+
+
+def print_table(table: Table) -> None:
+    """Print a table without wrapping or shortening its cells, so that a user can copy them.
+
+    A terminal that is too narrow wraps the rows itself.
+    """
+    width = out.width
+    out.width = _WIDE
+    out.print(table, soft_wrap=True)
+    out.width = width
 
 
 def json_text(value: Any, indent: int | None = None) -> str:

@@ -29,7 +29,7 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
     """
     from rich.table import Table
 
-    from cli.console import out, silent_stderr
+    from cli.console import print_table, silent_stderr
     from pipeline.config import load_config
 
     settings = load_config(config, overrides or ())
@@ -50,7 +50,7 @@ def models(config: ConfigOption = None, overrides: SetOption = None) -> None:
         name = run.id if run else "–"
         copies = ", ".join(model.copies)
         table.add_row(model.name, copies, day, accuracy, interval, name, model.state)
-    out.print(table)
+    print_table(table)
 
 
 @app.command(epilog="Example: amazon-reviews rollback 1764150000")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import signal
 import sys
 import time
@@ -40,7 +41,11 @@ _FILES_SHOWN = 5
 def predict(
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar=TEXT, help="Texts \\[default: the lines of standard input]."),
+        typer.Argument(
+            metavar=TEXT,
+            help="Texts \\[default: the lines of standard input]. Those that begin with - follow "
+            "`--`.",
+        ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON object for each text.")
@@ -146,6 +151,15 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
     with silent_stderr():
         folder = last_pushed_model(settings)
         labels = model_labels(folder)
+    report = partial(print, file=sys.stderr, flush=True)
+    for text in filter(os.path.isfile, texts or ()):
+        report(
+            f"{text} is a file, and here its name is classified; "
+            f"`amazon-reviews predict --input {shlex.quote(text)} --output scores.csv` scores the "
+            f"{labels.noun}s in it"
+        )
+    if not texts and sys.stdin and sys.stdin.isatty():
+        report(f"type a {labels.noun} on each line; Ctrl-D ends the input")
     batches = read_arguments(texts) if texts else read_lines(sys.stdin)
     first = next(batches, None)
     if not first:
@@ -170,7 +184,6 @@ def _answer(texts: Sequence[str] | None, as_json: bool, settings: PipelineConfig
         shown = labels.shown(outputs[labels.scores_name], predicted)
         return list(map(Prediction, shown.tolist(), predicted.tolist()))
 
-    report = partial(print, file=sys.stderr, flush=True)
     try:
         # Rich would replace the tabs between the columns by spaces.
         out = sys.stdout.buffer

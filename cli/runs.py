@@ -34,6 +34,8 @@ _COLUMNS = (
     "alarm",
     "result",
 )
+_PAGE = ("<!doctype html>", "a page in HTML")
+"""The beginning and the kind of the files that an output may replace."""
 _OF_CLASSES = ("classes", "macro F1")
 """The columns of a table with a run of more than two classes."""
 _OF_SPANS = ("span", "alarm")
@@ -55,10 +57,10 @@ def report(
 ) -> None:
     """Write the report of a run, also of one that failed, as one HTML page.
 
-    Exit code 2: there is no such run.
+    Exit code 2: there is no such run, or FILE is there and is not a page in HTML.
     """
     from cli.console import print_line, silent_stderr
-    from core.files import write_output
+    from core.files import check_replaced, write_output
     from core.metadata import open_store
     from pipeline.config import changed_settings, load_config
     from platforms.local.runs import find_run
@@ -66,6 +68,7 @@ def report(
     settings = load_config(config, overrides or ())
     found = find_run(settings, run)
     file = output or Path(f"report-{found.id.replace(':', '')}.html")
+    check_replaced(file, *_PAGE)
     with silent_stderr():
         from components.run_report.content import collect
         from components.run_report.earlier import read_earlier
@@ -97,13 +100,28 @@ def runs(
 ) -> None:
     """List the runs in paths.metadata, the newest first.
 
-    Exit code 2: there is no run. 1: with --send, a run could not be sent.
-    """
+    Exit code 2: there is no run, or FILE is there and is not a page in HTML. 1: with --send, a run
+    could not be sent.
+    """  # noqa: DOC501
+    from core.errors import ConfigError
+
+    outputs = {"--json": as_json, "--html": bool(html), "--send": send}
     if context.invoked_subcommand:
+        # Typer does not pass the options before `compare` on, so they would have no effect.
+        given = {**outputs, "--config": bool(config), "--set": bool(overrides)}
+        if any(given.values()):
+            early = ", ".join(option for option, is_given in given.items() if is_given)
+            raise ConfigError(
+                f"{early}: compare takes only --config and --set, and they follow it: "
+                "`amazon-reviews runs compare FIRST SECOND --config FILE`"
+            )
         return
+    if sum(outputs.values()) > 1:
+        several = " and ".join(option for option, is_given in outputs.items() if is_given)
+        raise ConfigError(f"{several} exclude each other; set one of them")
     from rich.table import Table
 
-    from cli.console import out, print_line, silent_stderr
+    from cli.console import print_line, print_table, silent_stderr
     from pipeline.config import load_config
     from platforms.local.runs import find_runs
 
@@ -118,8 +136,9 @@ def runs(
     found = find_runs(settings)
     columns = _columns(found)
     if html:
-        from core.files import write_output
+        from core.files import check_replaced, write_output
 
+        check_replaced(html, *_PAGE, option="--html")
         with silent_stderr():
             from components.run_report.history_page import render
 
@@ -133,7 +152,7 @@ def runs(
     table = Table(*columns, box=None, pad_edge=False)
     for run in found:
         table.add_row(*_row(run, columns).values())
-    out.print(table)
+    print_table(table)
 
 
 @_runs.command(epilog="Example: amazon-reviews runs compare 2026-11-25T10:00 2026-11-25T11:00")

@@ -7,6 +7,7 @@ import fcntl
 import fnmatch
 import hashlib
 import os
+import shlex
 from pathlib import Path
 from typing import BinaryIO
 
@@ -107,6 +108,36 @@ def output_path(file: str | Path, option: str = "--output") -> str:
     if os.path.exists(path) and not os.path.isfile(path):
         raise ConfigError(f"{option}: {path} is not a regular file; name another file")
     return path
+
+
+def check_replaced(
+    file: Path, begins: str, kind: str, option: str = "--output", such_as: str = ""
+) -> None:
+    """Check that an output replaces only an earlier output of its kind, and no file of the user.
+
+    Args:
+      file: the value of the option, see `output_path`.
+      begins: the beginning of each output of this kind.
+      kind: a noun for an output of this kind, with its article.
+      option: the option that names the file, for messages.
+      such_as: another file, for the message; empty for none.
+
+    Raises:
+      ConfigError: the file has other content, or cannot be read.
+    """
+    try:
+        with open(output_path(file, option), "rb") as stream:
+            begun = stream.read(len(begins))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise ConfigError(f"{option}: {file} cannot be read: {error.strerror}") from None
+    if begun and begun != begins.encode():
+        example = f", such as {option} {shlex.quote(such_as)}" if such_as else ""
+        raise ConfigError(
+            f"{option}: {file} is there and is not {kind}, so it is not replaced; set another "
+            f"file{example}"
+        )
 
 
 def write_output(file: Path, text: str, option: str = "--output") -> None:

@@ -42,7 +42,7 @@ def parse_overrides(text: str, origin: str = OPTION) -> list[tuple[str, Any]]:
             continue
         key, value = split_pair(begun, origin, "training.epochs=3,data.max_examples=100000")
         try:
-            pairs.append((key, load_yaml(value, nothing="")))
+            pairs.append((key, _load_value(value)))
         except yaml.YAMLError as error:
             # The comma after this part may be within brackets or quotes.
             problem = (
@@ -65,10 +65,10 @@ def split_pair(text: str, origin: str, example: str) -> tuple[str, str]:
       example: a correct pair, for the error message.
 
     Raises:
-      ConfigError: there is no `=`, or no key before it.
+      ConfigError: there is no `=`, or the key before it or a part of the key is empty.
     """
     key, equals, value = text.partition("=")
-    if not equals or not key.strip():
+    if not equals or not all(part.strip() for part in key.split(".")):
         raise ConfigError(
             f"{origin}: {text.strip()!r} is not KEY=VALUE, write for example {example}"
         )
@@ -98,6 +98,23 @@ def apply_overrides(values: dict[str, Any], texts: Iterable[str], origin: str = 
                     f"{name} in the settings"
                 )
         section[last] = value
+
+
+def _load_value(text: str) -> Any:
+    """Return the value in `text`; "" for none.
+
+    YAML ignores what follows ` #`. In an override that would be a part of a name or a path, so it
+    is an error.
+
+    Raises:
+      yaml.YAMLError: see `load_yaml`; also if a comment follows the value.
+    """
+    value = load_yaml(text, nothing="")
+    node = yaml.compose(text, _StrictLoader)
+    rest = text[node.end_mark.index if node else 0 :].strip()
+    if rest.startswith("#"):
+        raise yaml.YAMLError(f"YAML reads {rest!r} as a comment")
+    return value
 
 
 def load_yaml(text: str, nothing: Any = None) -> Any:

@@ -64,7 +64,9 @@ def end_with(parent: int) -> None:
 
 
 def set_environment() -> None:
-    """Set the environment of this process and its children: our Keras, our locale, no other job.
+    """Set the environment of this process and its children: our Keras and locale, no other job.
+
+    A user without a home folder, as in a container with any user id, gets one that does not exist.
 
     One line on standard error names the variables of other jobs. Variables that affect only the
     speed, the log or the devices of TensorFlow are kept.
@@ -74,6 +76,9 @@ def set_environment() -> None:
     for name in _OF_OTHER_JOBS:
         os.environ.pop(name, None)
     os.environ.update(_KERAS | _LOCALE)
+    if os.path.expanduser("~") == "~":
+        # Keras and Numba would create a folder with the name `~` in the working directory.
+        os.environ["HOME"] = "/nonexistent"
     if ignored:
         print(f"ignored environment variables of other jobs: {', '.join(ignored)}", file=sys.stderr)
 

@@ -92,16 +92,24 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
         known = list(inner.model_fields) if inner else []
         others = ((at, each.model_fields) for at, each in sections.items() if at)
         elsewhere = [f"{at}.{name}" for at, fields in others if name in fields]
-        text = f"{key}: unknown key, {hint(name, known, elsewhere)}"
+        outer, _, rest = name.partition(".")
+        if outer in known and rest:
+            clause = f"; keys with a dot are for --set, in a file write {rest}: below {outer}:"
+        else:
+            clause = f", {hint(name, known, elsewhere)}"
+        text = f"{key}: unknown key{clause}"
     elif problem["type"] == "literal_error":
         value, expected = problem["input"], problem["ctx"]["expected"]
         known = [name.strip("'") for name in re.split(", | or ", expected)]
         text = f"{key}: unknown value {value!r}, {hint(str(value), known)}"
     else:
         message = problem["msg"].removeprefix("Value error, ")
-        message = re.sub("a valid dictionary or instance of .*", "a mapping of keys", message)
+        message = re.sub("a valid dictionary( or instance of .*)?", "a mapping of keys", message)
         value = problem["input"]
-        seen = "" if isinstance(value, dict | BaseModel) else f", not {value!r}"
+        # A whole section is too long for a line, and our own messages may begin with the value.
+        is_section = isinstance(value, dict) and not problem["type"].endswith("_type")
+        is_there = isinstance(value, str) and message.startswith(value)
+        seen = "" if is_section or is_there or isinstance(value, BaseModel) else f", not {value!r}"
         text = f"{key}: {message}{seen}" if key else message
     more = len(problems) - 1
     return text + (f" (and {more} more)" if more else "")
@@ -112,11 +120,13 @@ def hint(name: str, known: Sequence[str], elsewhere: Sequence[str] = ()) -> str:
 
     Args:
       name: the unknown name.
-      known: the names that are possible here. The most similar one is suggested.
+      known: the names that are possible here. The most similar one is suggested, in any case.
       elsewhere: keys with this name in other sections. The first one is suggested if no known name
         is similar. If there is none, the clause lists the known names.
     """
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7) or elsewhere
+    cases = {each.lower(): each for each in reversed(known)}
+    similar = difflib.get_close_matches(name.lower(), cases, n=1, cutoff=0.7)
+    close = [cases[each] for each in similar] or elsewhere
     return f"did you mean {close[0]}?" if close else f"known here: {', '.join(known) or 'none'}"
 
 

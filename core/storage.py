@@ -34,8 +34,8 @@ def absolute(path: str) -> str:
     """Return the absolute form of a local path, with `~` expanded; return a URL unchanged.
 
     Raises:
-      ValueError: the path contains a variable, or is a URL of an object store that is not valid,
-        such as `gs:/bucket`.
+      ValueError: the path contains a variable, is a URL of an object store that is not valid, such
+        as `gs:/bucket`, or begins with `~` and there is no such home folder.
     """
     if found := _VARIABLE.search(path):
         raise ValueError(
@@ -48,14 +48,22 @@ def absolute(path: str) -> str:
     if scheme:
         rest = path.removeprefix(scheme[0])
         raise ValueError(f"{path} is not a valid URL; write {scheme[1]}://{rest}")
-    return os.path.abspath(os.path.expanduser(path))
+    expanded = os.path.expanduser(path)
+    if expanded.startswith("~"):
+        home = path.partition("/")[0]
+        raise ValueError(
+            f"{path} begins with {home}, and no home folder is known for it; write the whole path, "
+            f"or ./{path} for a folder with this name"
+        )
+    return os.path.abspath(expanded)
 
 
 def absolute_local(path: str) -> str:
     """Return the absolute form of a path of this machine, with `~` expanded.
 
     Raises:
-      ValueError: the path contains a variable, or is a URL.
+      ValueError: the path contains a variable, is a URL, or begins with `~` and there is no such
+        home folder.
     """
     if is_url(path) or _SCHEME.match(path):
         raise ValueError("must be a path of this machine, and no URL")

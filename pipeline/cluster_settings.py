@@ -43,9 +43,9 @@ _IMAGE = re.compile(
 def _check_image(name: str) -> str:
     if not _IMAGE.fullmatch(name):
         raise ValueError(
-            "must be the name of an image, such as HOST/PROJECT/amazon-reviews:TAG, with small "
-            "letters except in HOST and TAG, and perhaps with @sha256: and 64 hexadecimal digits, "
-            "or @sha512: and 128"
+            "must be the name of an image, such as example.com/shop/amazon-reviews:1, with small "
+            "letters except in the host and the tag, and perhaps with @sha256: and 64 hexadecimal "
+            "digits, or @sha512: and 128"
         )
     return name
 

@@ -342,7 +342,8 @@ def find_settings(source: str) -> Path:
     preset = PRESETS / f"{source}.yaml"
     if os.sep not in source and not source.endswith((".yaml", ".yml")) and preset.is_file():
         return preset
-    file = Path(source).expanduser()
+    # Unlike `Path.expanduser`, this accepts a name that begins with ~, and an unknown home.
+    file = Path(os.path.expanduser(source))
     if not file.is_file():
         names = ", ".join(sorted(preset.stem for preset in PRESETS.glob("*.yaml")))
         raise ConfigError(
@@ -366,8 +367,7 @@ def read_settings(file: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}:" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise ConfigError(f"{file}:{line} not valid YAML: {problem}") from None
+        raise ConfigError(f"{file}:{line} not valid YAML: {_describe(error)}") from None
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -375,3 +375,15 @@ def read_settings(file: Path) -> dict[str, Any]:
             f"{file}: contains a {type(values).__name__}; settings are a mapping of keys to values"
         )
     return values
+
+
+def _describe(error: yaml.YAMLError) -> str:
+    """Return what is wrong in a file that is no YAML, with the remedy for a wrong indentation."""
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    if problem.startswith("but "):
+        return f"{getattr(error, 'context', '')} {problem}"
+    if "'\\t'" in problem:
+        return f"{problem}; indent with spaces"
+    if "<block" in problem or problem == "mapping values are not allowed here":
+        return f"{problem}; check the indentation, and put a text with ': ' into quotes"
+    return str(problem)

@@ -164,3 +164,24 @@ def test_the_command_of_every_day_deletes_only_old_outputs_of_components(tmp_pat
     subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True)
     assert [name for name in kept if not (tmp_path / name).exists()] == []
     assert [name for name in removed if (tmp_path / name).exists()] == []
+
+
+def test_the_line_for_cron_needs_no_activated_environment(tmp_path):
+    page = (CHECKOUT / "docs" / "how-to" / "every-day.md").read_text(encoding="utf-8")
+    [line] = re.findall(r"^17 3 \* \* \*  (.+?) +†$", page, re.MULTILINE)
+    folder, command = re.fullmatch(r"cd (\S+) && (\S+) .*", line).groups()
+    program = tmp_path / "amazon-reviews"
+    program.write_text('#!/bin/sh\npwd\necho "$@"\n')
+    program.chmod(0o755)
+    # Cron itself replaces `\\%`.
+    line = line.replace(command, str(program)).replace(folder, str(tmp_path)).replace("\\%", "%")
+    done = subprocess.run(
+        ["/bin/sh", "-c", line],
+        cwd="/",
+        env={"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+    where, words = done.stdout.splitlines()
+    assert where == str(tmp_path)
+    assert re.fullmatch(r"run --config daily.yaml --set data.span=\d{4}-\d\d-\d\d-1d", words)

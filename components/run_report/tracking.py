@@ -51,6 +51,8 @@ from serving.identity import identity
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+CLIENT = "mlflow-skinny>=3.17,<4"
+"""The package of MLflow's client, as in `pyproject.toml`."""
 PLATFORM, COMMIT = "platform", "mlflow.source.git.commit"
 """Tags of a run: `local`, `kubeflow` or `vertex`, and the commit of its code."""
 _OPEN_RUN = "MLFLOW_RUN_ID"
@@ -108,8 +110,8 @@ def check_client() -> None:
     """
     if importlib.util.find_spec("mlflow") is None:
         raise ConfigError(
-            "tracking.mlflow: MLflow is not installed; run pip install 'amazon-reviews[mlflow]', "
-            "or build the image by `amazon-reviews image build`"
+            f"tracking.mlflow: MLflow is not installed; run pip install '{CLIENT}', or build the "
+            "image by `amazon-reviews image build`"
         )
 
 

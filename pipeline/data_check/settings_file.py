@@ -54,6 +54,9 @@ def settings_file(config: PipelineConfig, is_own: bool, problems: Sequence[Probl
     paths = values.pop("paths", {})
     derived = Paths.model_validate({"root": config.paths.root}).model_dump()
     kept = {key: value for key, value in paths.items() if key == "root" or value != derived[key]}
+    if config.project:
+        # The default is relative to the working directory, and the new file is used from others.
+        kept["root"] = config.paths.root
     if kept:
         values["paths"] = kept
     data = {"data": values.pop("data", {})}

@@ -126,8 +126,9 @@ def _read_labelled(
         raise InputError(f"no line has a label of a class of the model{left_out}")
     if not without:
         return found
-    share = f"{without / len(found.texts):.1%} of the {classes.noun}s"
-    return replace(found, unlabelled=f"{share} have no label of a class of the model")
+    share = f"{without:,} of {len(found.texts):,} {classes.noun}s"
+    verb = "has" if without == 1 else "have"
+    return replace(found, unlabelled=f"{share} {verb} no label of a class of the model")
 
 
 def score(new: NewReviews, predict: PredictText, classes: Labels) -> ScoredReviews:

@@ -215,7 +215,10 @@ def _parse(content: bytes, classes: Labels) -> ScoredReviews:
       KeyError: a column is missing.
       ValueError: the content is damaged. Errors of Arrow, such as ArrowInvalid, pass through.
     """
-    table = pq.read_table(io.BytesIO(content))
+    # `pq.read_table` frees its buffers in a thread of Arrow, also at the exit of Python, where the
+    # release of an object of Python aborts the process (SIGABRT).
+    with pq.ParquetFile(io.BytesIO(content)) as file:
+        table = file.read(use_threads=False)
     scores = table["scores"].combine_chunks().flatten().to_numpy()
     labels = table["label"].to_numpy().astype(np.int64)
     texts = [text for text in table["text"].to_pylist() if text is not None]

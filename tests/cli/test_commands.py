@@ -76,6 +76,26 @@ print(*sys.modules)
 """
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--config", "sample", "compare", "a", "b"), "--config: compare takes only --config and"),
+        (("--json", "--set", "a=1", "compare", "a", "b"), "--json, --set: compare takes only"),
+        (("--json", "--html", "runs.html"), "--json and --html exclude each other; set one"),
+    ],
+)
+def test_no_option_of_the_list_of_runs_is_ignored(words, message):
+    result = CliRunner().invoke(app, ["runs", *words])
+    assert (result.exit_code, result.stderr.startswith(message)) == (2, True), result.stderr
+
+
+@pytest.mark.parametrize("option", ["--config", "-c", "--set"])
+def test_an_option_before_the_command_is_one_line(option):
+    result = CliRunner().invoke(app, [option, "training.epochs=3", "run"])
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert "--config and --set follow the command, such as `amazon-reviews run" in result.stderr
+
+
 def test_help_imports_no_large_library():
     done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) & {*HEAVY, "core.settings", "pipeline.config"} == set()
@@ -134,6 +154,21 @@ def test_the_module_is_the_command_too(words):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("amazon-reviews ")
+
+
+def test_a_working_directory_that_was_removed_is_one_line(tmp_path):
+    folder = tmp_path / "removed"
+    folder.mkdir()
+    code = f"import os, sys; os.rmdir({str(folder)!r}); sys.path.insert(0, {str(CHECKOUT)!r}); "
+    code += "sys.argv = ['amazon-reviews', 'runs']; from cli.command import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "the working directory cannot be used (No such file or directory)"
+    )
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_full_disk_is_one_line():

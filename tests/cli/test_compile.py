@@ -33,16 +33,17 @@ def compile_project(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "--output: mine.yaml contains the settings, and .* such as --output mine-kubeflow.y"),
-        (("--output", "models/../mine.yaml"), "models/../mine.yaml contains the settings"),
-        (("--output", "link.yaml"), "link.yaml contains the settings, .* link-kubeflow.yaml"),
-        (("--output", "golden.txt"), "golden.txt contains the golden sentences"),
-        (("--output", "models/my_model.py"), "my_model.py is a part of the project"),
-        (("--output", "components/my_component.py"), "my_component.py is a part of the project"),
+        ((), "--output: mine.yaml is there and is not a pipeline for kubeflow, .* mine-kubeflow.y"),
+        (("--output", "models/../mine.yaml"), "models/../mine.yaml is there and is not a pipeline"),
+        (("--output", "link.yaml"), "link.yaml is there .* --output link-kubeflow.yaml"),
+        (("--output", "golden.txt"), "golden.txt is there and is not a pipeline for kubeflow"),
+        (("--output", "models/my_model.py"), "my_model.py is there and is not a pipeline"),
+        (("--output", "other.yaml"), "other.yaml is there and is not a pipeline"),
     ],
 )
 def test_a_file_of_the_user_is_no_output(compile_project, options, message):
     os.symlink("mine.yaml", "link.yaml")
+    Path("other.yaml").write_text("data: {input_base: raw}\n")
     with pytest.raises(ConfigError, match=message) as error:
         compile_project(*options)
     assert "\n" not in str(error.value)
@@ -53,5 +54,5 @@ def test_the_default_name_and_the_proposed_one_are_possible(compile_project):
     os.rename("mine.yaml", "settings.yaml")
     assert compile_project(config="settings.yaml") == "mine.yaml"
     # A second compilation replaces the output of the first one.
-    Path("mine.yaml").write_text("components: {}\n")
+    Path("mine.yaml").write_text("components:\n  DataGate: {}\n")
     assert compile_project(config="settings.yaml") == "mine.yaml"

@@ -9,7 +9,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from cli.console import LocaleConsole, json_text
+from cli import console as console_module
+from cli.console import LocaleConsole, json_text, print_table
 from cli.serve import VisibleFormatter
 from core.errors import InputError, UserError, visible
 
@@ -55,6 +56,17 @@ def test_control_characters_are_escaped_in_tables_and_live_displays():
         # Rich finds the width of a column before, so the text is on several lines.
         assert "".join(text.split()).count(SHOWN) >= 2
         assert "\x1b[31m" not in text and "\x1b[2J" not in text
+
+
+def test_a_table_is_complete_in_a_narrow_terminal(monkeypatch):
+    file = io.StringIO()
+    narrow = LocaleConsole(file=file, force_terminal=True, width=20, color_system=None)
+    monkeypatch.setattr(console_module, "out", narrow)
+    shown = Table("run", "data", box=None, pad_edge=False)
+    shown.add_row("2026-11-30T03:35:27.589610", "/data/of the shop/reviews")
+    print_table(shown)
+    assert "2026-11-30T03:35:27.589610  /data/of the shop/reviews\n" in file.getvalue()
+    assert narrow.width == 20
 
 
 def test_square_brackets_are_no_markup():

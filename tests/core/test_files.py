@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from core.errors import ConfigError
-from core.files import list_files, output_path, write_output
+from core.files import check_replaced, list_files, output_path, write_output
 
 
 def test_only_the_names_of_files_are_patterns(tmp_path):
@@ -57,3 +57,15 @@ def test_an_output_that_cannot_be_written_is_one_line_and_changes_no_file(tmp_pa
         with pytest.raises(ConfigError, match=f"^--output: .*/{name} cannot be written: N"):
             write_output(tmp_path / name, "text")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["earlier"]
+
+
+def test_an_output_replaces_only_outputs_of_its_kind(tmp_path):
+    kind = ("<!doctype html>", "a page in HTML")
+    (tmp_path / "mine.yaml").write_text("data: {}")
+    message = "^--html: .*/mine.yaml is there and is not a page in HTML, so it is not replaced; set"
+    with pytest.raises(ConfigError, match=message):
+        check_replaced(tmp_path / "mine.yaml", *kind, option="--html")
+    (tmp_path / "page.html").write_text("<!doctype html>\n<p>")
+    (tmp_path / "empty").touch()
+    for name in ("page.html", "empty", "missing", "mine.yaml/missing"):
+        check_replaced(tmp_path / name, *kind)

@@ -43,6 +43,21 @@ def test_modules_of_the_user_never_replace_ours(tmp_path, command):
     assert "usage: " in done.stdout.lower()
 
 
+def test_a_user_without_a_home_has_no_home_in_the_working_directory():
+    code = """
+import os, pwd
+def unknown(uid): raise KeyError(uid)
+pwd.getpwuid = unknown
+assert os.path.expanduser("~") == "~"
+from core import processes
+processes.set_environment()
+print(os.path.expanduser("~/.keras"))
+"""
+    environ = {name: value for name, value in os.environ.items() if name != "HOME"}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE)
+    assert done.stdout.startswith(b"/")
+
+
 @pytest.mark.parametrize("state", ["stopped", "waiting"])
 def test_a_child_ends_with_its_parent_in_any_state(tmp_path, state):
     (tmp_path / "busy.py").write_text(BUSY)

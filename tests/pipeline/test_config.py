@@ -62,6 +62,26 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ),
         ("data: {input_base: x, splits: {test: a}}", "", "splits names no train files"),
         ("- 1", "", "settings are a mapping"),
+        ("data.labels: each", "", "in a file write labels: below data:"),
+        ("training: {hyperparameters.x: 1}", "", "in a file write x: below hyperparameters:"),
+        ("Data: {}", "", "Data: unknown key, did you mean data?"),
+        ("", "training.strategy=TPU", "unknown value 'TPU', did you mean tpu?"),
+        ("data: {columns: [text]}", "", "data.columns: Input should be a mapping of keys, not ['"),
+        ("", "data.columns.text=a: b", "Input should be a valid string, not {'a': 'b'}"),
+        ("name: a\n---\nname: b", "", "line 2: not valid YAML: expected a single document in the"),
+        ("data:\n\tlabels: each", "", "cannot start any token; indent with spaces"),
+        ("data:\n  span: 1\n window: 2", "", "line 3: not valid YAML: expected <block end>, but"),
+        ("name: a: b", "", "line 1: not valid YAML: mapping values are not allowed here; check"),
+        ("", "data..labels=each", "'data..labels=each' is not KEY=VALUE"),
+        ("", "data.=each", "'data.=each' is not KEY=VALUE"),
+        ("", "data.input_base=in #2,name=a", "YAML reads '#2,name=a' as a comment"),
+        (
+            "",
+            "data.columns.text=#2",
+            "'#2' is not a YAML value (YAML reads '#2' as a comm",
+        ),
+        ("paths: {root: ~no-such-user/runs}", "", "begins with ~no-such-user, and no home folder"),
+        ("data: {input_base: ~no-such-user}", "", "or ./~no-such-user for a folder with this name"),
         ("a: [", "", "line 1: not valid YAML"),
         ("a: &x [*x]", "", "config.yaml: line 1: not valid YAML: found unconstructable recursive"),
         (f"a: {'[' * 1000}", "", "config.yaml: not valid YAML: it has too many levels"),
@@ -192,6 +212,7 @@ def test_no_message_contains_a_part_of_a_password(tmp_path, key, uri):
         ("a=0010,b=-10", ["0010", -10]),
         ("a=0x10,b=10:30", ["0x10", "10:30"]),
         ("a=1:30.5,b=0b1", ["1:30.5", "0b1"]),
+        ("a='in #2',b=c#3", ["in #2", "c#3"]),
     ],
 )
 def test_quotes_and_brackets_keep_their_commas_and_powers_of_ten_are_numbers(overrides, values):
@@ -203,7 +224,6 @@ EMPTY = {
     " ": "the value is empty",
     "''": "the value is empty",
     "' '": "the value is empty",
-    "#comment": "the value is empty",
     "gs://": "gs:// has no bucket or host",
     "gs:///reviews": "gs:///reviews has no bucket or host",
     "http://:5000": "http://:5000 has no bucket or host",
@@ -232,6 +252,7 @@ def test_an_empty_value_is_an_error_in_a_file_an_option_and_a_variable(tmp_path,
 @pytest.mark.parametrize(
     ("text", "key"),
     [
+        ("name: #comment", "name"),
         ("data: {columns: {text: , title: null}}", "data.columns.text"),
         ("data: {columns: {text}}", "data.columns.text"),
         ("data: {splits: {train: ''}}", "data.splits.train"),
@@ -308,6 +329,8 @@ def test_a_missing_file_is_named_with_the_presets():
         load_config("", environ={"PIPELINE_CONFIG": "reduced"})
     with pytest.raises(ConfigError, match=r"no file 'nope.yaml'.*amazon, flink, gke, reduced"):
         load_config(environ={"PIPELINE_CONFIG": "nope.yaml"})
+    with pytest.raises(ConfigError, match=r"no file '~no-such-user/mine.yaml'"):
+        load_config("~no-such-user/mine.yaml", environ={})
 
 
 keys = st.from_regex(r"[a-z]{1,8}(\.[a-z]{1,8}){0,2}", fullmatch=True)

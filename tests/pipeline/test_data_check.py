@@ -17,6 +17,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cli.init import create_project
 from pipeline.config import load_config
 from pipeline.data_check import converted as converted_module
 from pipeline.data_check import sample as sample_module
@@ -450,6 +451,17 @@ def test_the_settings_of_a_file_stay_and_those_of_the_sample_do_not(tmp_path):
     assert values["training"] == {"epochs": 7}
     assert values["paths"] == {"root": f"{tmp_path}/runs"}
     assert set(yaml.safe_load(look(folder).settings)) == {"data"}
+
+
+def test_the_settings_of_a_project_mean_the_same_in_every_working_directory(tmp_path, monkeypatch):
+    folder = write(tmp_path, shop__jsonl=exports.shop())
+    create_project(tmp_path / "mine")
+    monkeypatch.chdir(tmp_path / "mine")
+    new = tmp_path / "mine" / "new.yaml"
+    new.write_text(look(folder, config="mine.yaml").settings)
+    monkeypatch.chdir(tmp_path)
+    paths = [load_config(f"mine/{name}", environ={}).paths for name in ("mine.yaml", "new.yaml")]
+    assert paths[0] == paths[1]
 
 
 @pytest.mark.parametrize(

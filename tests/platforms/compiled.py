@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from cli.compile import compile_to
+from cli.compile import BEGINS, compile_to
 from pipeline.config import load_config
 
 PROJECT = "vertex={project: my-project, region: europe-west4}"
@@ -51,4 +51,6 @@ def compiled(target, preset="sample", more=""):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "pipeline")  # The target sets the format, not the name.
         compile_to(file, settings(target, preset, more), target)
-        return Compiled(file.read_text(), target)
+        text = file.read_text()
+    assert text.startswith(BEGINS[target])  # so that a second compilation may replace it
+    return Compiled(text, target)

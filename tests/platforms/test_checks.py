@@ -1,5 +1,7 @@
 """A setting that a target requires, and that is missing or wrong, is one line with its key."""
 
+import re
+
 import pytest
 from tfx.orchestration.pipeline import Pipeline
 
@@ -252,7 +254,7 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
             )
         ),
         *(
-            (f"cluster.image={image}", "cluster.image: must be the name of an image, such as HOST/")
+            (f"cluster.image={image}", "cluster.image: must be the name of an image, such as exa")
             for image in (
                 *("my image", "example/Reviews:1", "http://example/reviews", "a:1:2", "a/"),
                 *("'[::1]'", "'[::1/reviews'", "'[host]/reviews'"),
@@ -308,6 +310,13 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
 def test_wrong_values_are_refused_when_loading(more, line):
     with pytest.raises(ConfigError, match=line):
         load_config("sample", [more] if more else [], environ={})
+
+
+def test_the_message_for_the_placeholders_of_the_guides_has_a_name_that_is_accepted():
+    with pytest.raises(ConfigError) as error:
+        load_config("sample", ["cluster.image=HOST/PROJECT/amazon-reviews:1"], environ={})
+    [name] = re.findall("such as ([^,]+),", str(error.value))
+    assert load_config("sample", [f"cluster.image={name}"], environ={}).cluster.image == name
 
 
 @pytest.mark.parametrize(

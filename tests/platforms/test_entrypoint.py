@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import shutil
 import sys
 from functools import partial
@@ -23,6 +24,7 @@ from platforms import entrypoint
 from platforms.entrypoint import correct_inputs, main, write_properties
 from preprocessing.labels import SENTIMENT, write_labels
 from tests import examples
+from tests.checkout import CHECKOUT
 
 TYPES = {
     name: {"instanceSchema": f"title: tfx.{title}\ntype: object\n"}
@@ -180,7 +182,13 @@ def test_an_image_without_mlflow_is_one_line_at_the_first_step(monkeypatch, caps
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setitem(sys.modules, "mlflow", None)
     assert run_main(monkeypatch, Mock()) == 2
-    assert "some.Executor: tracking.mlflow: MLflow is not installed" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "some.Executor: tracking.mlflow: MLflow is not installed" in error
+    # The package itself may be on no index, so its extra cannot be installed by name.
+    project, page = CHECKOUT / "pyproject.toml", CHECKOUT / "docs" / "how-to" / "mlflow.md"
+    [client] = re.findall(r'^mlflow = \["(.+)"\]$', project.read_text(), re.MULTILINE)
+    for text in (error, page.read_text()):
+        assert f"pip install '{client}'" in text
 
 
 def without_outputs(folder, output_file):

@@ -191,6 +191,28 @@ def test_closed_standard_input_is_2(call, monkeypatch, capfd):
     assert "no review given" in capfd.readouterr().err
 
 
+def test_the_name_of_a_file_is_noticed(call, capfd, tmp_path):
+    file = tmp_path / "my reviews.csv"
+    file.write_text("label,text\n1,good\n")
+    assert call("predict", str(file), "good") == 0
+    out, error = capfd.readouterr()
+    assert len(out.splitlines()) == 2
+    [line] = [line for line in error.splitlines() if "is a file" in line]
+    assert line.startswith(f"{file} is a file, and here its name is classified; ")
+    assert f"predict --input '{file}' --output scores.csv` scores the reviews in it" in line
+
+
+def test_a_terminal_is_asked_for_lines(call, monkeypatch, capfd):
+    terminal, slave = os.openpty()
+    os.write(terminal, b"good\n\x04")
+    with os.fdopen(terminal, "wb"), os.fdopen(slave) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert call("predict") == 0
+    out, error = capfd.readouterr()
+    assert out.endswith("\tgood\n")
+    assert "type a review on each line; Ctrl-D ends the input" in error
+
+
 def test_a_reader_that_leaves_ends_it_quietly(call, monkeypatch):
     source, target = os.pipe()
     os.close(source)

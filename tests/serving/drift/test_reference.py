@@ -1,5 +1,8 @@
 """The reviews that a pushed model keeps."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -59,3 +62,20 @@ def test_a_damaged_file_is_named(tmp_path):
         InputError, match=r"drift_reference.parquet is damaged .*push the model again"
     ):
         reference.read(str(tmp_path), SENTIMENT)
+
+
+def test_a_command_that_ends_after_the_reading_has_its_own_exit_code(tmp_path):
+    hashes, scores, texts, labels = rows(np.random.default_rng(0), 500, SENTIMENT)
+    (tmp_path / "assets.extra").mkdir()
+    kept = reference.select(hashes, scores, texts, labels, 500).reviews
+    reference.write(str(tmp_path / reference.KEPT_FILE), kept)
+    code = """
+import sys
+from preprocessing.labels import SENTIMENT
+from serving.drift import reference
+for _ in range(200):
+    reference.read(sys.argv[1], SENTIMENT)
+sys.exit(2)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    assert [subprocess.run(command).returncode for _ in range(3)] == [2, 2, 2]

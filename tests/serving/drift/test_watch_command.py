@@ -107,7 +107,7 @@ def test_reviews_without_a_label_among_others_are_compared(watch):
     lines = out.splitlines()
     assert code == 4 and "kettle (80.0%, before 0.0%)" in out
     assert "compared  500 new reviews with 400 of the test split" in lines
-    assert "labels    80.0% of the reviews have no label of a class of the model" in lines
+    assert "labels    400 of 500 reviews have no label of a class of the model" in lines
     [accuracy] = [line for line in lines if line.startswith("accuracy")]
     assert "the accuracy is 0.9000, before 0.9000" in accuracy
 
@@ -123,7 +123,7 @@ def test_files_without_labels_beside_others_are_compared(watch, tmp_path):
     assert code == 0
     lines = out.splitlines()
     assert "compared  400 new reviews with 400 of the test split" in lines
-    assert "labels    75.0% of the reviews have no label of a class of the model" in lines
+    assert "labels    300 of 400 reviews have no label of a class of the model" in lines
     [accuracy] = [line for line in lines if line.startswith("accuracy")]
     assert accuracy.startswith("accuracy  the accuracy is 0.9000, before 0.9000")
 
