@@ -13,8 +13,7 @@ from tfx.dsl.io import fileio
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 
-from examples.counts import write_example_counts
-from examples.tfrecords import example_files
+from examples.tfrecords import example_files, write_example_counts
 from examples.writer import ShardWriter, text_level
 
 _SPANS_FILE = "spans.json"
@@ -104,6 +103,6 @@ def publish(
         else:
             with ThreadPoolExecutor(1) as pool:
                 ShardWriter(targets[0], text_level(targets[0]), pool).close()
-        counts.update(zip(names, (count for _, count in files), strict=False))
+        counts |= dict.fromkeys(names, 0) | dict(zip(names, (n for _, n in files), strict=False))
     write_example_counts(examples.uri, counts)
     return moved

@@ -29,7 +29,12 @@ _UNREADABLE = (
 """Errors of a file system, which do not mean that a model is damaged."""
 
 
-def copy_model(source: str, target: str, further: Mapping[str, str] | None = None) -> None:
+def copy_model(
+    source: str,
+    target: str,
+    further: Mapping[str, str] | None = None,
+    texts: Mapping[str, str] | None = None,
+) -> None:
     """Copy a SavedModel to the folder `target`, verify the copy, and write its DIGESTS.
 
     A server loads a folder as soon as it contains MODEL_FILE. Therefore this file is written under
@@ -39,6 +44,8 @@ def copy_model(source: str, target: str, further: Mapping[str, str] | None = Non
       source: the folder of the SavedModel, or its URL.
       target: the folder of the copy, or its URL. Files in it are overwritten.
       further: path of a file in the copy, relative to it -> a file to copy from elsewhere.
+      texts: path of a file in the copy, relative to it -> its content, also if the original has
+        another one.
 
     Raises:
       InputError: the model is missing.
@@ -51,10 +58,14 @@ def copy_model(source: str, target: str, further: Mapping[str, str] | None = Non
         raise InputError(f"{source} is no complete model: {MODEL_FILE} is missing")
     digests = {
         name: _copy_file(os.path.join(source, name), os.path.join(target, name))
-        for name in names - {MODEL_FILE, DIGESTS}
+        for name in names - {MODEL_FILE, DIGESTS}.union(texts or ())
     }
     for name, file in (further or {}).items():
         digests[name] = _copy_file(file, os.path.join(target, name))
+    for name, text in (texts or {}).items():
+        fileio.makedirs(os.path.dirname(os.path.join(target, name)))
+        io_utils.write_string_file(os.path.join(target, name), text)
+        digests[name] = sha256(os.path.join(target, name))
     partial = f"{target}/{MODEL_FILE}.partial"
     digests[MODEL_FILE] = _copy_file(f"{source}/{MODEL_FILE}", partial)
     io_utils.write_string_file(os.path.join(target, DIGESTS), to_text(digests))

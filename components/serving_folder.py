@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from absl import logging
 
@@ -31,6 +34,17 @@ from serving.versions import MODEL_FILE, is_complete, next_version, push_time, v
 
 _ROLLBACK = "assets.extra/rollback.txt"
 """The file that marks a version as the copy of a rollback."""
+_REPLACED = re.compile(r" in place of version ([0-9]+), the model ([0-9a-f]+)$", re.MULTILINE)
+
+
+class _Replaced(NamedTuple):
+    """The model that a rollback replaced. Both fields are empty if the file lacks them, as that of
+    an earlier version of this code."""
+
+    name: str = ""
+    """The number of its version, which may have been deleted since."""
+    content: str = ""
+    """Its `identity`."""
 
 
 class ServingFolder(Destination):
@@ -107,8 +121,8 @@ class ServingFolder(Destination):
                 damaged.add(content)
             else:
                 content = identity(path)
-            if storage.is_file(os.path.join(path, _ROLLBACK)):
-                undone.add(replaced)
+            if rollback := _read_rollback(path):
+                undone.add(rollback.content or replaced)
             else:  # A run that returned to earlier settings pushed an earlier model again.
                 models.pop(content, None)
             undone.discard(content)
@@ -160,19 +174,34 @@ class ServingFolder(Destination):
             return None
         return "\0\0".join(map(_content, versions(self.location)))
 
+    def check_not_rolled_back(self, content: str) -> None:
+        super().check_not_rolled_back(content)
+        if any(model.content == content for model in self.pushed_models()):
+            return
+        for path in versions(self.location):
+            rollback = _read_rollback(path)
+            if rollback and rollback.content == content:
+                raise InputError(
+                    f"the model was version {rollback.name} in {self.location}, which was rolled "
+                    "back, and is deleted or damaged now, so it is not pushed again; to push it, "
+                    f"delete {os.path.join(path, _ROLLBACK)}"
+                )
+
     def _check_loads(self, model: PushedModel) -> None:
         from components.saved_models import check_loads
 
         check_loads(self.folder(model.name))
 
     def _serve_again(self, model: PushedModel) -> None:
-        self._copy(self.folder(model.name), rolls_back=True)
+        text = _rollback_text(model.name, self.newest())
+        self._copy(self.folder(model.name), texts={_ROLLBACK: text})
 
-    def _copy(self, model: str, *, reference: str | None = None, rolls_back: bool = False) -> str:
+    def _copy(
+        self, model: str, *, reference: str | None = None, texts: Mapping[str, str] | None = None
+    ) -> str:
         """Copy a model to a new version; return its folder."""
         import tensorflow as tf
         from tfx.dsl.io import fileio
-        from tfx.utils import io_utils
 
         from components.saved_models import copy_model
         from serving.drift.reference import KEPT_FILE
@@ -184,17 +213,41 @@ class ServingFolder(Destination):
                 tf.io.gfile.mkdir(version)
             except tf.errors.AlreadyExistsError:  # Another run has just pushed a model.
                 continue
-            if rolls_back:
-                text = f"a copy of version {os.path.basename(model)}\n"
-                io_utils.write_string_file(os.path.join(version, _ROLLBACK), text)
             try:
-                copy_model(model, version, {KEPT_FILE: reference} if reference else {})
+                copy_model(model, version, {KEPT_FILE: reference} if reference else {}, texts)
             except Exception:
                 # An incomplete copy would take the space that a further attempt needs.
                 with contextlib.suppress(OSError, tf.errors.OpError):
                     fileio.rmtree(version)
                 raise
             return version
+
+
+def _rollback_text(copied: str, replaced: str | None) -> str:
+    """Return the content of the file _ROLLBACK.
+
+    Args:
+      copied: the name of the version that is served again.
+      replaced: the folder of the version that is served so far; None if there is none.
+    """
+    text = f"a copy of version {copied}"
+    if replaced:
+        name = os.path.basename(replaced)
+        text += f" in place of version {name}, the model {identity(replaced)}"
+    return f"{text}\n"
+
+
+def _read_rollback(version: str) -> _Replaced | None:
+    """Return what a version replaced as the copy of a rollback; None if it is no such copy.
+
+    Raises:
+      OSError: the file cannot be read.
+    """
+    file = os.path.join(version, _ROLLBACK)
+    if not storage.is_file(file):
+        return None
+    found = _REPLACED.search(storage.read(file).decode("utf-8", "replace"))
+    return _Replaced(*found.groups()) if found else _Replaced()
 
 
 def _damage(version: str) -> str:

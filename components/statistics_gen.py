@@ -31,8 +31,7 @@ from tfx.utils import io_utils
 from tfx_bsl.coders import example_coder
 
 from components.schema_gen import read_schema
-from examples.counts import count_examples
-from examples.tfrecords import batches, example_files, read
+from examples.tfrecords import batches, count_examples, example_files, read
 
 _BATCH = 8192
 _COUNTED_VALUES = 1000

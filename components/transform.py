@@ -63,8 +63,8 @@ from components.transform_files import (
 from components.transformed_spans import TransformedFile, TransformedSpans
 from core.progress import report, report_stage
 from examples import digest
-from examples.counts import count_examples, write_class_counts
-from examples.tfrecords import batches, read
+from examples.counts import write_class_counts
+from examples.tfrecords import batches, count_examples, read
 from preprocessing.labels import read_labels, write_labels
 from preprocessing.settings import TransformConfig
 

@@ -1,12 +1,11 @@
-"""Counts of Examples: in each file, and by class.
+"""Counts of Examples by class.
 
-Transform stores both next to the splits, because counting again would take a pass over the files.
+Transform stores them next to the splits, because counting again would take a pass over the files.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,6 @@ import tensorflow as tf
 
 from core.errors import InputError
 from core.machine import cores
-from examples.tfrecords import map_files, report_damaged_file, without_autotune
 from preprocessing import features
 from preprocessing.fast.compiled import compiled
 from preprocessing.fast.ngrams import NgramIds
@@ -29,55 +27,9 @@ LABELS, NGRAMS = "labels", "ngrams"
 _AT, _SHAPE = "at", "shape"
 """Arrays in a file of `ClassCounter.save`: the indices of the n-grams that occur in the table, and
 the shape of the table."""
-_EXAMPLES_FILE = "example_counts.json"
 _CLASSES_FILE = "class_counts.npz"
 _MAX_COUNTS = 2**25
 """Classes times n-grams of the largest table that Transform counts, of 8 bytes in each worker."""
-_CHUNK = 1024
-
-
-def write_example_counts(folder: str, counts: Mapping[str, int]) -> None:
-    """Write the number of Examples in each file of the artifact in `folder`.
-
-    Args:
-      folder: the folder of the artifact, local or remote.
-      counts: path of a file, relative to `folder` -> number of its Examples.
-
-    Raises:
-      tensorflow.errors.OpError: the file of the counts cannot be written.
-    """
-    with tf.io.gfile.GFile(os.path.join(folder, _EXAMPLES_FILE), "w") as stream:
-        stream.write(json.dumps(counts))
-
-
-def count_examples(files: Sequence[str]) -> list[int]:
-    """Return the number of Examples in each gzipped TFRecord file.
-
-    A file without a stored number is read and counted.
-
-    Args:
-      files: paths ARTIFACT/Split-NAME/FILE. The numbers of an artifact are stored in its folder.
-
-    Raises:
-      InputError: a file without a stored number is damaged.
-      tensorflow.errors.OpError: a file cannot be read.
-    """
-    known: dict[str, int] = {}
-    for folder in {os.path.dirname(os.path.dirname(file)) for file in files}:
-        stored = os.path.join(folder, _EXAMPLES_FILE)
-        if tf.io.gfile.exists(stored):
-            with tf.io.gfile.GFile(stored) as stream:
-                counts = json.loads(stream.read())
-            known |= {os.path.join(folder, file): count for file, count in counts.items()}
-    unknown = [file for file in files if file not in known]
-    known |= zip(unknown, map_files(_count_examples, unknown), strict=True)
-    return [known[file] for file in files]
-
-
-def _count_examples(file: str) -> int:
-    chunks = tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_CHUNK).map(tf.size)
-    with report_damaged_file([file]):
-        return int(sum(without_autotune(chunks).as_numpy_iterator()))
 
 
 def check_labels(labels: np.ndarray, classes: int) -> None:

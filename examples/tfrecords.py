@@ -1,12 +1,20 @@
-"""Gzipped TFRecord files of Examples: list, read and sample them, and find a damaged file."""
+"""Gzipped TFRecord files of Examples: list, count, read and sample them, and find a damaged file.
+
+The number of Examples in each file is stored next to the splits of an artifact. TensorFlow reads a
+file that was cut off between two records, or is empty now, without an error. So a reader compares
+what it has read with the stored number, and a list of files with the stored paths.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import heapq
+import json
 import math
+import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -15,12 +23,99 @@ import tensorflow as tf
 from core.errors import InputError
 from core.files import list_files
 
+_COUNTS_FILE = "example_counts.json"
+_DAMAGED = (tf.errors.DataLossError, tf.errors.FailedPreconditionError)
+"""The errors of TensorFlow for damaged data, and for another number of records than expected."""
 _BATCH = 1024
 _FILES_AT_ONCE = 2
 _OPENED_AT_ONCE = 16
 """Opening a remote file takes tens of milliseconds."""
 
 Result = TypeVar("Result")
+
+
+def write_example_counts(folder: str, counts: Mapping[str, int]) -> None:
+    """Write the number of Examples in each file of the artifact in `folder`.
+
+    Args:
+      folder: the folder of the artifact, local or remote.
+      counts: path of a file, relative to `folder` -> number of its Examples.
+
+    Raises:
+      tensorflow.errors.OpError: the file of the counts cannot be written.
+    """
+    with tf.io.gfile.GFile(os.path.join(folder, _COUNTS_FILE), "w") as stream:
+        stream.write(json.dumps(counts))
+
+
+def _stored_counts(artifact: str) -> dict[str, int]:
+    """Return path of a file -> number of its Examples; empty if the artifact has no counts.
+
+    Args:
+      artifact: the folder of the artifact, for which `write_example_counts` was called.
+    """
+    stored = os.path.join(artifact, _COUNTS_FILE)
+    if not tf.io.gfile.exists(stored):
+        return {}
+    with tf.io.gfile.GFile(stored) as stream:
+        counts = json.loads(stream.read())
+    return {os.path.join(artifact, file): count for file, count in counts.items()}
+
+
+def _known_counts(files: Sequence[str]) -> dict[str, int]:
+    """Return file -> number of its Examples, for those in artifacts with counts.
+
+    Args:
+      files: paths ARTIFACT/Split-NAME/FILE.
+    """
+    known: dict[str, int] = {}
+    for folder in {os.path.dirname(os.path.dirname(file)) for file in files}:
+        known |= _stored_counts(folder)
+    return {file: known[file] for file in files if file in known}
+
+
+def count_examples(files: Sequence[str]) -> list[int]:
+    """Return the number of Examples in each gzipped TFRecord file.
+
+    A file without a stored number is read and counted.
+
+    Args:
+      files: paths ARTIFACT/Split-NAME/FILE. The numbers of an artifact are stored in its folder.
+
+    Raises:
+      InputError: a file without a stored number is damaged.
+      tensorflow.errors.OpError: a file cannot be read.
+    """
+    known = _known_counts(files)
+    unknown = [file for file in files if file not in known]
+    known |= zip(unknown, map_files(_count_examples, unknown), strict=True)
+    return [known[file] for file in files]
+
+
+def _count_examples(file: str) -> int:
+    chunks = records(file).batch(_BATCH).map(tf.size)
+    with report_damaged_file([file]):
+        return int(sum(without_autotune(chunks).as_numpy_iterator()))
+
+
+def find_files(folder: str, names: str = "*") -> list[str]:
+    """Return the sorted paths of TFRecord files of a split; [] if no file was ever there.
+
+    Args:
+      folder: the folder of the split, local or remote.
+      names: a pattern for the names of the files.
+
+    Raises:
+      InputError: a file with a stored number of Examples was deleted.
+      tensorflow.errors.OpError: the folder cannot be listed.
+    """
+    files = list_files(folder, names)
+    stored = _stored_counts(os.path.dirname(folder))
+    expected = (file for file in stored if os.path.dirname(file) == folder)
+    for file in sorted(set(expected).difference(files)):
+        if fnmatch.fnmatch(os.path.basename(file), names):
+            raise InputError(_deleted(file if files else folder))
+    return files
 
 
 def example_files(folder: str) -> list[str]:
@@ -30,16 +125,50 @@ def example_files(folder: str) -> list[str]:
       folder: the folder of the split, local or remote.
 
     Raises:
-      InputError: the folder has no files. Every split is written with at least one.
+      InputError: a file was deleted. Every split is written with at least one.
       tensorflow.errors.OpError: the folder cannot be listed.
     """
-    files = list_files(folder)
+    files = find_files(folder)
     if not files:
-        raise InputError(
-            f"{folder}: the Examples were deleted, although ML Metadata lists them; run once with "
-            "--set cache=false to write them again"
-        )
+        raise InputError(_deleted(folder))
     return files
+
+
+def _deleted(path: str) -> str:
+    return (
+        f"{path}: the Examples were deleted, although ML Metadata lists them; run once with "
+        "--set cache=false to write them again"
+    )
+
+
+def records(
+    file: str | tf.Tensor,
+    count: int | tf.Tensor | None = None,
+    index: int = 0,
+    stride: int = 1,
+) -> tf.data.Dataset:
+    """Return the serialized Examples of a file, or every `stride`-th of them.
+
+    Args:
+      file: the path of a gzipped TFRecord file.
+      count: the number of Examples that are returned; None: it is unknown.
+      index: the first Example that is returned.
+      stride: the distance to the next one.
+
+    Returns:
+      A dataset of string tensors []. Its iterator raises tensorflow.errors.OpError for a file that
+      cannot be read or has another number of Examples; `report_damaged_file` names the file.
+    """
+    found = tf.data.TFRecordDataset(file, compression_type="GZIP")
+    if stride > 1:
+        found = found.shard(stride, index)
+    return found if count is None else found.apply(tf.data.experimental.assert_cardinality(count))
+
+
+def _counted(files: Sequence[str]) -> tf.data.Dataset:
+    """Return the arguments of `records` for each file."""
+    counts = tf.constant(count_examples(files), tf.int64)
+    return tf.data.Dataset.from_tensor_slices((tf.constant(list(files), tf.string), counts))
 
 
 def batches(files: Sequence[str], size: int) -> tf.data.Dataset:
@@ -51,10 +180,13 @@ def batches(files: Sequence[str], size: int) -> tf.data.Dataset:
 
     Returns:
       A dataset of string tensors [size], or shorter at the end of each file. Its iterator raises
-      tensorflow.errors.OpError for a file that cannot be read; `read` names a damaged file.
+      the errors of that of `records`; `read` names a damaged file.
+
+    Raises:
+      InputError, tensorflow.errors.OpError: see `count_examples`.
     """
-    return tf.data.Dataset.from_tensor_slices(list(files)).interleave(
-        lambda file: tf.data.TFRecordDataset(file, compression_type="GZIP").batch(size),
+    return _counted(files).interleave(
+        lambda file, count: records(file, count).batch(size),
         cycle_length=_FILES_AT_ONCE,
         num_parallel_calls=_FILES_AT_ONCE,
         deterministic=True,
@@ -78,14 +210,10 @@ def batches_of_files(files: Sequence[str], size: int) -> tf.data.Dataset:
       the end of each file. Its iterator raises the errors of that of `batches`.
     """
     return (
-        tf.data.Dataset.from_tensor_slices(list(files))
+        _counted(files)
         .enumerate()
         .flat_map(
-            lambda index, file: (
-                tf.data.TFRecordDataset(file, compression_type="GZIP")
-                .batch(size)
-                .map(lambda batch: (index, batch))
-            )
+            lambda index, counted: records(*counted).batch(size).map(lambda batch: (index, batch))
         )
     )
 
@@ -135,24 +263,25 @@ def read_sample(folder: str, size: int, max_files: int | None = None) -> list[by
 def report_damaged_file(files: Iterable[str]) -> Iterator[None]:
     """Raise an error that names the damaged file if the context fails because of damaged data.
 
-    The error of TensorFlow does not name the file.
+    The error of TensorFlow does not name the file. A file with another number of Examples than the
+    stored one is damaged too.
 
     Args:
       files: the gzipped TFRecord files that the context reads.
 
     Raises:
       InputError: a file is damaged.
-      tensorflow.errors.DataLossError: the context failed because of damaged data that is in none of
-        the files.
+      tensorflow.errors.OpError: the context failed, but none of the files is damaged.
     """
     try:
         yield
-    except tf.errors.DataLossError:
+    except _DAMAGED:
+        known = _known_counts(list(files))
         for file in files:
             try:
-                for _ in tf.data.TFRecordDataset(file, compression_type="GZIP").batch(_BATCH):
+                for _ in records(file, known.get(file)).batch(_BATCH):
                     pass
-            except tf.errors.DataLossError:
+            except _DAMAGED:
                 raise InputError(
                     f"{file} is damaged; run once with --set cache=false to write it again"
                 ) from None

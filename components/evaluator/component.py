@@ -42,7 +42,7 @@ from components.properties import BASELINE_PROPERTY
 from core.errors import InputError
 from core.progress import report
 from core.settings import with_parameters
-from examples.counts import count_examples
+from examples.tfrecords import count_examples
 from preprocessing.labels import model_labels, read_labels
 from preprocessing.reading.labels import numbers_of, two_scales
 from serving.drift import reference

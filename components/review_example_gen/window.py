@@ -32,7 +32,7 @@ from components.review_example_gen.splits import (
 )
 from components.review_example_gen.unit_index import UnitIndex, load_index
 from core.machine import cores
-from examples.tfrecords import batches, read
+from examples.tfrecords import read, records
 from examples.writer import ShardWriter, text_level
 from preprocessing.reading.files import link_file
 
@@ -197,7 +197,8 @@ def _write_some(path: str, kept: np.ndarray, target: str) -> None:
     at = 0
     with ThreadPoolExecutor(cores()) as pool:
         writer = ShardWriter(target, text_level(target), pool)
-        for batch in read(batches([path], _BATCH).prefetch(tf.data.AUTOTUNE), [path]):
+        source = records(path, len(kept)).batch(_BATCH).prefetch(tf.data.AUTOTUNE)
+        for batch in read(source, [path]):
             examples = batch.numpy()
             chosen = np.flatnonzero(kept[at : at + len(examples)]).tolist()
             writer.write([examples[index] for index in chosen])

@@ -40,6 +40,7 @@ from components.review_example_gen.inputs import OPTIONS_KEY
 from components.run_report.outcome import Outcome
 from core.errors import InputError
 from core.settings import flat_settings
+from core.storage import is_url
 
 SETTINGS, VERSIONS, OUTCOME = "settings", "versions", "outcome"
 """Custom properties of the context: the settings, the versions of libraries and the outcome, each
@@ -261,19 +262,43 @@ def last_state(store: MetadataStore) -> tuple[str, str]:
     return next(((run.name, _text(run, STATE)) for run in newest_first(store)), ("", ""))
 
 
-def last_settings(store: MetadataStore, values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings of the last run with given values; empty if there is no such run.
+def last_settings(store: MetadataStore, file: str, folders: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings of the last run with given folders; empty if there is no such run.
+
+    The path of a folder relative to ML Metadata is compared too, because both may have been moved
+    or copied since the run, or have several paths.
 
     Args:
       store: ML Metadata with the runs.
-      values: setting as `section.key` -> the value that the run must have.
+      file: the path of its file, the setting `paths.metadata`.
+      folders: setting as `section.key` -> the folder or the URL that the run must have.
     """
     for context in newest_first(store):
         settings: dict[str, Any] = json.loads(_text(context, SETTINGS) or "{}")
-        flat = flat_settings(settings)
-        if settings and all(flat.get(key) == value for key, value in values.items()):
+        if settings and all(
+            _is_same_folder(folder, file, flat_settings(settings).get(key), settings["paths"])
+            for key, folder in folders.items()
+        ):
             return settings
     return {}
+
+
+def _is_same_folder(folder: str, file: str, earlier: Any, paths: Mapping[str, str]) -> bool:
+    """Return whether a folder is that of an earlier run.
+
+    Args:
+      folder: the folder or its URL.
+      file: the path of ML Metadata.
+      earlier: the folder in the settings of the run.
+      paths: the section `paths` of these settings.
+    """
+    if folder == earlier or earlier is None or is_url(folder) or is_url(earlier):
+        return bool(folder == earlier)
+    now, then = (
+        os.path.relpath(path, os.path.dirname(metadata))
+        for path, metadata in ((folder, file), (earlier, paths["metadata"]))
+    )
+    return now == then
 
 
 def destination(pushed: mlmd.Artifact | None) -> str:

@@ -154,7 +154,7 @@ def _check_same_pipeline(config: PipelineConfig) -> None:
     destination = destination_paths(config)
     if not destination or not os.path.exists(location):
         return
-    before = last_settings(open_store(location), destination)
+    before = last_settings(open_store(location), location, destination)
     if not before:
         return
     data = before["data"]["input_base"]

@@ -211,6 +211,46 @@ def test_a_rollback_can_be_undone_and_repeated(pushes):
     assert identity(folder.folder(folder.served().name)) == identity(str(pushes.serving / copy))
 
 
+@pytest.mark.parametrize("lost", ["", "variables"], ids=["deleted", "damaged"])
+def test_a_deleted_or_damaged_model_stays_rolled_back(pushes, lost):
+    folder = ServingFolder(str(pushes.serving))
+    a, b, c = (pushes.push(name).get_string_custom_property("pushed_version") for name in "abc")
+    folder.roll_back(a)
+    shutil.rmtree(pushes.serving / c / lost)
+    # The version before it was not rolled back.
+    states = [(model.name, model.state) for model in folder.pushed_models() if model.name != c]
+    assert states == [(b, ""), (a, "served")]
+    with pytest.raises(InputError, match=f"was version {c} in .*rolled back.* delete ") as refused:
+        pushes.push("c")
+    Path(str(refused.value).rpartition(" delete ")[2]).unlink()
+    pushes.push("c")
+    assert folder.served().content == identity(str(pushes.folder / "c" / "Format-Serving"))
+
+
+def test_a_rollback_to_the_copy_of_a_rollback_names_the_model_that_it_replaces(pushes):
+    folder = ServingFolder(str(pushes.serving))
+    a, b = (pushes.push(name).get_string_custom_property("pushed_version") for name in "ab")
+    folder.roll_back(a)
+    shutil.rmtree(pushes.serving / a)
+    c = pushes.push("c").get_string_custom_property("pushed_version")
+    folder.roll_back()
+    states = {model.name: model.state for model in folder.pushed_models()}
+    assert states == {**dict.fromkeys((b, c), ROLLED_BACK), folder.served().name: "served"}
+    shutil.rmtree(pushes.serving / c)
+    with pytest.raises(InputError, match=f"the model was version {c} "):
+        pushes.push("c")
+
+
+def test_a_rollback_of_an_earlier_release_replaced_the_version_before_it(pushes):
+    folder = ServingFolder(str(pushes.serving))
+    a, b = (pushes.push(name).get_string_custom_property("pushed_version") for name in "ab")
+    folder.roll_back(a)
+    mark = next(pushes.serving.glob("*/assets.extra/rollback.txt"))
+    mark.write_text(f"a copy of version {a}\n")
+    states = [(model.name, model.state) for model in folder.pushed_models()]
+    assert states == [(b, ROLLED_BACK), (a, "served")]
+
+
 DAMAGES = {
     "no variables": lambda version: shutil.rmtree(version / "variables"),
     "no weights": lambda version: next(version.glob("variables/*.data-*")).unlink(),

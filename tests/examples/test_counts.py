@@ -10,11 +10,10 @@ from examples.counts import (
     LABELS,
     NGRAMS,
     ClassCounter,
-    count_examples,
     read_class_counts,
     write_class_counts,
-    write_example_counts,
 )
+from examples.tfrecords import count_examples, write_example_counts
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds
 from preprocessing.labels import SENTIMENT, Labels

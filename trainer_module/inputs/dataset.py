@@ -16,9 +16,8 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from core.files import list_files
-from examples.counts import NGRAMS, ClassCounter, count_examples, read_class_counts
-from examples.tfrecords import without_autotune
+from examples.counts import NGRAMS, ClassCounter, read_class_counts
+from examples.tfrecords import count_examples, find_files, records, without_autotune
 from preprocessing import features
 from preprocessing.fast.ngrams import NgramIds
 from preprocessing.labels import Labels
@@ -62,11 +61,11 @@ class Split:
             this. None: this process counts all files.
 
         Raises:
-          InputError: a file is damaged.
+          InputError: a file is damaged, or one with a stored number of Examples was deleted.
           tensorflow.errors.OpError: a file cannot be read, or another process is gone.
         """
         files = sorted(
-            {file for pattern in patterns for file in list_files(*os.path.split(pattern))}
+            {file for pattern in patterns for file in find_files(*os.path.split(pattern))}
         )
         process, processes = (collective.process, collective.processes) if collective else (0, 1)
         counts = [0] * len(files)
@@ -119,13 +118,12 @@ class Split:
           seeds: int64 [2] or longer; the seeds of the order of the files and of the blocks.
         """
 
-        def read_file(name: tf.Tensor) -> tf.data.Dataset:
-            examples = tf.data.TFRecordDataset(name, compression_type="GZIP")
-            if self.stride > 1:
-                examples = examples.shard(self.stride, self.index)
-            return examples.batch(_BLOCK)
+        def read_file(name: tf.Tensor, count: tf.Tensor) -> tf.data.Dataset:
+            return records(name, count, self.index, self.stride).batch(_BLOCK)
 
-        files = tf.data.Dataset.from_tensor_slices(tf.constant(self.files, tf.string))
+        files = tf.data.Dataset.from_tensor_slices(
+            (tf.constant(self.files, tf.string), tf.constant(self.counts, tf.int64))
+        )
         if shuffle_buffer:
             count = max(1, len(self.files))
             files = files.shuffle(count, seed=seeds[0], reshuffle_each_iteration=False)

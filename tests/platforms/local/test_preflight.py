@@ -1,5 +1,6 @@
 """The errors that a local run reports before it starts."""
 
+import shutil
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -39,6 +40,17 @@ def test_the_sample_is_not_pushed_beside_the_models_of_other_data(tmp_path):
             check_run(other)
     check_run(config(tmp_path, paths={"serving": str(tmp_path / "other")}))
     check_run(own)
+    # The folder may have been moved since, or have several paths.
+    (tmp_path / "link").symlink_to("runs")
+    shutil.copytree(tmp_path / "runs", tmp_path / "moved")
+    for name in ("link", "moved"):
+        paths = {"root": str(tmp_path / name)}
+        with pytest.raises(ConfigError, match=f"/{name}/serving contains models of amazon_reviews"):
+            check_run(config(tmp_path, paths=paths))
+        check_run(config(tmp_path, paths=paths, data=own.data.model_dump()))
+    # A root of its own may share ML Metadata.
+    metadata_of = {"metadata": str(tmp_path / "runs" / "metadata.sqlite")}
+    check_run(config(tmp_path, paths={"root": str(tmp_path / "third"), **metadata_of}))
 
 
 def test_outputs_that_ml_metadata_does_not_know_are_not_overwritten(tmp_path):

@@ -12,7 +12,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples.counts import count_examples, write_example_counts
+from core.errors import InputError
+from examples.tfrecords import count_examples, report_damaged_file, write_example_counts
 from preprocessing import features
 from preprocessing.settings import Transform
 from tests import examples
@@ -62,6 +63,21 @@ def test_files_are_counted_unless_their_numbers_are_stored(write, tmp_path):
         examples.write(file, [example(1)])
     write_example_counts(str(tmp_path), {"Split-train/Split-train.gz": 7})
     assert count_examples([str(file) for file in files]) == [7, 1]
+
+
+@pytest.mark.parametrize("processes", [1, 3], ids=["whole files", "a part of each file"])
+def test_a_pass_over_a_file_that_lost_examples_fails(write, tmp_path, processes):
+    """Otherwise a model would be trained on a part of the Examples."""
+    file = tmp_path / "Split-train" / "a.gz"
+    file.parent.mkdir()
+    examples.write(file, [example(number) for number in range(30)])
+    write_example_counts(str(tmp_path), {"Split-train/a.gz": 40})
+    for shard in Split.find([f"{file.parent}/*"]).shards(processes):
+        with (
+            pytest.raises(InputError, match=f"^{file} is damaged"),
+            report_damaged_file([str(file)]),
+        ):
+            list(shard.blocks(0, tf.constant([0, 0], tf.int64)))
 
 
 @pytest.mark.parametrize(
