@@ -110,6 +110,17 @@ BLANKS = [
 ]
 
 
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_a_line_of_a_quoted_text_is_no_first_record_with_another_separator(folder, separator):
+    rows = [(stars, f'first line\n1, "two" {stars}') for stars in (5, 4, 1)]
+    path = write(folder, "quoted.csv", csv_text([("rating", "text"), *rows], separator=separator))
+    assert got(read(path)) == [(int(stars > 3), text) for stars, text in rows]
+    unknown = write(folder, "own.csv", csv_text([("Nr", "Nachricht"), *rows], separator=separator))
+    with pytest.raises(InputError) as error:
+        read(unknown)
+    one_line(error, "its columns are Nr, Nachricht; set data.columns.label and data.columns.text")
+
+
 @pytest.mark.parametrize("separator", ",;|\t")
 @pytest.mark.parametrize("content", BLANKS)
 def test_blanks_before_quotes_are_skipped(folder, content, separator):
