@@ -8,9 +8,10 @@ line is a character of its field, because pandas writes it without quotes. Byte 
 record are skipped: in a file that was joined from several, each of them may have begun with one.
 
 A quote that is not closed may also end at a lone quote of a later record, such as `24"`, and all
-lines between them are then one valid field. If the labels have a known scale, and nearly each line
-of such a record behind the first is a record, with a label on the scale, the first line alone is
-rejected.
+lines between them are then one valid field. If nearly each line of such a record behind the first
+is a record with a valid label, the first line alone is rejected. Valid are the labels on the scale
+of sentiment. With other classes, and if labels are not read, those of earlier records are. A record
+without a label then requires three fields.
 
 `pyarrow.csv` takes 0.7 of the time. But if a quote is closed only in a later record, it returns one
 long field without an error, and it reports neither the line of a record nor the position of damage.
@@ -88,6 +89,10 @@ _LEAST_LINES = 8
 some lines that are like records, such as `5,comfort`, and a lost quote takes many."""
 _OTHERS = 10
 """One in so many of these lines may be no valid record."""
+_LEAST_FIELDS = 3
+"""The least number of fields of such a line that has no label."""
+_MOST_LABELS = 10_000
+"""Maximum number of labels of earlier records."""
 
 
 class _TooLong(Exception):
@@ -473,6 +478,10 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
     escaped = layout.header is None and layout.dialect.separator == ","
     lines = _Lines(stream, layout.dialect)
     labels = LabelReader(replace(layout, collected=None))
+    # With other tasks than sentiment a file is read twice, at first without the meaning of labels.
+    is_first_pass = layout.collected is not None and layout.label_scale == WORDS
+    has_scale = layout.reads_labels and not layout.label_map and not is_first_pass
+    earlier: set[str] = set()  # the labels of the records so far, in the spelling of the file
 
     def is_review(fields: list[str]) -> bool:
         if len(fields) != len(header.names):
@@ -481,16 +490,21 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
         if not layout.dialect.skips_blanks and any(field[:1].isspace() for field in fields):
             return False
         label, _, text, *_ = pick([*fields, ""])
-        return bool(text.strip()) and labels.read(label) is not None
+        if not text.strip():
+            return False
+        if has_scale:
+            return labels.read(label) is not None
+        if label:
+            return label in earlier
+        return not layout.reads_labels and len(fields) >= _LEAST_FIELDS
 
-    # With other tasks than sentiment a file is read twice, at first without the meaning of labels.
-    is_first_pass = layout.collected is not None and layout.label_scale == WORDS
-    has_scale = layout.reads_labels and not layout.label_map and not is_first_pass
-    records = _records(lines, layout.dialect, is_review if has_scale else None)
+    records = _records(lines, layout.dialect, is_review)
     lost = 0
-    while some := list(islice(records, _RECORDS)):
+    has_more = True
+    while has_more:
         batch = Batch()
-        for record in some:
+        # Not a thousand in advance: `is_review` requires the labels of the records before.
+        for record in islice(records, _RECORDS):
             if isinstance(record, Rejected):
                 batch.rejected.append(record)
                 continue
@@ -514,7 +528,11 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
             else:
                 if escaped:
                     fields = [field.replace(r"\n", "\n") for field in fields]
-                if not reader.add_usual(batch, position, pick([*fields, ""]), header.names):
+                values = pick([*fields, ""])
+                if not has_scale and len(earlier) < _MOST_LABELS:
+                    earlier.add(values[0])
+                if not reader.add_usual(batch, position, values, header.names):
                     reader.add(batch, position, _by_name(header.names, fields))
         batch.lost, lost = lines.lost - lost, lines.lost
+        has_more = bool(batch.lines)
         yield batch
