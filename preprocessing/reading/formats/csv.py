@@ -110,7 +110,7 @@ class _Lines:
         self._last = 0
         self._read_again = 0
         self._has_marks = False  # whether byte order marks were read
-        self.has_cr = False  # whether the current record has a carriage return within a line
+        self.is_changed = False  # whether the current record has a NUL, or a CR within a line
         self.position = 0  # the first line of the current record
         # The number of bytes so far in lines that are too long or contain several records, and in
         # long runs of NUL or 0xFF.
@@ -134,22 +134,25 @@ class _Lines:
         self._size += len(line or b"")
         if line is None or self._size > MAX_LINE_BYTES + len("\r"):
             raise _TooLong(BROKEN_CSV, "a quoted field of more than 1 MB")
-        text = line.decode("utf-8", "surrogateescape").replace("\0", _NUL)
+        text = line.decode("utf-8", "surrogateescape")
+        if "\0" in text:
+            self.is_changed = True
+            text = text.replace("\0", _NUL)
         if -1 < text.find("\r") < len(text) - 1:
             inside = text.rstrip("\r")
-            self.has_cr = self.has_cr or "\r" in inside
+            self.is_changed = self.is_changed or "\r" in inside
             text = inside.replace("\r", _CR) + text[len(inside) :]
         return text + "\n"
 
-    def with_returns(self, record: list[str]) -> list[str]:
-        """Return the fields of a record, with carriage returns in place of their replacements."""
-        return [field.replace(_CR, "\r") for field in record]
+    def restored(self, record: list[str]) -> list[str]:
+        """Return the fields of a record, with the characters in place of their replacements."""
+        return [field.replace(_CR, "\r").replace(_NUL, "\0") for field in record]
 
     def next_record(self) -> None:
         """Discard the lines of the record that was read."""
         self._taken.clear()
         self._size = 0
-        self.has_cr = False
+        self.is_changed = False
 
     def first_line(self) -> str:
         """Return the first line of the current record."""
@@ -262,7 +265,7 @@ def _records(
                 and _are_reviews(lines.following(), dialect, is_review)
             )
             if not has_reviews:
-                yield lines.position, lines.with_returns(fields) if lines.has_cr else fields
+                yield lines.position, lines.restored(fields) if lines.is_changed else fields
                 lines.next_record()
                 continue
             yield rejected(lines.position, BROKEN_CSV, f"{_OPEN_QUOTE}: {lines.first_line()}")

@@ -209,6 +209,14 @@ def test_a_quote_that_a_later_record_closes_loses_only_its_own_line(
     assert "broken_csv" not in reasons(found)[2:]
 
 
+def test_the_detail_of_a_csv_record_with_nul_has_the_character_of_the_file(folder):
+    table = "rating,text\n5,a\0b\n4,c\rd\0\n1,x,\0\n2,e\rf\n"
+    found = read(write(folder, "nul.csv", table))
+    assert reasons(found) == ["invalid_utf8", "invalid_utf8", "broken_csv", "Review"]
+    assert [line.detail for line in found[:2]] == [r"\x00b", r"\x00"]
+    assert r"\x00" in found[2].detail and found[3].text == "e\rf"
+
+
 TOPICS = {"a b": 0, "c": 1}
 TASKS = [
     ("topic,text", ReadOptions(task="each", columns={"label": "topic"})),
