@@ -30,7 +30,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from operator import itemgetter
 from typing import Any, BinaryIO
 
@@ -503,11 +503,10 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
 
     records = _records(lines, layout.dialect, is_review)
     lost = 0
-    has_more = True
-    while has_more:
+    for first in records:
         batch = Batch()
         # Not a thousand in advance: `is_review` requires the labels of the records before.
-        for record in islice(records, _RECORDS):
+        for record in chain([first], islice(records, _RECORDS - 1)):
             if isinstance(record, Rejected):
                 batch.rejected.append(record)
                 continue
@@ -537,5 +536,4 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
                 if not reader.add_usual(batch, position, values, header.names):
                     reader.add(batch, position, _by_name(header.names, fields))
         batch.lost, lost = lines.lost - lost, lines.lost
-        has_more = bool(batch.lines)
         yield batch
