@@ -451,6 +451,11 @@ class _Header:
         return any(columns.label and columns.text for columns in found)
 
 
+def _is_sep_line(fields: list[str], dialect: Dialect) -> bool:
+    """Return whether a record is Excel's line `sep=;` before the header of a file."""
+    return fields[0] in ("sep=", f"sep={dialect.separator}") and not any(fields[1:])
+
+
 def _picker(names: list[str], reader: RowReader) -> itemgetter[Any]:
     """Return a function: fields of a record with these names -> values for `RowReader.add_usual`.
 
@@ -514,6 +519,8 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
             if not any(fields):
                 blank = "a blank line" if not fields else "an empty record"
                 batch.reject(position, NO_TEXT, blank)
+            elif (len(fields) == 1 or not fields[-1]) and _is_sep_line(fields, layout.dialect):
+                batch.reject(position, REPEATED_HEADER, "the line sep= of a file again")
             # The last field of most reviews is too long for a header, so few reviews are inspected.
             elif len(fields[-1]) <= header.longest and header.take(fields):
                 pick = _picker(header.names, reader)

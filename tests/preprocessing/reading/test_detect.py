@@ -29,6 +29,7 @@ from tests.preprocessing.reading.review_files import (
     labels_of,
     one_line,
     read,
+    reasons,
     write,
 )
 
@@ -158,11 +159,16 @@ def test_the_line_of_excel(folder, separator):
     assert got(read(path)) == [(1, 'A, b; c|d\te: two\nlines of "x"'), "no_text", (0, "t: b")]
 
 
-def test_the_line_of_excel_is_an_ordinary_line_behind_the_first(folder, monkeypatch):
+@pytest.mark.parametrize("names", ["rating,text", "title,rating,text", "title,text"])
+@pytest.mark.parametrize("again", ["sep=,", '"sep=,"', "\ufeffsep=,"])
+def test_the_line_of_excel_in_a_joined_file_is_no_review(folder, monkeypatch, names, again):
+    row = names.replace("rating", "1") + "s"
+    lines = ["sep=,", names, row, again, names, row]
+    path = write(folder, "later.csv", "\n".join(lines))
     for size in range(1, 9):
         monkeypatch.setattr(csv_format, "_READ", size)
-        path = write(folder, "later.csv", "rating,text\n5,a\nsep=,\n1,b\n")
-        assert got(read(path)) == [(1, "a"), "no_text", (0, "b")]
+        found = read(path, ReadOptions(reads_labels="rating" in names))
+        assert reasons(found) == ["Review", "repeated_header", "repeated_header", "Review"]
 
 
 # Sentiment140, reviews with the label at the end, and files of other orders.
