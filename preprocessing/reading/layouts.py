@@ -160,6 +160,19 @@ def input_scale(layouts: Iterable[Layout]) -> str:
     return scales.pop() if len(scales) == 1 else ""
 
 
+def input_columns(layouts: Iterable[Layout]) -> tuple[tuple[str, str], ...]:
+    """Return `Labels.columns` of an input.
+
+    Args:
+      layouts: the layouts of all files of the input.
+    """
+    read = (layout.columns for layout in layouts)
+    found = Counter(
+        ((one.title or "").lower(), one.text.lower()) for one in read if one and one.by_label
+    )
+    return tuple(names for names, _ in found.most_common())
+
+
 def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
     """Return a clause with the remedy for a file without reviews.
 
