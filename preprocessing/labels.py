@@ -28,6 +28,9 @@ class Labels:
       label_scale: the scale of the labels in the files of the training, one of
         `reading.labels.SCALES`; empty if it was not detected, was not the same for all files, or is
         not recorded. It is not compared, because it does not change the classes.
+      columns: the names of the title, which may be empty, and of the text in the files of the
+        training, in lower case, of each file in which the column of the labels decided them. Files
+        without labels are read by the same columns. They are not compared either.
 
     Raises:
       ValueError: there are fewer than two names, or two equal ones.
@@ -36,6 +39,7 @@ class Labels:
     names: tuple[str, ...]
     is_ordered: bool = False
     label_scale: str = field(default="", compare=False)
+    columns: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if len(self.names) < 2 or len(set(self.names)) < len(self.names):
@@ -172,6 +176,8 @@ def write_labels(folder: str, labels: Labels) -> None:
     content: dict[str, Any] = {"names": labels.names, "is_ordered": labels.is_ordered}
     if labels.label_scale:
         content["label_scale"] = labels.label_scale
+    if labels.columns:
+        content["columns"] = labels.columns
     text = json.dumps(content, ensure_ascii=False, indent=1)
     storage.write(os.path.join(folder, LABELS_FILE), f"{text}\n".encode())
 
@@ -226,8 +232,9 @@ def _read(folder: str, remedy: str) -> Labels:
     file = os.path.join(folder, LABELS_FILE)
     try:
         stored = json.loads(storage.read(file))
-        # Earlier versions did not record the scale.
+        # Earlier versions did not record the scale and the columns.
         scale = str(stored.get("label_scale", ""))
-        return Labels(tuple(map(str, stored["names"])), bool(stored["is_ordered"]), scale)
+        columns = tuple((str(title), str(text)) for title, text in stored.get("columns", ()))
+        return Labels(tuple(map(str, stored["names"])), bool(stored["is_ordered"]), scale, columns)
     except (AttributeError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{file} is damaged ({error}); {remedy}") from None

@@ -177,10 +177,13 @@ def find_classes(
     names = sorted({column.label for column in columns if column and column.label})
     column = f"the column {', '.join(map(repr, names))}" if names else "the files"
     if not found.lines:
-        raise InputError(
-            f"data.labels: no line has a text and a label in {column}; set data.columns.label and "
-            "data.columns.text to the columns of the labels and the texts, and see data.format"
+        remedy = (
+            "set data.columns.label and data.columns.text to the columns of the labels and the "
+            "texts, and see data.format"
+            if names
+            else "write a single label, such as __label__refund, before each text"
         )
+        raise InputError(f"data.labels: no line has a text and a label in {column}; {remedy}")
     if options.task == STARS_TASK:
         labels, label_map = choose_stars(
             found.totals, column, is_rating=all(has_stars(name) for name in names) and bool(names)

@@ -58,7 +58,7 @@ from preprocessing.reading.files import (
     fingerprint,
     select_same_paths,
 )
-from preprocessing.reading.layouts import decide_layouts, describe, input_scale
+from preprocessing.reading.layouts import decide_layouts, describe, input_columns, input_scale
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import (
     HARMLESS,
@@ -130,7 +130,9 @@ class ReviewExampleGenExecutor(LocalBeamExecutor):
             )
         _write_examples(examples, found, done, reader.files(done))
         scale = input_scale(layouts.values())
-        write_labels(examples.uri, dataclasses.replace(classes.labels, label_scale=scale))
+        columns = input_columns(layouts.values())
+        labels = dataclasses.replace(classes.labels, label_scale=scale, columns=columns)
+        write_labels(examples.uri, labels)
         write_lines(rejected.uri, _rejected_lines(done))
         fileio.rmtree(scratch)
         by_file = _counts_by_file(done)

@@ -24,6 +24,7 @@ from preprocessing.reading.columns import LABEL, TEXT
 from preprocessing.reading.copies import find_copies
 from preprocessing.reading.detect import Inspection
 from preprocessing.reading.files import HELD_OUT, SourceFile, relative_path
+from preprocessing.reading.labels import NEUTRAL, numbers_with_names
 from preprocessing.reading.listing import joined
 from preprocessing.reading.look import Table, read_table
 from preprocessing.reading.records import EACH_TASK, SENTIMENT_TASK, STARS_TASK, ReadOptions
@@ -148,11 +149,14 @@ def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled
     polarity = _polarity(names)
     if polarity:
         choices.append((polarity, "a guess at the sentiment of these words: 1 is positive"))
+    numbers = _named_numbers(current)
+    if numbers:
+        choices.append((numbers, "the names that one of the files has for these numbers"))
     stars = attempts.with_task(options, STARS_TASK)
     each = attempts.with_task(options, EACH_TASK)
     sentiment = attempts.with_task(options, SENTIMENT_TASK)
     has_names = any(layout.class_names for layout in each.layouts)
-    if has_names and not each.error:
+    if has_names and not each.error and not numbers:
         choices.append((EACH_TASK, f"{len(each.names)} classes: {joined(each.names, _SHOWN)}"))
     if not stars.error and not has_names:
         choices.append(
@@ -389,6 +393,19 @@ def _polarity(labels: Sequence[str]) -> dict[str, int | None]:
         label: None if label in _NEITHER else int(label in _GOOD)
         for label in dict.fromkeys(ordered)
     }
+
+
+def _named_numbers(attempt: Attempt) -> dict[str, int | None]:
+    """Return the sentiment of the numbers that only some of the files have names for, or nothing.
+
+    Args:
+      attempt: an attempt whose labels have no certain meaning.
+    """
+    named = {layout.class_names for layout in attempt.layouts if layout.columns}
+    if attempt.options.task != SENTIMENT_TASK or len(named) != 2 or () not in named:
+        return {}
+    meanings = numbers_with_names(max(named))
+    return {number: None if one == NEUTRAL else one for number, one in meanings.items()}
 
 
 def _rename(columns: Mapping[str, str]) -> str:

@@ -173,6 +173,8 @@ class Chooser:
         )
         found = [Columns(label, title, text or ""), *candidates(by_name, chosen)]
         best = max(found, key=lambda one: (bool(one.text), bool(one.label), bool(one.title)))
+        if self._first.by_label and not self._reads_labels and text:
+            best = found[0]  # the columns of the training
         if best.label is None:
             other = max(found, key=lambda one: (bool(one.label), bool(one.title)))
             best = best._replace(label=other.label)

@@ -29,13 +29,15 @@ class Columns(NamedTuple):
 
     The title is None if the file has none. The label may be missing as well if labels are not read.
     `further` has a name, or None, for each of `features.further_columns`, followed by the name of
-    `ReadOptions.id` if it is set.
+    `ReadOptions.id` if it is set. `by_label` is true if the column of the label decides the title
+    and the text: other columns would be read in the file without it.
     """
 
     label: str | None
     title: str | None
     text: str
     further: tuple[str | None, ...] = ()
+    by_label: bool = False
 
 
 class Dialect(NamedTuple):
@@ -179,9 +181,10 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
                 f"{path} has no column '{name}' ({setting}): {columns_are}", present
             )
     by_name = names_in_lower_case(present)
-    found = _best(candidates(by_name, chosen), options.reads_labels)
-    if found is None:
-        found = _best(candidates(by_name, chosen, GENERAL), options.reads_labels)
+    found = _known_columns(by_name, chosen, options.reads_labels)
+    trained = _as_trained(by_name, options)
+    if trained:
+        found = trained._replace(label=found.label if found else None)
     if found is None:
         needed = (LABEL, TEXT) if options.reads_labels else (TEXT,)
         settings = " and ".join(f"data.columns.{name}" for name in needed if name not in chosen)
@@ -190,6 +193,11 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
         )
     if options.columns.get(TITLE, TITLE) is None:
         found = found._replace(title=None)
+    elif options.reads_labels:
+        others = {name: of_file for name, of_file in by_name.items() if of_file != found.label}
+        parts = {part: name for part, name in chosen.items() if part != LABEL}
+        without = _known_columns(others, parts, needs_label=False)
+        found = found._replace(by_label=without is not None and without[1:3] != found[1:3])
     further = further_names(by_name, chosen)
     found = found._replace(further=(*further, options.id) if options.id else further)
     for column in (found.label, found.title, found.text, *found.further):
@@ -199,6 +207,36 @@ def find_columns(path: str, present: Sequence[str], options: ReadOptions) -> Col
                 "one"
             )
     return found
+
+
+def _known_columns(
+    by_name: Mapping[str, str], chosen: Mapping[str, str | None], needs_label: bool
+) -> Columns | None:
+    """Return the columns of one of CONVENTIONS, or else of GENERAL; None without such a file.
+
+    Args:
+      by_name: name in lower case -> name in the file.
+      chosen: see `candidates`.
+      needs_label: whether a column of labels is required.
+    """
+    found = _best(candidates(by_name, chosen), needs_label)
+    return found or _best(candidates(by_name, chosen, GENERAL), needs_label)
+
+
+def _as_trained(by_name: Mapping[str, str], options: ReadOptions) -> Columns | None:
+    """Return the title and the text by `ReadOptions.trained`; None if none of them applies.
+
+    Args:
+      by_name: name in lower case -> name in the file.
+      options: the options for reading it.
+    """
+    if options.reads_labels or TITLE in options.columns:
+        return None
+    for title, text in options.trained:
+        has_both = text in by_name and (not title or title in by_name)
+        if has_both and by_name[text] == (options.columns.get(TEXT) or by_name[text]):
+            return Columns(None, by_name[title] if title else None, by_name[text], by_label=True)
+    return None
 
 
 def _best(found: Sequence[Columns], needs_label: bool) -> Columns | None:

@@ -41,6 +41,7 @@ def csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout:
             not options.columns
             and dialect.separator in ",\t"
             and (is_headerless(first, options) or _repeats_a_label(first, head, dialect, options))
+            and not _has_other_separator(head, dialect)
         ):
             title = HEADERLESS.title if len(first) == 3 else None
             return Layout("csv", HEADERLESS._replace(title=title), dialect=dialect)
@@ -96,6 +97,20 @@ def _repeats_a_label(
     return any(len(record) == len(first) and record[0] == first[0] for record in records)
 
 
+def _has_other_separator(head: bytes, dialect: Dialect) -> bool:
+    """Return whether a file begins with a record that is only valid with another separator.
+
+    With a wrong separator the first valid record may be a line of a text.
+    """
+    return not _width(head, dialect) and any(_width(head, one) > 1 for one in _dialects(head))
+
+
+def _width(head: bytes, dialect: Dialect) -> int:
+    """Return the number of fields in the first record of a file, or 0 if it is not valid."""
+    record = next(csv.csv_records(io.BytesIO(head.lstrip(b"\r\n")), dialect), (1, []))
+    return 0 if isinstance(record, Rejected) else len(record[1])
+
+
 def _dialects(head: bytes) -> Iterator[Dialect]:
     """Yield the possible dialects of a CSV file, the most frequent one first."""
     for separator in SEPARATORS:
@@ -141,8 +156,10 @@ def regular_records(head: bytes, dialect: Dialect) -> int:
 def widest(head: bytes) -> tuple[Dialect, list[str]]:
     """Return the dialect whose first record has the most fields, and this record.
 
+    A valid record at the beginning of the file precedes others.
+
     Args:
       head: the result of `samples.read_head`, of a CSV file.
     """
     found = [(dialect, next(csv.head_records(head, dialect), [])) for dialect in _dialects(head)]
-    return max(found, key=lambda item: len(item[1]))
+    return max(found, key=lambda item: (_width(head, item[0]) > 1, len(item[1])))

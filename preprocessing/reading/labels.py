@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal, InvalidOperation
 from typing import cast
@@ -207,14 +207,23 @@ def two_scales(found: str, served: str) -> str:
     """
     return (
         f"the labels are read as the scale {found}, and the served model was trained with the "
-        f"scale {served}, which they fit too: set data.labels={_as_setting(served)} for {served}, "
-        f"data.labels={_as_setting(found)} for {found}, or paths.serving to another folder"
+        f"scale {served}, which they fit too: set data.labels={_scale_setting(served)} for "
+        f"{served}, data.labels={_scale_setting(found)} for {found}, or paths.serving to another "
+        "folder"
     )
 
 
-def _as_setting(scale: str) -> str:
+def _scale_setting(scale: str) -> str:
     """Return the value of `data.labels` with the meanings of a scale."""
-    meanings = {label: SCALES[scale][label] for label in sorted(numbers_of(scale), key=int)}
+    return as_setting({label: SCALES[scale][label] for label in sorted(numbers_of(scale), key=int)})
+
+
+def as_setting(meanings: Mapping[str, int]) -> str:
+    """Return the value of `data.labels` for labels with these meanings.
+
+    Args:
+      meanings: label -> 0, 1 or NEUTRAL.
+    """
     pairs = (
         f"{label}: {'null' if meaning == NEUTRAL else meaning}"
         for label, meaning in meanings.items()
@@ -342,6 +351,15 @@ def are_sentiments(names: Iterable[str]) -> bool:
     """Return whether all names of classes are KNOWN_WORDS, at least one of each sentiment."""
     found = {canonical(name) or "" for name in names}
     return found <= KNOWN_WORDS.keys() and {0, 1} <= {KNOWN_WORDS[name] for name in found}
+
+
+def numbers_with_names(names: Sequence[str]) -> dict[str, int]:
+    """Return number -> the meaning of its name, 0, 1 or NEUTRAL.
+
+    Args:
+      names: the names of the numbers 0, 1, ..., for which `are_sentiments` is true.
+    """
+    return {str(number): KNOWN_WORDS[canonical(name) or ""] for number, name in enumerate(names)}
 
 
 def labels_among(values: Iterable[object]) -> Iterator[str]:

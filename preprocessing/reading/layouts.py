@@ -29,9 +29,11 @@ from preprocessing.reading.labels import (
     SCALES,
     STARS,
     WORDS,
+    as_setting,
     has_stars,
     label_scale,
     numbers_of,
+    numbers_with_names,
 )
 from preprocessing.reading.partitions import refuse_partitions
 from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions, printable
@@ -159,6 +161,19 @@ def input_scale(layouts: Iterable[Layout]) -> str:
     return scales.pop() if len(scales) == 1 else ""
 
 
+def input_columns(layouts: Iterable[Layout]) -> tuple[tuple[str, str], ...]:
+    """Return `Labels.columns` of an input.
+
+    Args:
+      layouts: the layouts of all files of the input.
+    """
+    read = (layout.columns for layout in layouts)
+    found = Counter(
+        ((one.title or "").lower(), one.text.lower()) for one in read if one and one.by_label
+    )
+    return tuple(names for names, _ in found.most_common())
+
+
 def _leave_out(found: Sequence[Inspection], options: ReadOptions) -> str:
     """Return a clause with the remedy for a file without reviews.
 
@@ -189,6 +204,7 @@ def _with_scale(
         missing = NO_LABEL if _has_unlabelled_files(group) else ""
         group = [_without(item, missing) for item in group]
         scale = served_scale if _fits(group, served_scale) else _find_scale(group)
+        _refuse_other_names(group, scale)
         scales[is_fasttext] = scale, missing
     layouts = []
     for item in found:
@@ -252,6 +268,36 @@ def _refuse_other_labels_of_stars(item: Inspection) -> None:
                 f"{item.path}: the column `{column}` has the name of a rating of 1 to 5 stars, and "
                 f"the labels {shown}: rename it to `label`, whose scale is detected, or set "
                 "data.labels to the meaning of all labels of the input"
+            )
+
+
+def _refuse_other_names(found: Sequence[Inspection], scale: str) -> None:
+    """Check that numbers have the meanings of the names that another file has for them.
+
+    A file without the names may have the same numbers, as an export of the same dataset has.
+
+    Args:
+      found: the inspected files.
+      scale: the scale of their numbers.
+
+    Raises:
+      InputError: a number would be read with another meaning than that of its name.
+    """
+    named = next((item for item in found if item.layout.class_names), None)
+    if named is None:
+        return
+    names = named.layout.class_names
+    meanings = numbers_with_names(names)
+    for item in found:
+        numbers = (item.labels or frozenset()) & set(NUMBERS)
+        if item.layout.class_names or not numbers or not numbers <= meanings.keys():
+            continue
+        if any(SCALES[scale].get(number) != meanings[number] for number in numbers):
+            shown = ", ".join(f"{number} {printable(name)}" for number, name in enumerate(names))
+            raise InputError(
+                f"{item.path} has numbers as labels, whose meaning is not certain beside the names "
+                f"of the numbers in {named.path}: {shown}. If they are the same there, set "
+                f"data.labels={as_setting(meanings)}; otherwise write words into one of the files"
             )
 
 

@@ -171,6 +171,7 @@ class ReadOptions:
       reads_labels: whether a line without a label is rejected. Otherwise labels are not read, and
         every line with a text is a review.
       id: a column whose values are kept beside the reviews; None if there is none.
+      trained: see `Labels.columns`. It has an effect on files whose labels are not read.
     """
 
     format: str = "auto"
@@ -180,6 +181,7 @@ class ReadOptions:
     label_map: Mapping[str, int | None] = field(default_factory=dict)
     reads_labels: bool = True
     id: str | None = None
+    trained: tuple[tuple[str, str], ...] = ()
 
 
 def printable(value: object) -> str:

@@ -100,7 +100,8 @@ def score_files(
         TensorFlow and Beam have errors of their own.
       Interrupted: Ctrl-C or SIGTERM, after the input was inspected.
     """
-    options = replace(options, reads_labels=False)
+    labels = model_labels(model)
+    options = replace(options, reads_labels=False, trained=labels.columns)
     files = find_inputs(inputs)
     _refuse_to_replace(files, target)
     layouts = decide_layouts(files, options)
@@ -112,7 +113,6 @@ def score_files(
     folder = f"{parent}/.{name}.partial"
     with work.locked(folder, target):
         key = fingerprint("", files)
-        labels = model_labels(model)
         digest = _digest(key, units, options, model, all_probabilities)
         stored = {
             f"{folder}/{digest}-{number:06d}.arrow": unit for number, unit in enumerate(units)

@@ -93,7 +93,7 @@ def read_new_reviews(
       OSError: a file cannot be read.
     """
     files = find_inputs(words)
-    options = _with_format(files, options)
+    options = _with_format(files, replace(options, trained=classes.columns))
     try:
         found = _read_labelled(files, options, classes, seed)
     except InputError as error:

@@ -127,6 +127,9 @@ def test_labels_that_are_different_numbers_are_not_named():
 
 def test_labels_that_are_no_classes_are_one_line():
     assert "no line has a text and a label in the column 'topic'" in error_of("each", {})
+    assert "write a single label, such as __label__refund, before each text" in (
+        error_of("each", {}, [None])
+    )
     assert "all 7 lines have refund in the column 'topic'" in error_of("each", {"refund": 7})
     ids = {f"id {number}": 1 for number in range(60)}
     assert "found 60 labels in 60 lines in the column 'topic', such as id 0, id 1, id 10 and" in (

@@ -321,6 +321,22 @@ def test_the_mapping_without_a_rare_class_names_the_numbers_of_hugging_face(tmp_
     assert look_again(tmp_path, check).starts
 
 
+def test_names_of_numbers_in_one_of_two_files_settle_the_meaning_of_both(tmp_path):
+    names = {"label": {"names": ["positive", "neutral", "negative"]}}
+    meta = {"huggingface": json.dumps({"info": {"features": names}})}
+    rows = {"label": [n % 3 for n in range(90)], "text": [f"text {n}" for n in range(90)]}
+    table = "".join(f"{n % 2},more {n}\n" for n in range(60))
+    folder = write(tmp_path, b__csv=f"label,text\n{table}")
+    pq.write_table(pa.table(rows).replace_schema_metadata(meta), folder / "a.parquet")
+    check = look(folder)
+    assert yaml.safe_load(check.settings)["data"]["labels"] == {
+        "0": "positive",
+        "1": None,
+        "2": "negative",
+    }
+    assert look_again(tmp_path, check).starts
+
+
 def test_lines_that_cannot_be_used_are_accepted_by_a_setting(tmp_path):
     check = look(write(tmp_path, a__jsonl=REVIEWS + "no object\n" * 5))
     [problem] = check.problems

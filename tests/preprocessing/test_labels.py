@@ -66,3 +66,11 @@ def test_a_file_has_the_scale_of_the_labels_only_if_it_is_known(tmp_path):
     write_labels(str(tmp_path), Labels(SENTIMENT.names, label_scale="1 to 5"))
     found = read_labels(str(tmp_path))
     assert (found, found.label_scale) == (SENTIMENT, "1 to 5")
+
+
+def test_a_file_has_the_columns_of_the_training_only_if_the_labels_decide_them(tmp_path):
+    write_labels(str(tmp_path), SENTIMENT)
+    assert "columns" not in (tmp_path / LABELS_FILE).read_text()
+    labels = Labels(SENTIMENT.names, columns=(("", "text"), ("summary", "größe")))
+    write_labels(str(tmp_path), labels)
+    assert read_labels(str(tmp_path)).columns == labels.columns

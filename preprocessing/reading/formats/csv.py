@@ -8,9 +8,10 @@ line is a character of its field, because pandas writes it without quotes. Byte 
 record are skipped: in a file that was joined from several, each of them may have begun with one.
 
 A quote that is not closed may also end at a lone quote of a later record, such as `24"`, and all
-lines between them are then one valid field. If the labels have a known scale, and nearly each line
-of such a record behind the first is a record, with a label on the scale, the first line alone is
-rejected.
+lines between them are then one valid field. If nearly each line of such a record behind the first
+is a record with a valid label, the first line alone is rejected. Valid are the labels on the scale
+of sentiment. With other classes, and if labels are not read, those of earlier records are. A record
+without a label then requires three fields.
 
 `pyarrow.csv` takes 0.7 of the time. But if a quote is closed only in a later record, it returns one
 long field without an error, and it reports neither the line of a record nor the position of damage.
@@ -29,7 +30,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from operator import itemgetter
 from typing import Any, BinaryIO
 
@@ -88,6 +89,10 @@ _LEAST_LINES = 8
 some lines that are like records, such as `5,comfort`, and a lost quote takes many."""
 _OTHERS = 10
 """One in so many of these lines may be no valid record."""
+_LEAST_FIELDS = 3
+"""The least number of fields of such a line that has no label."""
+_MOST_LABELS = 10_000
+"""Maximum number of labels of earlier records."""
 
 
 class _TooLong(Exception):
@@ -109,7 +114,7 @@ class _Lines:
         self._last = 0
         self._read_again = 0
         self._has_marks = False  # whether byte order marks were read
-        self.has_cr = False  # whether the current record has a carriage return within a line
+        self.is_changed = False  # whether the current record has a NUL, or a CR within a line
         self.position = 0  # the first line of the current record
         # The number of bytes so far in lines that are too long or contain several records, and in
         # long runs of NUL or 0xFF.
@@ -133,22 +138,25 @@ class _Lines:
         self._size += len(line or b"")
         if line is None or self._size > MAX_LINE_BYTES + len("\r"):
             raise _TooLong(BROKEN_CSV, "a quoted field of more than 1 MB")
-        text = line.decode("utf-8", "surrogateescape").replace("\0", _NUL)
+        text = line.decode("utf-8", "surrogateescape")
+        if "\0" in text:
+            self.is_changed = True
+            text = text.replace("\0", _NUL)
         if -1 < text.find("\r") < len(text) - 1:
             inside = text.rstrip("\r")
-            self.has_cr = self.has_cr or "\r" in inside
+            self.is_changed = self.is_changed or "\r" in inside
             text = inside.replace("\r", _CR) + text[len(inside) :]
         return text + "\n"
 
-    def with_returns(self, record: list[str]) -> list[str]:
-        """Return the fields of a record, with carriage returns in place of their replacements."""
-        return [field.replace(_CR, "\r") for field in record]
+    def restored(self, record: list[str]) -> list[str]:
+        """Return the fields of a record, with the characters in place of their replacements."""
+        return [field.replace(_CR, "\r").replace(_NUL, "\0") for field in record]
 
     def next_record(self) -> None:
         """Discard the lines of the record that was read."""
         self._taken.clear()
         self._size = 0
-        self.has_cr = False
+        self.is_changed = False
 
     def first_line(self) -> str:
         """Return the first line of the current record."""
@@ -265,7 +273,7 @@ def _records(
                 and _are_reviews(lines.following(), dialect, is_review)
             )
             if not has_reviews:
-                yield lines.position, lines.with_returns(fields) if lines.has_cr else fields
+                yield lines.position, lines.restored(fields) if lines.is_changed else fields
                 lines.next_record()
                 continue
             yield _open_quote(lines.position, lines.first_line())
@@ -456,6 +464,11 @@ class _Header:
         return any(columns.label and columns.text for columns in found)
 
 
+def _is_sep_line(fields: list[str], dialect: Dialect) -> bool:
+    """Return whether a record is Excel's line `sep=;` before the header of a file."""
+    return fields[0] in ("sep=", f"sep={dialect.separator}") and not any(fields[1:])
+
+
 def _picker(names: list[str], reader: RowReader) -> itemgetter[Any]:
     """Return a function: fields of a record with these names -> values for `RowReader.add_usual`.
 
@@ -486,6 +499,10 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
     escaped = layout.header is None and layout.dialect.separator == ","
     lines = _Lines(stream, layout.dialect)
     labels = LabelReader(replace(layout, collected=None))
+    # With other tasks than sentiment a file is read twice, at first without the meaning of labels.
+    is_first_pass = layout.collected is not None and layout.label_scale == WORDS
+    has_scale = layout.reads_labels and not layout.label_map and not is_first_pass
+    earlier: set[str] = set()  # the labels of the records so far, in the spelling of the file
 
     def is_review(fields: list[str]) -> bool:
         if len(fields) != len(header.names):
@@ -494,16 +511,20 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
         if not layout.dialect.skips_blanks and any(field[:1].isspace() for field in fields):
             return False
         label, _, text, *_ = pick([*fields, ""])
-        return bool(text.strip()) and labels.read(label) is not None
+        if not text.strip():
+            return False
+        if has_scale:
+            return labels.read(label) is not None
+        if label:
+            return label in earlier
+        return not layout.reads_labels and len(fields) >= _LEAST_FIELDS
 
-    # With other tasks than sentiment a file is read twice, at first without the meaning of labels.
-    is_first_pass = layout.collected is not None and layout.label_scale == WORDS
-    has_scale = layout.reads_labels and not layout.label_map and not is_first_pass
-    records = _records(lines, layout.dialect, is_review if has_scale else None)
+    records = _records(lines, layout.dialect, is_review)
     lost = 0
-    while some := list(islice(records, _RECORDS)):
+    for first in records:
         batch = Batch()
-        for record in some:
+        # Not a thousand in advance: `is_review` requires the labels of the records before.
+        for record in chain([first], islice(records, _RECORDS - 1)):
             if isinstance(record, Rejected):
                 batch.rejected.append(record)
                 continue
@@ -511,6 +532,8 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
             if not any(fields):
                 blank = "a blank line" if not fields else "an empty record"
                 batch.reject(position, NO_TEXT, blank)
+            elif (len(fields) == 1 or not fields[-1]) and _is_sep_line(fields, layout.dialect):
+                batch.reject(position, REPEATED_HEADER, "the line sep= of a file again")
             # The last field of most reviews is too long for a header, so few reviews are inspected.
             elif len(fields[-1]) <= header.longest and header.take(fields):
                 pick = _picker(header.names, reader)
@@ -527,7 +550,10 @@ def read_csv(path: str, stream: BinaryIO, layout: Layout) -> Iterator[Batch]:
             else:
                 if escaped:
                     fields = [field.replace(r"\n", "\n") for field in fields]
-                if not reader.add_usual(batch, position, pick([*fields, ""]), header.names):
+                values = pick([*fields, ""])
+                if not has_scale and len(earlier) < _MOST_LABELS:
+                    earlier.add(values[0])
+                if not reader.add_usual(batch, position, values, header.names):
                     reader.add(batch, position, _by_name(header.names, fields))
         batch.lost, lost = lines.lost - lost, lines.lost
         yield batch

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from core.errors import InputError
 from preprocessing.labels import SENTIMENT
 from preprocessing.reading import records as reading_records
 from preprocessing.reading.files import find_sources
@@ -236,15 +237,30 @@ def test_other_names_of_hugging_face_do_not_decide_the_sentiment(folder, names):
     assert (layout.label_scale, layout.class_names) == ("0 to 4", ())
 
 
-def test_names_of_sentiments_decide_beside_a_file_of_numbers(tmp_path):
-    metadata = {"info": {"features": {"label": {"names": ["positive", "negative"]}}}}
-    write(tmp_path, "a.parquet", parquet_file([0, 1, 1], metadata))
-    write(tmp_path, "b.csv", "label,text\n" + "".join(f"{n},other {n}\n" for n in (0, 1, 1)))
+NAMES_BESIDE_NUMBERS = [
+    (["negative", "positive"], (0, 1), [0, 1, None]),
+    (["negative", "positive"], (1, 2, 5), [None, 0, 0]),
+    (["positive", "negative"], (0, 1), "{0: 1, 1: 0}"),
+    (["neg", "neutral", "pos"], (0, 1), "{0: 0, 1: null, 2: 1}"),
+    (["neg", "neutral", "pos"], (1, 2), "{0: 0, 1: null, 2: 1}"),
+]
+
+
+@pytest.mark.parametrize(("names", "numbers", "expected"), NAMES_BESIDE_NUMBERS)
+def test_names_of_sentiments_beside_a_file_of_numbers(tmp_path, names, numbers, expected):
+    metadata = {"info": {"features": {"label": {"names": names}}}}
+    path = write(tmp_path, "a.parquet", parquet_file([0, 1, 1], metadata))
+    rows = "".join(f"{n},other {n}\n" for n in numbers)
+    other = write(tmp_path, "b.csv", f"label,text\n{rows}")
     files = find_sources(str(tmp_path), {"all": "**"})
+    if isinstance(expected, str):
+        with pytest.raises(InputError, match=re.escape(f"set data.labels={expected}")) as error:
+            decide_layouts(files, ReadOptions())
+        assert path in str(error.value) and other in str(error.value)
+        return
     named, numbered = decide_layouts(files, ReadOptions())
-    assert (named.label_scale, numbered.label_scale) == ("0 and 1", "0 and 1")
-    assert [LabelReader(named).read(n) for n in (0, 1, 2)] == [1, 0, None]
-    assert [LabelReader(numbered).read(n) for n in ("0", "1", "2")] == [0, 1, None]
+    assert [LabelReader(named).read(n) for n in (0, 1, 2)] == [0, 1, None]
+    assert [LabelReader(numbered).read(n) for n in ("0", "1", "2")] == expected
 
 
 def test_a_label_that_is_not_utf8_is_rejected_for_this_reason(folder):

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import pickle
+from dataclasses import replace
 from decimal import Decimal
 from itertools import product
 from pathlib import Path
@@ -20,12 +21,16 @@ from hypothesis import strategies as st
 from core.errors import InputError
 from preprocessing.reading.formats import csv as csv_format
 from preprocessing.reading.formats import parquet as parquet_format
-from preprocessing.reading.pieces import MAX_LINE_BYTES
+from preprocessing.reading.labels import CollectedLabels
+from preprocessing.reading.pieces import MAX_LINE_BYTES, Piece
+from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import ReadOptions, Rejected
 from tests.preprocessing.reading.review_files import (
     COMPRESS,
+    POOL,
     Review,
     csv_text,
+    detect_format,
     expected,
     got,
     parquet_bytes,
@@ -202,6 +207,49 @@ def test_a_quote_that_a_later_record_closes_loses_only_its_own_line(
     assert [record.position for record in found] == list(range(2, 4 + len(rows)))
     assert reasons(found)[1] == "broken_csv" and found[1].detail.endswith(first.format(4, 4))
     assert "broken_csv" not in reasons(found)[2:]
+
+
+def test_the_detail_of_a_csv_record_with_nul_has_the_character_of_the_file(folder):
+    table = "rating,text\n5,a\0b\n4,c\rd\0\n1,x,\0\n2,e\rf\n"
+    found = read(write(folder, "nul.csv", table))
+    assert reasons(found) == ["invalid_utf8", "invalid_utf8", "broken_csv", "Review"]
+    assert [line.detail for line in found[:2]] == [r"\x00b", r"\x00"]
+    assert r"\x00" in found[2].detail and found[3].text == "e\rf"
+
+
+TOPICS = {"a b": 0, "c": 1}
+TASKS = [
+    ("topic,text", ReadOptions(task="each", columns={"label": "topic"})),
+    ("topic,text", ReadOptions(label_map=TOPICS, columns={"label": "topic"})),
+    ("topic,text", ReadOptions(reads_labels=False, columns={"label": "topic"})),
+    ("topic,user,text", ReadOptions(reads_labels=False)),
+]
+
+
+@pytest.mark.parametrize(("header", "options"), TASKS)
+def test_a_quote_that_a_later_record_closes_loses_only_its_own_line_with_every_task(
+    folder, header, options
+):
+    width = header.count(",")
+    rows = [f"{label}{',u' * (width - 1)},text" for label in [*TOPICS] * 20]
+    lost = [*rows[:10], rows[10].replace("text", '"text'), *rows[11:30], rows[30] + ' 24"']
+    path = write(folder, "lost.csv", "\n".join([header, *lost, *rows]))
+    layout = detect_format(path, options)
+    if options.task == "each":
+        layout = replace(layout, collected=CollectedLabels())
+    batches = list(read_batches(Piece(path, layout), POOL))
+    assert [line.position for batch in batches for line in batch.rejected] == [12]
+    assert sum(len(batch.texts) for batch in batches) == len(lost) + len(rows) - 1
+
+
+@pytest.mark.parametrize(("header", "options"), TASKS[:3])
+def test_a_text_with_lines_that_begin_with_no_label_is_one_text(folder, header, options):
+    table = "".join(f"Order {number},{number} pieces\n" for number in range(20))
+    rows = [("topic", "text"), ("c", f"My orders:\n{table}"), ("a b", table)]
+    path = write(folder, "table.csv", csv_text(rows))
+    layout = replace(detect_format(path, options), collected=CollectedLabels())
+    [batch] = read_batches(Piece(path, layout), POOL)
+    assert batch.texts == [text.encode() for _, text in rows[1:]]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,17 @@ from dataclasses import replace
 import pytest
 
 from core.errors import InputError
+from preprocessing.reading.files import find_sources
+from preprocessing.reading.layouts import decide_layouts, input_columns
 from preprocessing.reading.records import ReadOptions
-from tests.preprocessing.reading.review_files import ONE_TWO, csv_text, got, read, write
+from tests.preprocessing.reading.review_files import (
+    ONE_TWO,
+    as_file,
+    csv_text,
+    got,
+    read,
+    write,
+)
 
 OPTIONAL = ReadOptions(reads_labels=False)
 
@@ -98,3 +107,40 @@ def test_a_table_in_a_text_file_without_the_column_of_the_ids_is_not_read_as_lin
         found(write(folder, "table.txt", TABLE_AS_TEXT), options)
     # The lines of a text have no ids.
     assert found(write(folder, "plain.txt", "good phone\nbad phone\n"), options)
+
+
+OF_TRAINING = [
+    ({"sentiment": ["neg", "pos"], "title": ["t", ""], "text": ["a b", "c d"]}, {}),
+    ({"score": [1, 5], "content": ["a b", "c d"], "review": ["x y", ""]}, {}),
+    ({"label": [0, 1], "Title": ["t", "u"], "Content": ["a b", "c d"], "text": ["x", "y"]}, {}),
+    ({"rating": [1, 5], "title": ["t", "u"], "message": ["a b", "c d"]}, {"text": "message"}),
+]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize(("columns", "text"), OF_TRAINING)
+def test_a_file_without_labels_is_read_as_in_the_training(tmp_path, kind, columns, text):
+    label, *others = columns
+    with_label = {"label": label, **text} if text else {}
+    path = write(tmp_path, f"train/a.{kind}", as_file(kind, columns))
+    options = ReadOptions(columns=with_label)
+    layouts = decide_layouts(find_sources(str(tmp_path / "train"), {"all": "**"}), options)
+    trained = [item[1] for item in got(read(path, options))]
+    new = write(tmp_path, f"new.{kind}", as_file(kind, {name: columns[name] for name in others}))
+    unlabelled = replace(options, reads_labels=False)
+    assert found(new, unlabelled) != trained
+    unlabelled = replace(unlabelled, trained=input_columns(layouts))
+    assert found(new, unlabelled) == trained
+    # Files with other columns, and columns that are set, are read as without these names.
+    other = write(tmp_path, f"other.{kind}", as_file(kind, {"summary": ["s"], "reviewText": ["b"]}))
+    if not text:
+        assert found(other, unlabelled) == ["s: b"]
+        own = replace(unlabelled, columns={"title": None, "text": others[-1]})
+        assert found(new, own) == found(new, replace(own, trained=()))
+
+
+def test_the_columns_of_a_training_are_kept_only_if_the_labels_decide_them(tmp_path):
+    write(tmp_path, "a.csv", "rating,title,text,user\n5,t,b,u\n1,t,b,u\n")
+    write(tmp_path, "b.jsonl", '{"stars": 5, "text": "a"}\n{"stars": 1, "text": "c"}\n')
+    layouts = decide_layouts(find_sources(str(tmp_path), {"all": "**"}), ReadOptions())
+    assert input_columns(layouts) == ()
