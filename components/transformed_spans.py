@@ -19,7 +19,7 @@ from tfx.dsl.io import fileio
 from components.span_cache import Key, SpanCache
 from core.files import stream_sha256
 from examples.tfrecords import map_files
-from preprocessing.reading.files import link_file
+from preprocessing.reading.open_files import link_file
 
 
 class TransformedFile(NamedTuple):

@@ -52,12 +52,7 @@ from components.review_example_gen.units import Source, lines_before
 from core.errors import InputError
 from core.storage import is_url
 from preprocessing.labels import Labels, write_labels
-from preprocessing.reading.files import (
-    FILES_AT_ONCE,
-    SourceFile,
-    fingerprint,
-    select_same_paths,
-)
+from preprocessing.reading.files import FILES_AT_ONCE, SourceFile, fingerprint, select_same_paths
 from preprocessing.reading.layouts import decide_layouts, describe, input_columns, input_scale
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import (

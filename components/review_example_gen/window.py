@@ -34,7 +34,7 @@ from components.review_example_gen.unit_index import UnitIndex, load_index
 from core.machine import cores
 from examples.tfrecords import read, records
 from examples.writer import ShardWriter, text_level
-from preprocessing.reading.files import link_file
+from preprocessing.reading.open_files import link_file
 
 READ_AS = OLDER
 """The group of the files of every span while it is read."""

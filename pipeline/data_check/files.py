@@ -17,9 +17,10 @@ from preprocessing.reading.archives import MAGIC_BYTES, compression
 from preprocessing.reading.choice import survey
 from preprocessing.reading.columns import Columns, Layout
 from preprocessing.reading.contents import JSON_DOCUMENT, TAR, ZIP
-from preprocessing.reading.files import SourceFile, open_raw
+from preprocessing.reading.files import SourceFile
 from preprocessing.reading.layouts import describe
 from preprocessing.reading.look import read_table
+from preprocessing.reading.open_files import open_raw
 from preprocessing.reading.records import ReadOptions
 
 _FILES = 50

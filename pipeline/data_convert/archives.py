@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 from core.errors import InputError
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.contents import DOWNLOAD_AGAIN, ZIP, Kind
-from preprocessing.reading.files import open_bytes
+from preprocessing.reading.open_files import open_bytes
 
 _STEP = 1 << 20
 _ERRORS = (

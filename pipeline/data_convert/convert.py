@@ -24,15 +24,10 @@ from pipeline.data_convert.text_folders import TextFolders, find_text_folders, w
 from preprocessing.reading import encoding
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.contents import JSON_DOCUMENT, Kind
-from preprocessing.reading.files import (
-    SourceFile,
-    find_files,
-    open_bytes,
-    open_raw,
-    relative_path,
-)
+from preprocessing.reading.files import SourceFile, find_files, relative_path
 from preprocessing.reading.globs import EVERYTHING
 from preprocessing.reading.listing import joined
+from preprocessing.reading.open_files import open_bytes, open_raw
 
 TEXTS, LINES = "folders with a text in each file", "files with a text on each line"
 _SHOWN = 4

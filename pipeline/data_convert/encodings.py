@@ -10,7 +10,7 @@ from pipeline.data_convert.json_documents import may_be_document
 from preprocessing.reading import encoding
 from preprocessing.reading.archives import CorruptArchive, DecompressedStream
 from preprocessing.reading.contents import JSON_DOCUMENT, TAR, ZIP, Kind, find_kind
-from preprocessing.reading.files import open_bytes
+from preprocessing.reading.open_files import open_bytes
 
 _HEAD, _STEP = 1 << 20, 1 << 20
 """Bytes of each of three places of a file whose encoding is found, and of a step of decoding."""

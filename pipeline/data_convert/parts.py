@@ -6,7 +6,7 @@ import re
 
 from preprocessing.reading.archives import MAGIC_BYTES, CorruptArchive, compression
 from preprocessing.reading.contents import find_kind
-from preprocessing.reading.files import open_bytes, open_raw
+from preprocessing.reading.open_files import open_bytes, open_raw
 from preprocessing.reading.samples import sampled_lines
 
 _TOTAL = {"gzip": 32 << 20, "zstd": 32 << 20, "bz2": 8 << 20}

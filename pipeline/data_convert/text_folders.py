@@ -15,9 +15,10 @@ from typing import NamedTuple
 from preprocessing.reading import encoding
 from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.contents import find_kind
-from preprocessing.reading.files import SourceFile, open_bytes
+from preprocessing.reading.files import SourceFile
 from preprocessing.reading.formats import fasttext
 from preprocessing.reading.formats.jsonl import parse_object
+from preprocessing.reading.open_files import open_bytes
 
 _NAME = re.compile(r"(?!part-)[^.]*|.*\.(txt|text|\d+|msg|eml)", re.IGNORECASE)
 """Names of files with one text. Programs that process data in parts write `part-00000`."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from pipeline.cluster_settings import LOCAL
 from platforms.flink import guard, rest
 from platforms.flink.failures import FlinkError, java_cause
-from preprocessing.reading.files import link_file
+from preprocessing.reading.open_files import link_file
 
 OPEN_PACKAGES = [
     f"--add-opens=java.base/{name}=ALL-UNNAMED"

@@ -13,7 +13,7 @@ import zipfile
 from typing import NamedTuple
 
 from core.errors import InputError
-from preprocessing.reading.files import open_raw
+from preprocessing.reading.open_files import open_raw
 
 _HEAD = 512
 """Bytes of a file by which other content is recognised."""

@@ -35,7 +35,6 @@ from preprocessing.reading.file_format import (
     find_format,
     objects,
 )
-from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import csv, fasttext, parquet
 from preprocessing.reading.labels import (
     STARS,
@@ -44,6 +43,7 @@ from preprocessing.reading.labels import (
     labels_among,
     named_class,
 )
+from preprocessing.reading.open_files import open_bytes
 from preprocessing.reading.records import (
     EACH_TASK,
     SENTIMENT_TASK,

@@ -16,10 +16,10 @@ from preprocessing.reading.csv_layout import (
     regular_records,
     widest,
 )
-from preprocessing.reading.files import filter_command
 from preprocessing.reading.formats import csv, fasttext
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.labels import is_label
+from preprocessing.reading.open_files import filter_command
 from preprocessing.reading.records import ReadOptions, printable
 
 FORMATS = ("fasttext", "csv", "jsonl", "parquet")

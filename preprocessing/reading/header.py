@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from core.errors import InputError
 from preprocessing.reading import encoding
 from preprocessing.reading.columns import find_columns
-from preprocessing.reading.files import filter_command
 from preprocessing.reading.labels import is_label
+from preprocessing.reading.open_files import filter_command
 from preprocessing.reading.records import ReadOptions, printable, shown_names
 from preprocessing.reading.widths import quoted_lines_problem
 

@@ -11,8 +11,8 @@ from preprocessing.reading import header
 from preprocessing.reading.columns import COMMAS, HEADERLESS, Dialect, Layout
 from preprocessing.reading.csv_layout import csv_layout, find_late_header, widest
 from preprocessing.reading.file_format import UnknownFormatError, find_format, objects
-from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import csv, parquet
+from preprocessing.reading.open_files import open_bytes
 from preprocessing.reading.records import ReadOptions
 from preprocessing.reading.samples import read_head
 

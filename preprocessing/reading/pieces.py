@@ -21,7 +21,7 @@ from preprocessing.reading.archives import (
     compression,
 )
 from preprocessing.reading.columns import Layout
-from preprocessing.reading.files import file_size, open_bytes, open_raw
+from preprocessing.reading.open_files import file_size, open_bytes, open_raw
 from preprocessing.reading.records import CORRUPT_ARCHIVE, LINE_TOO_LONG, Rejected, rejected
 
 LINE_FORMATS = ("fasttext", "jsonl")
@@ -122,7 +122,7 @@ def bytes_read(stream: BinaryIO) -> int:
     """Return the number of bytes that were read of a file, as it is stored.
 
     Args:
-      stream: the result of `files.open_bytes`.
+      stream: the result of `open_files.open_bytes`.
     """
     return stream.stored() if isinstance(stream, DecompressedStream) else stream.tell()
 

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from preprocessing.reading.archives import DecompressedStream
-from preprocessing.reading.files import file_size, open_bytes
 from preprocessing.reading.formats import csv, fasttext, jsonl, parquet
+from preprocessing.reading.open_files import file_size, open_bytes
 from preprocessing.reading.pieces import (
     Chunk,
     Lines,

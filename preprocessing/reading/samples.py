@@ -18,7 +18,7 @@ from preprocessing.reading.archives import (
 from preprocessing.reading.columns import SEPARATORS, Layout
 from preprocessing.reading.contents import refuse_other_content
 from preprocessing.reading.file_format import PARQUET_MAGIC, has_line_format
-from preprocessing.reading.files import file_size, filter_command, open_bytes, open_raw
+from preprocessing.reading.open_files import file_size, filter_command, open_bytes, open_raw
 from preprocessing.reading.pieces import (
     TOO_LONG,
     Lines,

@@ -16,7 +16,7 @@ from core.errors import InputError
 from preprocessing.reading.columns import HEADERLESS, LABEL, ROLES, TEXT, Columns, Layout
 from preprocessing.reading.csv_layout import find_dialect
 from preprocessing.reading.detect import Header, Inspection, inspect
-from preprocessing.reading.files import FILES_AT_ONCE, SourceFile, filter_command
+from preprocessing.reading.files import FILES_AT_ONCE, SourceFile
 from preprocessing.reading.formats import csv
 from preprocessing.reading.labels import (
     KNOWN_WORDS,
@@ -28,6 +28,7 @@ from preprocessing.reading.labels import (
     label_name,
     scale_label,
 )
+from preprocessing.reading.open_files import filter_command
 from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions, printable, shown_names
 from preprocessing.reading.samples import read_head
 

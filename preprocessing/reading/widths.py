@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from preprocessing.reading.columns import ROLES, SEPARATORS, Columns, Dialect, Layout
-from preprocessing.reading.files import filter_command
 from preprocessing.reading.formats import csv
 from preprocessing.reading.labels import is_label
+from preprocessing.reading.open_files import filter_command
 from preprocessing.reading.records import ReadOptions, printable
 
 _MOST, _LEAST = 0.9, 2

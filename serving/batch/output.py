@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 
 from preprocessing.labels import Labels
-from preprocessing.reading.files import delete_file, open_raw
+from preprocessing.reading.open_files import delete_file, open_raw
 from preprocessing.reading.records import HARMLESS
 from serving.batch import work
 from serving.batch.work import ScoringUnit

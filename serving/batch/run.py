@@ -28,12 +28,7 @@ from core.local_beam import make_pipeline
 from core.storage import is_url
 from preprocessing.labels import model_labels
 from preprocessing.reading import globs
-from preprocessing.reading.files import (
-    SourceFile,
-    fingerprint,
-    match_files,
-    select_same_paths,
-)
+from preprocessing.reading.files import SourceFile, fingerprint, match_files, select_same_paths
 from preprocessing.reading.layouts import decide_layouts, describe
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.records import ReadOptions, unused_file

@@ -33,7 +33,7 @@ from core.machine import cores
 from core.progress import Progress
 from core.storage import is_url
 from preprocessing.labels import Labels
-from preprocessing.reading.files import delete_file
+from preprocessing.reading.open_files import delete_file
 from preprocessing.reading.pieces import Piece
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import Batch

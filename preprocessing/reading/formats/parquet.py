@@ -17,9 +17,9 @@ from preprocessing.reading.archives import CorruptArchive
 from preprocessing.reading.choice import Chooser
 from preprocessing.reading.columns import Layout
 from preprocessing.reading.contents import ENCRYPTED_PARQUET
-from preprocessing.reading.files import open_bytes
 from preprocessing.reading.formats import RowReader
 from preprocessing.reading.labels import has_stars
+from preprocessing.reading.open_files import open_bytes
 from preprocessing.reading.records import CORRUPT_ARCHIVE, INVALID_UTF8, Batch
 from preprocessing.reading.values import is_filled
 

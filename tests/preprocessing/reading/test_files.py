@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 import sample_data
 from core.errors import InputError
 from preprocessing.fast.bz2_blocks import find_marks
-from preprocessing.reading import archives, files, globs
+from preprocessing.reading import archives, files, globs, open_files
 from preprocessing.reading.archives import CorruptArchive
-from preprocessing.reading.files import open_bytes
+from preprocessing.reading.open_files import open_bytes
 from tests.preprocessing.reading.review_files import COMPRESS, one_line, write
 
 ARCHIVES = [suffix for suffix in COMPRESS if suffix]
@@ -423,7 +423,7 @@ def test_the_fingerprint_contains_the_split_of_each_file(tmp_path):
 def test_only_the_file_itself_is_deleted(monkeypatch):
     deleted = []
     monkeypatch.setattr(FileSystems, "delete", deleted.extend)
-    files.delete_file("gs://bucket/a[1].csv")
+    open_files.delete_file("gs://bucket/a[1].csv")
     assert deleted == ["gs://bucket/a[[]1].csv"]
 
 
