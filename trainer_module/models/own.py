@@ -31,6 +31,8 @@ _MORE_PADDING = 3
 _TOLERANCE = 1e-4
 """Difference of a logit with more padding, as a fraction of the largest logit."""
 _OPTIMIZERS = (tf_keras.optimizers.Optimizer, tf_keras.optimizers.legacy.Optimizer)
+_METHODS = ("call", "train_step", "test_step", "compute_loss")
+"""Methods of a model in whose place a training uses the layers and the function `loss`."""
 _OF_ONE_OPERATION = (
     FusedAdam,
     tf_keras.optimizers.legacy.SGD,
@@ -153,8 +155,8 @@ def try_out(
 
     Raises:
       CodeError: the model or the loss fails or has another shape, the logits of a review depend on
-        its padding, the model has a loss that no layer has, or the optimizer is not one of tf_keras
-        that the strategy supports.
+        its padding, the model has a loss that no layer has or a method that no training calls, or
+        the optimizer is not one of tf_keras that the strategy supports.
     """
     _check_optimizer(file, optimizer(1e-3), training)
     # A training consists of the layers between the inputs and the output.
@@ -167,6 +169,7 @@ def try_out(
                 "call add_loss in the `call` of a layer",
             )
         )
+    _check_methods(file, model)
     narrow = _in_graph(file, model, _reviews(model, 0), training=False)
     _check_output(file, narrow, labels)
     wide = _in_graph(file, model, _reviews(model, _MORE_PADDING), training=False)
@@ -219,6 +222,26 @@ def check_exported(
             )
         )
     _check_output(file, served.output, labels, "exported")
+
+
+def _check_methods(file: CodeFile, model: tf_keras.Model) -> None:
+    """Check that the class of a model has no method that the training would ignore.
+
+    Raises:
+      CodeError: it has one.
+    """
+    kind = type(model)
+    for name in _METHODS:
+        defined = next(each for each in kind.__mro__ if name in vars(each))
+        if defined.__module__.split(".")[0] != tf_keras.__name__:
+            raise CodeError(
+                about(
+                    file,
+                    "build",
+                    f"returns a {kind.__name__} with a `{name}` of its own, which the training "
+                    "would ignore; put its computation into a layer or the function `loss`",
+                )
+            )
 
 
 def _check_optimizer(file: CodeFile, optimizer: Any, training: Training) -> None:

@@ -59,6 +59,11 @@ WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
         (RETURNED, RETURNED.replace("return", "model =")
          + "\n    model.add_loss(tf.reduce_mean(x))\n    return model", BUILD,
          "build returns a model with an add_loss of its own, which the training would ignore"),
+        (RETURNED, RETURNED.replace("return tf_keras.Model(", """class Smoothed(tf_keras.Model):
+        def train_step(self, data):
+            return super().train_step((data[0], 0.9 * data[1] + 0.05))
+    return Smoothed("""), BUILD,
+         "build returns a Smoothed with a `train_step` of its own, which the training would ignor"),
         ("tokens != features.PADDING_TOKEN", "tokens >= 0", BUILD,
          "build returns a model whose logits depend on the padding of a review"),
         (" / words\n", " / words + tf.zeros([3, 3])\n", "return tf.reduce_sum(vectors * is_word",
