@@ -115,6 +115,14 @@ def test_an_invisible_character_behind_a_column_without_a_name_is_named(tmp_path
         detect_format(path)
 
 
+@pytest.mark.parametrize("mark", ["\x01", "\x1f"])
+def test_records_that_a_control_character_separates_are_named(tmp_path, mark):
+    path = write(tmp_path, "000000_0", "".join(f"{n}{mark}text {n}\n" for n in range(1, 6)))
+    with pytest.raises(InputError) as error:
+        detect_format(path, ReadOptions(format="csv"))
+    one_line(error, f"{path} has no header, and separates its columns with `\\x{ord(mark):02x}`")
+
+
 def test_an_invisible_character_in_a_header_is_named(tmp_path):
     path = write(tmp_path, "a.csv", f"\u200brating,title,text\n{ROWS}")
     with pytest.raises(InputError, match=r"has the invisible character \\u200b in its header"):
