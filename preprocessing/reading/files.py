@@ -342,7 +342,8 @@ def _walk(folder: str, pattern: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
         seen.add(real)
         for entry in os.scandir(os.path.join(folder, inside)):
             relative = inside + entry.name
-            if entry.is_dir():
+            # A link to itself raises an error in `is_dir` of an entry.
+            if os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir():
                 if globs.may_contain(relative, pattern):
                     # All folders are listed before all links.
                     waiting.insert(0 if entry.is_symlink() else len(waiting), f"{relative}/")

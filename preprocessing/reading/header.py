@@ -22,6 +22,10 @@ _NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ -]*")
 _SENTENCE = re.compile(r"\s*\S+\s+\S+\s.*\w{4}[.!]\s*", re.DOTALL)
 """Three words or more that end like a sentence, unlike a name such as `Customer order no.`"""
 _SPACED = re.compile(r'"\s+[,;|]|[,;|]\s+"')
+_CONTROL = re.compile(r"[\x01-\x08\x0e-\x1f]")
+"""The characters with which Hive and others separate columns."""
+_MARK = "\ufeff".encode().decode("cp1252")
+"""A byte order mark of UTF-8 that was read as Windows-1252 and written again."""
 _UNDECODED = re.compile("[\udc80-\udcff]")
 """A byte that is not UTF-8, as the error handler "surrogateescape" decodes it."""
 
@@ -55,6 +59,13 @@ def problem(
         return quoted
     if syntax := other_syntax(first, options):
         return syntax
+    control = _CONTROL.search(first[0]) if len(first) == 1 else None
+    if control:
+        return (
+            f"has no header, and separates its columns with `{printable(control[0])}`, as its "
+            f"first record {printable(first[0])} shows: write it as CSV, with the names of the "
+            'columns, commas and the quotation mark ", and read only the new file'
+        )
     if not _is_data(first, records[1:]):
         return None
     same_width = [fields for fields in records if len(fields) == len(first)]
@@ -142,13 +153,20 @@ def other_syntax(first: Sequence[str], options: ReadOptions) -> str | None:
     Returns:
       The clause; None for any other header.
     """
+    if "".join(first).startswith(_MARK):
+        return (
+            f"begins with {_MARK}, a byte order mark that was read in another encoding, and its "
+            "other letters beyond ASCII may be damaged alike: export it again as UTF-8, or remove "
+            "these characters, and read only the new file"
+        )
+    filled = sum(bool(field.strip()) for field in first)
     for mark in dict.fromkeys(re.findall(r"[^\w\s.-]", "".join(first))):
         names = [name for field in first for name in field.split(mark) if name.strip()]
         try:
             find_columns("", [name.strip() for name in names], options)
         except InputError:
             continue
-        if len(first) == len(names) and not mark.isprintable():
+        if filled == len(names) and not mark.isprintable():
             return (
                 f"has the invisible character {printable(mark)} in its header, "
                 f"{printable(', '.join(first))}: write the header without it, and read only the "

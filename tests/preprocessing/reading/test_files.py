@@ -185,6 +185,15 @@ def test_links_to_folders_are_followed_once(tmp_path):
     assert find_files(str(tmp_path / "in"), "**") == [kept[0], linked, kept[1]]
 
 
+def test_a_link_to_itself_is_named(tmp_path):
+    kept = write(tmp_path, "a.csv")
+    os.symlink("b.csv", tmp_path / "b.csv")
+    with pytest.raises(InputError) as error:
+        find_files(str(tmp_path), "**")
+    one_line(error, f"{tmp_path}/b.csv is a symbolic link to b.csv, which is missing: ")
+    assert find_files(str(tmp_path), "a.*") == [kept]
+
+
 def test_a_link_without_a_target_is_named(tmp_path):
     write(tmp_path, "a.csv")
     os.symlink(tmp_path / "gone", tmp_path / "b.csv")

@@ -101,6 +101,28 @@ def test_a_header_with_another_separator_is_no_line_before_a_table(tmp_path):
         detect_format(path)
 
 
+@pytest.mark.parametrize("header", ["rating,text", '"rating";"text"'])
+def test_a_byte_order_mark_that_became_letters_is_named(tmp_path, header):
+    path = write(tmp_path, "a.csv", f"\u00ef\u00bb\u00bf{header}\n5,good\n1,bad\n")
+    with pytest.raises(InputError) as error:
+        detect_format(path)
+    one_line(error, f"{path} begins with \u00ef\u00bb\u00bf, a byte order mark", "as UTF-8")
+
+
+def test_an_invisible_character_behind_a_column_without_a_name_is_named(tmp_path):
+    path = write(tmp_path, "a.csv", ",\ufeffrating,text\n0,5,good\n1,1,bad\n")
+    with pytest.raises(InputError, match=r"has the invisible character \\ufeff in its header"):
+        detect_format(path)
+
+
+@pytest.mark.parametrize("mark", ["\x01", "\x1f"])
+def test_records_that_a_control_character_separates_are_named(tmp_path, mark):
+    path = write(tmp_path, "000000_0", "".join(f"{n}{mark}text {n}\n" for n in range(1, 6)))
+    with pytest.raises(InputError) as error:
+        detect_format(path, ReadOptions(format="csv"))
+    one_line(error, f"{path} has no header, and separates its columns with `\\x{ord(mark):02x}`")
+
+
 def test_an_invisible_character_in_a_header_is_named(tmp_path):
     path = write(tmp_path, "a.csv", f"\u200brating,title,text\n{ROWS}")
     with pytest.raises(InputError, match=r"has the invisible character \\u200b in its header"):
