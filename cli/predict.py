@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,7 +20,7 @@ import typer
 from cli.options import ConfigOption, SetOption
 from core import exit_codes, processes, progress
 from core.errors import InputError
-from core.files import output_path
+from core.files import check_replaced, output_path
 from core.storage import is_url
 
 if TYPE_CHECKING:
@@ -96,8 +97,8 @@ def predict(
 
     With --input and --output, files are scored: the output has the file, position, probability and
     class of each text. Lines that cannot be read are in FILE.rejected.jsonl, and the exit code is
-    2. The output appears when it is complete. After Ctrl-C, SIGTERM or a kill the same command
-    resumes.
+    2. The output appears when it is complete, and replaces only an earlier output. After Ctrl-C,
+    SIGTERM or a kill the same command resumes.
     """  # noqa: DOC501
     from pipeline.config import load_config
 
@@ -289,7 +290,33 @@ def _check(inputs: Sequence[str], output: str | None, id: str | None) -> str:
     path = output if is_url(output) else output_path(output)
     if not path.lower().endswith((".csv", ".jsonl", ".parquet")):
         raise InputError(f"--output: {path} must be a .csv, .jsonl or .parquet file")
+    if not is_url(path):
+        _check_replaced(path)
     return path
+
+
+def _check_replaced(path: str) -> None:
+    """Check that an output replaces only an earlier output, and no reviews, by its first columns.
+
+    Raises:
+      ConfigError: the file contains something else, or cannot be read.
+    """
+    suffix = path.lower().rpartition(".")[2]
+    check = partial(check_replaced, Path(path), kind="an earlier output of predict")
+    if suffix != "parquet":
+        check(begins={"csv": "file,position,", "jsonl": '{"file": '}[suffix])
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        names = pq.read_schema(path).names
+    except FileNotFoundError:
+        return
+    except (OSError, pa.ArrowException):
+        names = []
+    if names[:2] != ["file", "position"]:
+        check(begins="\0")  # which is not so: the file is refused, unless it is empty
 
 
 class ShownProgress(logging.Handler):

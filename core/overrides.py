@@ -7,7 +7,7 @@ the value up to the comma is not YAML, as within brackets and quotes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 import yaml
@@ -75,7 +75,12 @@ def split_pair(text: str, origin: str, example: str) -> tuple[str, str]:
     return key.strip(), value
 
 
-def apply_overrides(values: dict[str, Any], texts: Iterable[str], origin: str = OPTION) -> None:
+def apply_overrides(
+    values: dict[str, Any],
+    texts: Iterable[str],
+    origin: str = OPTION,
+    sections: Container[str] = (),
+) -> None:
     """Set the values of overrides in nested settings.
 
     Args:
@@ -83,11 +88,14 @@ def apply_overrides(values: dict[str, Any], texts: Iterable[str], origin: str = 
         added.
       texts: overrides, see `parse_overrides`. A later override takes precedence.
       origin: the option or variable that contains `texts`, for error messages.
+      sections: the keys of sections. A mapping for one of them sets the keys in the mapping, and
+        leaves the others as they are.
 
     Raises:
       ConfigError: see `parse_overrides`; also if a part of a key is not a section.
     """
-    for key, value in (pair for text in texts for pair in parse_overrides(text, origin)):
+    given = (pair for text in texts for pair in parse_overrides(text, origin))
+    for key, value in (each for pair in given for each in _single(*pair, sections)):
         *names, last = key.split(".")
         section = values
         for name in names:
@@ -98,6 +106,15 @@ def apply_overrides(values: dict[str, Any], texts: Iterable[str], origin: str = 
                     f"{name} in the settings"
                 )
         section[last] = value
+
+
+def _single(key: str, value: Any, sections: Container[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the key and the value of each setting in an override, which may be of a section."""
+    if key in sections and isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _single(f"{key}.{name}", inner, sections)
+    else:
+        yield key, value
 
 
 def _load_value(text: str) -> Any:

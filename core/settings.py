@@ -87,7 +87,7 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
     key = ".".join(filter(None, path))
     if problem["type"] == "extra_forbidden":
         name = str(location[-1])
-        sections = dict(_sections(section))
+        sections = dict(sections_of(section))
         inner = sections.get(".".join(map(str, location[:-1])))
         known = list(inner.model_fields) if inner else []
         others = ((at, each.model_fields) for at, each in sections.items() if at)
@@ -130,9 +130,16 @@ def hint(name: str, known: Sequence[str], elsewhere: Sequence[str] = ()) -> str:
     return f"did you mean {close[0]}?" if close else f"known here: {', '.join(known) or 'none'}"
 
 
-def _sections(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
-    """Yield the key of each section, which is empty for `section` itself, and its class."""
+def sections_of(
+    section: type[BaseModel], prefix: str = ""
+) -> Iterator[tuple[str, type[BaseModel]]]:
+    """Yield the key of each section, and its class.
+
+    Args:
+      section: the outermost section, which is yielded first.
+      prefix: its key.
+    """
     yield prefix, section
     for name, field in section.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from _sections(field.annotation, f"{prefix}.{name}".removeprefix("."))
+            yield from sections_of(field.annotation, f"{prefix}.{name}".removeprefix("."))

@@ -20,7 +20,14 @@ from components.line_counts import SPLITS, Split
 from components.serving_check.thresholds import Thresholds
 from core.errors import ConfigError, not_utf8
 from core.overrides import OPTION, apply_overrides, load_yaml
-from core.settings import Fraction, PositiveInt, Section, first_problem, flat_settings
+from core.settings import (
+    Fraction,
+    PositiveInt,
+    Section,
+    first_problem,
+    flat_settings,
+    sections_of,
+)
 from core.storage import absolute, is_url
 from core.values import check_values, describe_pattern
 from pipeline.cluster_settings import Cluster, Flink, Kubeflow, Vertex
@@ -298,8 +305,9 @@ def load_config(
     values = read_settings(file)
     resolve_paths(values, file)
     from_environ = [environ[OVERRIDES_VARIABLE]] if OVERRIDES_VARIABLE in environ else []
-    apply_overrides(values, from_environ, OVERRIDES_VARIABLE)
-    apply_overrides(values, overrides)
+    sections = dict(sections_of(PipelineConfig))
+    apply_overrides(values, from_environ, OVERRIDES_VARIABLE, sections)
+    apply_overrides(values, overrides, OPTION, sections)
     given = [OVERRIDES_VARIABLE] if from_environ else []
     if overrides:
         given.append(OPTION)

@@ -319,6 +319,18 @@ def test_numbers_with_a_comma_are_one_value(tmp_path):
     assert hyperparameters(training).sizes == [2, 3]
 
 
+def test_a_mapping_for_a_section_keeps_the_other_keys_of_the_section(tmp_path):
+    text = "training: {epochs: 7, seed: 3}\nbeam: {flink: {parallelism: 5}}\n"
+    text += "data: {labels: {a: b, c: d}}"
+    overrides = "training={epochs: 2},beam={runner: flink, flink: {timeout_seconds: 9}}"
+    config = load(tmp_path, text, f"{overrides},data={{labels: {{x: y, z: w}}}}")
+    assert (config.training.epochs, config.training.seed) == (2, 3)
+    flink = config.beam.flink
+    assert (config.beam.runner, flink.parallelism, flink.timeout_seconds) == ("flink", 5, 9)
+    # The value of a single setting is replaced.
+    assert config.data.labels == {"x": "y", "z": "w"}
+
+
 def test_a_key_may_override_a_merged_one(tmp_path):
     text = "kubeflow:\n  training_pod: {<<: {x: '1', y: '1'}, x: '2'}\n"
     assert load(tmp_path, text).kubeflow.training_pod == {"x": "2", "y": "1"}

@@ -1,12 +1,15 @@
 """`amazon-reviews predict --input … --output …` as a command: killed, interrupted, in a pipe."""
 
 import csv
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from preprocessing.reading import pieces
@@ -98,6 +101,28 @@ def test_memory_does_not_grow_with_the_input(root, tmp_path):
         assert f"{lines:,} reviews scored".encode() in out, error
         peaks.append(int(error.rpartition(b"PEAK ")[2]))
     assert peaks[1] - peaks[0] < MOST_GROWTH, peaks
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_an_output_replaces_an_earlier_one_and_no_reviews(call, tmp_path, capfd, suffix):
+    source, output, reviews = (tmp_path / f"{name}.{suffix}" for name in ("in", "scores", "train"))
+    table = pa.table({"label": [1, 2], "text": ["good phone", "bad phone"]})
+    for file in (source, reviews):
+        if suffix == "parquet":
+            pq.write_table(table, file)
+        else:
+            rows = table.to_pylist()
+            lines = [json.dumps(row) for row in rows]
+            if suffix == "csv":
+                lines = ["label,text", *(f"{row['label']},{row['text']}" for row in rows)]
+            file.write_text("".join(f"{line}\n" for line in lines))
+    before = reviews.read_bytes()
+    words = ("predict", "--input", str(source), "--output")
+    assert [call(*words, str(output)) for _ in range(2)] == [0, 0]
+    assert call(*words, str(reviews)) == 2
+    message = f"--output: {reviews} is there and is not an earlier output of predict"
+    assert message in capfd.readouterr().err
+    assert reviews.read_bytes() == before
 
 
 @pytest.mark.parametrize(
