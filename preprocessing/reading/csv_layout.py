@@ -12,7 +12,7 @@ from itertools import islice
 from core.errors import InputError
 from preprocessing.reading import header
 from preprocessing.reading.columns import HEADERLESS, SEPARATORS, Dialect, Layout, find_columns
-from preprocessing.reading.formats import csv
+from preprocessing.reading.formats.csv_records import csv_records, head_records
 from preprocessing.reading.labels import is_headerless
 from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions, Rejected
 
@@ -34,7 +34,7 @@ def csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout:
       InputError: the columns are not found, or the file cannot be opened.
     """
     for dialect in _dialects(head):
-        first = next(csv.head_records(head, dialect), [])
+        first = next(head_records(head, dialect), [])
         with contextlib.suppress(InputError):
             return _with_header(path, first, dialect, options)
         if (
@@ -50,7 +50,7 @@ def csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout:
     # A header with another separator is one field, like a title before a table.
     if late and not header.other_syntax(first, options):
         raise InputError(f"{path} {header.late_problem(path, *late)}")
-    records = list(islice(csv.head_records(head, dialect), _RECORDS_INSPECTED))
+    records = list(islice(head_records(head, dialect), _RECORDS_INSPECTED))
     problem = header.problem(path, records, dialect.separator, head, options) if records else None
     if problem:
         raise InputError(f"{path} {problem}")
@@ -76,7 +76,7 @@ def find_late_header(head: bytes) -> tuple[int, Sequence[str]] | None:
     """
     tables = []
     for dialect in _dialects(head):
-        records = islice(csv.csv_records(io.BytesIO(head), dialect), _RECORDS_INSPECTED)
+        records = islice(csv_records(io.BytesIO(head), dialect), _RECORDS_INSPECTED)
         tables.append([item for item in records if not isinstance(item, Rejected) and item[1]])
     if any(map(header.begins_a_table, tables)):
         # With another separator the texts could look like a late header and its table.
@@ -93,7 +93,7 @@ def _repeats_a_label(
     """
     if options.task == SENTIMENT_TASK or len(first) not in (2, 3) or not first[0].strip():
         return False
-    records = islice(csv.head_records(head, dialect), 1, None)
+    records = islice(head_records(head, dialect), 1, None)
     return any(len(record) == len(first) and record[0] == first[0] for record in records)
 
 
@@ -107,7 +107,7 @@ def _has_other_separator(head: bytes, dialect: Dialect) -> bool:
 
 def _width(head: bytes, dialect: Dialect) -> int:
     """Return the number of fields in the first record of a file, or 0 if it is not valid."""
-    record = next(csv.csv_records(io.BytesIO(head.lstrip(b"\r\n")), dialect), (1, []))
+    record = next(csv_records(io.BytesIO(head.lstrip(b"\r\n")), dialect), (1, []))
     return 0 if isinstance(record, Rejected) else len(record[1])
 
 
@@ -149,7 +149,7 @@ def _has_blanks(head: bytes, dialect: Dialect) -> bool:
 @lru_cache(maxsize=8)  # the search for columns, for a late header and for the widest record
 def regular_records(head: bytes, dialect: Dialect) -> int:
     """Return the number of records with as many fields as the first one."""
-    widths = [len(fields) for fields in csv.head_records(head, dialect)]
+    widths = [len(fields) for fields in head_records(head, dialect)]
     return widths.count(widths[0]) if widths else 0
 
 
@@ -161,5 +161,5 @@ def widest(head: bytes) -> tuple[Dialect, list[str]]:
     Args:
       head: the result of `samples.read_head`, of a CSV file.
     """
-    found = [(dialect, next(csv.head_records(head, dialect), [])) for dialect in _dialects(head)]
+    found = [(dialect, next(head_records(head, dialect), [])) for dialect in _dialects(head)]
     return max(found, key=lambda item: (_width(head, item[0]) > 1, len(item[1])))

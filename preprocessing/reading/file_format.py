@@ -16,7 +16,8 @@ from preprocessing.reading.csv_layout import (
     regular_records,
     widest,
 )
-from preprocessing.reading.formats import csv, fasttext
+from preprocessing.reading.formats import fasttext
+from preprocessing.reading.formats.csv_records import head_records
 from preprocessing.reading.formats.jsonl import parse_object
 from preprocessing.reading.labels import is_label
 from preprocessing.reading.open_files import filter_command
@@ -123,7 +124,7 @@ def _is_regular(head: bytes, dialect: Dialect) -> bool:
     Other texts with commas are no CSV.
     """
     regular = regular_records(head, dialect)
-    return regular > 2 and 2 * regular > sum(1 for _ in csv.head_records(head, dialect))
+    return regular > 2 and 2 * regular > sum(1 for _ in head_records(head, dialect))
 
 
 def _begins_with_a_header(path: str, head: bytes, options: ReadOptions) -> bool:
@@ -146,7 +147,7 @@ def _begin_with_labels(head: bytes, layout: Layout, options: ReadOptions) -> boo
     Each of them has a label and as many fields as the first one. Labels that may be any text are
     recognised only before tabs, which texts rarely contain. A blank follows a comma in a text.
     """
-    records = list(islice(csv.head_records(head, layout.dialect), _LINES_INSPECTED))
+    records = list(islice(head_records(head, layout.dialect), _LINES_INSPECTED))
     if {len(fields) for fields in records} != {len(records[0])}:
         return False
     return layout.dialect.separator == "\t" or all(

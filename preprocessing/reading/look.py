@@ -12,6 +12,7 @@ from preprocessing.reading.columns import COMMAS, HEADERLESS, Dialect, Layout
 from preprocessing.reading.csv_layout import csv_layout, find_late_header, widest
 from preprocessing.reading.file_format import UnknownFormatError, find_format, objects
 from preprocessing.reading.formats import csv, parquet
+from preprocessing.reading.formats.csv_records import head_records
 from preprocessing.reading.open_files import open_bytes
 from preprocessing.reading.records import ReadOptions
 from preprocessing.reading.samples import read_head
@@ -95,7 +96,7 @@ def _any_csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout | No
         if find_late_header(head):
             return None
         dialect, first = widest(head)
-    records = list(islice(csv.head_records(head, dialect), 2))
+    records = list(islice(head_records(head, dialect), 2))
     if not first or header.problem(path, records, dialect.separator, head, options):
         return None
     return Layout("csv", HEADERLESS, header=tuple(first), dialect=dialect)

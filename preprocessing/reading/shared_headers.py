@@ -18,6 +18,7 @@ from preprocessing.reading.csv_layout import find_dialect
 from preprocessing.reading.detect import Header, Inspection, inspect
 from preprocessing.reading.files import FILES_AT_ONCE, SourceFile
 from preprocessing.reading.formats import csv
+from preprocessing.reading.formats.csv_records import head_records
 from preprocessing.reading.labels import (
     KNOWN_WORDS,
     NUMBERS,
@@ -150,7 +151,7 @@ def _shared(
 
 
 def _first_records(head: bytes, separator: str) -> list[list[str]]:
-    return list(islice(csv.head_records(head, find_dialect(head, separator)), _RECORDS))
+    return list(islice(head_records(head, find_dialect(head, separator)), _RECORDS))
 
 
 def _fits(records: Sequence[Sequence[str]], headed: _Headed, options: ReadOptions) -> bool:

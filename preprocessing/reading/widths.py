@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from preprocessing.reading.columns import ROLES, SEPARATORS, Columns, Dialect, Layout
 from preprocessing.reading.formats import csv
+from preprocessing.reading.formats.csv_records import head_records
 from preprocessing.reading.labels import is_label
 from preprocessing.reading.open_files import filter_command
 from preprocessing.reading.records import ReadOptions, printable
@@ -114,7 +115,7 @@ def _other_separator(head: bytes, layout: Layout) -> str | None:
         return None
     for separator in SEPARATORS:
         dialect = Dialect(separator, quoted=layout.dialect.quoted)
-        widths = [len(fields) for fields in csv.head_records(head, dialect)][1:]
+        widths = [len(fields) for fields in head_records(head, dialect)][1:]
         if widths.count(len(layout.header or ())) >= max(_LEAST, _MOST * len(widths)):
             return separator
     return None

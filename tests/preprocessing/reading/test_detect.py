@@ -12,7 +12,7 @@ from pipeline.inputs import read_options
 from preprocessing.reading.columns import Columns, Layout, find_columns
 from preprocessing.reading.detect import encoding_remedy
 from preprocessing.reading.encoding import shown
-from preprocessing.reading.formats import csv as csv_format
+from preprocessing.reading.formats import csv_records
 from preprocessing.reading.labels import NEUTRAL, SCALES, LabelReader
 from preprocessing.reading.pieces import MAX_LINE_BYTES
 from preprocessing.reading.records import ReadOptions
@@ -166,7 +166,7 @@ def test_the_line_of_excel_in_a_joined_file_is_no_review(folder, monkeypatch, na
     lines = ["sep=,", names, row, again, names, row]
     path = write(folder, "later.csv", "\n".join(lines))
     for size in range(1, 9):
-        monkeypatch.setattr(csv_format, "_READ", size)
+        monkeypatch.setattr(csv_records, "_READ", size)
         found = read(path, ReadOptions(reads_labels="rating" in names))
         assert reasons(found) == ["Review", "repeated_header", "repeated_header", "Review"]
 

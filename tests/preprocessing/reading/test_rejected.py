@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from core.errors import InputError
 from preprocessing.reading.formats import csv as csv_format
+from preprocessing.reading.formats import csv_records
 from preprocessing.reading.formats import parquet as parquet_format
 from preprocessing.reading.labels import CollectedLabels
 from preprocessing.reading.pieces import MAX_LINE_BYTES, Piece
@@ -285,7 +286,7 @@ def test_a_healthy_csv_file_loses_no_record_however_long_it_is(folder):
 
 
 def test_crafted_quotes_are_not_read_again_for_ever(folder, monkeypatch):
-    monkeypatch.setattr(csv_format, "_MAX_READ_AGAIN", 2_000)
+    monkeypatch.setattr(csv_records, "_MAX_READ_AGAIN", 2_000)
     # A field is open at the end of every line, wherever reading begins.
     path = write(folder, "crafted.csv", "rating,title,text\n" + 'a",b,"c\n' * 1_000)
     assert reasons(read(path)) == ["broken_csv"] * 1_000

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from core.errors import InputError
 from preprocessing.reading.columns import COMMAS
 from preprocessing.reading.file_format import FORMATS
-from preprocessing.reading.formats.csv import csv_records
+from preprocessing.reading.formats.csv_records import csv_records
 from preprocessing.reading.pieces import cut_file
 from preprocessing.reading.read import read_batches
 from preprocessing.reading.records import ReadOptions, Rejected
