@@ -192,11 +192,18 @@ def collect_outcome(run: history.Run) -> Outcome:
     """
     read_lines = run.outputs[EXAMPLE_GEN]["rejected"].custom_properties
     check = run.outputs[SERVING_CHECK]["blessing"].custom_properties
-    results = read(run.outputs[EVALUATOR]["evaluation"].uri)
+    evaluation = run.outputs[EVALUATOR]["evaluation"].uri
+    try:
+        results = read(evaluation)
+    except (FileNotFoundError, fileio.NotFoundError):
+        raise InputError(
+            f"{evaluation}: files of the evaluation were deleted, although ML Metadata lists it; "
+            "run once with --set cache=false to write them again"
+        ) from None
     own, base = results.candidate, results.baseline or results.candidate
     training = _training(run.uris)
     metrics = {metric.title: metric.value(own) for metric in key_figures(results.labels)}
-    drift = _compared(run.outputs[EVALUATOR]["evaluation"].uri)
+    drift = _compared(evaluation)
     counts = {
         name: value.int_value for name, value in read_lines.items() if value.HasField("int_value")
     }
