@@ -124,6 +124,10 @@ def _show_result(
     if outcome.not_checked:
         _line(console, f"serving check: {outcome.not_checked}")
     if not verdict.is_good:
+        if outcome.served_as:
+            text = f"version {outcome.served_as}, which an earlier run pushed, is this model"
+            back = f"amazon-reviews rollback{options} serves the model before it"
+            _line(console, ("still served", "red"), f": {text}; {back}")
         return exit_codes.NOT_BLESSED
     if not config.push.is_enabled:
         _line(console, "not pushed (push.destination: none)")

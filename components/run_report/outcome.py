@@ -46,6 +46,8 @@ class Outcome:
         not compared; empty without spans or without a served model.
       severity: the severity of its alarm, `none`, `low` or `high`; empty if they were not compared.
       not_tested: a sentence about the classes that the test split lacks; empty if it has all.
+      served_as: the version that is served with the model of this run, although the run did not
+        push it; empty if there is none.
 
     Early records lack the attributes with a default.
     """
@@ -76,6 +78,7 @@ class Outcome:
     skipped_warm_start: str = ""
     drift: str = ""
     severity: str = ""
+    served_as: str = ""
 
     @property
     def verdict(self) -> Verdict:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -15,6 +16,7 @@ from tfx.dsl.io import fileio
 from tfx.orchestration import metadata
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.proto.orchestration import pipeline_pb2
+from tfx.utils import path_utils
 
 from components.destination import Destination, make_destination
 from components.evaluator import new_span
@@ -35,6 +37,7 @@ from components.run_report.component import REPORT_FILE
 from components.run_report.content import collect
 from components.run_report.outcome import Outcome
 from components.run_report.tracking import from_environment, track
+from core.errors import InputError
 from core.metadata import connection_config
 from core.training_summary import TrainingSummary, read_summary
 from pipeline.config import PipelineConfig, recorded_settings
@@ -43,6 +46,7 @@ from pipeline.nodes import EVALUATOR, EXAMPLE_GEN, REPORT, SERVING_CHECK
 from pipeline.pipeline import make_tracking
 from platforms.local import unchanged
 from serving.drift.compare import Comparison, NotCompared
+from serving.identity import identity
 
 
 class Runner(LocalDagRunner):
@@ -101,6 +105,9 @@ class Runner(LocalDagRunner):
         with self._metadata() as handle:
             [run] = history.read_runs(handle.store, self.run_id)
             outcome = collect_outcome(run)
+            if not outcome.pushed_to:
+                destination = make_destination(destination_json(self._config))
+                outcome = replace(outcome, served_as=served_as(destination, run.uris["model"]))
             history.record_outcome(handle.store, self.run_id, outcome)
             unchanged.record(handle.store, self.run_id, self._config, self._fingerprint)
         return outcome
@@ -156,6 +163,25 @@ def mark_replaced(handle: metadata.Metadata, destination: Destination) -> None:
             handle.store.put_artifacts([artifact])
 
 
+def served_as(destination: Destination, model: str) -> str:
+    """Return the name of the served version if it has a model; else an empty text.
+
+    An earlier run with other thresholds may have pushed the model.
+
+    Args:
+      destination: the destination of the push.
+      model: the URI of an output of the Trainer.
+    """
+    try:
+        content = identity(path_utils.serving_model_path(model))
+        served = destination.served()
+    except (OSError, tf.errors.OpError, InputError, RuntimeError) as error:
+        # The run itself has finished.
+        logging.warning("It is unknown whether the model is served: %s", error)
+        return ""
+    return served.name if served and served.content == content else ""
+
+
 def collect_outcome(run: history.Run) -> Outcome:
     """Return the outcome of a run that has finished, from the artifacts of its components.
 
@@ -166,11 +192,18 @@ def collect_outcome(run: history.Run) -> Outcome:
     """
     read_lines = run.outputs[EXAMPLE_GEN]["rejected"].custom_properties
     check = run.outputs[SERVING_CHECK]["blessing"].custom_properties
-    results = read(run.outputs[EVALUATOR]["evaluation"].uri)
+    evaluation = run.outputs[EVALUATOR]["evaluation"].uri
+    try:
+        results = read(evaluation)
+    except (FileNotFoundError, fileio.NotFoundError):
+        raise InputError(
+            f"{evaluation}: files of the evaluation were deleted, although ML Metadata lists it; "
+            "run once with --set cache=false to write them again"
+        ) from None
     own, base = results.candidate, results.baseline or results.candidate
     training = _training(run.uris)
     metrics = {metric.title: metric.value(own) for metric in key_figures(results.labels)}
-    drift = _compared(run.outputs[EVALUATOR]["evaluation"].uri)
+    drift = _compared(evaluation)
     counts = {
         name: value.int_value for name, value in read_lines.items() if value.HasField("int_value")
     }

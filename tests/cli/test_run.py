@@ -174,6 +174,17 @@ def test_the_result_of_more_than_two_classes():
     assert any("   AUC nan (" in line for line in lines)
 
 
+def test_a_model_that_is_not_blessed_but_served_is_a_line():
+    """After an earlier run with lower thresholds "was not pushed" is not "is not served"."""
+    served = replace(OUTCOME, blessed=False, pushed_to="", served_as="7")
+    code, lines = end(RunState(outcome=served))
+    assert code == 3
+    assert lines[-1].startswith("still served: version 7, which an earlier run pushed, is this")
+    assert "amazon-reviews rollback" in lines[-1]
+    _, lines = end(RunState(outcome=replace(served, served_as="")))
+    assert not [line for line in lines if line.startswith("still served")]
+
+
 def test_a_warm_start_that_was_skipped_is_a_line():
     _, lines = end(RunState(outcome=replace(OUTCOME, skipped_warm_start="vocabulary differs")))
     assert "training  no warm start, the weights are new: vocabulary differs" in lines

@@ -19,6 +19,7 @@ from core.digests import DIGESTS, is_unchanged
 from core.errors import InputError
 from pipeline.config import load_config
 from pipeline.destinations import destination_json
+from platforms.local.run import served_as
 from preprocessing.labels import LABELS_FILE, Labels, write_labels
 from serving.drift.reference import KEPT_FILE, REFERENCE_FILE
 from serving.identity import identity
@@ -209,6 +210,17 @@ def test_a_rollback_can_be_undone_and_repeated(pushes):
     shutil.rmtree(pushes.serving / a)
     assert folder.served().name != a
     assert identity(folder.folder(folder.served().name)) == identity(str(pushes.serving / copy))
+
+
+def test_a_model_is_served_whichever_run_pushed_it(pushes):
+    folder = ServingFolder(str(pushes.serving))
+    models = {name: str(pushes.folder / name) for name in "ab"}
+    assert served_as(folder, models["a"]) == ""
+    a, _ = (pushes.push(name).get_string_custom_property("pushed_version") for name in "ab")
+    assert served_as(folder, models["a"]) == ""
+    folder.roll_back()
+    assert [served_as(folder, models[name]) for name in "ab"] == [a, ""]
+    assert served_as(folder, str(pushes.folder / "deleted")) == ""
 
 
 @pytest.mark.parametrize("lost", ["", "variables"], ids=["deleted", "damaged"])
