@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from importlib import metadata
 from typing import Annotated, Any
@@ -45,11 +46,15 @@ class _Command(TyperCommand):
         """Parse the arguments of the command; return those that no parameter takes.
 
         Raises:
-          ConfigError: the value of an option or argument is empty, unless it is a text.
+          ConfigError: the value of an option or argument is empty, unless it is a text, or a YAML
+            file is an argument instead of the value of --config.
           click.UsageError: an option is unknown, lacks its value or has a wrong one.
         """
         # Typer would convert an empty path to the current folder.
-        words, _, _ = self.make_parser(ctx).parse_args(list(args))
+        words, further, _ = self.make_parser(ctx).parse_args(list(args))
+        for word in further:
+            if word.endswith((".yaml", ".yml")):
+                raise ConfigError(f"{word} is no argument; write --config {shlex.quote(word)}")
         for parameter in self.get_params(ctx):
             is_option = parameter.param_type_name == "option"
             name = max(parameter.opts, key=len) if is_option else parameter.metavar or ""

@@ -312,6 +312,12 @@ def load_config(
     if overrides:
         given.append(OPTION)
     origin = f"{file} with {' and '.join(given)}" if given else str(file)
+    for section in sections:
+        if values.get(section) == "":
+            raise ConfigError(
+                f"{origin}: {section}: the section is empty (an unset variable, or keys that are "
+                "not indented?); set its keys, or leave it out"
+            )
     check_values(values, where=origin)
     try:
         config = PipelineConfig.model_validate(values)

@@ -96,6 +96,13 @@ def test_an_option_before_the_command_is_one_line(option):
     assert "--config and --set follow the command, such as `amazon-reviews run" in result.stderr
 
 
+@pytest.mark.parametrize("command", ["run", "serve", "models", "compile"])
+def test_a_settings_file_without_its_option_is_one_line(command):
+    result = CliRunner().invoke(app, [command, "my file.yaml"])
+    line = "my file.yaml is no argument; write --config 'my file.yaml'\n"
+    assert (result.exit_code, result.stderr) == (2, line)
+
+
 def test_help_imports_no_large_library():
     done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) & {*HEAVY, "core.settings", "pipeline.config"} == set()

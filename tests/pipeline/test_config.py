@@ -46,7 +46,9 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("trainig: {}", "", "trainig: unknown key, did you mean training?"),
         ("", "training.epochs=three", "training.epochs: Input should be a valid integer, not 't"),
         ("", "training.strategy=mirorred", "unknown value 'mirorred', did you mean mirrored?"),
-        ("training:", "", "training: the value is empty"),
+        ("training:", "", "training: the section is empty"),
+        ("data:\ninput_base: in", "", "data: the section is empty"),
+        ("", "data=", "data: the section is empty"),
         ("", "epochs=3", "epochs: unknown key, did you mean training.epochs?"),
         ("", "beam.name=x", "beam.name: unknown key, known here: runner, args, flink"),
         ("", "training.workers=2", "2 workers need training.strategy: multi_worker_mirrored"),
@@ -232,7 +234,7 @@ EMPTY = {
 
 @pytest.mark.parametrize("value", EMPTY)
 @pytest.mark.parametrize(
-    "key", ["data.input_base", "paths.root", "name", "tracking.mlflow", "cluster.image", "data"]
+    "key", ["data.input_base", "paths.root", "name", "tracking.mlflow", "cluster.image"]
 )
 def test_an_empty_value_is_an_error_in_a_file_an_option_and_a_variable(tmp_path, key, value):
     message = f"{key}: {EMPTY[value]}"
