@@ -63,9 +63,9 @@ def cause(error: BaseException) -> str:
     Args:
       error: the error.
     """
-    if isinstance(error, UserError):
-        return str(error)
     message = _OPERATION.sub("", str(error))
+    if isinstance(error, UserError):
+        return message
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     if errors := list(filter(None, map(_ERROR.match, lines))):
         return errors[-1][1]

@@ -22,6 +22,7 @@ Detected at node replica_1/model/logit/BiasAdd defined at (most recent call last
     [
         (ValueError("bad\nmore"), "ValueError: bad"),
         (RuntimeError("OSError: full [while running 'Write/x']"), "OSError: full"),
+        (InputError("a.gz is damaged [while running 'Read']"), "a.gz is damaged"),
         (
             RuntimeError(
                 "{{function_node __wrapped__SaveV2_dtypes_11_device_/job:localhost/task:0}} "
