@@ -1,7 +1,8 @@
 """Find the records of a JSON document, and write them as JSON lines.
 
 A document is a list of objects, also inside of other objects as in the answers of servers, a table
-as pandas writes it, or objects over several lines.
+as pandas writes it, or objects over several lines. A file of such answers, each with a page of
+records on a line of its own, is a document too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ _LINES, _START = 20, 9
 the beginning of its first object."""
 _LEVELS = 4
 """The maximum number of objects around the list of records."""
+_PAGES = {"reviews", "data", "rows", "records", "items", "results"}
+"""Names of the list of records in a page."""
 _BLANK = re.compile(r"[\s,]*")
 _LIST = re.compile(r"\[\s*(?=\{)")
 
@@ -46,7 +49,11 @@ def may_be_document(head: bytes, is_all: bool) -> bool:
         return first.startswith(b"{") or first.strip() == b"[" or b"{" in first[:_START]
     if isinstance(value, dict):
         # A line of its own is a record, unless it contains records.
-        return not rest.strip() and len(find_records([value])) > 1
+        if not rest.strip():
+            return len(find_records([value])) > 1
+        lines = rest.split(b"\n")[:_LINES] if is_all else rest.split(b"\n")[:_LINES][:-1]
+        pages = [parse_object(1, line) for line in lines if line.strip()]
+        return all(map(_is_page, [value, *pages]))
     return bool(find_records([value]))
 
 
@@ -84,6 +91,8 @@ def find_records(values: list[Any]) -> list[dict[str, Any]]:
     """
     if len(values) == 1:
         return _records(values[0], _LEVELS)
+    if values and all(map(_is_page, values)):
+        return [record for page in values for record in _records(page, 1)]
     if values and all(isinstance(value, dict) for value in values):
         return values
     lists = [value for value in values if isinstance(value, list)]
@@ -150,6 +159,20 @@ def _records(value: Any, levels: int) -> list[dict[str, Any]]:
         return [{name: part[key] for name, part in value.items()} for key in parts[0]]
     is_alike = all(keys & set(part) for part in parts)
     return parts if is_alike else inside  # objects by their ids
+
+
+def _is_page(value: Any) -> bool:
+    """Return whether an object has a list of records, and no text as a record of its own has."""
+    if not isinstance(value, dict):
+        return False
+    lists = [
+        isinstance(one, list) and all(isinstance(record, dict) for record in one)
+        for name, one in value.items()
+        if name in _PAGES
+    ]
+    others = [one for name, one in value.items() if name not in _PAGES]
+    has_text = any(isinstance(one, str) and " " in one.strip() for one in others)
+    return lists == [True] and not has_text
 
 
 def _are_alike(record: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -64,6 +64,10 @@ DOCUMENTS = {
     "a table with a header": dumped([list(RECORDS[0]), *(list(one.values()) for one in RECORDS)]),
     "objects over several lines": b"\n".join(dumped(one, indent=1) for one in RECORDS),
     "lists on lines": dumped(RECORDS[:3]) + b"\n" + dumped(RECORDS[3:]),
+    "pages on lines": b"\n".join(
+        dumped({"reviews": page, "next": number, "meta": {"total": 6}})
+        for number, page in enumerate([RECORDS[:3], RECORDS[3:], []])
+    ),
 }
 
 
@@ -81,8 +85,9 @@ def test_the_records_of_a_document(name):
         b'{"stars": 1, "text": \n{"stars": 2, "text": "b"}\n{"stars": 2, "text": "b"}\n',
         b'{"stars": 1, "text": "the only line", "tags": [{"a": 1}]}\n',
         b"[Bad] a text\n[Good] another text\n",
+        b'{"items": [{"a": 1}], "text": "a text"}\n{"items": [{"a": 2}], "text": "another text"}\n',
     ],
-    ids=["lines", "a broken line", "one line", "text"],
+    ids=["lines", "a broken line", "one line", "text", "lines with lists"],
 )
 def test_what_is_no_document(content):
     assert not may_be_document(content, is_all=True)
