@@ -1,25 +1,15 @@
-"""The classes of a task other than sentiment: a first pass over the files finds all labels."""
+"""The classes of a task other than sentiment, chosen from the labels that a first pass finds."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Set
+from typing import NamedTuple
 
+from components.review_example_gen.found_labels import FoundLabels
 from components.review_example_gen.stars import choose_stars
-from components.review_example_gen.units import (
-    BYTES_OF_LABELS,
-    Source,
-    Unit,
-    count_bytes,
-    read_in_turns,
-)
 from core.errors import InputError
-from core.machine import cores
-from core.progress import Progress
 from preprocessing.labels import Labels
 from preprocessing.reading.columns import Columns
 from preprocessing.reading.files import HELD_OUT
@@ -31,7 +21,7 @@ from preprocessing.reading.labels import (
     same_numbers,
 )
 from preprocessing.reading.listing import counted, joined, listed, short
-from preprocessing.reading.records import EACH_TASK, STARS_TASK, Batch, ReadOptions
+from preprocessing.reading.records import EACH_TASK, STARS_TASK, ReadOptions
 
 _FEW = 20
 """Number of labels that are classes even if most of them have one line."""
@@ -42,17 +32,6 @@ _NEXT_DAY = "or run again with the next day, whose window has it"
 """The remedy for a class of the newest span of a window that the older ones lack."""
 
 
-class FoundLabels(NamedTuple):
-    """The labels of an input: label -> group of files -> number of its lines with a text."""
-
-    lines: Mapping[str, Counter[str]]
-
-    @property
-    def totals(self) -> dict[str, int]:
-        """Label -> number of its lines in all files."""
-        return {label: groups.total() for label, groups in self.lines.items()}
-
-
 class Classes(NamedTuple):
     """The classes of a task, and how they follow from the labels of the files."""
 
@@ -61,74 +40,6 @@ class Classes(NamedTuple):
     """Label -> index of its class, or None: left out; see `columns.Layout`."""
     notes: tuple[str, ...]
     """Lines for the user: the classes, the labels that are left out, and what may be a mistake."""
-
-
-def collect_labels(unit: Unit) -> Iterator[list[Any]]:
-    """Read every line of a unit; yield its labels, for Beam.
-
-    Texts are neither hashed nor encoded nor written. The reading ends if there are too many labels.
-
-    Yields:
-      One element: (label, group of files, number of its lines with a text) of all labels.
-
-    Raises:
-      InputError: a file cannot be read.
-    """
-    collected = CollectedLabels()
-    sources = tuple(
-        Source(group, piece._replace(layout=replace(piece.layout, collected=collected)))
-        for group, piece in unit.sources
-    )
-    with (
-        ThreadPoolExecutor(cores()) as pool,
-        Progress(BYTES_OF_LABELS, str(unit.number)) as size,
-        Progress("labels read", str(unit.number)) as progress,
-    ):
-
-        def batches() -> Iterator[tuple[str, Batch]]:
-            found = read_in_turns(unit._replace(sources=sources), pool)
-            for group, _, batch in count_bytes(unit, found, size):
-                progress.advance(batch.lines)
-                yield group, batch
-
-        yield count_labels(batches(), collected)
-
-
-def count_labels(
-    batches: Iterable[tuple[str, Batch]], collected: CollectedLabels
-) -> list[tuple[str, str, int]]:
-    """Return (label, group of files, number of its lines with a text) of all labels, sorted.
-
-    The reading ends if there are too many labels.
-
-    Args:
-      batches: (group of a file, batch), read by layouts with `collected`.
-      collected: the labels of the batches.
-    """
-    lines: dict[str, Counter[int]] = {}
-    for group, batch in batches:
-        lines.setdefault(group, Counter()).update(batch.labels)
-        if collected.are_too_many:
-            break
-    names = list(collected.names)
-    return sorted(
-        (names[number], group, count)
-        for group, numbers in lines.items()
-        for number, count in numbers.items()
-    )
-
-
-def join_labels(units: Iterable[Iterable[tuple[str, str, int]]]) -> FoundLabels:
-    """Return the labels of all units, sorted by text.
-
-    Args:
-      units: the results of `collect_labels`.
-    """
-    found: dict[str, Counter[str]] = {}
-    for unit in units:
-        for label, group, count in unit:
-            found.setdefault(label, Counter())[group] += count
-    return FoundLabels(dict(sorted(found.items())))
 
 
 def choose_classes(

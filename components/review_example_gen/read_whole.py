@@ -10,7 +10,7 @@ from tfx.dsl.io import fileio
 
 from components.beam import read_results, write_results
 from components.line_counts import SPLITS
-from components.review_example_gen.classes import FoundLabels, collect_labels, join_labels
+from components.review_example_gen.found_labels import FoundLabels, collect_labels, join_labels
 from components.review_example_gen.read_unit import UnitResult, read_unit
 from components.review_example_gen.reader import Reader
 from components.review_example_gen.splits import find_held_out, find_limits

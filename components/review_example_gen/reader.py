@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterable, Mapping, Sequence
 
-from components.review_example_gen.classes import FoundLabels
+from components.review_example_gen.found_labels import FoundLabels
 from components.review_example_gen.read_unit import UnitResult
 from components.review_example_gen.units import Source
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from components.review_example_gen.classes import (
-    Classes,
-    FoundLabels,
-    find_classes,
-    refuse_held_out_labels,
-)
+from components.review_example_gen.classes import Classes, find_classes, refuse_held_out_labels
+from components.review_example_gen.found_labels import FoundLabels
 from core.errors import InputError
 from pipeline.data_check.found import FoundLabel
 from pipeline.data_check.inspections import Inspections

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 
-from components.review_example_gen.classes import FoundLabels, count_labels, join_labels
+from components.review_example_gen.found_labels import FoundLabels, count_labels, join_labels
 from components.review_example_gen.units import Source
 from core.machine import cores
 from preprocessing.reading.columns import Layout

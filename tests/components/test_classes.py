@@ -7,13 +7,9 @@ from dataclasses import replace
 import pytest
 
 from components.line_counts import SPLITS
-from components.review_example_gen import classes
-from components.review_example_gen.classes import (
-    check_classes,
-    choose_classes,
-    collect_labels,
-    join_labels,
-)
+from components.review_example_gen import found_labels
+from components.review_example_gen.classes import check_classes, choose_classes
+from components.review_example_gen.found_labels import collect_labels, join_labels
 from components.review_example_gen.stars import choose_stars, rating
 from components.review_example_gen.units import Source, in_units
 from core.errors import InputError
@@ -382,7 +378,7 @@ def test_the_labels_are_counted_by_group(tmp_path):
 
 @pytest.mark.slow
 def test_the_reading_ends_at_too_many_labels(tmp_path, monkeypatch):
-    monkeypatch.setattr(classes.CollectedLabels, "MAX", 50)
+    monkeypatch.setattr(found_labels.CollectedLabels, "MAX", 50)
     rows = [f"__label__{number} text" for number in range(100_000)]
     (tmp_path / "a.txt").write_text("\n".join(rows))
     labels = labels_in(tmp_path)
