@@ -12,10 +12,10 @@ from components.review_example_gen.inputs import input_folder
 from components.review_example_gen.spans import Input
 from core.errors import InputError
 from pipeline.config import PipelineConfig
-from pipeline.data_check import remedies
 from pipeline.data_check.attempts import Attempt, Attempts
 from pipeline.data_check.columns import other_texts
 from pipeline.data_check.converted import Converted
+from pipeline.data_check.file_remedies import Settled, question, settle_files
 from pipeline.data_check.files import found_files
 from pipeline.data_check.found import DataCheck, Problem, Task
 from pipeline.data_check.inspections import Inspections
@@ -117,10 +117,10 @@ def _settle(
     options: ReadOptions,
     inspections: Inspections,
     has_spans: bool,
-) -> remedies.Settled:
+) -> Settled:
     """Return the files that a run would read, and the problems of the files and of their splits."""
     problems = _conversion(config, converted)
-    settled = remedies.settle_files(converted, options, inspections, has_spans=has_spans)
+    settled = settle_files(converted, options, inspections, has_spans=has_spans)
     problems += settled.problems
     changes = dict(settled.changes)
     if converted.changed and config.data.splits:
@@ -139,7 +139,7 @@ def _settle(
             changes["splits"] = proposed
             problems.append(split_note(proposed))
             files = in_splits(files, names, proposed)
-    return remedies.Settled(files, changes, tuple(problems))
+    return Settled(files, changes, tuple(problems))
 
 
 def _with_splits(problem: Problem, changes: dict[str, Any], splits: dict[str, str]) -> Problem:
@@ -170,7 +170,7 @@ def _text_questions(
         table = read_table(file.path, attempt.options if attempt else ReadOptions(), layout)
         texts = other_texts(table, layout.columns) if table else ()
         if len(texts) > 1:
-            problem = remedies.question("text", texts, is_blocking=False)
+            problem = question("text", texts, is_blocking=False)
             message = f"{converted.message(file.path)}: {problem.message}"
             found.append(replace(problem, message=message))
             break

@@ -8,10 +8,10 @@ from typing import Any
 
 from components.line_counts import SPLITS, LineCounts
 from core.errors import InputError, UserError
-from pipeline.data_check import remedies
 from pipeline.data_check.attempts import REJECTED, Attempt, Attempts
 from pipeline.data_check.converted import Converted
 from pipeline.data_check.found import Problem
+from pipeline.data_check.label_remedies import leave_out_rare, settle_labels
 from pipeline.data_check.reading import Reading, RunInput, read_sample
 from pipeline.data_check.settings_file import as_yaml, with_data
 from pipeline.inputs import input_base, read_options
@@ -71,7 +71,7 @@ def try_settings(
     problems: list[Problem] = []
     reading, error = _read(given, attempt)
     if error and attempt.found is not None and _is_about_labels(attempt, reading):
-        settled = remedies.settle_labels(attempts, attempt, converted.message(str(error)))
+        settled = settle_labels(attempts, attempt, converted.message(str(error)))
         problems += settled.problems
         error = None
         if settled.changes:
@@ -165,7 +165,7 @@ def _problem_of_lines(
         for label in range(len(attempt.names))
     }
     is_each = attempt.options.task == EACH_TASK
-    labels = remedies.leave_out_rare(attempt, totals, len(SPLITS)) if is_each else {}
+    labels = leave_out_rare(attempt, totals, len(SPLITS)) if is_each else {}
     # A sample may lack lines of a rare class.
     is_blocking = not reading.incomplete or is_other_scale or lost > allowed
     if not labels:

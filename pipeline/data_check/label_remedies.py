@@ -1,0 +1,197 @@
+"""Find values of `data.labels` for the files, and try each one with the reader of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pipeline.data_check.attempts import Attempt, Attempts
+from pipeline.data_check.file_remedies import Settled
+from pipeline.data_check.found import Choice, Problem
+from pipeline.data_check.settings_file import as_yaml
+from pipeline.label_setting import task_options
+from preprocessing.reading.files import HELD_OUT
+from preprocessing.reading.labels import NEUTRAL, numbers_with_names
+from preprocessing.reading.listing import joined
+from preprocessing.reading.records import EACH_TASK, SENTIMENT_TASK, STARS_TASK, ReadOptions
+
+_SHOWN = 4
+"""Maximum number of names in a message."""
+_BAD = {"bad", "negative", "neg", "no", "false", "dislike", "schlecht", "unsatisfied", "down"}
+_GOOD = {"good", "positive", "pos", "yes", "true", "like", "gut", "satisfied", "up"}
+_NEITHER = {
+    *("neutral", "offered", "unoffered", "mixed", "average", "ok", "", "unsup", "unlabeled"),
+    *("unlabelled", "irrelevant", "unknown", "unrated", "none", "n/a", "other", "unclear"),
+    "unsure",
+}
+"""Words whose sentiment is proposed, and those that are left out; the user decides."""
+
+
+def settle_labels(attempts: Attempts, current: Attempt, message: str) -> Settled:
+    """Find a value of `data.labels` with which the labels are classes.
+
+    Args:
+      attempts: the attempts with the files.
+      current: the attempt with the settings, which cannot be used.
+      message: the problem.
+    """
+    options = current.options
+    choices: list[tuple[Any, str]] = []
+    names = [label.name for label in current.labels()]
+    corrected = _corrected_mapping(attempts, options, names)
+    if corrected:
+        choices.append((corrected, "the classes of data.labels; null leaves a label out"))
+    in_train = _without_held_out(attempts, current)
+    if in_train:
+        choices.append((in_train, "the classes of the train files; null leaves a label out"))
+    polarity = _polarity(names)
+    if polarity:
+        choices.append((polarity, "a guess at the sentiment of these words: 1 is positive"))
+    numbers = _named_numbers(current)
+    if numbers:
+        choices.append((numbers, "the names that one of the files has for these numbers"))
+    stars = attempts.with_task(options, STARS_TASK)
+    each = attempts.with_task(options, EACH_TASK)
+    sentiment = attempts.with_task(options, SENTIMENT_TASK)
+    has_names = any(layout.class_names for layout in each.layouts)
+    if has_names and not each.error and not numbers:
+        choices.append((EACH_TASK, f"{len(each.names)} classes: {joined(each.names, _SHOWN)}"))
+    if not stars.error and not has_names:
+        choices.append(
+            (STARS_TASK, f"{len(stars.names)} ordered classes: {joined(stars.names, _SHOWN)}")
+        )
+    if each.error and not each.is_certain:
+        choices.append((EACH_TASK, "more classes than the one at the beginning of a sorted file"))
+    if not each.error and each.names != stars.names and not has_names:
+        choices.append((EACH_TASK, f"{len(each.names)} classes: {joined(each.names, _SHOWN)}"))
+    if not sentiment.error and options.task != SENTIMENT_TASK:
+        choices.append(({}, "negative and positive"))
+    shown = tuple(Choice(as_yaml({"data": {"labels": value}}), text) for value, text in choices)
+    if not choices:
+        reasons = [] if options.task == EACH_TASK else [f"{stars.error}", f"{each.error}"]
+        return Settled((), {}, (Problem("; ".join(dict.fromkeys([message, *reasons]))),))
+    problem = Problem(message, shown[0].settings, choices=shown)
+    return Settled((), {"labels": choices[0][0]}, (problem,))
+
+
+def _corrected_mapping(
+    attempts: Attempts, options: ReadOptions, names: Sequence[str]
+) -> dict[str, str | None]:
+    """Return the mapping of `data.labels` for the labels of the files.
+
+    It leaves out the labels that the mapping does not name. It lacks those that no line has, if
+    they are an error. It is empty if there is no mapping, or if the labels are no classes with it.
+
+    Args:
+      attempts: the attempts with the files.
+      options: the options with the mapping.
+      names: the labels of the files.
+    """
+    present = dict.fromkeys(name.lower() for name in names)
+    used = [label for label in options.label_map if label in present]
+    # The order of the classes is that of the mapping.
+    for labels in ([*options.label_map, *present], [*used, *present]) if used else ():
+        indices = {label: options.label_map.get(label) for label in labels}
+        found = {
+            label: None if index is None else options.classes[index]
+            for label, index in indices.items()
+        }
+        if len({name for name in found.values() if name}) < 2:
+            continue
+        mapped = task_options(found)
+        tried = replace(
+            options, task=mapped.task, classes=mapped.classes, label_map=mapped.label_map
+        )
+        if not attempts.attempt(tried).error:
+            return found
+    return {}
+
+
+def _without_held_out(attempts: Attempts, current: Attempt) -> dict[str, str | None]:
+    """Return the mapping of `data.labels` that leaves out labels of only eval and test files.
+
+    It is empty if the task is another one than a class for each label, or if the labels of the
+    train files are no classes either.
+
+    Args:
+      attempts: the attempts with the files.
+      current: the attempt with the settings.
+    """
+    if current.options.task != EACH_TASK or current.found is None:
+        return {}
+    if any(layout.class_names for layout in current.layouts):
+        return {}  # a mapping applies to the numbers
+    names = current.found.lines
+    kept = [name for name, groups in names.items() if not set(groups) <= set(HELD_OUT)]
+    # A mapping does not distinguish labels that differ only in case.
+    if not 1 < len(kept) < len(names) or len({name.lower() for name in names}) < len(names):
+        return {}
+    found = {name: name if name in kept else None for name in names}
+    mapped = task_options({name.lower(): class_name for name, class_name in found.items()})
+    options = replace(
+        current.options, task=mapped.task, classes=mapped.classes, label_map=mapped.label_map
+    )
+    return {} if attempts.attempt(options).error else found
+
+
+def _polarity(labels: Sequence[str]) -> dict[str, int | None]:
+    """Return the sentiment of labels that are known words; empty if one is not."""
+    lower = [label.lower() for label in labels]
+    has_both = bool(_BAD.intersection(lower)) and bool(_GOOD.intersection(lower))
+    if not has_both or not set(lower) <= _BAD | _GOOD | _NEITHER:
+        return {}
+    ordered = sorted(lower, key=lambda label: (label in _GOOD, label in _NEITHER))
+    return {
+        label: None if label in _NEITHER else int(label in _GOOD)
+        for label in dict.fromkeys(ordered)
+    }
+
+
+def _named_numbers(attempt: Attempt) -> dict[str, int | None]:
+    """Return the sentiment of the numbers that only some of the files have names for, or nothing.
+
+    Args:
+      attempt: an attempt whose labels have no certain meaning.
+    """
+    named = {layout.class_names for layout in attempt.layouts if layout.columns}
+    if attempt.options.task != SENTIMENT_TASK or len(named) != 2 or () not in named:
+        return {}
+    meanings = numbers_with_names(max(named))
+    return {number: None if one == NEUTRAL else one for number, one in meanings.items()}
+
+
+def leave_out_rare(attempt: Attempt, totals: Mapping[int, int], least: int) -> dict[str, Any]:
+    """Return `data.labels` that leaves out the classes with few lines.
+
+    It is empty if it would leave out no class, or fewer than two would be left. A mapping does not
+    distinguish labels that differ only in case. They become one class, with the name of the most
+    frequent one.
+
+    Args:
+      attempt: an attempt with a class for each label.
+      totals: index of a class -> number of its lines.
+      least: the number of lines that a class requires.
+    """
+    numbered = {layout.class_names for layout in attempt.layouts}
+    if len(numbered) > 1:
+        return {}  # a mapping applies to the numbers of one file and to the names of another one
+    alike: dict[str, list[int]] = {}
+    for index, name in enumerate(attempt.names):
+        alike.setdefault(name.lower(), []).append(index)
+    found: dict[str, str | None] = {}
+    for indices in alike.values():
+        first = max(indices, key=lambda index: totals.get(index, 0))
+        is_kept = sum(totals.get(index, 0) for index in indices) >= least
+        for index in indices if any(numbered) else [first]:
+            found[_label_in_file(attempt, index)] = attempt.names[first] if is_kept else None
+    kept = {name for name in found.values() if name}
+    # If all classes are kept, the problem is another one.
+    return found if 1 < len(kept) < len(attempt.names) else {}
+
+
+def _label_in_file(attempt: Attempt, index: int) -> str:
+    """Return the label of a class as a mapping names it: its name, or its number in the files."""
+    name = attempt.names[index]
+    names = attempt.layouts[0].class_names
+    return str(names.index(name)) if names else name
