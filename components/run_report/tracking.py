@@ -170,8 +170,8 @@ def connected(uri: str) -> Iterator[MlflowClient]:
             ) from None
         if _does_not_respond(error):
             raise ServerError(
-                f"tracking.mlflow: {uri}: no connection ({cause(_root(error))}); start the server "
-                "or correct the URI"
+                f"tracking.mlflow: {uri} does not respond ({cause(_root(error))}); start the "
+                "server or correct the URI"
             ) from None
         raise ServerError(f"tracking.mlflow: {uri}: {cause(error)}") from None
 

@@ -346,7 +346,7 @@ def test_a_server_that_does_not_respond_is_named_once_and_all_runs_are_kept(plac
     place.add("B", pushes=False)
     code, [line] = place.send(NOWHERE)
     assert code == 1
-    assert line.startswith(f"tracking.mlflow: {NOWHERE}: no connection (")
+    assert line.startswith(f"tracking.mlflow: {NOWHERE} does not respond (")
     assert place.kept() == ["A", "B"]
 
 

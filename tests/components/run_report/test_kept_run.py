@@ -51,7 +51,7 @@ def server(monkeypatch):
             tf.errors.PermissionDeniedError(None, None, "gs://b/f"),
             "written: Permission.*: gs://b/f",
         ),
-        (requests.ReadTimeout("no answer"), "{uri}: ReadTimeout: no answer"),
+        (requests.ReadTimeout("no answer"), "{uri} does not respond .ReadTimeout: no answer"),
         (ConnectionResetError("reset by peer"), "{uri}: ConnectionResetError: reset by peer"),
     ],
 )
