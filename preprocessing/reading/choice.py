@@ -129,10 +129,10 @@ class Chooser:
     def unread(self, record: Mapping[str, Any], columns: Columns) -> list[str]:
         """Return the unknown columns that may contain the text of a record.
 
-        If labels are read and the record has neither a title nor a label, all its filled columns
-        may. Otherwise, columns that other records fill in addition to a text, such as a product
-        number, are left out. If the record has a title, or no text was read so far, only values of
-        several words count.
+        The column of ids does not. If labels are read and the record has neither a title nor a
+        label, all its filled columns may. Otherwise, columns that other records fill in addition to
+        a text, such as a product number, are left out. If the record has a title, or no text was
+        read so far, only values of several words count.
 
         Args:
           record: column -> value, for a record without a text in known columns.
@@ -142,6 +142,7 @@ class Chooser:
             name
             for name in record
             if name not in columns[:2]
+            and name not in self._id
             and name.lower() not in KNOWN_LABELS
             and is_filled(record[name])
         ]

@@ -142,7 +142,12 @@ class Batch:
             if further:
                 columns = (*features.further_columns(), _ID)
                 pairs = zip(further, columns, strict=False)
-                self.further.append(tuple(_converted(value, of.missing) for value, of in pairs))
+                self.further.append(
+                    tuple(
+                        _id_text(value) if of is _ID else _converted(value, of.missing)
+                        for value, of in pairs
+                    )
+                )
 
     def reject(self, position: int, reason: str, value: object) -> None:
         """Reject a line with the detail `printable(value)`.
@@ -269,6 +274,22 @@ def text_problem(text: str) -> str | None:
     except UnicodeEncodeError as error:
         return text[error.start :]
     return None
+
+
+def _id_text(value: Any) -> bytes:
+    """Return an id in UTF-8; it is empty only if the value is missing or empty.
+
+    Lists and objects become JSON. NUL and bytes that are not UTF-8 become escapes such as `\\xfc`.
+    """
+    text = values.as_text(value)
+    if text is None:
+        text = values.shown(value)
+    if text_problem(text):
+        text = "".join(
+            _escaped(char) if char == "\0" or "\ud800" <= char <= "\udfff" else char
+            for char in text
+        )
+    return text.encode()
 
 
 def _converted(value: Any, missing: bytes | int) -> bytes | int:

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+from datetime import date, timedelta
 from unittest.mock import Mock
 
 import pytest
@@ -15,7 +16,13 @@ from preprocessing.reading.records import ReadOptions
 from serving.batch import output, run, work
 from serving.batch.run import Interrupted, find_inputs
 from serving.predict_text import PredictText
-from tests.preprocessing.reading.review_files import COMPRESS, csv_text, parquet_bytes, write
+from tests.preprocessing.reading.review_files import (
+    COMPRESS,
+    as_file,
+    csv_text,
+    parquet_bytes,
+    write,
+)
 from tests.serving.batch.outputs import FILES, SUFFIXES, TEXTS, rows, wanted
 from tests.serving.models import TOPICS, push_classes
 
@@ -55,6 +62,41 @@ def test_a_column_of_ids_goes_through(score, tmp_path, small_units):
         assert found == ["a,\u00e9", ""] * 3 + [""], suffix
     with pytest.raises(InputError, match=r"1\.csv has no column 'sku' \(--id\): its columns"):
         score(files[0], options=ReadOptions(id="sku"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        # As mongoexport writes them.
+        (
+            "1.jsonl",
+            '{"_id": {"$oid": "5f\u00e9"}, "text": "good"}\n{"_id": ["a", 2], "text": "bad"}',
+            ['{"$oid": "5f\u00e9"}', '["a", 2]'],
+        ),
+        ("2.jsonl", '{"_id": "a\\u0000\\ud800", "text": "good"}', [r"a\x00\ud800"]),
+        ("3.csv", b"_id,text\nM\xfcller,good\n\xc3\xa9,bad\n", [r"M\xfcller", "\u00e9"]),
+        (
+            "4.parquet",
+            parquet_bytes({"_id": [{"day": date(2026, 1, 2), "shop": 1}], "text": ["good"]}),
+            ['{"day": "2026-01-02", "shop": 1}'],
+        ),
+        ("5.parquet", parquet_bytes({"_id": [timedelta(hours=2)], "text": ["good"]}), ["2:00:00"]),
+    ],
+    ids=["objects", "NUL and surrogate", "bytes in CSV", "struct", "duration"],
+)
+def test_no_id_with_a_value_is_empty(score, tmp_path, name, content, expected):
+    path = write(tmp_path, name, content)
+    score(path, output="out.jsonl", options=ReadOptions(id="_id"))
+    assert rows(tmp_path / "out.jsonl", "id") == expected
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_a_row_with_an_id_and_without_a_text_has_no_unknown_column(score, tmp_path, suffix):
+    columns = {"text": ["good", "", None], "key": ["a 1", "a 2", "a 3"]}
+    summary = score(
+        write(tmp_path, f"in.{suffix}", as_file(suffix, columns)), options=ReadOptions(id="key")
+    )
+    assert summary.rejected == {"no_text": 2}
 
 
 @pytest.fixture(scope="module")
