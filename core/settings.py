@@ -108,7 +108,7 @@ def first_problem(error: ValidationError, section: type[BaseModel], inside: str 
         value = problem["input"]
         # A whole section is too long for a line, and our own messages may begin with the value.
         is_section = isinstance(value, dict) and not problem["type"].endswith("_type")
-        is_there = isinstance(value, str) and message.startswith(value)
+        is_there = problem["type"] == "value_error" and message.startswith(str(value))
         seen = "" if is_section or is_there or isinstance(value, BaseModel) else f", not {value!r}"
         text = f"{key}: {message}{seen}" if key else message
     more = len(problems) - 1

@@ -102,7 +102,12 @@ def _has_other_separator(head: bytes, dialect: Dialect) -> bool:
 
     With a wrong separator the first valid record may be a line of a text.
     """
-    return not _width(head, dialect) and any(_width(head, one) > 1 for one in _dialects(head))
+    return not _width(head, dialect) and any(_begins_a_table(head, one) for one in _dialects(head))
+
+
+def _begins_a_table(head: bytes, dialect: Dialect) -> bool:
+    """Return whether the first record of a file is valid, and has as many fields as most others."""
+    return _width(head, dialect) > 1 and is_regular(head, dialect)
 
 
 def _width(head: bytes, dialect: Dialect) -> int:
@@ -153,13 +158,26 @@ def regular_records(head: bytes, dialect: Dialect) -> int:
     return widths.count(widths[0]) if widths else 0
 
 
+def is_regular(head: bytes, dialect: Dialect) -> bool:
+    """Return whether most records of a file have as many fields as the first, and at least three.
+
+    Other texts with commas are no CSV.
+
+    Args:
+      head: the result of `samples.read_head`, of a CSV file.
+      dialect: its dialect.
+    """
+    regular = regular_records(head, dialect)
+    return regular > 2 and 2 * regular > sum(1 for _ in head_records(head, dialect))
+
+
 def widest(head: bytes) -> tuple[Dialect, list[str]]:
     """Return the dialect whose first record has the most fields, and this record.
 
-    A valid record at the beginning of the file precedes others.
+    A dialect whose first record begins a table precedes the others.
 
     Args:
       head: the result of `samples.read_head`, of a CSV file.
     """
     found = [(dialect, next(head_records(head, dialect), [])) for dialect in _dialects(head)]
-    return max(found, key=lambda item: (_width(head, item[0]) > 1, len(item[1])))
+    return max(found, key=lambda item: (_begins_a_table(head, item[0]), len(item[1])))

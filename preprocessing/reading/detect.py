@@ -25,10 +25,7 @@ from preprocessing.reading.columns import (
     find_columns,
     set_columns,
 )
-from preprocessing.reading.csv_layout import (
-    csv_layout,
-    find_dialect,
-)
+from preprocessing.reading.csv_layout import csv_layout, find_dialect
 from preprocessing.reading.file_format import (
     PARQUET_MAGIC,
     UnknownFormatError,

@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any
 
 from core.errors import InputError
-from preprocessing.reading.columns import LABEL, Dialect, Layout
+from preprocessing.reading.columns import LABEL, Layout
 from preprocessing.reading.csv_layout import (
     csv_layout,
     find_late_header,
-    regular_records,
+    is_regular,
     widest,
 )
 from preprocessing.reading.formats import fasttext
@@ -80,7 +80,7 @@ def find_format(path: str, head: bytes, options: ReadOptions) -> str:
     if fraction:
         return line_format
     dialect, first = widest(head)
-    has_columns = len(first) > 1 and (options.columns or _is_regular(head, dialect))
+    has_columns = len(first) > 1 and (options.columns or is_regular(head, dialect))
     if has_columns or _CSV_NAME.fullmatch(path) or find_late_header(head):
         return "csv"  # a missing column is reported later
     raise UnknownFormatError(
@@ -115,16 +115,7 @@ def _refuse_late_labels(path: str, head: bytes) -> None:
 def _has_names(head: bytes) -> bool:
     """Return whether a file is a table whose first record has no label of fastText."""
     dialect, first = widest(head)
-    return len(first) > 1 and "__label__" not in "".join(first) and _is_regular(head, dialect)
-
-
-def _is_regular(head: bytes, dialect: Dialect) -> bool:
-    """Return whether most records of a file have as many fields as the first, and at least three.
-
-    Other texts with commas are no CSV.
-    """
-    regular = regular_records(head, dialect)
-    return regular > 2 and 2 * regular > sum(1 for _ in head_records(head, dialect))
+    return len(first) > 1 and "__label__" not in "".join(first) and is_regular(head, dialect)
 
 
 def _begins_with_a_header(path: str, head: bytes, options: ReadOptions) -> bool:

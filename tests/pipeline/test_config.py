@@ -52,6 +52,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("", "epochs=3", "epochs: unknown key, did you mean training.epochs?"),
         ("", "beam.name=x", "beam.name: unknown key, known here: runner, args, flink"),
         ("", "training.workers=2", "2 workers need training.strategy: multi_worker_mirrored"),
+        ("", "training.epochs=I", "training.epochs: Input should be a valid integer, not 'I'"),
         (
             "",
             "training.hyperparameters={a: .nan}",

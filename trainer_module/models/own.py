@@ -101,8 +101,8 @@ def checked_build(
       names: the features that the model reads.
 
     Raises:
-      CodeError: by the returned function: the file raised an exception, or the model has other
-        inputs or another output.
+      CodeError: by the returned function: the file raised an exception, or the model has no
+        inputs, other ones or another output.
     """
 
     def call(transform: Any, labels: Labels, *, static_shapes: bool = False) -> tf_keras.Model:
@@ -116,7 +116,7 @@ def checked_build(
                     f"returns a {kind}, not a tf_keras.Model",
                 )
             )
-        inputs = model.input
+        inputs = _inputs(file, model, "build")
         found = sorted(inputs) if isinstance(inputs, Mapping) else None
         if found != sorted(names):
             raise CodeError(
@@ -203,14 +203,15 @@ def check_exported(
       labels: the classes.
 
     Raises:
-      CodeError: one of them is no model, or the served model has other inputs or another output.
+      CodeError: one of them is no model, or the served model has no inputs, other ones or another
+        output.
     """
     for name, model in (("served", served), ("base", base)):
         if not isinstance(model, tf_keras.Model):
             kind = f"{type(model).__module__}.{type(model).__name__}"
             problem = f"returns a {kind} as `{name}`, not a tf_keras.Model"
             raise CodeError(about(file, "exported", problem))
-    inputs = served.input
+    inputs = _inputs(file, served, "exported")
     if not isinstance(inputs, Mapping) or not inputs.keys() <= set(names):
         found = sorted(inputs) if isinstance(inputs, Mapping) else "without names"
         raise CodeError(
@@ -222,6 +223,26 @@ def check_exported(
             )
         )
     _check_output(file, served.output, labels, "exported")
+
+
+def _inputs(file: CodeFile, model: tf_keras.Model, function: str) -> Any:
+    """Return the symbolic inputs of a model that a function of a file has returned.
+
+    Raises:
+      CodeError: it has none.
+    """
+    # Without them, the attribute raises an AttributeError.
+    if not hasattr(model, "input"):
+        kind = type(model).__name__
+        raise CodeError(
+            about(
+                file,
+                function,
+                f"returns a model of the class {kind} without inputs; return "
+                "tf_keras.Model(INPUTS, LOGITS), whose INPUTS are a mapping",
+            )
+        )
+    return model.input
 
 
 def _check_methods(file: CodeFile, model: tf_keras.Model) -> None:
@@ -352,7 +373,7 @@ def _check_output(file: CodeFile, output: Any, labels: Labels, function: str = "
     Raises:
       CodeError: it is not.
     """
-    if not (tf.is_tensor(output) or tf_keras.backend.is_keras_tensor(output)):
+    if not isinstance(getattr(output, "shape", None), tf.TensorShape):
         raise CodeError(about(file, function, "returns a model whose output is not one tensor"))
     shape = tuple(output.shape)
     if len(shape) != 2 or shape[1] != labels.logits or output.dtype != tf.float32:

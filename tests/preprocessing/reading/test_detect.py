@@ -122,6 +122,14 @@ def test_a_line_of_a_quoted_text_is_no_first_record_with_another_separator(folde
     one_line(error, "its columns are Nr, Nachricht; set data.columns.label and data.columns.text")
 
 
+@pytest.mark.parametrize("mark", [";", "\t", " |"])
+def test_a_broken_first_line_with_another_separator_is_rejected_alone(folder, mark):
+    lines = [f'{label},"Nice, and {label}"' for label in (2, 1, 2)]
+    path = write(folder, "headerless.csv", "\n".join([f'1,"so "good"{mark} it broke"', *lines]))
+    texts = [(1, "Nice, and 2"), (0, "Nice, and 1"), (1, "Nice, and 2")]
+    assert got(read(path)) == ["broken_csv", *texts]
+
+
 @pytest.mark.parametrize("separator", ",;|\t")
 @pytest.mark.parametrize("content", BLANKS)
 def test_blanks_before_quotes_are_skipped(folder, content, separator):

@@ -102,6 +102,15 @@ WORDS = "words = tf.maximum(tf.reduce_sum(is_word, axis=1), 1)"
          "exported returns a model with the output float32 [batch, 8]; for 2 classes it must be"),
         ("optimizer = adam", EXPORTED + "tf_keras.Model(model.inputs, model.output), model)",
          "def exported", "exported returns a served model with the inputs without names; they"),
+        (RETURNED, """class Own(tf_keras.Model):
+        def call(self, inputs):
+            return logits(x, inputs[features.TOKENS], labels)
+    return Own()""", BUILD,
+         "build returns a model of the class Own without inputs; return tf_keras.Model(INPUTS, LO"),
+        (RETURNED, RETURNED.replace("logits(x, tokens, labels))", "[x, x])"), BUILD,
+         "build returns a model whose output is not one tensor"),
+        ("optimizer = adam", EXPORTED + "tf_keras.Sequential(), model)",
+         "def exported", "exported returns a model of the class Sequential without inputs; return"),
         ("optimizer = adam", EXPORTED + "model, model.variables)",
          "def exported", "exported returns a builtins.list as `base`, not a tf_keras.Model"),
         ("class Hyperparameters(Section)", "class Hyperparameters", "class Hyperparameters",
