@@ -13,13 +13,17 @@ from core.storage import absolute_local
 from pipeline.server_addresses import has_password
 
 _QUANTITY = r"^([0-9]+(?:\.[0-9]+)?)([kMGTP]|[KMGTP]i)?$"
-_SMALL_UNITS = {None: 1, "k": 10**3, "Ki": 2**10}
-"""Units of which a whole container has many; with another unit each quantity is large enough."""
+_UNITS: dict[str | None, int] = {
+    None: 1,
+    **{unit: 1000**power for power, unit in enumerate("kMGTP", start=1)},
+    **{f"{unit}i": 1024**power for power, unit in enumerate("KMGTP", start=1)},
+}
+"""Unit of a quantity -> bytes."""
 
 
 def _check_memory(quantity: str) -> str:
     number, unit = re.fullmatch(_QUANTITY, quantity).groups()  # type: ignore[union-attr]
-    if float(number) * _SMALL_UNITS.get(unit, 2**30) < 2**20:
+    if float(number) * _UNITS[unit] < 2**20:
         raise ValueError("must be at least 1 MiB and have a unit, such as 16G")
     return quantity
 

@@ -224,7 +224,7 @@ def test_the_error_names_the_unsuitable_setting(target, more, line):
                 f"cluster.resources={{Trainer: {{memory: '{memory}'}}}}",
                 "cluster.resources.Trainer.memory: must be at least 1 MiB and have a unit, such as",
             )
-            for memory in ("16", "512k", "0G")
+            for memory in ("16", "512k", "0G", "0.001M")
         ),
         (
             "cluster.resources={Trainer: {gpu_type: NVIDIA_L4}}",
