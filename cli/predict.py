@@ -20,7 +20,7 @@ import typer
 from cli.options import ConfigOption, SetOption
 from core import exit_codes, processes, progress
 from core.errors import InputError
-from core.files import check_replaced, output_path
+from core.files import check_replaced, output_path, refuse_to_replace
 from core.storage import is_url
 
 if TYPE_CHECKING:
@@ -302,21 +302,20 @@ def _check_replaced(path: str) -> None:
       ConfigError: the file contains something else, or cannot be read.
     """
     suffix = path.lower().rpartition(".")[2]
-    check = partial(check_replaced, Path(path), kind="an earlier output of predict")
-    if suffix != "parquet":
-        check(begins={"csv": "file,position,", "jsonl": '{"file": '}[suffix])
+    begins = {"csv": "file,position,", "jsonl": '{"file": ', "parquet": "PAR1"}[suffix]
+    kind = "an earlier output of predict"
+    check_replaced(Path(path), begins, kind)
+    if suffix != "parquet" or not os.path.exists(path) or not os.path.getsize(path):
         return
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         names = pq.read_schema(path).names
-    except FileNotFoundError:
-        return
     except (OSError, pa.ArrowException):
         names = []
     if names[:2] != ["file", "position"]:
-        check(begins="\0")  # which is not so: the file is refused, unless it is empty
+        refuse_to_replace(Path(path), kind)
 
 
 class ShownProgress(logging.Handler):

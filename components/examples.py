@@ -103,6 +103,7 @@ def publish(
         else:
             with ThreadPoolExecutor(1) as pool:
                 ShardWriter(targets[0], text_level(targets[0]), pool).close()
-        counts |= dict.fromkeys(names, 0) | dict(zip(names, (n for _, n in files), strict=False))
+        counts.update(dict.fromkeys(names, 0))  # a split without Examples has an empty file
+        counts.update(zip(names, (count for _, count in files), strict=False))
     write_example_counts(examples.uri, counts)
     return moved

@@ -10,8 +10,8 @@ read the state without them.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -33,18 +33,21 @@ from serving.identity import identity
 from serving.versions import MODEL_FILE, is_complete, next_version, push_time, versions
 
 _ROLLBACK = "assets.extra/rollback.txt"
-"""The file that marks a version as the copy of a rollback."""
-_REPLACED = re.compile(r" in place of version ([0-9]+), the model ([0-9a-f]+)$", re.MULTILINE)
+"""The file that marks a version as the copy of a rollback, see `_Rollback`."""
 
 
-class _Replaced(NamedTuple):
-    """The model that a rollback replaced. Both fields are empty if the file lacks them, as that of
-    an earlier version of this code."""
+class _Rollback(NamedTuple):
+    """The content of _ROLLBACK as JSON.
 
-    name: str = ""
-    """The number of its version, which may have been deleted since."""
+    The fields are empty in a file of an earlier version of this code, which is no JSON.
+    """
+
+    copied: str = ""
+    """The version that is served again."""
+    replaced: str = ""
+    """The version that was served before, which may have been deleted since; empty if none was."""
     content: str = ""
-    """Its `identity`."""
+    """The `identity` of the model that was served before; empty if none was."""
 
 
 class ServingFolder(Destination):
@@ -182,9 +185,9 @@ class ServingFolder(Destination):
             rollback = _read_rollback(path)
             if rollback and rollback.content == content:
                 raise InputError(
-                    f"the model was version {rollback.name} in {self.location}, which was rolled "
-                    "back, and is deleted or damaged now, so it is not pushed again; to push it, "
-                    f"delete {os.path.join(path, _ROLLBACK)}"
+                    f"the model was version {rollback.replaced} in {self.location}, which was "
+                    "rolled back, and is deleted or damaged now, so it is not pushed again; to "
+                    f"push it, delete {os.path.join(path, _ROLLBACK)}"
                 )
 
     def _check_loads(self, model: PushedModel) -> None:
@@ -193,8 +196,12 @@ class ServingFolder(Destination):
         check_loads(self.folder(model.name))
 
     def _serve_again(self, model: PushedModel) -> None:
-        text = _rollback_text(model.name, self.newest())
-        self._copy(self.folder(model.name), texts={_ROLLBACK: text})
+        newest = self.newest()
+        rollback = _Rollback(model.name)
+        if newest:
+            rollback = _Rollback(model.name, os.path.basename(newest), identity(newest))
+        text = json.dumps(rollback._asdict())
+        self._copy(self.folder(model.name), texts={_ROLLBACK: f"{text}\n"})
 
     def _copy(
         self, model: str, *, reference: str | None = None, texts: Mapping[str, str] | None = None
@@ -223,22 +230,8 @@ class ServingFolder(Destination):
             return version
 
 
-def _rollback_text(copied: str, replaced: str | None) -> str:
-    """Return the content of the file _ROLLBACK.
-
-    Args:
-      copied: the name of the version that is served again.
-      replaced: the folder of the version that is served so far; None if there is none.
-    """
-    text = f"a copy of version {copied}"
-    if replaced:
-        name = os.path.basename(replaced)
-        text += f" in place of version {name}, the model {identity(replaced)}"
-    return f"{text}\n"
-
-
-def _read_rollback(version: str) -> _Replaced | None:
-    """Return what a version replaced as the copy of a rollback; None if it is no such copy.
+def _read_rollback(version: str) -> _Rollback | None:
+    """Return the record of a rollback in a version; None if the version is no copy of one.
 
     Raises:
       OSError: the file cannot be read.
@@ -246,8 +239,10 @@ def _read_rollback(version: str) -> _Replaced | None:
     file = os.path.join(version, _ROLLBACK)
     if not storage.is_file(file):
         return None
-    found = _REPLACED.search(storage.read(file).decode("utf-8", "replace"))
-    return _Replaced(*found.groups()) if found else _Replaced()
+    try:
+        return _Rollback(**json.loads(storage.read(file)))
+    except (ValueError, TypeError):
+        return _Rollback()
 
 
 def _damage(version: str) -> str:

@@ -9,7 +9,7 @@ import hashlib
 import os
 import shlex
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 from core.errors import ConfigError, not_utf8
 from core.storage import tensorflow_names
@@ -133,11 +133,28 @@ def check_replaced(
     except OSError as error:
         raise ConfigError(f"{option}: {file} cannot be read: {error.strerror}") from None
     if begun and begun != begins.encode():
-        example = f", such as {option} {shlex.quote(such_as)}" if such_as else ""
-        raise ConfigError(
-            f"{option}: {file} is there and is not {kind}, so it is not replaced; set another "
-            f"file{example}"
-        )
+        refuse_to_replace(file, kind, option, such_as)
+
+
+def refuse_to_replace(
+    file: Path, kind: str, option: str = "--output", such_as: str = ""
+) -> NoReturn:
+    """Refuse an output that would replace a file of the user.
+
+    Args:
+      file: see `check_replaced`.
+      kind: see `check_replaced`.
+      option: see `check_replaced`.
+      such_as: see `check_replaced`.
+
+    Raises:
+      ConfigError: always.
+    """
+    example = f", such as {option} {shlex.quote(such_as)}" if such_as else ""
+    raise ConfigError(
+        f"{option}: {file} is there and is not {kind}, so it is not replaced; set another "
+        f"file{example}"
+    )
 
 
 def write_output(file: Path, text: str, option: str = "--output") -> None:

@@ -275,30 +275,28 @@ def last_settings(store: MetadataStore, file: str, folders: Mapping[str, str]) -
     """
     for context in newest_first(store):
         settings: dict[str, Any] = json.loads(_text(context, SETTINGS) or "{}")
-        if settings and all(
-            _is_same_folder(folder, file, flat_settings(settings).get(key), settings["paths"])
+        if not settings:
+            continue
+        flat = flat_settings(settings)
+        then = settings["paths"]["metadata"]
+        if all(
+            folder == flat.get(key) or _place(folder, file) == _place(flat.get(key), then)
             for key, folder in folders.items()
         ):
             return settings
     return {}
 
 
-def _is_same_folder(folder: str, file: str, earlier: Any, paths: Mapping[str, str]) -> bool:
-    """Return whether a folder is that of an earlier run.
+def _place(folder: str | None, file: str) -> str | None:
+    """Return the path of a local folder relative to that of ML Metadata; others as they are.
 
     Args:
-      folder: the folder or its URL.
+      folder: the folder, its URL, or None.
       file: the path of ML Metadata.
-      earlier: the folder in the settings of the run.
-      paths: the section `paths` of these settings.
     """
-    if folder == earlier or earlier is None or is_url(folder) or is_url(earlier):
-        return bool(folder == earlier)
-    now, then = (
-        os.path.relpath(path, os.path.dirname(metadata))
-        for path, metadata in ((folder, file), (earlier, paths["metadata"]))
-    )
-    return now == then
+    if folder is None or is_url(folder):
+        return folder
+    return os.path.relpath(folder, os.path.dirname(file))
 
 
 def destination(pushed: mlmd.Artifact | None) -> str:

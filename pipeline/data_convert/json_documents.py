@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
+from preprocessing.reading.contents import LISTS
 from preprocessing.reading.formats.jsonl import parse_object
 
 _LINES, _START = 20, 9
@@ -20,8 +21,6 @@ _LINES, _START = 20, 9
 the beginning of its first object."""
 _LEVELS = 4
 """The maximum number of objects around the list of records."""
-_PAGES = {"reviews", "data", "rows", "records", "items", "results"}
-"""Names of the list of records in a page."""
 _BLANK = re.compile(r"[\s,]*")
 _LIST = re.compile(r"\[\s*(?=\{)")
 
@@ -51,7 +50,8 @@ def may_be_document(head: bytes, is_all: bool) -> bool:
         # A line of its own is a record, unless it contains records.
         if not rest.strip():
             return len(find_records([value])) > 1
-        lines = rest.split(b"\n")[:_LINES] if is_all else rest.split(b"\n")[:_LINES][:-1]
+        complete = rest if is_all else rest.rpartition(b"\n")[0]
+        lines = complete.split(b"\n")[:_LINES]
         pages = [parse_object(1, line) for line in lines if line.strip()]
         return all(map(_is_page, [value, *pages]))
     return bool(find_records([value]))
@@ -168,9 +168,9 @@ def _is_page(value: Any) -> bool:
     lists = [
         isinstance(one, list) and all(isinstance(record, dict) for record in one)
         for name, one in value.items()
-        if name in _PAGES
+        if name in LISTS
     ]
-    others = [one for name, one in value.items() if name not in _PAGES]
+    others = [one for name, one in value.items() if name not in LISTS]
     has_text = any(isinstance(one, str) and " " in one.strip() for one in others)
     return lists == [True] and not has_text
 

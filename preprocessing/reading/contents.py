@@ -27,6 +27,8 @@ _LINES = (
     "`to_json(NEW_FILE, orient='records', lines=True)` does, and read only the new file"
 )
 _AGAIN = "download the file again, with the credentials that its server requires"
+LISTS = ("reviews", "data", "rows", "records", "items", "results")
+"""Names of the list of records in the answer of a server."""
 DOWNLOAD_AGAIN = "download or copy it again"
 _FINISH = "finish the download, and read only the finished file"
 _PICKLE = "read_pickle('FILE')"
@@ -180,7 +182,7 @@ _KINDS = [
         # Each line of a file of JSON lines may begin with a list.
         (
             rb'\s*\[\s*[\[{]|\s*\[\s*\]\s*$|\s*\{"(schema":\s*\{"fields"|columns":\s*\[|0":\s*\{'
-            rb'|[^"]{1,60}":\s*\{"0":)|\s*\{"(reviews|data|rows|records|items|results)":\s*\[\s*\{'
+            rb'|[^"]{1,60}":\s*\{"0":)|\s*\{"(' + "|".join(LISTS).encode() + rb')":\s*\[\s*\{'
             rb'(?!(?s:.*?)\}[ \t]*\r?\n\{")'
             rb'|\s*\{[ \t]*\r?\n\s*"',
             *JSON_DOCUMENT,

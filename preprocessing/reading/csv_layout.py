@@ -123,7 +123,7 @@ def _dialects(head: bytes) -> Iterator[Dialect]:
         if separator == "\t" and b'"' in head:
             # Spreadsheets write quoted fields, and Amazon's own open data has lone quotes.
             plain = dialect._replace(quoted=False)
-            dialect = max(dialect, plain, key=lambda one: regular_records(head, one))
+            dialect = max(dialect, plain, key=lambda one: _regular_records(head, one))
         yield dialect._replace(skips_blanks=dialect.quoted and _has_blanks(head, dialect))
 
 
@@ -146,15 +146,20 @@ def _has_blanks(head: bytes, dialect: Dialect) -> bool:
     found = before_quotes.findall(head)
     if not found:
         return False
-    records = regular_records(head, dialect._replace(skips_blanks=True))
+    records = _regular_records(head, dialect._replace(skips_blanks=True))
     first = head.lstrip().partition(b"\n")[0]
     return before_quotes.search(first) is not None or len(found) >= max(1, records / 2)
 
 
 @lru_cache(maxsize=8)  # the search for columns, for a late header and for the widest record
-def regular_records(head: bytes, dialect: Dialect) -> int:
+def _widths(head: bytes, dialect: Dialect) -> tuple[int, ...]:
+    """Return the number of fields of each record."""
+    return tuple(len(fields) for fields in head_records(head, dialect))
+
+
+def _regular_records(head: bytes, dialect: Dialect) -> int:
     """Return the number of records with as many fields as the first one."""
-    widths = [len(fields) for fields in head_records(head, dialect)]
+    widths = _widths(head, dialect)
     return widths.count(widths[0]) if widths else 0
 
 
@@ -167,8 +172,8 @@ def is_regular(head: bytes, dialect: Dialect) -> bool:
       head: the result of `samples.read_head`, of a CSV file.
       dialect: its dialect.
     """
-    regular = regular_records(head, dialect)
-    return regular > 2 and 2 * regular > sum(1 for _ in head_records(head, dialect))
+    regular = _regular_records(head, dialect)
+    return regular > 2 and 2 * regular > len(_widths(head, dialect))
 
 
 def widest(head: bytes) -> tuple[Dialect, list[str]]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from core.errors import InputError
 from core.files import stream_sha256
-from core.storage import is_url
+from core.storage import is_bucket, is_url
 from preprocessing.reading import globs, tables
 from preprocessing.reading.open_files import open_raw
 from preprocessing.reading.span_pattern import placeholder_hint
@@ -125,7 +125,7 @@ def cannot_be_listed(base: str, error: Exception) -> str:
       base: the folder or prefix.
       error: the error of the file system or of the cloud client.
     """
-    if is_url(base) and not base.startswith("gs://"):
+    if is_url(base) and not is_bucket(base):
         # Beam's file systems for other URLs, such as s3://, require options that a run lacks.
         return (
             f"{base} cannot be listed: it must be the path of a local folder or a gs:// prefix; "
