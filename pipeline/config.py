@@ -68,7 +68,9 @@ class Paths(Section):
         root = absolute(root)
         paths = {"metadata": "metadata.sqlite", "serving": "serving", "checkpoints": "checkpoints"}
         for key, name in paths.items():
-            path = values.get(key) or os.path.join(root, name)
+            path = values.get(key)
+            if path is None:
+                path = os.path.join(root, name)
             paths[key] = absolute(path) if isinstance(path, str) else path
         return {**values, "root": root, **paths}
 

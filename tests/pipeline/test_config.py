@@ -127,6 +127,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
             "beam.flink.jars: must be a path of this machine",
         ),
         ("paths: {serving: 'gs://$MODELS'}", "", "contains $MODELS, and variables in settings"),
+        ("paths: {serving: []}", "", "paths.serving: Input should be a valid string, not []"),
         ("", "name='mine,training.epochs=3", """name: "'mine,training.epochs=3" is not a YAML v"""),
         ("", "training.epochs", "'training.epochs' is not KEY=VALUE"),
         ("training: {epochs: x, loop: y}", "", "(and 1 more)"),
