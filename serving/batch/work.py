@@ -30,6 +30,7 @@ from core import progress
 from core.errors import InputError
 from core.files import lock_file
 from core.machine import cores
+from core.processes import keep_freed_memory
 from core.progress import Progress
 from core.storage import is_url
 from preprocessing.labels import Labels
@@ -189,6 +190,10 @@ class ScoreUnit(beam.DoFn):
         self._labels = labels
         self._all_probabilities = all_probabilities
         self._shared = Shared()
+
+    def setup(self) -> None:
+        """Prepare the process, once for each copy of the stage."""
+        keep_freed_memory()
 
     def process(self, element: tuple[str, ScoringUnit]) -> Iterator[Any]:
         """Score every review of a unit; yield nothing.

@@ -58,6 +58,35 @@ print(os.path.expanduser("~/.keras"))
     assert done.stdout.startswith(b"/")
 
 
+BATCHES = """
+import resource, sys, threading
+import numpy as np
+from core import processes
+if sys.argv[1] == "kept": processes.keep_freed_memory()
+def run(batches):
+    for _ in range(batches):
+        arrays = [np.ones(1 << 20) for _ in range(4)]
+        del arrays
+def measure():
+    run(3)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    run(10)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+thread = threading.Thread(target=measure)
+thread.start()
+thread.join()
+"""
+
+
+def test_memory_that_a_batch_has_freed_is_used_by_the_next_one():
+    def new_pages(memory: str) -> int:
+        command = [sys.executable, "-c", BATCHES, memory]
+        return int(subprocess.run(command, capture_output=True, check=True).stdout)
+
+    # Ten batches have 80,000 pages of 4 KiB, or fewer large ones.
+    assert new_pages("kept") * 10 < new_pages("returned")
+
+
 @pytest.mark.parametrize("state", ["stopped", "waiting"])
 def test_a_child_ends_with_its_parent_in_any_state(tmp_path, state):
     (tmp_path / "busy.py").write_text(BUSY)
