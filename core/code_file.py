@@ -127,14 +127,15 @@ def guarded(file: CodeFile, function: Callable[..., Result], *args: Any, **kwarg
       kwargs: its keyword arguments.
 
     Raises:
-      CodeError: the function raised an exception, which is the cause of this one.
+      CodeError: the function raised an exception, which is the cause of this one, or called
+        `sys.exit`.
       UserError: the function raised it.
     """
     try:
         return function(*args, **kwargs)
     except UserError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a file that is also a script may end the process
         if isinstance(error, SyntaxError) and error.filename == file.path:
             raise CodeError(f"{file.path}, line {error.lineno}: {error.msg}") from None
         line = failed_line(file, error) or 1

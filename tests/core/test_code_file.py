@@ -22,6 +22,7 @@ def code(text, name="mine"):
             "import absent_library\n",
             "line 1: ModuleNotFoundError: No module named 'absent_library'",
         ),
+        ("import sys\nsys.exit(0)\n", "models/mine.py, line 2: SystemExit: 0"),
         ("def built(): ...\n", "models/mine.py, line 1: build is missing; each model of a project"),
     ],
 )
