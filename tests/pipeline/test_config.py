@@ -134,6 +134,7 @@ def test_paths_follow_root_and_become_absolute(tmp_path):
         ("paths: {serving: 'gs://$MODELS'}", "", "contains $MODELS, and variables in settings"),
         ("", "name='mine,training.epochs=3", """name: "'mine,training.epochs=3" is not a YAML v"""),
         ("", "training.epochs", "'training.epochs' is not KEY=VALUE"),
+        ("", "training.epochs=9007199254740993", "must be at most 9,007,199,254,740,992, not 9007"),
         ("training: {epochs: x, loop: y}", "", "(and 1 more)"),
         ("evaluation: {patterns: {price: '('}}", "", "price: '(' is not a regular expression"),
         ("evaluation: {patterns: {length_bucket: a}}", "", "is the name of a feature; choose"),
