@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from preprocessing.reading.records import HARMLESS, NO_TEXT
+from preprocessing.reading.records import HARMLESS, NO_TEXT, shown_reasons
 
 Split = Literal["train", "eval", "test"]
 SPLITS: tuple[str, ...] = get_args(Split)
@@ -155,9 +155,8 @@ class LineCounts:
             parts.append(f"{self.over_max_examples:,} over data.max_examples")
         if self.rejected[NO_TEXT]:
             parts.append(f"{self.rejected[NO_TEXT]:,} without text left out")
-        rejected = {name: n for name, n in sorted(self.rejected.items()) if n and name != NO_TEXT}
-        reasons = ", ".join(f"{name} {count:,}" for name, count in rejected.items())
-        in_brackets = f" ({reasons})" if reasons else ""
+        rejected = {name: n for name, n in self.rejected.items() if n and name != NO_TEXT}
+        in_brackets = f" ({shown_reasons(rejected)})" if rejected else ""
         parts.append(f"{sum(rejected.values()):,} rejected{in_brackets}")
         if self.lost_bytes:
             parts.append(f"{self.lost_bytes:,} bytes of the files cannot be read")

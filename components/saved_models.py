@@ -18,15 +18,16 @@ from preprocessing.signatures import PREDICT_TEXT
 from serving.predict_text import SAMPLE, check_outputs, make_predict_text
 from serving.versions import MODEL_FILE, missing_part
 
-_UNREADABLE = (
-    OSError,
+_UNREACHABLE = (
     tf.errors.DeadlineExceededError,
     tf.errors.PermissionDeniedError,
     tf.errors.ResourceExhaustedError,
     tf.errors.UnauthenticatedError,
     tf.errors.UnavailableError,
 )
-"""Errors of a file system, which do not mean that a model is damaged."""
+"""Errors of a remote file system, which do not mean that a model is damaged."""
+_UNREADABLE = (OSError, *_UNREACHABLE)
+"""Errors of any file system."""
 
 
 def copy_model(
@@ -157,7 +158,9 @@ def check_loads(model: str) -> None:
     try:
         answers = make_predict_text(tf.saved_model.load(model), model)([SAMPLE])
         scores = answers[model_labels(model).scores_name]
-    except Exception as error:  # A damaged file can raise anything.
+    except _UNREACHABLE:
+        raise
+    except Exception as error:  # A damaged file can raise anything, also an OSError.
         raise InputError(cause(error)) from None
     # Also false for NaN.
     if wrong := [score for score in np.ravel(scores).tolist() if not 0 <= score <= 1]:

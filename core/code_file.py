@@ -7,6 +7,7 @@ runs in every child process and on every cluster, and an image does not contain 
 from __future__ import annotations
 
 import ast
+import io
 import linecache
 import re
 import sys
@@ -99,7 +100,8 @@ def _execute(file: CodeFile) -> None:
     # Tracebacks and AutoGraph read the source from this cache. Without a time in the entry they
     # never read it from the disk, where the file may be missing, or have changed since. The module
     # has no `__file__`, because AutoGraph would replace the entry by what it finds there.
-    lines = file.text.splitlines(keepends=True)
+    # `str.splitlines` would also end a line at a form feed, where Python does not.
+    lines = io.StringIO(file.text, newline=None).readlines()
     linecache.cache[file.path] = (len(file.text), None, lines, file.path)
     # pydantic and TFX look up classes in the module while it is executed.
     sys.modules[file.module] = module
@@ -127,14 +129,15 @@ def guarded(file: CodeFile, function: Callable[..., Result], *args: Any, **kwarg
       kwargs: its keyword arguments.
 
     Raises:
-      CodeError: the function raised an exception, which is the cause of this one.
+      CodeError: the function raised an exception, which is the cause of this one, or called
+        `sys.exit`.
       UserError: the function raised it.
     """
     try:
         return function(*args, **kwargs)
     except UserError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a file that is also a script may end the process
         if isinstance(error, SyntaxError) and error.filename == file.path:
             raise CodeError(f"{file.path}, line {error.lineno}: {error.msg}") from None
         line = failed_line(file, error) or 1

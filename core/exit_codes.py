@@ -8,7 +8,8 @@ FAILED = 1
 error line and the log."""
 BAD_INPUT = 2
 """Settings or input are wrong, or another run uses `paths.root`. One line names the problem and the
-remedy."""
+remedy; if the files of `run` cannot be read, it follows all problems of the data. `data check`: a
+run would not start."""
 NOT_BLESSED = 3
 """`run` has trained a model that was not pushed, because it was not blessed or failed the serving
 check."""

@@ -18,7 +18,11 @@ from core.values import check_values
 OPTION = "--set"
 """The command-line option that takes overrides."""
 
-_NULL, _MERGE = "tag:yaml.org,2002:null", "tag:yaml.org,2002:merge"
+_TAGS = "tag:yaml.org,2002:"
+"""The beginning of the tags that are written `!!`, such as `!!float`."""
+_NULL, _MERGE = f"{_TAGS}null", f"{_TAGS}merge"
+_SHOWN = 40
+"""The maximum number of characters of a value in a message."""
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _NEXT_KEY = re.compile(r"""(?=,\s*[^\s,=\[\]{}'":]+\s*=)""")
 
@@ -147,7 +151,7 @@ def load_yaml(text: str, nothing: Any = None) -> Any:
 
     Raises:
       yaml.YAMLError: `text` is not YAML, a mapping at any level has the same key twice, a value
-        contains itself, or it has too many levels.
+        contains itself or does not fit its tag, or there are too many levels.
     """
     loader = _StrictLoader(text)
     try:
@@ -175,6 +179,18 @@ class _StrictLoader(yaml.SafeLoader):
     is merged.
     """
 
+    def get_single_node(self) -> yaml.Node | None:
+        """Return the node of the document; None for a document without content.
+
+        Raises:
+          yaml.MarkedYAMLError: the text is not YAML, or has an escape such as `"\\U00110000"`.
+        """
+        try:
+            return super().get_single_node()
+        except (ValueError, OverflowError):
+            problem = "an escape is no character; write the character itself"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=self.get_mark()) from None
+
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         """Return the node of a mapping.
 
@@ -199,6 +215,20 @@ class _StrictLoader(yaml.SafeLoader):
             seen[value] = written
         return node
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Return the value of a node.
+
+        Raises:
+          yaml.MarkedYAMLError: the text of the node does not fit its tag, such as `!!float x`, or
+            is a number of thousands of digits.
+        """
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError):  # PyYAML does not check the text.
+            tag, text = node.tag.replace(_TAGS, "!!"), str(node.value)[:_SHOWN]
+            problem = f"{text!r} is no value of the type {tag}"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from None
+
     def construct_null(self, node: yaml.ScalarNode) -> str | None:
         """Return None for `null` or `~`, and "" for a key without a value."""
         return None if node.value else ""
@@ -218,9 +248,9 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 _StrictLoader.add_constructor(_NULL, _StrictLoader.construct_null)
-_StrictLoader.add_constructor("tag:yaml.org,2002:timestamp", _StrictLoader.construct_date)
-_StrictLoader.add_constructor("tag:yaml.org,2002:int", _StrictLoader.construct_integer)
-_StrictLoader.add_constructor("tag:yaml.org,2002:float", _StrictLoader.construct_decimal)
+_StrictLoader.add_constructor(f"{_TAGS}timestamp", _StrictLoader.construct_date)
+_StrictLoader.add_constructor(f"{_TAGS}int", _StrictLoader.construct_integer)
+_StrictLoader.add_constructor(f"{_TAGS}float", _StrictLoader.construct_decimal)
 _StrictLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+    f"{_TAGS}float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )

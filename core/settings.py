@@ -7,12 +7,22 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from core.errors import InputError
 from core.values import check_values
 
-PositiveInt = Annotated[int, Field(ge=1)]
+_GREATEST = 2**53
+"""The greatest integer up to which every platform passes all integers without rounding."""
+
+
+def _check_greatest(value: int) -> int:
+    if value > _GREATEST:
+        raise ValueError(f"must be at most {_GREATEST:,}")
+    return value
+
+
+PositiveInt = Annotated[int, Field(ge=1), AfterValidator(_check_greatest)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 

@@ -260,7 +260,7 @@ def read_sample(folder: str, size: int, max_files: int | None = None) -> list[by
 
 
 @contextlib.contextmanager
-def report_damaged_file(files: Iterable[str]) -> Iterator[None]:
+def report_damaged_file(files: Sequence[str]) -> Iterator[None]:
     """Raise an error that names the damaged file if the context fails because of damaged data.
 
     The error of TensorFlow does not name the file. A file with another number of Examples than the
@@ -276,7 +276,7 @@ def report_damaged_file(files: Iterable[str]) -> Iterator[None]:
     try:
         yield
     except _DAMAGED:
-        known = _known_counts(list(files))
+        known = _known_counts(files)
         for file in files:
             try:
                 for _ in records(file, known.get(file)).batch(_BATCH):

@@ -21,10 +21,10 @@ from components.review_example_gen.splits import (
     AssignedBatch,
     HeldOut,
     Limits,
+    are_over,
     assign_batch,
     assign_shards,
     count_batch,
-    is_over,
 )
 from components.review_example_gen.unit_index import IndexWriter
 from components.review_example_gen.units import (
@@ -136,7 +136,8 @@ def read_unit(
         output = UnitOutput(name, unit.shards, rejected, pool)
         for group, piece, batch in count_bytes(unit, read_in_turns(unit, pool), size):
             assigned = assign_batch(batch, group, named, held_out)
-            output.add(piece, assigned, is_over(assigned, limits))
+            over = are_over(assigned.keys, assigned.split, limits)
+            output.add(piece, assigned, over)
             if is_indexed:
                 index.add(piece, assigned)
             lines[piece.path, piece.number] += batch.lines

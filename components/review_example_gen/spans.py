@@ -25,6 +25,9 @@ from preprocessing.reading.listing import joined, short
 from preprocessing.reading.span_pattern import NEWEST, SpanPattern, spans_of
 
 _SHOWN = 5
+_GREATEST = 2**63 - 2
+"""The greatest number of a span and of a version. ML Metadata stores them, and the number after
+that of the newest span, in 64 bits."""
 OLDER, NEWER = "train", "test"
 """The groups of the files in a window of two or more spans. Both are split by the hash of the text
 if they are train, see `splits.assign_splits`."""
@@ -248,7 +251,7 @@ def _find_spans(pattern: SpanPattern) -> Iterator[Span]:
     """Yield a span for each folder or file that matches, in any version and any order.
 
     Raises:
-      InputError: a folder cannot be listed, or a date does not exist.
+      InputError: a folder cannot be listed, a date does not exist, or a number is too great.
     """
     for parts in list_below(pattern.base, len(pattern.names), pattern.may_contain):
         path = "/".join([pattern.base.rstrip("/"), *parts])
@@ -260,6 +263,11 @@ def _find_spans(pattern: SpanPattern) -> Iterator[Span]:
             ) from None
         if match:
             number, version = match
+            if max(number, version or 0) > _GREATEST:
+                raise InputError(
+                    f"data.input_base: {path} has a number above {_GREATEST:,}, the greatest one "
+                    "of a span or a version; rename or remove it"
+                )
             yield Span(number, version, pattern.name(number), path)
 
 

@@ -124,11 +124,6 @@ def assign_shards(keys: np.ndarray, shards: int) -> np.ndarray:
     return (keys >> np.uint64(8)) % np.uint64(shards)
 
 
-def is_over(assigned: AssignedBatch, limits: Limits) -> np.ndarray:
-    """Return whether each review of a batch is over the limit of its split, bool [reviews]."""
-    return are_over(assigned.keys, assigned.split, limits)
-
-
 def are_over(keys: np.ndarray, split: np.ndarray, limits: Limits) -> np.ndarray:
     """Return whether each review is over the limit of its split, bool [reviews].
 
@@ -148,7 +143,7 @@ def count_batch(assigned: AssignedBatch, over: np.ndarray) -> LineCounts:
 
     Args:
       assigned: the batch.
-      over: the result of `is_over`, bool [reviews].
+      over: the result of `are_over`, bool [reviews].
     """
     batch = assigned.batch
     unique = assigned.duplicate_in == ""

@@ -412,7 +412,7 @@ def _node_ids(store: MetadataStore) -> dict[int, str]:
 
 
 def _text(item: Any, key: str) -> str:
-    """Return a custom property of an artifact or a context; empty if it is missing."""
+    """Return a custom property of an artifact, an execution or a context; empty without it."""
     return (
         item.custom_properties[key].string_value if item and key in item.custom_properties else ""
     )

@@ -15,11 +15,11 @@ from components.review_example_gen.acceptance import check_counts
 from components.review_example_gen.classes import check_classes
 from components.review_example_gen.spans import PRIORITIES, Input, check_spans
 from components.review_example_gen.splits import (
+    are_over,
     assign_batch,
     count_batch,
     count_ranges,
     find_limit,
-    is_over,
     join_keys,
     text_keys,
 )
@@ -143,7 +143,7 @@ def read_sample(given: RunInput, attempt: Attempt) -> Reading:
     first: dict[int, list[bytes]] = {}
     reading.examples_of = {split: Counter() for split in SPLITS}
     for path, one in assigned:
-        over = is_over(one, limits)
+        over = are_over(one.keys, one.split, limits)
         counts = count_batch(one, over)
         reading.counts += counts
         reading.by_file[path] = reading.by_file.get(path, LineCounts()) + counts

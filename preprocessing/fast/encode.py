@@ -44,13 +44,18 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
+def _key(name: str) -> bytes:
+    encoded = name.encode()
+    return _KEY + _varint(len(encoded)) + encoded
+
+
 @lru_cache(maxsize=1 << 16)
 def _bytes_start(name: str, length: int) -> bytes:
     """Return the bytes that precede the value of the feature `name`, which has `length` bytes."""
     values = _VALUES + _varint(length)
     feature = _BYTES_LIST + _varint(len(values) + length) + values
     value = _VALUE + _varint(len(feature) + length) + feature
-    key = _KEY + _varint(len(name)) + name.encode()
+    key = _key(name)
     return _ENTRY + _varint(len(key) + len(value) + length) + key + value
 
 
@@ -64,6 +69,5 @@ def _int64(name: str, number: int) -> bytes:
     packed = _varint(number & 0xFFFFFFFFFFFFFFFF)
     values = _VALUES + _varint(len(packed)) + packed
     feature = _INT64_LIST + _varint(len(values)) + values
-    key = _KEY + _varint(len(name)) + name.encode()
-    entry = key + _VALUE + _varint(len(feature)) + feature
+    entry = _key(name) + _VALUE + _varint(len(feature)) + feature
     return _ENTRY + _varint(len(entry)) + entry

@@ -13,7 +13,7 @@ from core.errors import InputError
 from preprocessing.reading import encoding
 from preprocessing.reading.columns import find_columns
 from preprocessing.reading.labels import is_label
-from preprocessing.reading.open_files import filter_command
+from preprocessing.reading.open_files import filter_command, header_command
 from preprocessing.reading.records import ReadOptions, printable, shown_names
 from preprocessing.reading.widths import quoted_lines_problem
 
@@ -80,8 +80,7 @@ def problem(
             f"{what}: its first record is {shown_names(first)}. Write a line with the names before "
             "it, `label` and `text` for those to read, and read only the new file"
         )
-    line = separator.join(names).replace("\t", r"\t")
-    command = filter_command(path, rf"(printf '{line}\n'; cat)")
+    command = header_command(path, names, separator)
     return (
         f"{what}: its first record is {shown_names(first)}. Add the names, such as with "
         f"`{command}`, and read only the new file"

@@ -111,7 +111,9 @@ class LabelReader:
             for label, meaning in self._meanings.items()
             if _is_integer(label) and not self._class_names
         }
-        self._most = len(self._meanings) + _SPELLINGS
+        # Not in `_meanings`: a spelling may be the name of another label.
+        self._spellings: dict[str, int] = {}
+        self._most = len(self._meanings) + len(self._numbers) + _SPELLINGS
         self._guessed = guessed and not layout.label_map
         self._missing = layout.missing
         self._reads_labels = layout.reads_labels
@@ -130,7 +132,7 @@ class LabelReader:
         if not self._reads_labels:
             return 0
         if isinstance(value, str):
-            found = self._meanings.get(value)
+            found = self._spellings.get(value)
         elif type(value) in (int, float):  # not a bool, which also equals a number
             found = self._numbers.get(cast(int, value))
         else:
@@ -145,10 +147,10 @@ class LabelReader:
         else:
             found = self._meanings.get(self._label(named) or "")
         # A file has few spellings of its labels, and `label_name` takes a microsecond.
-        if found is None or len(self._meanings) + len(self._numbers) >= self._most:
+        if found is None or len(self._spellings) + len(self._numbers) >= self._most:
             return found
         if isinstance(value, str):
-            self._meanings[value] = found
+            self._spellings[value] = found
         elif type(value) is int:
             self._numbers[value] = found
         return found
@@ -288,8 +290,9 @@ def _text_name(text: str) -> str | None:
     if len(text) > _LONGEST:
         return None
     name = text.strip()
-    if name[: len(_PREFIX)].lower() == _PREFIX:
-        name = name[len(_PREFIX) :]
+    # The name of a label is a spelling of the same label, so a repeated prefix is no part of it.
+    while name[: len(_PREFIX)].lower() == _PREFIX:
+        name = name[len(_PREFIX) :].strip()
     number = _NUMBER.fullmatch(name)
     if number:
         return number[1]

@@ -10,7 +10,12 @@ from core.errors import InputError
 from preprocessing.reading import header
 from preprocessing.reading.columns import COMMAS, HEADERLESS, Dialect, Layout
 from preprocessing.reading.csv_layout import csv_layout, find_late_header, widest
-from preprocessing.reading.file_format import UnknownFormatError, find_format, objects
+from preprocessing.reading.file_format import (
+    PARQUET_MAGIC,
+    UnknownFormatError,
+    find_format,
+    objects,
+)
 from preprocessing.reading.formats import csv, parquet
 from preprocessing.reading.formats.csv_records import head_records
 from preprocessing.reading.open_files import open_bytes
@@ -58,7 +63,7 @@ def read_table(path: str, options: ReadOptions, layout: Layout | None = None) ->
     if found == "jsonl":
         records = list(islice(objects(head), _MOST))
         names = list(dict.fromkeys(name for record in records for name in record))
-        return Table(found, COMMAS, names, list(records))
+        return Table(found, COMMAS, names, records)
     if found == "parquet":
         with open_bytes(path) as stream:
             file = parquet.open_parquet(path, stream)
@@ -69,7 +74,7 @@ def read_table(path: str, options: ReadOptions, layout: Layout | None = None) ->
 
 def _first_lines(head: bytes) -> bytes:
     """Return the beginning of a head, because the detection of a dialect takes a second a MiB."""
-    if len(head) <= _BYTES or head.startswith(b"PAR1"):
+    if len(head) <= _BYTES or head.startswith(PARQUET_MAGIC):
         return head
     end = head.rfind(b"\n", 0, _BYTES)
     return head[: end + 1] if end >= 0 else head
@@ -85,7 +90,7 @@ def _csv_table(path: str, head: bytes, options: ReadOptions, layout: Layout | No
     given = [name.strip() for name in layout.header or ()]
     order = [name for name in dict.fromkeys(given) if name in names_of_rows]
     order += [name for name in names_of_rows if name not in order]
-    return Table("csv", layout.dialect, order, list(rows))
+    return Table("csv", layout.dialect, order, rows)
 
 
 def _any_csv_layout(path: str, head: bytes, options: ReadOptions) -> Layout | None:

@@ -7,6 +7,7 @@ into the files. The readers see one file at a time, without its folder.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 
 from core.errors import InputError
@@ -29,8 +30,8 @@ _LABELS = frozenset(label for label, _, _ in (*CONVENTIONS, *GENERAL))
 _CERTAIN = ("label", "sentiment")
 """Names of columns that are labels, whatever the names of the folders are."""
 _EXPORT = (
-    'python3 -c "import pyarrow.dataset as d, pyarrow.parquet as pq; '
-    "pq.write_table(d.dataset({!r}, partitioning='hive').to_table(), 'NEW_FILE')\""
+    "import pyarrow.dataset as d, pyarrow.parquet as pq; "
+    'pq.write_table(d.dataset({}, partitioning="hive").to_table(), "NEW_FILE")'
 )
 
 
@@ -122,8 +123,9 @@ def _message(
       other: a clause with another remedy, or an empty text.
     """
     how = ""
-    if path.lower().endswith(".parquet") and "'" not in above and "\\" not in above:
-        how = f", such as with `{_EXPORT.format(above)}`"
+    if path.lower().endswith(".parquet"):
+        code = shlex.quote(_EXPORT.format(tables.string_literal(above)))
+        how = f", such as with `python3 -c {code}`"
     return (
         f"{path} has no column `{printable(key)}`, which only the names of its folders have "
         f"({listed(list(folders))}), as Spark and Hive write them: write the column into the files"

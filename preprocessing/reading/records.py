@@ -246,7 +246,7 @@ def unused_file(path: str, rejected_lines: Mapping[str, int], first: str) -> str
       rejected_lines: reason -> its number of lines.
       first: the detail of the first of these lines.
     """
-    reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(rejected_lines.items()))
+    reasons = shown_reasons(rejected_lines)
     return f"no line of {path} can be used: {reasons}; the first: {first}"
 
 

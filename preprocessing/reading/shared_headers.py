@@ -29,7 +29,7 @@ from preprocessing.reading.labels import (
     label_name,
     scale_label,
 )
-from preprocessing.reading.open_files import filter_command
+from preprocessing.reading.open_files import filter_command, header_command
 from preprocessing.reading.records import SENTIMENT_TASK, ReadOptions, printable, shown_names
 from preprocessing.reading.samples import read_head
 
@@ -193,8 +193,7 @@ def _may_be_polarity(item: Inspection, headed: _Headed, options: ReadOptions) ->
 
 def _polarity(item: Inspection, headed: _Headed) -> str:
     numbers = ", ".join(sorted((item.labels or frozenset()) & set(NUMBERS)))
-    names = headed.header.separator.join(headed.header.names).replace("\t", r"\t")
-    command = filter_command(item.path, rf"(printf '{printable(names)}\n'; cat)")
+    command = header_command(item.path, headed.header.names, headed.header.separator)
     return (
         f"{item.path}: the meaning of the labels {numbers} is not certain beside the stars of "
         f"{headed.header.path}, because the file has no header: if it is a part of the same file, "
@@ -229,9 +228,7 @@ def _other_columns(path: str, headed: _Headed, first: Sequence[str]) -> str:
         value = printable(first[at])[:_CHARACTERS]
         what = f"whose column `{printable(names[at].strip())}` would be {value!r} there"
     roles = ROLES if len(first) == len(ROLES) else (LABEL, TEXT)
-    own = headed.header.separator.join(roles)
-    own = own.replace("\t", r"\t")
-    command = filter_command(path, rf"(printf '{own}\n'; cat)")
+    command = header_command(path, roles, headed.header.separator)
     return (
         f"{path} has no header, and its {len(first)} columns are not those of the header of "
         f"{headed.header.path}, {shown_names(names)}, {what}: add the names of its own columns, "

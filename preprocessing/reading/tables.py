@@ -7,7 +7,9 @@ log determines which rows are current.
 from __future__ import annotations
 
 import glob
+import json
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -18,10 +20,11 @@ from core.errors import InputError
 class _Format(NamedTuple):
     name: str
     marker: str  # a glob of two names, relative to the folder of the table
-    export: str  # with the `repr` of the folder, or of the newest file that matches the marker
+    export: str  # Python with the folder, or with the newest file that matches the marker
+    is_program: bool = True  # if not, `export` is a statement for Spark
 
 
-_PYTHON = "python -c \"import pyarrow.parquet as pq; {}, 'reviews.parquet')\""
+_PYTHON = 'import pyarrow.parquet as pq; {}, "reviews.parquet")'
 _SPARK = "spark.read.format('{}').load({{folder}}).write.parquet('reviews')"
 _FORMATS = (
     _Format(
@@ -39,8 +42,8 @@ _FORMATS = (
             "pq.write_table(Table.from_metadata({newest}).scan().to_arrow()"
         ),
     ),
-    _Format("Hudi", ".hoodie/hoodie.*", _SPARK.format("hudi")),
-    _Format("Paimon", "schema/schema-[0-9]", _SPARK.format("paimon")),
+    _Format("Hudi", ".hoodie/hoodie.*", _SPARK.format("hudi"), is_program=False),
+    _Format("Paimon", "schema/schema-[0-9]", _SPARK.format("paimon"), is_program=False),
     _Format(
         "Lance",
         "_versions/*.manifest",
@@ -86,11 +89,19 @@ def refuse_tables(files: Iterable[str], listed: Iterable[str]) -> None:
 
 
 def _message(folder: str, format: _Format, markers: list[str]) -> str:
-    export = format.export.format(folder=repr(folder), newest=repr(max(markers, key=_version)))
+    newest = string_literal(max(markers, key=_version))
+    export = format.export.format(folder=string_literal(folder), newest=newest)
+    if format.is_program:
+        export = f"python3 -c {shlex.quote(export)}"
     return (
         f"{folder} is a table of {format.name}, whose files also contain removed rows: export "
         f"its rows with `{export}` and read the exported files"
     )
+
+
+def string_literal(path: str) -> str:
+    """Return a path as a literal of Python in double quotes, for code in single quotes."""
+    return json.dumps(path, ensure_ascii=False)
 
 
 def _version(marker: str) -> tuple[list[int], str]:

@@ -10,7 +10,7 @@ from preprocessing.reading.columns import ROLES, SEPARATORS, Columns, Dialect, L
 from preprocessing.reading.formats import csv
 from preprocessing.reading.formats.csv_records import head_records
 from preprocessing.reading.labels import is_label
-from preprocessing.reading.open_files import filter_command
+from preprocessing.reading.open_files import filter_command, header_command
 from preprocessing.reading.records import ReadOptions, printable
 
 _MOST, _LEAST = 0.9, 2
@@ -187,13 +187,13 @@ def _with_command(
       names: the names of the new header; empty if they are unknown.
       separator: the character between them.
     """
-    is_simple = all(name.isprintable() and not set(name) & {*"'%\\\"", separator} for name in names)
+    # A quotation mark may be a character like any other, and `tail` skips only one line.
+    is_simple = not any(mark in name for name in names for mark in '"\n')
     # Excel's line `sep=;` precedes the header.
     has_sep = head[:5].lower().strip(b'"').startswith(b"sep=")
     if not names or not is_simple or has_sep:
         return f"{problem}, {_ONLY_NEW}"
-    line = separator.join(names).replace("\t", r"\t")
-    command = filter_command(path, rf"(printf '{line}\n'; tail -n +2)")
+    command = header_command(path, names, separator, "tail -n +2")
     return f"{problem}, such as with `{command}`, {_ONLY_NEW}"
 
 

@@ -310,6 +310,22 @@ def test_a_version_that_cannot_be_loaded_is_not_served_again(pushes, damage):
         folder.roll_back(b)
 
 
+def test_a_version_that_cannot_be_read_now_is_not_passed_over(pushes, monkeypatch):
+    """An older model in its place would be served until the next rollback."""
+    folder = ServingFolder(str(pushes.serving))
+    for name in "abc":
+        pushes.push(name)
+    files = sorted(pushes.serving.rglob("*"))
+
+    def fail(path):
+        raise tf.errors.UnavailableError(None, None, "the bucket does not respond")
+
+    monkeypatch.setattr(tf.saved_model, "load", fail)
+    with pytest.raises(tf.errors.UnavailableError):
+        folder.roll_back()
+    assert sorted(pushes.serving.rglob("*")) == files
+
+
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=list(DAMAGES))
 def test_the_served_version_is_the_newest_that_loads(pushes, damage):
     folder = ServingFolder(str(pushes.serving))

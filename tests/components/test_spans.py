@@ -115,6 +115,11 @@ def test_the_fingerprint_changes_with_a_span_a_version_and_a_role_alone(exports)
             ["span 1, version 1, is there 2 times"],
         ),
         (["2026-02-30/a"], [], "{YYYY}-{MM}-{DD}", 1, "newest", ["2026-02-30 is no date"]),
+        (
+            ["20261128030000123456/a"], [], "{SPAN}", 1, "newest",
+            ["/20261128030000123456 has a number above 9,223,372,036,854,775,806, the"],
+        ),
+        (["1/9223372036854775807/a"], [], "{SPAN}/{VERSION}", 1, "newest", ["has a number above"]),
         (["a"], [], "none/{SPAN}", 1, "newest", ["exports/none cannot be listed"]),
     ],
 )  # fmt: skip

@@ -49,8 +49,7 @@ def test_a_text_of_held_out_files_is_found_in_lower_groups_and_test_has_priority
 
 
 def is_over(keys, limits):
-    split = np.full(len(keys), "train")
-    return splits.is_over(splits.AssignedBatch(Batch(), keys, split, split), limits)
+    return splits.are_over(keys, np.full(len(keys), "train"), limits)
 
 
 def array(keys):

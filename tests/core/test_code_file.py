@@ -1,5 +1,6 @@
 """The code of a project: its messages name the file and the line, and its text is what counts."""
 
+import inspect
 import sys
 import traceback
 
@@ -22,6 +23,7 @@ def code(text, name="mine"):
             "import absent_library\n",
             "line 1: ModuleNotFoundError: No module named 'absent_library'",
         ),
+        ("import sys\nsys.exit(0)\n", "models/mine.py, line 2: SystemExit: 0"),
         ("def built(): ...\n", "models/mine.py, line 1: build is missing; each model of a project"),
     ],
 )
@@ -62,6 +64,14 @@ def test_a_changed_text_is_executed_again_and_an_equal_one_is_not():
         load(code("value = "), [])
     assert "project_model_mine" not in sys.modules
     assert load(code("value = 2"), []).value == 2
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("before", ["\x0c", "# a\x0bb\x1cc\u2028d", "text = '\x85'"])
+def test_the_source_of_a_function_is_that_of_python_whatever_precedes_it(before, end):
+    """AutoGraph compiles this source."""
+    module = load(code(f"{before}\n\ndef built():\n    return 1\n".replace("\n", end)), ["built"])
+    assert inspect.getsource(module.built) == "def built():\n    return 1\n"
 
 
 def test_annotations_are_types_as_the_components_of_tfx_require():

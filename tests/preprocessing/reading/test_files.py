@@ -1,5 +1,6 @@
 """Finding, opening and decompressing files: every archive, every kind of damage, every edge."""
 
+import ast
 import bz2
 import glob as stdlib_glob
 import gzip
@@ -7,6 +8,7 @@ import os
 import pickle
 import random
 import re
+import shlex
 import struct
 from functools import cache
 from pathlib import Path
@@ -279,11 +281,11 @@ def test_the_folders_of_spark_are_read_by_every_glob(tmp_path, scheme, above):
 
 
 TABLES = {
-    "_delta_log/00000000000000000000.json": ("Delta Lake", "DeltaTable('{}')"),
-    "metadata/v9.metadata.json": ("Iceberg", "from_metadata('{}/metadata/v10.metadata.json')"),
-    ".hoodie/hoodie.properties": ("Hudi", "spark.read.format('hudi').load('{}')"),
-    "schema/schema-0": ("Paimon", "spark.read.format('paimon').load('{}')"),
-    "_versions/1.manifest": ("Lance", "lance.dataset('{}')"),
+    "_delta_log/00000000000000000000.json": ("Delta Lake", 'DeltaTable("{}")'),
+    "metadata/v9.metadata.json": ("Iceberg", 'from_metadata("{}/metadata/v10.metadata.json")'),
+    ".hoodie/hoodie.properties": ("Hudi", "spark.read.format('hudi').load(\"{}\")"),
+    "schema/schema-0": ("Paimon", "spark.read.format('paimon').load(\"{}\")"),
+    "_versions/1.manifest": ("Lance", 'lance.dataset("{}")'),
 }
 
 
@@ -316,6 +318,19 @@ def test_the_folder_of_a_table_is_refused_wherever_it_is(tmp_path, scheme, marke
     assert find_files(base, "*") == [f"{base}/good.parquet"]
     named = "deep/table/part-0.parquet"
     assert find_files(base, named) == [f"{base}/{named}"]
+
+
+@pytest.mark.parametrize("marker", ["_delta_log/0.json", "_versions/1.manifest"])
+def test_the_command_for_a_table_is_valid_whatever_the_name_of_its_folder_is(tmp_path, marker):
+    table = """it's "$(false)" \\n `here`"""
+    for name in (marker, "part-0.parquet"):
+        write(tmp_path, f"{table}/{name}")
+    with pytest.raises(InputError) as error:
+        find_files(str(tmp_path), "**")
+    command = str(error.value).partition(" with `")[2].removesuffix("` and read the exported files")
+    _, _, code = shlex.split(command)
+    constants = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
+    assert f"{tmp_path}/{table}" in constants
 
 
 class RemoteFileSystem(LocalFileSystem):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from core.errors import InputError
 from preprocessing.labels import SENTIMENT
 from preprocessing.reading import records as reading_records
+from preprocessing.reading.columns import Layout
 from preprocessing.reading.files import find_sources
 from preprocessing.reading.labels import CollectedLabels, LabelReader
 from preprocessing.reading.layouts import decide_layouts, describe
@@ -187,6 +188,24 @@ def test_numbers_and_booleans_in_text(folder, written):
     if written == "jsonl":
         values = [4, 4.0, 4e0, "4", True, "true", "04", 4.5]
         assert read(write(folder, "b.jsonl", json_lines(values))) == (expected, [])
+
+
+SPELLINGS = ["2", "__label__2", "__label____label__2", "__LABEL__ 2.0", " __label__ 2", "2.0"]
+
+
+@pytest.mark.parametrize("options", [ReadOptions(), EACH], ids=["sentiment", "each"])
+@given(order=st.permutations(SPELLINGS))
+def test_a_label_has_one_meaning_whatever_labels_were_read_before(options, order):
+    """Pieces of a file are read by several workers, each with the labels of its own lines."""
+    label_map = {"2": 0, "__label__2": 1} if options is EACH else {}
+    layout = Layout("jsonl", label_map=label_map, keeps_case=options is EACH)
+    reader = LabelReader(layout)
+    expected = LabelReader(layout).read("2")
+    assert expected is not None
+    assert [reader.read(label) for label in order] == [expected] * len(order)
+    collected = CollectedLabels()
+    first_pass = LabelReader(replace(layout, label_map={}, collected=collected))
+    assert {first_pass.read(label) for label in order} == {0} and list(collected.names) == ["2"]
 
 
 CLASS_LABEL = {

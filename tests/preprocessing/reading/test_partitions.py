@@ -64,9 +64,10 @@ def test_another_label_in_the_files_is_read_only_if_it_is_set(tmp_path):
     assert {layout.columns.label for layout in found} == {"score"}
 
 
-def test_the_command_writes_the_column_into_a_file(tmp_path):
-    partitioned(tmp_path / "in", "parquet")
-    command = re.search("`(python3 .*)`", problem(tmp_path / "in"))[1]
+@pytest.mark.parametrize("name", ["in", """it's "$(false)" \\n in"""])
+def test_the_command_writes_the_column_into_a_file(tmp_path, name):
+    partitioned(tmp_path / name, "parquet")
+    command = re.search("`(python3 .*)`", problem(tmp_path / name))[1]
     new = str(tmp_path / "new.parquet")
     command = command.replace("python3", sys.executable, 1).replace("NEW_FILE", new)
     subprocess.run(command, shell=True, check=True)

@@ -1,5 +1,8 @@
 """CSV files without a header beside one with a header, as `split -l` writes them."""
 
+import csv
+import re
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -116,6 +119,27 @@ def test_other_columns_are_an_error_that_names_both_files(tmp_path, header, opti
     )
     assert r"`(printf 'label,title,text\n'; cat) < FILE > NEW_FILE`" in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_the_command_writes_the_header_whatever_its_names_are(tmp_path, separator):
+    """Without labels above 2 the part may be a polarity file."""
+    names = ["rating", "the shop's name, \\tin %\tGröße \x01" + 200 * "x", "text"]
+    for name, labels in (("good.csv", "1245"), ("part.csv", "12")):
+        with (tmp_path / name).open("w", newline="") as file:
+            lines = csv.writer(file, delimiter=separator)
+            lines.writerows([names] * (name == "good.csv"))
+            for n in range(30):
+                lines.writerow([labels[n % len(labels)], "a shop", f"text {name} {n}"])
+    with pytest.raises(InputError, match="is not certain beside the stars of") as error:
+        layouts_of(tmp_path)
+    command = re.search("`(.*FILE)`", str(error.value))[1]
+    command = command.replace("< FILE > NEW_FILE", "< part.csv > new.csv")
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
+    (tmp_path / "part.csv").unlink()
+    assert len(texts(tmp_path)) == 60
+    with (tmp_path / "new.csv").open(newline="") as file:
+        assert next(csv.reader(file, delimiter=separator)) == names
 
 
 @pytest.mark.parametrize(
