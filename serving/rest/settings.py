@@ -79,7 +79,11 @@ def listen(listener: socket.socket, backlog: int) -> None:
 
 @contextlib.contextmanager
 def _named(host: str, port: int) -> Iterator[None]:
-    """Raise ConfigError with the address for an error in the context."""
+    """Name the address in the message of an error in the context.
+
+    Raises:
+      ConfigError: an error occurred in the context.
+    """
     try:
         yield
     # Python encodes the host name, and raises UnicodeError for a name such as `a..b`.
