@@ -63,8 +63,12 @@ class EvaluatorExecutor(LocalBeamExecutor):
         exec_properties: dict[str, Any],
     ) -> None:
         self._log_startup(input_dict, output_dict, exec_properties)
+        settings = with_parameters(
+            Evaluation.model_validate_json(exec_properties["settings"]),
+            {"min_accuracy": exec_properties["min_accuracy"]},
+        )
         try:
-            self._evaluate(input_dict, output_dict, exec_properties)
+            self._evaluate(input_dict, output_dict, settings)
         except Exception:
             # The errors about a damaged candidate do not name it, or name the baseline as unknown.
             [candidate] = input_dict[MODEL_KEY]
@@ -75,12 +79,8 @@ class EvaluatorExecutor(LocalBeamExecutor):
         self,
         input_dict: dict[str, list[types.Artifact]],
         output_dict: dict[str, list[types.Artifact]],
-        exec_properties: dict[str, Any],
+        settings: Evaluation,
     ) -> None:
-        settings = with_parameters(
-            Evaluation.model_validate_json(exec_properties["settings"]),
-            {"min_accuracy": exec_properties["min_accuracy"]},
-        )
         inputs = existing_model(input_dict, BASELINE_MODEL_KEY)
         [evaluation], [blessing] = output_dict[EVALUATION_KEY], output_dict[BLESSING_KEY]
         [candidate] = inputs[MODEL_KEY]
